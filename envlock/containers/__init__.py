@@ -1,1 +1,1 @@
-"""From a lock to an image: what goes into it, how its Dockerfile reads, the build, and verification inside."""
+"""From a lock to an image: its plan, its Dockerfile, the build, and verification inside."""

@@ -1,11 +1,10 @@
-"""What a project adds to its image beyond the lock's packages: code, a user, a folder, a command, variables."""
+"""Additions of a project to its image: code, a user, a folder, a command, variables."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from envlock.containers.quoting import safe
 from envlock.lock.models import Container
@@ -14,17 +13,19 @@ from envlock.runtime.tables import table
 
 USER = "1000:1000"
 HOME = "/home/user"
-"""Of whoever runs the program; the working folder too, where none is named."""
+"""The home folder of any user of the image, and its working folder where none is named."""
 
 KEYS = ("copy", "workdir", "user", "command", "environ", "apt", "apt-sources")
-"""What `[tool.envlock.container]` may have; envlock/containers/debian.py reads the last two."""
+"""The keys of `[tool.envlock.container]`; envlock/containers/debian.py reads the last two."""
 
-_KEPT = (
+_SYSTEM = (
     "/bin",
     "/boot",
     "/dev",
     "/etc",
+    "/layers",
     "/lib",
+    "/lib64",
     "/opt/envlock",
     "/opt/venv",
     "/proc",
@@ -32,18 +33,20 @@ _KEPT = (
     "/run",
     "/sbin",
     "/sys",
+    "/usr",
+    "/var",
+    "/wheels",
 )
-_SYSTEM = (*_KEPT, "/lib64", "/usr", "/var", "/layers", "/wheels")
-"""Folders that are the system's or envlock's: the working folder is made writable for everybody."""
+"""Folders of the system or of envlock: every user may write in the working folder."""
 
 _OURS = ("PATH", "HOME", "IFS", "SOURCE_DATE_EPOCH")
 _OURS_BEGIN = ("ENVLOCK_", "LD_", "PYTHON", "GLIBC_", "DYLD_")
-"""Variables that the image sets itself, or by which a program becomes another one."""
+"""Variables that the image sets itself, or by which a program would become another one."""
 
 
 @dataclass(frozen=True)
 class CopiedFile:
-    """A file of the project: its path there and below the working folder, and where it is now."""
+    """A file of the project: its path there and below the working folder, and its source here."""
 
     path: str
     sha256: str
@@ -53,7 +56,7 @@ class CopiedFile:
 
 @dataclass(frozen=True)
 class Additions:
-    """What is added, every value checked; `command` is empty where the base's own stays."""
+    """Additions to an image, every value checked; `command` is empty where the base's own stays."""
 
     files: tuple[CopiedFile, ...] = ()
     workdir: str = HOME
@@ -63,7 +66,7 @@ class Additions:
 
     @property
     def recorded(self) -> Container:
-        """What the lock keeps of it."""
+        """Their record in the lock."""
         return Container.model_validate(
             {
                 "files": {file.path: file.sha256 for file in self.files},
@@ -75,12 +78,12 @@ class Additions:
         )
 
 
-def additions(wanted: Mapping[str, Any], files: Sequence[CopiedFile], where: str) -> Additions:
-    """Return what is added, by the values of `[tool.envlock.container]` or of a lock.
+def additions(wanted: Mapping[str, object], files: Sequence[CopiedFile], where: str) -> Additions:
+    """Return the additions by the values of `[tool.envlock.container]` or of a lock.
 
     Args:
-        wanted: values by the keys; what is missing has its default.
-        files: what `copy` names.
+        wanted: values by the keys; a missing one has its default.
+        files: named by `copy`.
         where: what a message begins with.
 
     Raises:
@@ -93,36 +96,31 @@ def additions(wanted: Mapping[str, Any], files: Sequence[CopiedFile], where: str
             f"{where}: `command` must be a list, and `environ` a table",
             hint='write `command = ["python"]`',
         )
-    words = tuple(_checked(word, "word", f"{where}: `command`") for word in command)
-    variables = tuple(
-        sorted(
-            (_variable(name, where), _value(name, value, where)) for name, value in environ.items()
-        )
-    )
-    user = _user(wanted.get("user", USER), f"{where}: `user`")
-    return Additions(
-        tuple(files), _workdir(wanted.get("workdir", HOME), where), user, words, variables
-    )
+    words = tuple(_check(word, "word", f"{where}: `command`") for word in command)
+    variables = []
+    for name, value in environ.items():
+        _check_variable(name, where)
+        variables.append((name, _check(value, "value", f"{where}: `environ.{name}`")))
+    user = _parse_user(wanted.get("user", USER), f"{where}: `user`")
+    workdir = _parse_workdir(wanted.get("workdir", HOME), where)
+    return Additions(tuple(files), workdir, user, words, tuple(sorted(variables)))
 
 
-def _user(text: object, where: str) -> str:
+def _parse_user(user: object, where: str) -> str:
     """Return USER or USER:GROUP as both numbers."""
-    whole = f"{text}:{text}" if isinstance(text, str) and text.isdecimal() else text
-    return _checked(whole, "user", where)
+    if isinstance(user, str) and user.isdecimal():
+        user = f"{user}:{user}"
+    return _check(user, "user", where)
 
 
-def _workdir(text: object, where: str) -> str:
-    folder = _checked(text, "path", f"{where}: `workdir`").rstrip("/")
+def _parse_workdir(text: object, where: str) -> str:
+    folder = _check(text, "path", f"{where}: `workdir`").rstrip("/")
     if ".." in folder.split("/") or "//" in folder or "/./" in f"{folder}/":
         raise UsageError(
             f"{where}: `workdir` is not a plain path: {folder}",
             hint='write it like `workdir = "/app"`',
         )
-    if (
-        not folder
-        or any(folder == each or folder.startswith(f"{each}/") for each in _SYSTEM)
-        or folder == "/opt"
-    ):
+    if _is_of_system(folder):
         raise UsageError(
             f"{where}: `workdir` is a folder of the system: {text}",
             hint='use another, such as "/app"',
@@ -130,9 +128,15 @@ def _workdir(text: object, where: str) -> str:
     return folder
 
 
-def _variable(name: str, where: str) -> str:
-    """Return a name that may be set: neither one that the lock holds nor one that the image needs."""
-    _checked(name, "variable", f"{where}: `environ`")
+def _is_of_system(folder: str) -> bool:
+    if folder in ("", "/opt"):  # but not what is below /opt
+        return True
+    return any(f"{folder}/".startswith(f"{own}/") for own in _SYSTEM)
+
+
+def _check_variable(name: str, where: str) -> None:
+    """Refuse a variable that the lock holds or that the image needs."""
+    _check(name, "variable", f"{where}: `environ`")
     if any(row["name"] == name for row in table("environ")):
         raise UsageError(
             f"{where}: `environ.{name}` is a fact of the lockfile",
@@ -142,14 +146,10 @@ def _variable(name: str, where: str) -> str:
         raise UsageError(
             f"{where}: `environ.{name}` belongs to the image or its loader", hint="remove it"
         )
-    return name
 
 
-def _value(name: str, value: object, where: str) -> str:
-    return _checked(value, "value", f"{where}: `environ.{name}`")
-
-
-def _checked(value: object, kind: str, where: str) -> str:
+def _check(value: object, kind: str, where: str) -> str:
+    """Return a value that is of its kind; see `safe`."""
     try:
         return str(safe(value, kind, where))
     except LockfileError as error:

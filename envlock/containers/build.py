@@ -1,4 +1,4 @@
-"""From a plan to an image that is known to be the locked environment, and from that back into the lock."""
+"""From a plan to a verified image, and to its record in the lock."""
 
 from __future__ import annotations
 
@@ -8,29 +8,28 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from envlock import __version__
 from envlock.containers.base import Chosen
 from envlock.containers.engines.container import Start
-from envlock.containers.engines.engine import Built, Engine, Say
+from envlock.containers.engines.engine import Built, Engine, Order, Say
 from envlock.containers.payload import write_context
 from envlock.containers.plan import BuildPlan
-from envlock.containers.verification import Verdict, answer, differing, verify
+from envlock.containers.verification import Verdict, ask_entrypoint, list_differences, verify
 from envlock.lock.drafts import draft_folder
 from envlock.lock.models import Image
 from envlock.runtime.errors import OutsideError
 
 EMPTY_LAYER = "sha256:5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef"
-"""A tar of nothing: one builder makes a layer of an instruction that changes no file, the other makes none."""
+"""An empty tar: one builder makes a layer of an instruction that changes no file, another none."""
 
 CONFIG = ("Env", "Entrypoint", "Cmd", "WorkingDir", "User", "Labels")
-"""What of an image's config says how it runs; the rest says when and by whom it was built."""
+"""The keys of a config that decide how an image runs; the others say when it was built, and how."""
 
 
 @dataclass(frozen=True)
 class Wish:
-    """What is wanted of a build."""
+    """The options of a build."""
 
     tag: str | None = None
     network: str = "none"
@@ -49,7 +48,7 @@ class Outcome:
 
 
 def build(plan: BuildPlan, chosen: Chosen, engine: Engine, wish: Wish, say: Say) -> Outcome:
-    """Build an image and verify it inside; it gets its name, if any, when it is the locked environment.
+    """Build an image and verify it inside; it gets its name when it is the locked environment.
 
     Raises:
         LockfileError: something of the lock must not enter an image.
@@ -58,34 +57,35 @@ def build(plan: BuildPlan, chosen: Chosen, engine: Engine, wish: Wish, say: Say)
     built = _build(plan, chosen, engine, wish, say)
     verdict = None
     if plan.verified and plan.lock is not None:
+        start = Start(gpus=wish.gpus)
         verdict = verify(
             json.loads(plan.lock),
-            partial(engine.run, built.image_id, start=Start(gpus=wish.gpus)),
+            lambda argv: engine.run(built.image_id, argv, start),
             installed=plan.venv != "none",
         )
     if wish.tag is not None and (verdict is None or verdict.image.match):
         engine.tag(built.image_id, wish.tag)
-    return Outcome(built, verdict, _section(plan, chosen, built))
+    return Outcome(built, verdict, _make_section(plan, chosen, built))
 
 
 def check(
     plan: BuildPlan, chosen: Chosen, engine: Engine, wish: Wish, say: Say, old: Image
 ) -> tuple[Image, list[str]]:
-    """Build again and return what was built, and how it differs from what the lock has.
+    """Build again and return the new image, and a line for each difference from the locked one.
 
     Raises:
         LockfileError, UsageError, OutsideError: as `build`.
     """
     built = _build(plan, chosen, engine, wish, say)
-    new = _section(plan, chosen, built)
+    new = _make_section(plan, chosen, built)
     lines = []
     if old.base != new.base:
         lines.append(f"base: locked {old.base}, now {new.base}")
     if old.config != new.config:
         lines.append("the variables, entrypoint, command, folder, user or labels differ")
-    if _full(old.layers) != _full(new.layers):
+    if _drop_empty(old.layers) != _drop_empty(new.layers):
         lines.append("the layers differ")
-        files = _files(plan, engine, old.id, new.id)
+        files = _compare_files(plan, engine, old.id, new.id)
         lines += files or ["no file differs; the builder writes its own timestamps"]
     if new.id != old.id:
         engine.discard(built)
@@ -94,21 +94,22 @@ def check(
 
 def _build(plan: BuildPlan, chosen: Chosen, engine: Engine, wish: Wish, say: Say) -> Built:
     with draft_folder(None) as folder:
-        context = (
-            folder / "context"
-        )  # it is renamed into its place, and what is renamed is not held
+        # The context is renamed into its place. Within the draft folder, which is locked, no other
+        # process takes it for one that was left behind.
+        context = folder / "context"
         write_context(plan, wish.wheelhouse, context)
-        return engine.build(
+        order = Order(
             context,
-            epoch=plan.epoch,
+            plan.epoch,
             platform=chosen.kept.platform,
             network=wish.network,
-            on_line=say,
             no_cache=wish.no_cache,
         )
+        return engine.build(order, on_line=say)
 
 
-def _section(plan: BuildPlan, chosen: Chosen, built: Built) -> Image:
+def _make_section(plan: BuildPlan, chosen: Chosen, built: Built) -> Image:
+    """Return the record of an image in the lock."""
     base = plan.base
     config = None
     if base.entrypoint is not None:
@@ -117,14 +118,17 @@ def _section(plan: BuildPlan, chosen: Chosen, built: Built) -> Image:
             "command": list(base.command or ()),
             "environ": dict(base.environ or ()),
         }
+    lock = None
+    if plan.lock is not None:
+        lock = hashlib.sha256(plan.lock).hexdigest()
     return Image.model_validate(
         {
             "id": built.image_id,
-            "lock": hashlib.sha256(plan.lock).hexdigest() if plan.lock is not None else None,
+            "lock": lock,
             "wheels": [wheel.name for wheel in plan.wheels],
             "envlock": __version__,
             "layers": list(built.layers),
-            "config": digest_of(built.config),
+            "config": compute_config_digest(built.config),
             "base": chosen.kept.digest,
             "base_config": config,
             "deterministic": plan.deterministic,
@@ -136,20 +140,20 @@ def _section(plan: BuildPlan, chosen: Chosen, built: Built) -> Image:
     )
 
 
-def digest_of(config: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of what a config says of how the image runs; null and empty are one."""
+def compute_config_digest(config: Mapping[str, object]) -> str:
+    """Return the SHA-256 of the keys in `CONFIG`; null and empty are one."""
     kept = {name: config.get(name) or None for name in CONFIG}
     return hashlib.sha256(json.dumps(kept, sort_keys=True).encode("utf-8")).hexdigest()
 
 
-def _full(layers: list[str]) -> list[str]:
+def _drop_empty(layers: list[str]) -> list[str]:
     return [layer for layer in layers if layer != EMPTY_LAYER]
 
 
-def _files(plan: BuildPlan, engine: Engine, old: str, new: str) -> list[str]:
+def _compare_files(plan: BuildPlan, engine: Engine, old: str, new: str) -> list[str]:
     argv = ["--files", str(plan.epoch)]
     try:
-        before = answer(partial(engine.run, old), argv)
+        before = ask_entrypoint(partial(engine.run, old), argv)
     except OutsideError as error:  # the image of the lock is on another machine, or was removed
         return [f"the files that differ are unknown: {error.message}"]
-    return differing(before, answer(partial(engine.run, new), argv))
+    return list_differences(before, ask_entrypoint(partial(engine.run, new), argv))

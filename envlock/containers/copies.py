@@ -15,36 +15,35 @@ from envlock.runtime.errors import UsageError
 from envlock.runtime.report import count
 
 MOST = 10_000
-"""Files: more are data, which is mounted and not copied."""
+"""Files at most: more are data, which is mounted and not copied."""
 
 _EXAMPLE = 'name files and folders below the project, such as `copy = ["train.py", "src"]`'
 
 
 def collect(project: Path, names: Sequence[str], but: Path) -> tuple[CopiedFile, ...]:
-    """Return the files that are named, and those below the folders that are named, sorted by their paths.
+    """Return the files that are named, or below folders that are named, sorted by their paths.
 
-    Below a folder, what is hidden, bytecode, environments, links, lockfiles and the folder `but` are left out.
+    Below a folder, hidden files, bytecode, environments, links, lockfiles and the folder `but` are
+    left out.
 
     Raises:
-        UsageError: one is not there, lies outside of the project, cannot be read, or has a name that is not portable.
+        UsageError: one is not there, lies outside of the project, cannot be read, or has a name
+            that is not portable.
     """
-    found: dict[str, CopiedFile] = {}
+    files: dict[str, CopiedFile] = {}
     for name in names:
         start = Path(os.path.normpath(project / name))
-        if (
-            Path(name).is_absolute()
-            or not start.is_relative_to(project)
-            or not _is_within(start, project)
-        ):
+        is_inside = start.is_relative_to(project) and _is_within(start, project)
+        if Path(name).is_absolute() or not is_inside:
             raise UsageError(f"`copy` names what is not in the project: {name}", hint=_EXAMPLE)
-        for file in _files(start, but):
+        for file in _list_files(start, but):
             path = file.relative_to(project).as_posix()
-            found[path] = _read(file, path)
-            if len(found) > MOST:
+            files[path] = _read(file, path)
+            if len(files) > MOST:
                 raise UsageError(
                     f"`copy` names more than {count(MOST, 'file')}", hint="mount data; copy code"
                 )
-    return tuple(found[path] for path in sorted(found))
+    return tuple(files[path] for path in sorted(files))
 
 
 def _is_within(start: Path, project: Path) -> bool:
@@ -52,33 +51,38 @@ def _is_within(start: Path, project: Path) -> bool:
     return start.resolve().is_relative_to(project.resolve())
 
 
-def _files(start: Path, but: Path) -> Iterator[Path]:
+def _list_files(start: Path, but: Path) -> Iterator[Path]:
     if not start.is_dir():
         yield start
         return
-    for folder, folders, names in os.walk(start, onerror=_unreadable):
-        here = Path(folder)
-        folders[:] = sorted(name for name in folders if _is_code(here / name, but))
-        yield from (here / name for name in sorted(names) if _is_source(here / name))
+    for folder, folders, names in os.walk(start, onerror=_raise_unreadable):
+        parent = Path(folder)
+        # In place: os.walk goes only into the folders that are left.
+        folders[:] = sorted(name for name in folders if _is_code(parent / name, but))
+        for name in sorted(names):
+            if _is_source(parent / name):
+                yield parent / name
 
 
-def _unreadable(error: OSError) -> None:
+def _raise_unreadable(error: OSError) -> None:
     raise UsageError(
         f"cannot read {error.filename}, which `copy` names: {error.strerror}", hint=_EXAMPLE
     )
 
 
 def _is_code(folder: Path, but: Path) -> bool:
-    hidden = folder.name.startswith(".") or folder.name == "__pycache__"
+    """Return whether a folder is walked."""
+    is_hidden = folder.name.startswith(".") or folder.name == "__pycache__"
     is_environment = os.access(folder / "pyvenv.cfg", os.F_OK)
-    return not (
-        hidden or is_environment or folder.is_symlink() or folder.resolve() == but.resolve()
-    )
+    if is_hidden or is_environment or folder.is_symlink():
+        return False
+    return folder.resolve() != but.resolve()
 
 
 def _is_source(file: Path) -> bool:
-    hidden = file.name.startswith(".") or file.name == lockfile.NAME or file.suffix == ".pyc"
-    return not hidden and not file.is_symlink() and file.is_file()
+    """Return whether a file below a named folder is copied."""
+    is_hidden = file.name.startswith(".") or file.name == lockfile.NAME or file.suffix == ".pyc"
+    return not is_hidden and not file.is_symlink() and file.is_file()
 
 
 def _read(file: Path, path: str) -> CopiedFile:

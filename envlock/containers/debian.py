@@ -1,7 +1,7 @@
-"""Debian packages in an image: what a project asks for, and what apt makes of it inside the base.
+"""Debian packages in an image: those that a project asks for, as apt resolves them in the base.
 
-apt resolves once, by the signed indexes of its archives, and says which files it would download. The lock has these by
-SHA-256, and a build installs them without a network.
+apt resolves once, by the signed indexes of its archives, and prints which files it would download.
+The lock has these by SHA-256, and a build installs them without a network.
 """
 
 from __future__ import annotations
@@ -9,21 +9,19 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from operator import itemgetter
-from typing import Any
+from dataclasses import dataclass, field
 from urllib.parse import unquote
 
 from envlock.containers.engines.container import Finished, Start
 from envlock.containers.engines.engine import Engine, Say
-from envlock.containers.inside import at_hand
+from envlock.containers.inside import ensure_image
 from envlock.containers.plan import Base
 from envlock.lock.models import DEBIAN_SOURCE, DEBIAN_WISH, DebianPackage, DebianPackages
 from envlock.runtime.errors import EnvlockError, OutsideError, UsageError
 from envlock.runtime.report import clean
 
 NO_APT = 66
-"""Exit code of the script: there is no apt."""
+"""The exit code of the script where there is no apt."""
 
 SCRIPT = f"""\
 export LC_ALL=C DEBIAN_FRONTEND=noninteractive
@@ -48,7 +46,10 @@ ask --print-uris install "$@"
 echo
 dpkg-query -W -f 'Have ${{Package}} ${{Version}}\\n'
 """
-"""Takes archives, `--`, and packages; needs neither root nor a place but the temporary folder. Writes what apt says."""
+"""Takes archives, `--`, and packages; prints the answers of apt.
+
+It needs neither root nor any folder but the temporary one.
+"""
 
 _PROXIES = ("http_proxy", "https_proxy", "no_proxy")
 _INST = re.compile(
@@ -59,7 +60,7 @@ _FILE = re.compile(
     r" (?P<size>[0-9]{1,12}) SHA256:(?P<sha256>[0-9a-f]{64})"
 )
 _WRONG = ("Unable to locate package", "Version '", "Package '")
-"""What apt says of a package that its archives do not have."""
+"""What apt's errors begin with where its archives do not have a package."""
 
 _OWN_BASE = "put them into a base of your own, and name it with `--base`"
 
@@ -72,44 +73,44 @@ class AptRequest:
     sources: tuple[str, ...] = ()
 
 
-def apt_request(values: Mapping[str, Any], where: str) -> AptRequest:
-    """Return what `[tool.envlock.container]` asks for.
+def apt_request(values: Mapping[str, object], where: str) -> AptRequest:
+    """Return the request in `[tool.envlock.container]`.
 
     Raises:
-        UsageError: something that is neither a package nor an archive; the message names its key.
+        UsageError: an entry is neither a package nor an archive; the message names its key.
     """
-    packages = _texts(
+    packages = _check_entries(
         values.get("apt", []),
         DEBIAN_WISH,
         f"{where}: `apt`",
         'apt = ["libgl1", "ffmpeg=7:5.1.6-0"]',
     )
-    example = 'apt-sources = ["http://mirror.example/debian/20251101T000000Z bookworm main"]'
-    sources = _texts(
-        values.get("apt-sources", []), DEBIAN_SOURCE, f"{where}: `apt-sources`", example
+    sources = _check_entries(
+        values.get("apt-sources", []),
+        DEBIAN_SOURCE,
+        f"{where}: `apt-sources`",
+        'apt-sources = ["http://mirror.example/debian/20251101T000000Z bookworm main"]',
     )
     return AptRequest(packages, sources)
 
 
-def _texts(value: Any, pattern: str, where: str, example: str) -> tuple[str, ...]:
+def _check_entries(value: object, pattern: str, where: str, example: str) -> tuple[str, ...]:
+    """Return the strings of a list that all match a pattern, each once."""
+    hint = f"write it like `{example}`"
     if not isinstance(value, list):
-        raise UsageError(f"{where} must be a list of strings", hint=f"write it like `{example}`")
+        raise UsageError(f"{where} must be a list of strings", hint=hint)
     for item in value:
-        if (
-            not isinstance(item, str)
-            or len(item) > 400
-            or re.fullmatch(pattern, item, re.ASCII) is None
-        ):
-            raise UsageError(
-                f"{where} has a malformed entry: {clean(str(item))[:80]}",
-                hint=f"write it like `{example}`",
-            )
+        is_short = isinstance(item, str) and len(item) <= 400
+        if not is_short or re.fullmatch(pattern, item, re.ASCII) is None:
+            raise UsageError(f"{where} has a malformed entry: {clean(str(item))[:80]}", hint=hint)
     return tuple(dict.fromkeys(value))
 
 
 def locked_request(apt: DebianPackages | None) -> AptRequest:
-    """Return what locked packages were resolved for."""
-    return AptRequest() if apt is None else AptRequest(tuple(apt.wanted), tuple(apt.sources))
+    """Return the request that locked packages were resolved for."""
+    if apt is None:
+        return AptRequest()
+    return AptRequest(tuple(apt.wanted), tuple(apt.sources))
 
 
 def check_locked(base: Base, wanted: AptRequest) -> None:
@@ -121,20 +122,19 @@ def check_locked(base: Base, wanted: AptRequest) -> None:
     locked = locked_request(base.apt)
     if locked == wanted or not (locked.packages or wanted.packages):
         return
-    how = (
-        "the locked Debian packages are not those of"
-        if locked.packages
-        else "no Debian packages are locked for"
-    )
+    difference = "no Debian packages are locked for"
+    if locked.packages:
+        difference = "the locked Debian packages are not those of"
     raise UsageError(
-        f"{how} `apt` in [tool.envlock.container]", hint="run `envlock build --pin` to lock them"
+        f"{difference} `apt` in [tool.envlock.container]",
+        hint="run `envlock build --pin` to lock them",
     )
 
 
 def resolve(
     engine: Engine, image: str, wanted: AptRequest, *, host: bool, say: Say
 ) -> DebianPackages:
-    """Return the packages that an image needs for a request, as apt in it says; nothing is downloaded.
+    """Return the packages that an image needs for a request, by apt in it; nothing is downloaded.
 
     Args:
         engine: runs the image.
@@ -145,80 +145,127 @@ def resolve(
 
     Raises:
         EngineError: the image cannot be had, or not be run.
-        OutsideError: an archive was not reached, or a package of the base would be replaced or removed.
+        OutsideError: an archive was not reached, or a package of the base would be replaced or
+            removed.
         UsageError: the archives do not have a package.
     """
-    at_hand(engine, image, say)
+    ensure_image(engine, image, say)
     proxies = {name: os.environ[name] for name in _PROXIES if os.environ.get(name)}
     argv = ["/bin/sh", "-euc", SCRIPT, "sh", *wanted.sources, "--", *wanted.packages]
-    done = engine.run(
-        image, argv, Start(env=proxies, entrypoint=(), network="host" if host else "default")
-    )
+    network = "host" if host else "default"
+    done = engine.run(image, argv, Start(env=proxies, entrypoint=(), network=network))
     if done.exit_code:
-        raise _refusal(done, image)
-    return _resolved(done.stdout.splitlines(), wanted, image)
+        raise _explain_failure(done, image)
+    return _parse_answers(done.stdout.splitlines(), wanted, image)
 
 
-def _refusal(done: Finished, image: str) -> EnvlockError:
+def _explain_failure(done: Finished, image: str) -> EnvlockError:
     if done.exit_code == NO_APT:
         return UsageError(
             f"{image} has no apt-get", hint="use a base of Debian or Ubuntu, or remove `apt`"
         )
     lines = (done.stderr or done.stdout).splitlines()
-    said = [line[3:] for line in lines if line.startswith("E: ")] or lines[-1:]
-    shown = clean("; ".join(said))[:300]
-    if said and said[0].startswith(_WRONG):
+    errors = [line[3:] for line in lines if line.startswith("E: ")] or lines[-1:]
+    text = clean("; ".join(errors))[:300]
+    if errors and errors[0].startswith(_WRONG):
         return UsageError(
-            f"apt in {image}: {shown}",
+            f"apt in {image}: {text}",
             hint="correct `apt`: names and versions are those of its archives",
         )
-    hint = "check its archives; `--network host` lets it use this machine's network"
-    return OutsideError(f"apt in {image} failed: {shown}", hint=hint)
+    return OutsideError(
+        f"apt in {image} failed: {text}",
+        hint="check its archives; `--network host` lets it use this machine's network",
+    )
 
 
-def _resolved(lines: Iterable[str], wanted: AptRequest, image: str) -> DebianPackages:
-    """Return the packages of which apt says that it would install them, each with its file."""
-    lines = list(lines)
-    removed = [line.split()[1] for line in lines if line.startswith("Remv ")]
-    new = [found.groupdict() for line in lines if (found := _INST.match(line))]
-    removed += [row["name"] for row in new if row["old"]]
-    if removed:
+@dataclass
+class _Answers:
+    """What apt and dpkg print of a request.
+
+    Attributes:
+        new: the packages that would be installed, as groups of `_INST`.
+        removed: names of packages of the base that would be removed.
+        files: the files that would be downloaded, by name, version and architecture.
+        installed: name and version of each package of the base.
+    """
+
+    new: list[dict[str, str]] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+    files: dict[tuple[str, str, str], dict[str, str]] = field(default_factory=dict)
+    installed: set[tuple[str, ...]] = field(default_factory=set)
+
+
+def _read_answers(lines: Iterable[str]) -> _Answers:
+    answers = _Answers()
+    for line in lines:
+        if line.startswith("Remv "):
+            answers.removed.append(line.split()[1])
+        elif line.startswith("Have "):
+            answers.installed.add(tuple(line.split()[1:]))
+        elif (package := _INST.match(line)) is not None:
+            answers.new.append(package.groupdict())
+        elif (file := _FILE.fullmatch(line)) is not None:
+            # A colon in a version is written `%3a` in the name of a file.
+            key = (file["name"], unquote(file["version"]), file["architecture"])
+            answers.files[key] = file.groupdict()
+    return answers
+
+
+def _parse_answers(lines: Iterable[str], wanted: AptRequest, image: str) -> DebianPackages:
+    """Return the packages that apt would install, each with its file.
+
+    Raises:
+        OutsideError: a package of the base would be replaced, has another version, or has no file
+            to lock.
+    """
+    answers = _read_answers(lines)
+    replaced = [package["name"] for package in answers.new if package["old"]]
+    if answers.removed or replaced:
+        names = sorted({*answers.removed, *replaced})
         raise OutsideError(
-            f"apt would replace or remove packages of {image}: {', '.join(sorted(set(removed))[:6])}",
-            hint=f"name the versions that fit the base, or archives of its day with `apt-sources`; or {_OWN_BASE}",
+            f"apt would replace or remove packages of {image}: {', '.join(names[:6])}",
+            hint="name the versions that fit the base, or archives of its day with `apt-sources`; "
+            f"or {_OWN_BASE}",
         )
-    files = [found.groupdict() for line in lines if (found := _FILE.fullmatch(line))]
-    has = {tuple(line.split()[1:]) for line in lines if line.startswith("Have ")}
-    has |= {(row["name"], row["version"]) for row in new}
-    for name, _, version in (each.partition("=") for each in wanted.packages):
-        if version and (name, version) not in has:
+    installed = {*answers.installed, *((row["name"], row["version"]) for row in answers.new)}
+    for package in wanted.packages:
+        name, _, version = package.partition("=")
+        if version and (name, version) not in installed:
             raise OutsideError(
                 f"{image} has {name} in another version than {version}", hint=_OWN_BASE
             )
     try:
-        known = {(row["name"], unquote(row["version"]), row["architecture"]): row for row in files}
-        packages = [_package(row, known) for row in sorted(new, key=itemgetter("name"))]
+        new = sorted(answers.new, key=lambda row: row["name"])
         return DebianPackages(
-            wanted=list(wanted.packages), sources=list(wanted.sources), packages=packages
+            wanted=list(wanted.packages),
+            sources=list(wanted.sources),
+            packages=[_make_package(row, answers.files) for row in new],
         )
     except (KeyError, ValueError):
         raise OutsideError(
-            f"apt in {image} names a file that cannot be locked: no SHA-256, no http, or credentials in its address",
+            f"apt in {image} names a file that cannot be locked: "
+            "no SHA-256, no http, or credentials in its address",
             hint=_OWN_BASE,
         ) from None
 
 
-def _package(
+def _make_package(
     row: Mapping[str, str], files: Mapping[tuple[str, str, str], Mapping[str, str]]
 ) -> DebianPackage:
     """Return a package with its file.
 
     Raises:
         KeyError: apt names no file of it with a SHA-256.
-        ValueError: something of it cannot be locked.
+        ValueError: a value of it cannot be locked.
     """
-    named = {name: row[name] for name in ("name", "version", "architecture")}
-    file = files[named["name"], named["version"], named["architecture"]]
+    file = files[row["name"], row["version"], row["architecture"]]
     return DebianPackage.model_validate(
-        {**named, "size": int(file["size"]), "sha256": file["sha256"], "url": file["url"]}
+        {
+            "name": row["name"],
+            "version": row["version"],
+            "architecture": row["architecture"],
+            "size": int(file["size"]),
+            "sha256": file["sha256"],
+            "url": file["url"],
+        }
     )

@@ -1,7 +1,7 @@
-"""How wheels are cut into layers: what changes seldom and weighs much comes first. Pure.
+"""How wheels are cut into layers: those that are large and seldom change come first. Pure.
 
-A layer is pushed and pulled whole when anything in it changes. CUDA's libraries outlive TensorFlow's versions,
-TensorFlow those of small packages, and these the project's own code.
+A layer is pushed and pulled whole when anything in it changes. CUDA's libraries outlive
+TensorFlow's versions, TensorFlow those of small packages, and these the project's own code.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from envlock.runtime.collectors.tensorflow import DISTRIBUTIONS
 
 BINDING = "nvidia-ml-py"
-"""NVIDIA's own distribution, but no part of its CUDA: without it no GPU can be asked."""
+"""NVIDIA's binding to NVML, by which GPUs are asked; it is no part of CUDA."""
 
 LARGE, MIDDLE = 50_000_000, 3_000_000
-"""Bytes of a wheel that must not be pushed again because of a smaller one: design, for powers of about 16."""
+"""Sizes in bytes from which a wheel is not pushed again because of a smaller one: a choice."""
 
 NAMES = ("nvidia", "tensorflow", "libraries", "packages", "own")
 """Of layers of wheels, in the order in which an image has them."""
@@ -26,7 +26,7 @@ OWN = ("editable", "vcs", "url", "local")
 
 @dataclass(frozen=True)
 class Wheel:
-    """A wheel to install: the lock's name for it, and the file that has been proven; size in bytes."""
+    """A wheel to install: its package's name in the lock, and the proven file; its size in bytes."""
 
     name: str
     version: str
@@ -48,11 +48,11 @@ def cut(wheels: Iterable[Wheel]) -> tuple[Layer, ...]:
     """Return the layers of wheels, in the order of `NAMES`; none is empty."""
     layers: dict[str, list[Wheel]] = {name: [] for name in NAMES}
     for wheel in wheels:
-        layers[_layer(wheel)].append(wheel)
-    return tuple(Layer(name, tuple(held)) for name, held in layers.items() if held)
+        layers[_choose_layer(wheel)].append(wheel)
+    return tuple(Layer(name, tuple(group)) for name, group in layers.items() if group)
 
 
-def _layer(wheel: Wheel) -> str:
+def _choose_layer(wheel: Wheel) -> str:
     if wheel.is_own:
         return "own"
     if wheel.name.startswith(("nvidia-", "tensorrt")) and wheel.name != BINDING:

@@ -1,7 +1,7 @@
-"""What a build needs beside the Dockerfile, as a tar a layer that is the same bytes wherever it is written.
+"""The files of a build beside the Dockerfile: a tar for each layer, always of the same bytes.
 
-USTAR, sorted, every time the epoch, every mode 0644 or 0755, every owner 0. A wheel of a gigabyte is copied in
-pieces, and hashed on its way: a wrong one leaves nothing behind.
+Members are sorted; every time is the epoch, every mode 0644 or 0755, every owner 0. A wheel of a
+gigabyte is copied in pieces, and hashed on its way: a wrong one leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import os
 import tarfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -37,11 +38,10 @@ TARS = (
     *(f"{name}.tar" for name in NAMES),
 )
 OWN = {"Dockerfile", ".dockerignore", "apptainer.def", *TARS}
-"""What a context may consist of."""
-
+"""The files of a context."""
 
 Member = bytes | Wheel | DebianPackage | CopiedFile | int
-"""What stands in a tar: bytes, a file on the disk, or a folder of a mode of its own."""
+"""A member of a tar: bytes, a file on the disk, or the mode of a folder."""
 
 
 class Hashing:
@@ -58,7 +58,7 @@ class Hashing:
 
 
 def write_context(plan: BuildPlan, wheelhouse: Path, folder: Path) -> None:
-    """Write Dockerfile, .dockerignore, apptainer.def and the tars into a folder: all of them, or none.
+    """Write Dockerfile, .dockerignore, apptainer.def and the tars into a folder: all, or none.
 
     Raises:
         LockfileError: a value of the lock must not stand in a Dockerfile.
@@ -71,10 +71,38 @@ def write_context(plan: BuildPlan, wheelhouse: Path, folder: Path) -> None:
         ".dockerignore": render.dockerignore(),
         "apptainer.def": render.apptainer(plan),
     }
+    _check_folder(folder)
+    target = folder.resolve()
     try:
-        if folder.exists() and (
-            not folder.is_dir() or {item.name for item in folder.iterdir()} - OWN
-        ):
+        with draft_folder(target.parent) as draft:
+            new = draft / "new"
+            new.mkdir()
+            for name, text in texts.items():
+                (new / name).write_text(text, encoding="ascii")
+            for name, members in list_tars(plan).items():
+                with (new / name).open("wb") as stream:
+                    write(members, plan.epoch, wheelhouse, stream)
+            if plan.base.python_archive is not None:
+                with (new / standalone.TAR).open("wb") as stream:
+                    standalone.write(plan.base.python_archive, wheelhouse, plan.epoch, stream)
+            # Renamed as a whole, so that the folder never has files of two contexts.
+            if target.exists():
+                target.rename(draft / "old")
+            new.rename(target)
+    except OSError as error:
+        hint = "free disk space there"
+        if target.parent.name.startswith(PREFIX):
+            hint += ", or set TMPDIR to a folder with more"
+        raise WriteError(f"cannot write to {folder}: {error.strerror}", hint=hint) from None
+
+
+def _check_folder(folder: Path) -> None:
+    """Make sure that a folder can become a context, and create the folder above it."""
+    try:
+        is_other = folder.exists() and not folder.is_dir()
+        if folder.is_dir():
+            is_other = bool({item.name for item in folder.iterdir()} - OWN)
+        if is_other:
             raise UsageError(
                 f"{folder} has files that are not a build context",
                 hint="name a new or an empty folder",
@@ -84,49 +112,29 @@ def write_context(plan: BuildPlan, wheelhouse: Path, folder: Path) -> None:
         raise WriteError(
             f"cannot write to {folder}: {error.strerror}", hint="name a writable folder"
         ) from None
-    target = folder.resolve()
-    try:
-        with draft_folder(target.parent) as draft:
-            made = draft / "new"
-            made.mkdir()
-            for name, text in texts.items():
-                (made / name).write_text(text, encoding="ascii")
-            for name, members in tars(plan).items():
-                with (made / name).open("wb") as stream:
-                    write(members, plan.epoch, wheelhouse, stream)
-            if plan.base.python_archive is not None:
-                with (made / standalone.TAR).open("wb") as stream:
-                    standalone.write(plan.base.python_archive, wheelhouse, plan.epoch, stream)
-            if target.exists():
-                target.rename(draft / "old")  # no moment has files of two contexts
-            made.rename(target)
-    except OSError as error:
-        is_temporary = target.parent.name.startswith(PREFIX)
-        hint = "free disk space there" + (
-            ", or set TMPDIR to a folder with more" if is_temporary else ""
-        )
-        raise WriteError(f"cannot write to {folder}: {error.strerror}", hint=hint) from None
 
 
-def tars(plan: BuildPlan) -> dict[str, dict[str, Member]]:
+def list_tars(plan: BuildPlan) -> dict[str, dict[str, Member]]:
     """Return the members of each tar of a context, by their names."""
-    made: dict[str, dict[str, Member]] = {"runtime.tar": dict(_tools(plan))}
+    tars = {"runtime.tar": _list_programs(plan)}
     if plan.debian:
-        debs = {f"{WHEELS}/apt/{each.name}_{each.architecture}.deb": each for each in plan.debian}
-        made["apt.tar"] = {
-            f"{WHEELS}/apt/packages.txt": render.debian(plan).encode("ascii"),
-            **debs,
-        }
+        place = f"{WHEELS}/apt"
+        packages = render.debian(plan).encode("ascii")
+        tars["apt.tar"] = {f"{place}/packages.txt": packages}
+        for package in plan.debian:
+            path = f"{place}/{package.name}_{package.architecture}.deb"
+            tars["apt.tar"][path] = package
     for layer in plan.layers:
         place = f"{WHEELS}/{layer.name}"
-        held: dict[str, Member] = {f"{place}/{wheel.file}": wheel for wheel in layer.wheels}
-        made[f"{layer.name}.tar"] = {
-            f"{place}/requirements.txt": render.requirements(layer).encode("ascii"),
-            **held,
-        }
+        requirements = render.requirements(layer).encode("ascii")
+        members: dict[str, Member] = {f"{place}/requirements.txt": requirements}
+        for wheel in layer.wheels:
+            members[f"{place}/{wheel.file}"] = wheel
+        tars[f"{layer.name}.tar"] = members
     if plan.added.files:
-        made["code.tar"] = dict(_code(plan))
-    return {**made, "lock.tar": dict(_lock(plan))}
+        tars["code.tar"] = _list_code(plan)
+    tars["lock.tar"] = _list_lock(plan)
+    return tars
 
 
 def write(members: Mapping[str, Member], epoch: int, wheelhouse: Path, stream: IO[bytes]) -> None:
@@ -136,11 +144,14 @@ def write(members: Mapping[str, Member], epoch: int, wheelhouse: Path, stream: I
         OutsideError: a wheel is missing, or is not the one that the lock names; a file has changed.
         OSError: the stream does not take it.
     """
-    folders = dict.fromkeys(
-        {str(parent) for name in members for parent in Path(name).parents} - {"."}, 0o755
-    )
-    folders.update({name: mode for name, mode in members.items() if isinstance(mode, int)})
-    # PAX differs from USTAR only where a name does not fit, and long names of wheels do not
+    folders: dict[str, int] = {}
+    for name, member in members.items():
+        for parent in Path(name).parents:
+            folders.setdefault(str(parent), 0o755)
+        if isinstance(member, int):
+            folders[name] = member
+    folders.pop(".", None)
+    # PAX differs from USTAR only where a name does not fit, and long names of wheels do not.
     with tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT, encoding="ascii") as tar:
         for name in sorted({*members, *folders}):
             info = tarfile.TarInfo(name)
@@ -153,83 +164,98 @@ def write(members: Mapping[str, Member], epoch: int, wheelhouse: Path, stream: I
 
 
 def _add(tar: tarfile.TarFile, info: tarfile.TarInfo, content: Member, wheelhouse: Path) -> None:
-    info.mode = 0o755 if isinstance(content, CopiedFile) and content.is_program else 0o644
-    if isinstance(content, bytes | int):
-        data = content if isinstance(content, bytes) else b""
-        info.size = len(data)
-        tar.addfile(info, io.BytesIO(data))
-        return
-    path = content.source if isinstance(content, CopiedFile) else wheelhouse / content.file
-    what, command = (
-        ("wheel", "envlock vendor")
-        if isinstance(content, Wheel)
-        else ("Debian package", "envlock build")
-    )
+    info.mode = 0o644
+    if isinstance(content, bytes):
+        info.size = len(content)
+        tar.addfile(info, io.BytesIO(content))
+    elif isinstance(content, CopiedFile):
+        if content.is_program:
+            info.mode = 0o755
+        _add_copied_file(tar, info, content)
+    elif isinstance(content, Wheel | DebianPackage):
+        _add_package(tar, info, content, wheelhouse)
+
+
+def _add_copied_file(tar: tarfile.TarFile, info: tarfile.TarInfo, content: CopiedFile) -> None:
+    hint = "run `envlock build` again"
+    path = content.source
     try:
         source = path.open("rb")
     except OSError as error:
-        if isinstance(content, CopiedFile):
-            raise OutsideError(
-                f"cannot read {path}: {error.strerror}", hint="run `envlock build` again"
-            ) from None
+        raise OutsideError(f"cannot read {path}: {error.strerror}", hint=hint) from None
+    if _add_stream(tar, info, source) != content.sha256:
+        raise OutsideError(f"{path} changed while it was read", hint=hint)
+
+
+def _add_package(
+    tar: tarfile.TarFile, info: tarfile.TarInfo, content: Wheel | DebianPackage, wheelhouse: Path
+) -> None:
+    kind, command = "Debian package", "envlock build"
+    if isinstance(content, Wheel):
+        kind, command = "wheel", "envlock vendor"
+    path = wheelhouse / content.file
+    try:
+        source = path.open("rb")
+    except OSError as error:
         raise OutsideError(
-            f"cannot read the {what} {path}: {error.strerror}",
+            f"cannot read the {kind} {path}: {error.strerror}",
             hint=f"run `{command}` to fill the wheelhouse",
         ) from None
-    with source:
-        info.size = path.stat().st_size
-        hashing = Hashing(source)
-        tar.addfile(info, cast(IO[bytes], hashing))
-    if hashing.digest.hexdigest() != content.sha256 and isinstance(content, CopiedFile):
-        raise OutsideError(f"{path} changed while it was read", hint="run `envlock build` again")
-    if hashing.digest.hexdigest() != content.sha256:
+    digest = _add_stream(tar, info, source)
+    if digest != content.sha256:
         raise OutsideError(
-            f"{path} is not the locked {what}: locked sha256 {content.sha256}, live {hashing.digest.hexdigest()}",
+            f"{path} is not the locked {kind}: locked sha256 {content.sha256}, live {digest}",
             hint=f"remove it and run `{command}` again",
         )
 
 
-def _tools(plan: BuildPlan) -> Iterator[tuple[str, Member]]:
-    """Yield the runtime half, the programs of image and build, and the pip that installs if the lock has one."""
-    yield from _programs().items()
+def _add_stream(tar: tarfile.TarFile, info: tarfile.TarInfo, source: IO[bytes]) -> str:
+    """Add a file to its end, close it, and return its SHA-256."""
+    with source:
+        info.size = os.fstat(source.fileno()).st_size
+        hashing = Hashing(source)
+        tar.addfile(info, cast(IO[bytes], hashing))
+    return hashing.digest.hexdigest()
+
+
+def _list_programs(plan: BuildPlan) -> dict[str, Member]:
+    """Return the runtime half, the programs of image and build, and the locked pip, if any."""
+    members: dict[str, Member] = dict(_read_programs())
     for wheel in plan.wheels:
         if wheel.name == "pip":
-            yield f"{WHEELS}/pip/{wheel.file}", wheel
+            members[f"{WHEELS}/pip/{wheel.file}"] = wheel
+    return members
 
 
 @cache
-def _programs() -> dict[str, bytes]:
+def _read_programs() -> dict[str, bytes]:
     package = Path(str(files(envlock)))
+    runtime = package / "runtime"
     facade = [package / "__init__.py", package / "__main__.py"]
-    sources = [
-        *facade,
-        *(package / "runtime").rglob("*.py"),
-        *(package / "runtime").rglob("*.json"),
-    ]
-    half = {
-        f"{HOME}/envlock/{source.relative_to(package).as_posix()}": source for source in sources
-    }
-    programs = {
-        f"{HOME}/{source.name}": source for source in (package / "guest" / "image").glob("*.py")
-    }
-    return {name: source.read_bytes() for name, source in {**half, **programs}.items()}
+    programs = {}
+    for source in [*facade, *runtime.rglob("*.py"), *runtime.rglob("*.json")]:
+        path = source.relative_to(package).as_posix()
+        programs[f"{HOME}/envlock/{path}"] = source.read_bytes()
+    for source in (package / "guest" / "image").glob("*.py"):
+        programs[f"{HOME}/{source.name}"] = source.read_bytes()
+    return programs
 
 
-def _code(plan: BuildPlan) -> Iterator[tuple[str, Member]]:
-    """Yield the project's files, which nobody may write in the image, in a folder that everybody may."""
+def _list_code(plan: BuildPlan) -> dict[str, Member]:
+    """Return the project's files, read-only, in a folder in which every user may write."""
     place = plan.added.workdir.lstrip("/")
-    yield place, 0o1777
+    members: dict[str, Member] = {place: 0o1777}
     for file in plan.added.files:
-        yield f"{place}/{file.path}", file
+        members[f"{place}/{file.path}"] = file
+    return members
 
 
-def _lock(plan: BuildPlan) -> Iterator[tuple[str, Member]]:
-    yield (
-        f"{HOME}/unset.json",
-        (json.dumps(dict(plan.unset), sort_keys=True) + "\n").encode("ascii"),
-    )
+def _list_lock(plan: BuildPlan) -> dict[str, Member]:
+    unset = json.dumps(dict(plan.unset), sort_keys=True) + "\n"
+    members: dict[str, Member] = {f"{HOME}/unset.json": unset.encode("ascii")}
     if plan.lock is not None:
-        yield f"{HOME}/envlock.lock", plan.lock
+        members[f"{HOME}/envlock.lock"] = plan.lock
+    return members
 
 
 def wheels_in(folder: Path) -> list[str]:

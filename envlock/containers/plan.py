@@ -1,11 +1,11 @@
-"""What an image will consist of, decided before anything is written. Pure: lock, base and file names in, plan out."""
+"""The contents of an image, decided before anything is written. Pure: lock, base, file names in."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal, NamedTuple
 
 from envlock import __version__
 from envlock.containers.additions import Additions
@@ -25,7 +25,7 @@ from envlock.runtime.rules import release
 from envlock.runtime.tables import table
 
 EPOCH = 315532800
-"""1980-01-01, the time of everything that a build writes: zip files know none before it, and no base has one."""
+"""1980-01-01, the time of all that a build writes: no zip file, and no base, has one before."""
 
 NAMESPACE = "io.github.tf-envlock"
 SEED = 42
@@ -36,11 +36,17 @@ _OLDEST_PYTHON = (0, 3, 8)
 
 @dataclass(frozen=True)
 class Base:
-    """An image to start from, pinned.
+    """An image to start from.
 
-    `entrypoint`, `command` and `environ` are of its config; None where it was not read. A base without a Python gets
-    it from the image `python_from`, or from the build of python-build-standalone `python_archive`. `apt` are Debian
-    packages that are installed in it first. A dry run may have no digest: then nothing is built.
+    Attributes:
+        reference: its name with its digest; a dry run may have a tag alone, and then nothing is
+            built.
+        route: by which it was chosen.
+        entrypoint, command, environ: of its config; None where that was not read.
+        python_from: the image that a base without a Python gets it from.
+        python_archive: the build of python-build-standalone that such a base gets, where no image
+            has it.
+        apt: Debian packages that are installed in it first.
     """
 
     reference: str
@@ -55,7 +61,7 @@ class Base:
 
 @dataclass(frozen=True)
 class Unknown:
-    """What a build has still to find: packages whose wheel, and Debian packages whose file is not known yet."""
+    """Packages whose wheel, and Debian packages whose file, a build has still to find."""
 
     wheels: tuple[str, ...] = ()
     debian: tuple[str, ...] = ()
@@ -63,13 +69,23 @@ class Unknown:
 
 @dataclass(frozen=True)
 class BuildPlan:
-    """Everything that rendering and payload need; nothing else is looked at.
+    """Everything that rendering and payload need; nothing else is read there.
 
-    `environ` is set in the image. `unset` are variables that the base sets and the locked environment does not have:
-    the entrypoint takes them away where they still have the base's value. `lock` is the document that the image
-    verifies itself by, None for a base without one. `skipped` says of each package why it is not installed. `unknown`
-    is what a build has still to find: such a plan is shown, and never built. `python` is the interpreter that runs the
-    user's program.
+    Attributes:
+        tensorflow, python_version, policy: of the lock, for comments and labels.
+        environ: variables that are set in the image.
+        unset: variables that the base sets and the locked environment does not have: the entrypoint
+            removes them where they still have the base's value.
+        wheels: to install.
+        skipped: of each package that is not installed, why.
+        unknown: what a build has still to find; a plan with any of it is shown, and never built.
+        notes: sentences for the user.
+        code: lines that the user's program must have.
+        lock: the document that the image verifies itself by; None for a base without one.
+        deterministic: whether the image sets what the recipe of this TensorFlow wants.
+        added: what the project adds to its packages.
+        epoch: the time of every file.
+        labels: of the image.
     """
 
     base: Base
@@ -91,32 +107,35 @@ class BuildPlan:
 
     @property
     def user(self) -> str:
-        """Whom the program runs as, in numbers."""
+        """The user and group that the program runs as, in numbers."""
         return self.added.user
 
     @property
     def verified(self) -> bool:
-        """Whether the runtime half can run in it: on Python 3.8 or newer."""
-        return (
-            self.python_version is None
-            or (release(self.python_version) or _OLDEST_PYTHON) >= _OLDEST_PYTHON
-        )
+        """Whether the image can verify itself: the runtime half needs Python 3.8 or newer."""
+        if self.python_version is None:
+            return True
+        return (release(self.python_version) or _OLDEST_PYTHON) >= _OLDEST_PYTHON
 
     @property
     def venv(self) -> Literal["none", "isolated", "system"]:
-        """Where the wheels go: over the base's own packages where they are NVIDIA's, else beside them.
+        """The kind of virtual environment: over the packages of a complete base, else without them.
 
-        A virtual environment, since replacing a package of the base would leave a mark of deletion with the time of
-        the build in the layer, which no rebuild could repeat.
+        A virtual environment, since replacing a package of the base would leave a mark of deletion
+        with the time of the build in the layer, which no rebuild could repeat.
         """
-        if self.base.route in COMPLETE:
-            return "system" if self.wheels else "none"
-        return "isolated"
+        if self.base.route not in COMPLETE:
+            return "isolated"
+        if self.wheels:
+            return "system"
+        return "none"
 
     @property
     def debian(self) -> tuple[DebianPackage, ...]:
-        """What is installed by apt."""
-        return () if self.base.apt is None else tuple(self.base.apt.packages)
+        """The packages that apt installs."""
+        if self.base.apt is None:
+            return ()
+        return tuple(self.base.apt.packages)
 
     @property
     def layers(self) -> tuple[Layer, ...]:
@@ -125,43 +144,39 @@ class BuildPlan:
 
     @property
     def python(self) -> str:
-        """The interpreter of the locked environment inside."""
+        """The interpreter of the locked environment in the image, which runs the user's program."""
         return "python3" if self.venv == "none" else "/opt/venv/bin/python"
 
     @property
     def entrypoint(self) -> tuple[str, ...]:
         """The base's own, then the one that verifies."""
-        own = (
-            self.base.entrypoint
-            if self.base.entrypoint is not None
-            else tuple(_defaults(self.base.route).entrypoint)
-        )
-        return (*own, self.python, "-B", "/opt/envlock/entrypoint.py") if self.verified else own
+        own = self.base.entrypoint
+        if own is None:
+            own = tuple(_get_defaults(self.base.route).entrypoint)
+        if not self.verified:
+            return own
+        return (*own, self.python, "-B", "/opt/envlock/entrypoint.py")
 
     @property
     def command(self) -> tuple[str, ...]:
-        """The project's, else the base's own: an ENTRYPOINT takes it away."""
+        """The project's, else the base's own, which an ENTRYPOINT of ours would remove."""
         if self.added.command:
             return self.added.command
-        return (
-            tuple(_defaults(self.base.route).command)
-            if self.base.command is None
-            else self.base.command
-        )
+        if self.base.command is not None:
+            return self.base.command
+        return tuple(_get_defaults(self.base.route).command)
 
 
-def _defaults(route: Route) -> RouteDefaults:
-    known = image_table()
-    defaults: RouteDefaults = getattr(known, route)
+def _get_defaults(route: Route) -> RouteDefaults:
+    defaults: RouteDefaults = getattr(image_table(), route)
     return defaults
 
 
 def base_plan(base: Base) -> BuildPlan:
-    """Return the plan of an image for teams to build on: a base that verifies whatever lock is put into it."""
-    found = {**always(), **variables(None, _ngc_release(base))}
-    return BuildPlan(
-        base, environ=tuple(sorted(found.items())), labels=_labels(base, None, None, None)
-    )
+    """Return the plan of an image for teams to build on, which verifies by the lock put into it."""
+    environ = {**always(), **find_variables(None, _get_ngc_release(base))}
+    labels = _make_labels(base, None, None)
+    return BuildPlan(base, environ=tuple(sorted(environ.items())), labels=labels)
 
 
 def plan(
@@ -173,13 +188,13 @@ def plan(
     added: Additions = Additions(),  # noqa: B008 (frozen)
     unknown: Unknown = Unknown(),
 ) -> BuildPlan:
-    """Return what the image of a lock consists of.
+    """Return the plan of the image of a lock.
 
     Args:
         lock: what the image is of.
         base: what to start from.
         wheelhouse: the names of the wheels that are at hand; None where that does not matter yet.
-        deterministic: set what the recipe of this TensorFlow wants, also in the lock that the image is held to.
+        deterministic: set what the recipe of this TensorFlow wants, also in the image's own lock.
         added: what the project adds to its packages.
         unknown: what has still to be found.
 
@@ -187,240 +202,297 @@ def plan(
         LockfileError: something in the lock must not enter an image; the message names its path.
         UsageError: wheels are needed that are not at hand.
     """
-    facts, locked = lock.facts, lock.facts.environ or {}
-    tensorflow = facts.tensorflow.version if facts.tensorflow is not None else None
-    ngc = _ngc_release(base)
-    wanted = variables(tensorflow, ngc)
-    environ, notes = _environ(locked, wanted, base, deterministic=deterministic)
-    wheels, skipped = _wheels(lock, base.route, None if wheelhouse is None else set(wheelhouse))
-    installed = {wheel.name for wheel in wheels}
-    notes += [] if added.files else _without_program(lock, installed)
-    notes += _without_patch(tensorflow, ngc, installed)
-    inside = shipped(lock, wanted if deterministic else {})
+    facts = lock.facts
+    tensorflow = python_version = None
+    if facts.tensorflow is not None:
+        tensorflow = facts.tensorflow.version
+    if facts.python is not None:
+        python_version = facts.python.version
+    ngc = _get_ngc_release(base)
+    recipe = find_variables(tensorflow, ngc)
+    environ = _choose_environ(lock, base, recipe, deterministic=deterministic)
+    selection = _select_wheels(lock, base.route, wheelhouse)
+    installed = {wheel.name for wheel in selection.wheels}
+    notes = list(environ.notes)
+    if not added.files:
+        notes += _warn_of_missing_program(lock, installed)
+    missing = find_missing_patch(tensorflow, ngc, installed)
+    if missing is not None:
+        notes.append(
+            f"{missing} is not locked; without its patch this TensorFlow is not deterministic"
+        )
+    inside = shipped(lock, recipe if deterministic else {})
     return BuildPlan(
         base,
         tensorflow=tensorflow,
-        python_version=facts.python.version if facts.python is not None else None,
+        python_version=python_version,
         policy=lock.policy.name,
-        environ=tuple(sorted({**always(), **environ}.items())),
-        unset=_unset(base, locked, environ),
-        wheels=wheels,
-        skipped=skipped,
+        environ=tuple(sorted({**always(), **environ.variables}.items())),
+        unset=_list_unset(lock, base, environ.variables),
+        wheels=tuple(selection.wheels),
+        skipped=tuple(selection.skipped),
         unknown=unknown,
         notes=tuple(notes),
-        code=tuple(program(tensorflow, ngc, installed)),
+        code=tuple(list_program_lines(tensorflow, ngc, installed)),
         lock=inside,
         deterministic=deterministic,
         added=added,
-        labels=_labels(
-            base, inside, lock.policy.name, lock.project.name if lock.project is not None else None
-        ),
+        labels=_make_labels(base, lock, inside),
     )
 
 
-def _without_program(lock: Lockfile, installed: Collection[str]) -> list[str]:
-    own = lock.project.name if lock.project is not None else None
-    if own is None or own in installed:
+def _warn_of_missing_program(lock: Lockfile, installed: Collection[str]) -> list[str]:
+    if lock.project is None or lock.project.name is None or lock.project.name in installed:
         return []
     return [
-        f"the project's own package, {own}, is not in the image; if installed, envlock hash --build records its wheel"
+        f"the project's own package, {lock.project.name}, is not in the image; "
+        "if installed, envlock hash --build records its wheel"
     ]
 
 
-def _without_patch(
-    tensorflow: str | None, ngc: str | None, installed: Collection[str]
-) -> list[str]:
-    missing = missing_patch(tensorflow, ngc, installed)
-    if missing is None:
-        return []
-    return [f"{missing} is not locked; without its patch this TensorFlow is not deterministic"]
+# --- determinism
 
 
-def _ngc_release(base: Base) -> str | None:
-    """Return the tag of one of NVIDIA's images, such as 25.02-tf2-py3, which begins with its release."""
+def _get_ngc_release(base: Base) -> str | None:
+    """Return the tag of one of NVIDIA's images, such as 25.02-tf2-py3; it begins with its release."""
     name, _, tag = base.reference.partition("@")[0].rpartition(":")
-    return tag if base.route == "ngc" and name.endswith("nvidia/tensorflow") else None
+    if base.route == "ngc" and name.endswith("nvidia/tensorflow"):
+        return tag
+    return None
 
 
-def _recipe(tensorflow: str | None) -> Recipe | None:
-    """Return the recipe of the numbers that a version begins with: a lock may hold a text that is not a version."""
-    found = release(tensorflow)
-    return None if found is None else recipe_for(".".join(map(str, found[1:])))
+def _find_recipe(tensorflow: str | None) -> Recipe | None:
+    """Return the recipe of the numbers that a version begins with; None for a text without any."""
+    numbers = release(tensorflow)
+    if numbers is None:
+        return None
+    return recipe_for(".".join(map(str, numbers[1:])))
 
 
-def variables(tensorflow: str | None, ngc: str | None) -> dict[str, str]:
-    """Return what makes a TensorFlow, or one of a release of NVIDIA's images, deterministic from outside."""
+def find_variables(tensorflow: str | None, ngc: str | None) -> dict[str, str]:
+    """Return the variables that make a TensorFlow, or NVIDIA's of a release, deterministic."""
     if ngc is not None:
         return dict(nvidia_switch(ngc) or {})
-    found = _recipe(tensorflow)
-    return dict(found.from_outside) if found else {}
+    recipe = _find_recipe(tensorflow)
+    if recipe is None:
+        return {}
+    return dict(recipe.from_outside)
 
 
-def missing_patch(tensorflow: str | None, ngc: str | None, packages: Collection[str]) -> str | None:
-    """Return the package that this TensorFlow needs and the image has not; None where nothing is missing."""
-    found = _recipe(tensorflow)
-    patches = (
-        [patch["package"] for patch in found.patches] if found is not None and ngc is None else []
-    )
-    return patches[0] if patches and not set(patches) & set(packages) else None
+def find_missing_patch(
+    tensorflow: str | None, ngc: str | None, packages: Collection[str]
+) -> str | None:
+    """Return the patch that this TensorFlow needs and the image does not have; None without one."""
+    recipe = _find_recipe(tensorflow)
+    if recipe is None or ngc is not None:  # NVIDIA's releases have a switch instead
+        return None
+    patches = [patch["package"] for patch in recipe.patches]
+    if not patches or set(patches) & set(packages):
+        return None
+    return patches[0]
 
 
-def program(tensorflow: str | None, ngc: str | None, packages: Collection[str]) -> list[str]:
-    """Return the lines that the program itself must hold."""
-    found = _recipe(tensorflow)
-    if found is None:
+def list_program_lines(
+    tensorflow: str | None, ngc: str | None, packages: Collection[str]
+) -> list[str]:
+    """Return the lines that the user's program must have."""
+    recipe = _find_recipe(tensorflow)
+    if recipe is None:
         return []
-    patches = found.patches if ngc is None else []
-    calls = [patch["call"] for patch in patches if patch["package"] in packages] or [
-        each["call"] for each in patches
-    ]
-    return [*calls[:1], *found.program(SEED)]
+    seeds = recipe.program(SEED)
+    if ngc is not None or not recipe.patches:
+        return list(seeds)
+    for patch in recipe.patches:
+        if patch["package"] in packages:
+            return [patch["call"], *seeds]
+    return [recipe.patches[0]["call"], *seeds]
 
 
-def _environ(
-    locked: Mapping[str, Any], wanted: Mapping[str, str], base: Base, *, deterministic: bool
-) -> tuple[dict[str, str], list[str]]:
-    """Return the variables to set, and a note for each that is not set although a user may expect it."""
-    has = None if base.environ is None else dict(base.environ)
-    found: dict[str, str] = {}
-    notes: list[str] = []
-    rows = {row["name"]: row for row in table("environ")}
+# --- variables
+
+
+class _Environ(NamedTuple):
+    """The variables to set, and a note for each that is not set although a user may expect it."""
+
+    variables: dict[str, str]
+    notes: list[str]
+
+
+def _choose_environ(
+    lock: Lockfile, base: Base, recipe: Mapping[str, str], *, deterministic: bool
+) -> _Environ:
+    """Return the variables that the base does not set as locked, and those of the recipe."""
+    locked: Mapping[str, object] = lock.facts.environ or {}
+    environ = _Environ({}, [])
+    known = {row["name"]: row for row in table("environ")}
     for name, value in sorted(locked.items()):
-        if value is None or name not in rows:
+        if value is None or name not in known:
             continue
         is_hidden = isinstance(value, str) and ("sha256:" in value or value in ("uuid", "mig-uuid"))
-        if not isinstance(value, str) or (not is_hidden and record(value, rows[name]) != value):
+        if not isinstance(value, str) or (not is_hidden and record(value, known[name]) != value):
             raise LockfileError(
                 f"`facts.environ.{name}` cannot go into an image: invalid value of {name}",
-                hint="restore the lockfile from version control, or create it again with `envlock capture`",
+                hint="restore the lockfile from version control, "
+                "or create it again with `envlock capture`",
             )
-        if has is not None and record(has.get(name), rows[name]) == value:
-            continue  # the base has it so
-        if is_hidden:
-            unread = (
-                "whether the base has that value is unknown, as a dry run does not read its config"
-            )
-            missing = "so the image does not set it; set it when the container starts"
-            notes.append(
-                f"{name} is locked without its value, {missing if has is not None else unread}"
+        if base.environ is not None and record(dict(base.environ).get(name), known[name]) == value:
+            continue  # the base sets it already
+        if not is_hidden:
+            environ.variables[name] = safe(value, "value", f"facts.environ.{name}")
+        elif base.environ is not None:
+            environ.notes.append(
+                f"{name} is locked without its value, so the image does not set it; "
+                "set it when the container starts"
             )
         else:
-            found[name] = safe(value, "value", f"facts.environ.{name}")
-    for name, value in sorted(wanted.items()):
+            environ.notes.append(
+                f"{name} is locked without its value, whether the base has that value is unknown, "
+                "as a dry run does not read its config"
+            )
+    for name, value in sorted(recipe.items()):
         if name not in locked or (deterministic and locked[name] != value):
-            found[name] = value
+            environ.variables[name] = value
         elif locked[name] != value:
             state = "unset" if locked[name] is None else locked[name]
-            notes.append(
+            environ.notes.append(
                 f"{name}: locked {state}, but {value} would make this TensorFlow deterministic"
             )
-    return found, notes
+    return environ
 
 
-def _unset(
-    base: Base, locked: Mapping[str, Any], environ: Mapping[str, str]
+def _list_unset(
+    lock: Lockfile, base: Base, environ: Mapping[str, str]
 ) -> tuple[tuple[str, str], ...]:
-    names = {name for name, value in locked.items() if value is None and name not in environ}
-    return tuple(sorted((name, value) for name, value in base.environ or () if name in names))
+    """Return the variables, with their values, that the base sets and that are locked as unset."""
+    locked = lock.facts.environ or {}
+    unset = {name for name, value in locked.items() if value is None and name not in environ}
+    return tuple(sorted(pair for pair in base.environ or () if pair[0] in unset))
 
 
-def _wheels(
-    lock: Lockfile, route: Route, wheelhouse: Collection[str] | None
-) -> tuple[tuple[Wheel, ...], tuple[tuple[str, str], ...]]:
-    """Return the wheels to install, and why the other packages are not; both sorted by name."""
+# --- wheels
+
+
+class _Selection(NamedTuple):
+    """The wheels to install, and why each other package is not installed; both sorted by name."""
+
+    wheels: list[Wheel]
+    skipped: list[tuple[str, str]]
+
+
+def _select_wheels(lock: Lockfile, route: Route, wheelhouse: Collection[str] | None) -> _Selection:
+    """Return the wheels to install.
+
+    Raises:
+        LockfileError: a name, a version or a digest must not enter an image.
+        UsageError: wheels are needed that are not at hand.
+    """
+    selection = _Selection([], [])
     if lock.identity is None:
-        if route not in COMPLETE and wheelhouse is not None and unasked(lock):
+        if route in COMPLETE:
+            unnamed = "the lockfile does not name its wheel; the base must have it"
+            selection.skipped.extend((name, unnamed) for name in sorted(lock.facts.packages or {}))
+        elif wheelhouse is not None and unasked(lock):
             raise UsageError(
                 "the lockfile does not name the wheels of its packages",
                 hint="run `envlock hash`, and then `envlock vendor`",
             )
-        if route not in COMPLETE:
-            return (), ()
-        unknown = "the lockfile does not name its wheel; the base must have it"
-        return (), tuple((name, unknown) for name in sorted(lock.facts.packages or {}))
-    wheels: list[Wheel] = []
-    skipped: list[tuple[str, str]] = []
+        return selection
     missing: list[str] = []
     for name, entry in sorted(lock.identity.packages.items()):
-        reason, wheel = _left_to_the_base(name, route), entry.wheel
-        if (
-            reason is None
-            and wheel is not None
-            and (wheelhouse is None or wheel.name in wheelhouse)
-        ):
-            where = f"identity.packages.{name}"
-            file = safe(wheel.name, "file", f"{where}.wheel.name")
-            digest = safe(wheel.sha256, "digest", f"{where}.wheel.sha256")
-            version = safe(entry.version, "version", f"{where}.version")
-            wheels.append(Wheel(name, version, file, digest, wheel.size, entry.origin in OWN))
-            continue
+        reason = _explain_base_package(name, route)
         if reason is None:
-            missing.append(name)
-            reason = f"its wheel is unknown: {entry.reason}" if wheel is None else NOT_AT_HAND
-        skipped.append((name, reason))
-    if route in COMPLETE:
-        missing = [name for name in missing if _is_only_here(lock.identity.packages[name])]
+            wheel = entry.wheel
+            if wheel is not None and (wheelhouse is None or wheel.name in wheelhouse):
+                selection.wheels.append(_make_wheel(name, entry))
+                continue
+            reason = f"its wheel is unknown: {entry.reason}"
+            if wheel is not None:
+                reason = NOT_AT_HAND
+            if route not in COMPLETE or _is_only_here(entry):
+                missing.append(name)
+        selection.skipped.append((name, reason))
     if missing:
-        raise _no_wheels(missing, dict(skipped))
-    return tuple(wheels), tuple(skipped)
+        raise _make_missing_error(missing, dict(selection.skipped))
+    return selection
 
 
-def _left_to_the_base(name: str, route: Route) -> str | None:
-    """Return why a package is never installed over a base, whatever is at hand."""
+def _make_wheel(name: str, entry: PackageIdentity) -> Wheel:
+    assert entry.wheel is not None  # noqa: S101 (for the type checker)
+    path = f"identity.packages.{name}"
+    return Wheel(
+        name,
+        safe(entry.version, "version", f"{path}.version"),
+        safe(entry.wheel.name, "file", f"{path}.wheel.name"),
+        safe(entry.wheel.sha256, "digest", f"{path}.wheel.sha256"),
+        entry.wheel.size,
+        entry.origin in OWN,
+    )
+
+
+def _explain_base_package(name: str, route: Route) -> str | None:
+    """Return why a package is left to the base, whatever is at hand; None where it is installed."""
     if name in DISTRIBUTIONS and route in COMPLETE:
-        return (
-            "NVIDIA's own build in the base is never replaced"
-            if route == "ngc"
-            else "the base has it"
-        )
+        if route == "ngc":
+            return "NVIDIA's own build in the base is never replaced"
+        return "the base has it"
     if name.startswith("nvidia-") and name != BINDING and route != "wheels":
         return "the base has NVIDIA's libraries"
     return None
 
 
 def _is_only_here(package: PackageIdentity) -> bool:
-    """Return whether no base can have a package: it is a project's checkout, or a wheel was built of it."""
+    """Return whether no base can have a package: it is a checkout, or its wheel was built here."""
     return package.origin == "editable" or (package.origin in OWN and package.wheel is not None)
 
 
-def _no_wheels(missing: list[str], reasons: Mapping[str, str]) -> UsageError:
-    more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+def _make_missing_error(missing: list[str], reasons: Mapping[str, str]) -> UsageError:
+    names = missing[0]
+    if len(missing) > 1:
+        names += f" and {len(missing) - 1} more"
+    reason = reasons[missing[0]]
     hint = "run `envlock vendor`, or name another folder with `--wheelhouse`"
-    if reasons[missing[0]] != NOT_AT_HAND:
-        hint = "run `envlock hash --build` to build its wheel from its sources, or install it from an index's wheel"
-    return UsageError(f"{missing[0]}{more} cannot be installed: {reasons[missing[0]]}", hint=hint)
+    if reason != NOT_AT_HAND:
+        hint = (
+            "run `envlock hash --build` to build its wheel from its sources, "
+            "or install it from an index's wheel"
+        )
+    return UsageError(f"{names} cannot be installed: {reason}", hint=hint)
+
+
+# --- what identifies the image
 
 
 def shipped(lock: Lockfile, amended: Mapping[str, str]) -> bytes:
-    """Return the lock that goes into the image: without what a build adds to it, or no rebuild could be the same."""
-    kept = {
-        key: value
-        for key, value in lock.to_document().items()
-        if key not in ("base_image", "image")
-    }
+    """Return the lock that goes into the image, with these variables amended."""
+    document = lock.to_document()
+    # What a build adds to the lock is not in it, or a rebuild would not be the same.
+    document.pop("base_image", None)
+    document.pop("image", None)
     if amended:
-        kept["facts"]["environ"] = {**(lock.facts.environ or {}), **amended}
-    return dump(Lockfile.model_validate(kept))
+        document["facts"]["environ"] = {**(lock.facts.environ or {}), **amended}
+    return dump(Lockfile.model_validate(document))
 
 
-def _labels(
-    base: Base, lock: bytes | None, policy: str | None, project: str | None
+def _make_labels(
+    base: Base, lock: Lockfile | None, document: bytes | None
 ) -> tuple[tuple[str, str], ...]:
-    """Return the labels that follow from lock and base: with a time or a commit, no rebuild would be the same image."""
+    """Return the labels of an image, by the lock and by the document that goes into the image."""
+    # None has a time or a commit: with one, no rebuild would be the same image.
     name, _, digest = base.reference.partition("@")
     labels = {
         "org.opencontainers.image.base.name": name,
-        **({"org.opencontainers.image.base.digest": digest} if digest else {}),
         f"{NAMESPACE}.route": base.route,
         f"{NAMESPACE}.version": __version__,
     }
-    licenses = _defaults(base.route).licenses
+    if digest:
+        labels["org.opencontainers.image.base.digest"] = digest
+    licenses = _get_defaults(base.route).licenses
     if licenses is not None:
         labels["org.opencontainers.image.licenses"] = licenses
-    if project is not None:
-        labels["org.opencontainers.image.title"] = project
     if lock is not None:
-        labels[f"{NAMESPACE}.lock"] = f"sha256:{hashlib.sha256(lock).hexdigest()}"
-    if policy is not None:
-        labels[f"{NAMESPACE}.policy"] = policy
+        labels[f"{NAMESPACE}.policy"] = lock.policy.name
+        if lock.project is not None and lock.project.name is not None:
+            labels["org.opencontainers.image.title"] = lock.project.name
+    if document is not None:
+        labels[f"{NAMESPACE}.lock"] = f"sha256:{hashlib.sha256(document).hexdigest()}"
     return tuple(sorted(labels.items()))

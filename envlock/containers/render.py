@@ -1,16 +1,15 @@
 """A plan as files: the one place that knows jinja2. Pure: plan in, text out.
 
-Templates get `Safe` text only, lists of it, and words of our own that choose between paragraphs; anything else in a
-`{{ }}` is an error, and so is a name that nobody has given.
+Templates get `Safe` text only, lists of it, and words of our own that choose between paragraphs;
+anything else in a `{{ }}` is an error, and so is a name that has no value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import jinja2
 
@@ -18,7 +17,7 @@ from envlock import __version__
 from envlock.containers.additions import HOME
 from envlock.containers.layers import Layer
 from envlock.containers.plan import BuildPlan
-from envlock.containers.quoting import Safe, exec_form, quoted, safe
+from envlock.containers.quoting import Safe, add_quotes, format_exec, safe
 from envlock.containers.standalone import PYTHON
 
 LOCK = "/opt/envlock/envlock.lock"
@@ -30,7 +29,7 @@ def dockerfile(plan: BuildPlan) -> str:
     Raises:
         LockfileError: a value of the lock must not stand in one; the message names its path.
     """
-    return _render("Dockerfile.j2", _fields(plan))
+    return _render("Dockerfile.j2", _make_fields(plan))
 
 
 def dockerignore() -> str:
@@ -39,104 +38,127 @@ def dockerignore() -> str:
 
 
 def apptainer(plan: BuildPlan) -> str:
-    """Return the definition file of a plan for Apptainer: the steps and the layers of the Dockerfile, in its order.
+    """Return the definition file of a plan for Apptainer.
 
-    Source: https://apptainer.org/docs/user/main/definition_files.html.
+    It has the steps and the layers of the Dockerfile, in their order. Source: https://apptainer.org/docs/user/main/definition_files.html.
 
     Raises:
         LockfileError: a value of the lock must not stand in one; the message names its path.
     """
     donor = plan.base.python_from
-    layers = list(steps(plan))
-    archive = ["python.tar"] if plan.base.python_archive else []
-    inside = [*archive, *(["code.tar"] if plan.added.files else []), "lock.tar"]
-    order = [*(["python.tar"] if donor else archive), *(f"{name}.tar" for name in layers)]
-    first = [
-        *archive,
-        "runtime.tar",
-        *(["apt.tar"] if plan.debian else []),
-        *(f"{layer.name}.tar" for layer in plan.layers),
-    ]
-    own = {
-        "by_digest": _by_digest(plan.base.reference, "base_image.reference"),
-        "donor_by_digest": donor and _by_digest(donor, "base_image.python"),
-        "take_line": _shell(("python3", "-B", "/opt/envlock/donor.py", str(plan.epoch)), "envlock"),
-        "step_lines": [_shell(step, "envlock") for step in steps(plan).values()],
-        "tars_built": [_file(name) for name in first],
-        "tars_final": [_file(name) for name in inside],
-        "built_layers": [_layer(name) for name in layers],
-        "unpacked": [_file(name) for name in dict.fromkeys([*order, *inside])],
-        "exports": [
-            line for line in _environ(plan) if not line.startswith("HOME=")
-        ],  # which Apptainer sets
-        "label_lines": [_label(name, value) for name, value in plan.labels],
-        "command_line": _shell(plan.command, "base_image.command"),
-        "entrypoint_line": _shell(plan.entrypoint, "base_image.entrypoint"),
+    donor_by_digest = None
+    if donor:
+        donor_by_digest = _drop_tag(donor, "base_image.python")
+    programs = steps(plan)
+    for_build = ["runtime.tar"]
+    for_image = ["lock.tar"]
+    unpacked = [f"{name}.tar" for name in programs]
+    if plan.debian:
+        for_build.append("apt.tar")
+    for_build += [f"{layer.name}.tar" for layer in plan.layers]
+    if plan.added.files:
+        for_image.insert(0, "code.tar")
+    if donor or plan.base.python_archive:
+        unpacked.insert(0, "python.tar")
+    if plan.base.python_archive:
+        for_build.insert(0, "python.tar")
+        for_image.insert(0, "python.tar")
+    # Apptainer sets HOME itself.
+    exports = [line for line in _make_environ(plan) if not line.startswith("HOME=")]
+    fields = {
+        "by_digest": _drop_tag(plan.base.reference, "base_image.reference"),
+        "donor_by_digest": donor_by_digest,
+        "take_line": _join_words(_get_take_program(plan), "envlock"),
+        "step_lines": [_join_words(program, "envlock") for program in programs.values()],
+        "tars_built": _check_files(for_build),
+        "tars_final": _check_files(for_image),
+        "built_layers": [_check_layer(name) for name in programs],
+        "unpacked": _check_files(dict.fromkeys([*unpacked, *for_image])),
+        "exports": exports,
+        "label_lines": [_make_label(name, value) for name, value in plan.labels],
+        "command_line": _join_words(plan.command, "base_image.command"),
+        "entrypoint_line": _join_words(plan.entrypoint, "base_image.entrypoint"),
     }
-    return _render("apptainer.def.j2", {**_fields(plan), **own})
+    return _render("apptainer.def.j2", {**_make_fields(plan), **fields})
 
 
-def _by_digest(reference: str, path: str) -> Safe:
+def _drop_tag(reference: str, path: str) -> Safe:
     """Return a reference without its tag: Apptainer's library takes no tag beside a digest."""
     head, _, digest = safe(reference, "reference", path).partition("@")
     folder, slash, name = head.rpartition("/")
     return Safe(f"{folder}{slash}{name.partition(':')[0]}@{digest}")
 
 
-def _shell(words: Iterable[object], path: str) -> Safe:
+def _join_words(words: Iterable[object], path: str) -> Safe:
     """Return words for a shell: none has a character that means something to one."""
     return Safe(" ".join(safe(word, "word", path) for word in words))
 
 
-def _label(name: str, value: str) -> Safe:
+def _make_label(name: str, value: str) -> Safe:
     return Safe(f"{safe(name, 'name', 'labels')} {safe(value, 'value', 'labels')}")
 
 
-def _file(name: str) -> Safe:
-    return safe(name, "file", "envlock")
+def _check_files(names: Iterable[str]) -> list[Safe]:
+    return [safe(name, "file", "envlock") for name in names]
 
 
 def requirements(layer: Layer) -> str:
-    """Return the wheels of a layer as pip's --require-hashes wants them."""
-    lines = [
-        f"{safe(wheel.name, 'name', 'name')}=={safe(wheel.version, 'version', wheel.name)} "
-        f"--hash=sha256:{safe(wheel.sha256, 'digest', wheel.name)}"
-        for wheel in layer.wheels
-    ]
-    return "".join(f"{line}\n" for line in lines)
+    """Return the wheels of a layer in the form of pip's --require-hashes."""
+    lines = []
+    for wheel in layer.wheels:
+        name = safe(wheel.name, "name", "name")
+        version = safe(wheel.version, "version", wheel.name)
+        digest = safe(wheel.sha256, "digest", wheel.name)
+        lines.append(f"{name}=={version} --hash=sha256:{digest}\n")
+    return "".join(lines)
 
 
 def debian(plan: BuildPlan) -> str:
-    """Return what the build installs by apt, a line a package: name, architecture, version, SHA-256."""
-    return "".join(
-        f"{safe(f'{each.name} {each.architecture} {each.version}', 'debian', f'base_image.apt.{each.name}')} "
-        f"{safe(each.sha256, 'digest', f'base_image.apt.{each.name}')}\n"
-        for each in plan.debian
-    )
+    """Return the packages that apt installs, a line each: name, architecture, version, SHA-256."""
+    lines = []
+    for package in plan.debian:
+        path = f"base_image.apt.{package.name}"
+        text = f"{package.name} {package.architecture} {package.version}"
+        lines.append(f"{safe(text, 'debian', path)} {safe(package.sha256, 'digest', path)}\n")
+    return "".join(lines)
 
 
 def steps(plan: BuildPlan) -> dict[str, tuple[str, ...]]:
     """Return the programs that fill the layers, in their order, by the layer; none is a shell."""
     python = PYTHON if plan.base.python_archive else "python3"
     install = (python, "-B", "/opt/envlock/install.py", str(plan.epoch))
-    made: dict[str, tuple[str, ...]] = {}
-    loader: tuple[str, ...] = ()
+    install_early: tuple[str, ...] = install
     if plan.base.python_from:
+        # The step `venv` tells the loader where the libraries of a copied Python are; until then, a
+        # variable does.
         loader = ("env", "LD_LIBRARY_PATH=/usr/local/lib:/usr/local/lib/python-needs")
+        install_early = (*loader, *install)
+    programs: dict[str, tuple[str, ...]] = {}
     if plan.debian:
-        made["apt"] = (*loader, *install, "apt")
+        programs["apt"] = (*install_early, "apt")
     if plan.venv != "none":
-        made["venv"] = (*loader, *install, "venv", plan.venv)
-    made["account"] = (*install, "account", plan.user, *sorted({HOME, plan.added.workdir}))
+        programs["venv"] = (*install_early, "venv", plan.venv)
+    folders = sorted({HOME, plan.added.workdir})
+    programs["account"] = (*install, "account", plan.user, *folders)
     for layer in plan.layers:
-        made[layer.name] = (*install, "wheels", layer.name, plan.venv)
-    return {**made, "runtime": (*install, "runtime")}
+        programs[layer.name] = (*install, "wheels", layer.name, plan.venv)
+    programs["runtime"] = (*install, "runtime")
+    return programs
 
 
-def _fields(plan: BuildPlan) -> dict[str, Any]:
-    donor = plan.base.python_from
-    programs = {name: exec_form(step, "envlock") for name, step in steps(plan).items()}
-    stages = {**({"python": "python"} if donor else {}), **dict.fromkeys(programs, "built")}
+def _get_take_program(plan: BuildPlan) -> tuple[str, ...]:
+    """Return the program that takes the Python out of another image."""
+    return ("python3", "-B", "/opt/envlock/donor.py", str(plan.epoch))
+
+
+def _make_fields(plan: BuildPlan) -> dict[str, object]:
+    """Return what both templates print or choose their paragraphs by."""
+    programs = {name: format_exec(step, "envlock") for name, step in steps(plan).items()}
+    stages = dict.fromkeys(programs, "built")
+    donor = None
+    if plan.base.python_from:
+        donor = _check_reference(plan.base.python_from, "base_image.python")
+        stages = {"python": "python", **stages}
     return {
         "archive": bool(plan.base.python_archive),
         "plan": plan,
@@ -146,136 +168,148 @@ def _fields(plan: BuildPlan) -> dict[str, Any]:
         "tensorflow": safe(plan.tensorflow or "unknown", "version", "facts.tensorflow.version"),
         "python_version": safe(plan.python_version or "unknown", "version", "facts.python.version"),
         "epoch": safe(str(plan.epoch), "number", "epoch"),
-        "notes": [safe(note, "sentence", "environ") for note in plan.notes],
-        "about_base": safe(_about_base(plan), "sentence", "base_image"),
-        "reference": _reference(plan.base.reference, "base_image.reference"),
-        "donor": donor and _reference(donor, "base_image.python"),
-        "take": exec_form(("python3", "-B", "/opt/envlock/donor.py", str(plan.epoch)), "envlock"),
+        "notes": _check_sentences(plan.notes, "environ"),
+        "about_base": safe(_describe_base(plan), "sentence", "base_image"),
+        "reference": _check_reference(plan.base.reference, "base_image.reference"),
+        "donor": donor,
+        "take": format_exec(_get_take_program(plan), "envlock"),
         "apt": programs.get("apt"),
         "venv": programs.get("venv"),
         "account": programs["account"],
         "runtime": programs["runtime"],
         "wheels": [
-            {"name": _layer(each.name), "install": programs[each.name]} for each in plan.layers
+            {"name": _check_layer(layer.name), "install": programs[layer.name]}
+            for layer in plan.layers
         ],
-        "unproven": _unknown("the wheels of", plan.unknown.wheels, "facts.packages"),
-        "unresolved": _unknown("the Debian packages", plan.unknown.debian, "apt"),
+        "unproven": _describe_unknown("the wheels of", plan.unknown.wheels, "facts.packages"),
+        "unresolved": _describe_unknown("the Debian packages", plan.unknown.debian, "apt"),
         "layers": [
-            {"name": _layer(name), "stage": _layer(stage)} for name, stage in stages.items()
+            {"name": _check_layer(name), "stage": _check_layer(stage)}
+            for name, stage in stages.items()
         ],
-        "skipped": [safe(line, "sentence", "identity.packages") for line in _skipped(plan)],
-        "about_environ": safe(_about_environ(plan), "sentence", "envlock"),
-        "environ": _lines(_environ(plan), 4),
-        "code": [safe(line, "sentence", "recipes") for line in plan.code],
-        "labels": _lines((_pair(name, value, "labels") for name, value in plan.labels), 6),
+        "skipped": _check_sentences(_list_skipped(plan), "identity.packages"),
+        "about_environ": safe(_describe_environ(plan), "sentence", "envlock"),
+        "environ": _join_pairs(_make_environ(plan), 4),
+        "code": _check_sentences(plan.code, "recipes"),
+        "labels": _join_pairs(
+            (_make_pair(name, value, "labels") for name, value in plan.labels), 6
+        ),
         "workdir": safe(plan.added.workdir, "path", "workdir"),
         "user": safe(plan.user, "user", "user"),
-        "entrypoint": exec_form(plan.entrypoint, "base_image.entrypoint"),
-        "command": exec_form(plan.command, "base_image.command"),
+        "entrypoint": format_exec(plan.entrypoint, "base_image.entrypoint"),
+        "command": format_exec(plan.command, "base_image.command"),
     }
 
 
-def _unknown(what: str, names: Sequence[str], path: str) -> Safe | None:
-    """Return a sentence on what a build has still to find; None where it is nothing."""
+def _describe_unknown(what: str, names: Sequence[str], path: str) -> Safe | None:
+    """Return a sentence on what a build has still to find; None where that is nothing."""
     if not names:
         return None
-    return safe(
-        f"Not known yet, and envlock build finds it: {what} {_few(names)}.", "sentence", path
-    )
+    text = f"Not known yet, and envlock build finds it: {what} {_shorten_list(names)}."
+    return safe(text, "sentence", path)
 
 
-def _few(names: Sequence[str]) -> str:
-    return ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
+def _shorten_list(names: Sequence[str]) -> str:
+    text = ", ".join(names[:6])
+    if len(names) > 6:
+        text += f" and {len(names) - 6} more"
+    return text
 
 
-def _layer(name: str) -> Safe:
+def _check_layer(name: str) -> Safe:
     return safe(name, "name", "envlock")
 
 
-def _about_base(plan: BuildPlan) -> str:
+def _check_sentences(texts: Iterable[str], path: str) -> list[Safe]:
+    return [safe(text, "sentence", path) for text in texts]
+
+
+def _describe_base(plan: BuildPlan) -> str:
     texts = {
         "ngc": "NVIDIA's TensorFlow and CUDA libraries",
         "cuda": "NVIDIA's CUDA libraries",
         "captured": "The image that the lockfile was captured in",
         "wheels": "A plain Python; CUDA libraries, if any, are installed from wheels",
     }
-    pinned = "@" in plan.base.reference and "@" in (plan.base.python_from or "@")
-    how = (
-        "by digest, as a tag can move"
-        if pinned
-        else "not pinned: a tag can move, and --pin records the digest"
-    )
-    return f"{texts[plan.base.route]}, {how}."
+    python_from = plan.base.python_from
+    if "@" in plan.base.reference and (python_from is None or "@" in python_from):
+        return f"{texts[plan.base.route]}, by digest, as a tag can move."
+    return f"{texts[plan.base.route]}, not pinned: a tag can move, and --pin records the digest."
 
 
-def _reference(text: str, path: str) -> Safe:
-    return safe(text, "reference" if "@" in text else "tag", path)
+def _check_reference(text: str, path: str) -> Safe:
+    """Return a reference by digest, or by its tag where a dry run does not know the digest."""
+    kind = "reference" if "@" in text else "tag"
+    return safe(text, kind, path)
 
 
-def _about_environ(plan: BuildPlan) -> str:
+def _describe_environ(plan: BuildPlan) -> str:
     if plan.lock is None:
         return "Variables that make this TensorFlow deterministic."
     own = ", the project's own" if plan.added.environ else ""
-    return f"The determinism variables as locked, a fixed hash seed{own}, and the places of lockfile and user."
+    return (
+        f"The determinism variables as locked, a fixed hash seed{own}, "
+        "and the places of lockfile and user."
+    )
 
 
-def _environ(plan: BuildPlan) -> Iterable[Safe]:
-    variables = dict(plan.environ)
-    for name, value in sorted(variables.items()):
-        yield _pair(name, value, f"facts.environ.{name}")
+def _make_environ(plan: BuildPlan) -> Iterator[Safe]:
+    """Yield the variables of the image, as `NAME="value"`."""
+    for name, value in sorted(dict(plan.environ).items()):
+        yield _make_pair(name, value, f"facts.environ.{name}")
     for name, value in plan.added.environ:
-        yield Safe(f"{safe(name, 'variable', 'environ')}={quoted(value, f'environ.{name}')}")
-    yield _pair("ENVLOCK_LOCK", LOCK, "envlock")
-    yield _pair("HOME", HOME, "envlock")
+        yield Safe(f"{safe(name, 'variable', 'environ')}={add_quotes(value, f'environ.{name}')}")
+    yield _make_pair("ENVLOCK_LOCK", LOCK, "envlock")
+    yield _make_pair("HOME", HOME, "envlock")
     if plan.venv != "none":
         yield Safe('PATH="/opt/venv/bin:${PATH}"')  # the only `$` in the file: the base's own value
 
 
-def _pair(name: str, value: str, path: str) -> Safe:
-    return Safe(f"{safe(name, 'name', path)}={quoted(value, path)}")
+def _make_pair(name: str, value: str, path: str) -> Safe:
+    return Safe(f"{safe(name, 'name', path)}={add_quotes(value, path)}")
 
 
-def _lines(pairs: Iterable[Safe], indent: int) -> Safe:
-    """Return them as one instruction takes them, a line each."""
+def _join_pairs(pairs: Iterable[Safe], indent: int) -> Safe:
+    """Return pairs as one instruction takes them, a line each."""
     return Safe((" \\\n" + " " * indent).join(pairs))
 
 
-def _skipped(plan: BuildPlan) -> list[str]:
-    """Return a line a reason; a base has hundreds of packages, and their names are in the lock."""
-    reasons: dict[str, list[str]] = {}
+def _list_skipped(plan: BuildPlan) -> list[str]:
+    """Return a line for each reason why packages are not installed."""
+    # A base has hundreds of packages: a few names are shown, and all of them are in the lock.
+    packages: dict[str, list[str]] = {}
     for name, reason in plan.skipped:
-        reasons.setdefault(reason, []).append(name)
-    lines = []
-    for reason, names in sorted(reasons.items()):
-        lines.append(f"{_few(names)}: {reason}")
-    return lines
+        packages.setdefault(reason, []).append(name)
+    return [f"{_shorten_list(names)}: {reason}" for reason, names in sorted(packages.items())]
 
 
-def _render(name: str, fields: dict[str, Any]) -> str:
-    return _templates().get_template(name).render(fields)
+def _render(name: str, fields: Mapping[str, object]) -> str:
+    return _load_templates().get_template(name).render(fields)
 
 
 @cache
-def _templates() -> jinja2.Environment:
+def _load_templates() -> jinja2.Environment:
     return jinja2.Environment(
-        loader=jinja2.FileSystemLoader(str(_folder())),
+        loader=jinja2.FileSystemLoader(str(_find_folder())),
         undefined=jinja2.StrictUndefined,
-        finalize=_only_safe,
-        autoescape=False,  # noqa: S701 (no HTML; `_only_safe` is stricter)
+        finalize=_refuse_unsafe,
+        autoescape=False,  # noqa: S701 (no HTML; `_refuse_unsafe` is stricter)
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
 
 
-def _folder() -> Path:
-    """Return where the templates are: in the installed package, or at the top of a checkout."""
+def _find_folder() -> Path:
+    """Return the folder of the templates: in the installed package, or at the top of a checkout."""
     package = Path(str(files("envlock")))
     installed = package / "_templates"
-    return installed if installed.is_dir() else package.parent / "templates"
+    if installed.is_dir():
+        return installed
+    return package.parent / "templates"
 
 
-def _only_safe(value: object) -> object:
+def _refuse_unsafe(value: object) -> object:
     if not isinstance(value, Safe | jinja2.Undefined):
         raise TypeError(f"a template printed the unchecked value {value!r}")
     return value

@@ -1,4 +1,4 @@
-"""A build of python-build-standalone as a tar of a context: below /opt/python, with one time and one owner."""
+"""A build of python-build-standalone as a tar: below /opt/python, with one time and one owner."""
 
 from __future__ import annotations
 
@@ -14,28 +14,24 @@ PLACE = "opt/python"
 PYTHON = f"/{PLACE}/bin/python3"
 TAR = "python.tar"
 _TOP = "python"
-"""The one folder in an archive. Source: https://gregoryszorc.com/docs/python-build-standalone/main/distributions.html"""
+"""The one folder in an archive.
+
+Source: https://gregoryszorc.com/docs/python-build-standalone/main/distributions.html
+"""
 
 
 def write(archive: PythonArchive, folder: Path, epoch: int, stream: IO[bytes]) -> None:
     """Write the tar: what is in the archive, in its order.
 
     Raises:
-        OutsideError: it cannot be read, is not the one that was named, or holds something else than a Python.
+        OutsideError: it cannot be read, is not the one that was named, or holds something else than
+            a Python.
         OSError: the stream does not take it.
     """
     path = folder / archive.file
     try:
         with path.open("rb") as source:
-            digest = hashlib.sha256()
-            while piece := source.read(1 << 20):
-                digest.update(piece)
-            found = digest.hexdigest()
-            if found != archive.sha256:
-                raise OutsideError(
-                    f"{path} is not the named build of Python: wanted sha256 {archive.sha256}, found {found}",
-                    hint="remove it and run `envlock build` again",
-                )
+            _check_digest(source, path, archive.sha256)
             source.seek(0)
             with (
                 tarfile.open(fileobj=source, mode="r:gz") as old,
@@ -52,6 +48,18 @@ def write(archive: PythonArchive, folder: Path, epoch: int, stream: IO[bytes]) -
         ) from None
 
 
+def _check_digest(source: IO[bytes], path: Path, wanted: str) -> None:
+    digest = hashlib.sha256()
+    while piece := source.read(1 << 20):
+        digest.update(piece)
+    if digest.hexdigest() != wanted:
+        raise OutsideError(
+            f"{path} is not the named build of Python: "
+            f"wanted sha256 {wanted}, found {digest.hexdigest()}",
+            hint="remove it and run `envlock build` again",
+        )
+
+
 def _add(
     member: tarfile.TarInfo,
     old: tarfile.TarFile,
@@ -59,33 +67,33 @@ def _add(
     epoch: int,
     folders: set[PurePosixPath],
 ) -> None:
-    """Add a member in its new place, and the folders above it: one without an entry would get the time of the build.
-
-    Only files, folders and links within the archive belong to a Python.
-    """
+    """Add a member in its new place, and the folders above it that are not in `folders` yet."""
     parts = PurePosixPath(member.name).parts
-    fits = member.isdir() or (len(parts) > 1 and (member.isfile() or member.issym()))
-    if parts[:1] != (_TOP,) or ".." in parts or not fits:
+    # Only files, folders and links within the archive belong to a Python.
+    is_known = member.isdir() or (len(parts) > 1 and (member.isfile() or member.issym()))
+    if parts[:1] != (_TOP,) or ".." in parts or not is_known:
         raise OutsideError(
             f"the archive holds {member.name!r}, which does not belong to a Python",
             hint="use another build of Python",
         )
     place = PurePosixPath(PLACE, *parts[1:])
-    above = [*place.parents[-2::-1], *([place] if member.isdir() else [])]
-    for folder in above:
+    missing = list(place.parents[-2::-1])
+    if member.isdir():
+        missing.append(place)
+    # A folder without an entry of its own would get the time of the build.
+    for folder in missing:
         if folder not in folders:
-            made = tarfile.TarInfo(str(folder))
-            made.type, made.mode, made.mtime = tarfile.DIRTYPE, 0o755, epoch
-            new.addfile(made)
+            entry = tarfile.TarInfo(str(folder))
+            entry.type, entry.mode, entry.mtime = tarfile.DIRTYPE, 0o755, epoch
+            new.addfile(entry)
             folders.add(folder)
     if member.isdir():
         return
     info = tarfile.TarInfo(str(place))
-    info.type, info.size, info.linkname, info.mtime = (
-        member.type,
-        member.size,
-        member.linkname,
-        epoch,
-    )
+    info.type, info.size, info.linkname = member.type, member.size, member.linkname
+    info.mtime = epoch
     info.mode = 0o755 if member.mode & 0o100 else 0o644
-    new.addfile(info, old.extractfile(member) if member.isfile() else None)
+    content = None
+    if member.isfile():
+        content = old.extractfile(member)
+    new.addfile(info, content)

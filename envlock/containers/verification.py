@@ -1,9 +1,9 @@
-"""Is an image the locked environment? What its own Python finds inside, judged here. Pure but for asking."""
+"""Whether an image is the locked environment: its own Python looks inside, and is judged here."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,35 +21,45 @@ Run = Callable[[list[str]], Finished]
 
 @dataclass(frozen=True)
 class Verdict:
-    """The two halves of a report: what the image can answer for, and what only the machine under it can."""
+    """The two halves of a report: of the image, and of the machine that it runs on."""
 
     image: Report
     machine: Report
 
 
-def verify(document: Mapping[str, Any], run: Run, *, installed: bool = True) -> Verdict:
-    """Return how the environment inside an image differs from a lock, in its facts and in the bytes of its files.
+def verify(document: Mapping[str, object], run: Run, *, installed: bool = True) -> Verdict:
+    """Return how the environment inside an image differs from a lock, in facts and files.
 
-    What the base had on its own is known by its digest, whatever its RECORDs say: only files that the build has
-    installed (none where `installed` is not so) must be as recorded.
+    Args:
+        document: the lock.
+        run: runs the image.
+        installed: whether the build has installed packages. Only their files must be as recorded:
+            what the base has is known by its digest, whatever its RECORDs say.
 
     Raises:
-        OutsideError: nothing was to be learned from inside.
+        OutsideError: the image gave no answer.
     """
-    facts, unavailable, files = answer(run, ["--deep"])
+    facts, unavailable, files = ask_entrypoint(run, ["--deep"])
     report = judge(dict(document), Snapshot(facts, unavailable), sides=("locked", "in the image"))
-    theirs = [finding for finding in report.findings if of_machine(finding.where.fact)]
-    ours = [finding for finding in report.findings if not of_machine(finding.where.fact)]
-    ours = ranked([*ours, *(_file(each, installed=installed) for each in files)])
-    image, machine = (
-        Report(each, policy=report.policy, overrides=report.overrides) for each in (ours, theirs)
-    )
+    of_image: list[Finding] = []
+    of_machine: list[Finding] = []
+    for finding in report.findings:
+        if is_of_machine(finding.where.fact):
+            of_machine.append(finding)
+        else:
+            of_image.append(finding)
+    of_image += [_parse_file(entry, installed=installed) for entry in files]
+    image = Report(ranked(of_image), policy=report.policy, overrides=report.overrides)
+    machine = Report(of_machine, policy=report.policy, overrides=report.overrides)
     return Verdict(image, machine)
 
 
-def _file(told: Mapping[str, Any], *, installed: bool) -> Finding:
-    """Return what an image says of a file; a path in the folder of its own packages is relative to that."""
-    fields = {**told, "where": str(told["where"]["fact"])}
+def _parse_file(entry: Mapping[str, Any], *, installed: bool) -> Finding:
+    """Return the finding of an image on a file.
+
+    A path in the folder of the packages that the build has installed is relative to that.
+    """
+    fields = {**entry, "where": str(entry["where"]["fact"])}
     finding = Finding(fields.pop("rule"), fields.pop("severity"), **fields)
     is_of_base = not installed or finding.where.fact.startswith("/")
     if is_of_base and finding.rule != f"{FILE_RULE}not-locked":
@@ -57,53 +67,59 @@ def _file(told: Mapping[str, Any], *, installed: bool) -> Finding:
     return finding
 
 
-def of_machine(path: str) -> bool:
+def is_of_machine(path: str) -> bool:
     """Return whether a fact belongs to the machine that a container runs on, not to its image."""
     return any(matches(row.path, path) for row in image_table().host)
 
 
-def answer(run: Run, argv: list[str]) -> Any:
-    """Return the JSON that the entrypoint prints; the base's own entrypoint may print before it.
+def ask_entrypoint(run: Run, argv: list[str]) -> Any:
+    """Return the JSON that an image's entrypoint prints with these arguments.
 
     Raises:
         OutsideError: it printed none.
     """
     done = run(argv)
-    last = done.stdout.rstrip("\n").rpartition("\n")[2]
+    # The base's own entrypoint may print before ours.
+    last_line = done.stdout.rstrip("\n").rpartition("\n")[2]
     try:
         if done.exit_code == 0:
-            return json.loads(last)
+            return json.loads(last_line)
     except (ValueError, RecursionError):
         pass
-    said = clean((done.stderr or done.stdout).strip().rpartition("\n")[2])[:200]
+    error = clean((done.stderr or done.stdout).strip().rpartition("\n")[2])[:200]
     raise OutsideError(
-        f"the image cannot be verified: its entrypoint ended with exit code {done.exit_code}: {said}",
+        "the image cannot be verified: "
+        f"its entrypoint ended with exit code {done.exit_code}: {error}",
         hint="run it by hand: `docker run --rm IMAGE true`",
     )
 
 
 def sentence(verdict: Verdict, name: str) -> str:
-    """Return what there is to say of a verdict in one line, for a build that worked."""
-    breaking = [finding for finding in verdict.machine.findings if finding.severity != INFO]
-    if not breaking:
+    """Return a verdict in one line, for a build that worked."""
+    facts = set()
+    for finding in verdict.machine.findings:
+        if finding.severity != INFO:
+            facts.add(finding.where.fact)
+    if not facts:
         return f"{name} was verified inside: it {verdict.image.headline}"
-    shown = ", ".join(sorted({finding.where.fact for finding in breaking})[:4])
     return (
-        f"{name} was verified inside: it is the locked environment. This machine is not the locked one ({shown}), "
+        f"{name} was verified inside: it is the locked environment. "
+        f"This machine is not the locked one ({', '.join(sorted(facts)[:4])}), "
         "so the image refuses to start here"
     )
 
 
-def differing(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """Return a line for each file that two images do not have alike, by what `--files` prints of them."""
+def list_differences(
+    old: Mapping[str, Sequence[object]], new: Mapping[str, Sequence[object]]
+) -> list[str]:
+    """Return a line for each file that differs between two images, by what `--files` prints."""
     lines = [f"only in the locked image: {path}" for path in sorted(old.keys() - new.keys())]
     lines += [f"only in the new image: {path}" for path in sorted(new.keys() - old.keys())]
     for path in sorted(old.keys() & new.keys()):
-        names = ("mode", "owner", "group", "content")
-        parts = [
-            name
-            for name, left, right in zip(names, old[path], new[path], strict=True)
-            if left != right
-        ]
-        lines += [f"different {' and '.join(parts)}: {path}"] if parts else []
+        parts = []
+        for position, name in enumerate(("mode", "owner", "group", "content")):
+            if old[path][position] != new[path][position]:
+                parts.append(name)
+        if parts:
+            lines.append(f"different {' and '.join(parts)}: {path}")
     return [clean(line) for line in lines]

@@ -13,16 +13,25 @@ from envlock.runtime.release import numbers
 
 
 class Value(NamedTuple):
-    """A version that an image holds, None where nobody tells; `expected`: it is not said of this image itself."""
+    """A version that an image holds.
+
+    Attributes:
+        version: None where no source states it.
+        expected: whether it is inferred, from other images of that month, and not stated of this
+            image itself.
+    """
 
     version: str | None = None
     expected: bool = False
 
 
 class Likeness(NamedTuple):
-    """How like what is wanted it is; the greater, the liker.
+    """How much two versions have in common; of two, the greater one is more alike.
 
-    `grade` 3: the same as far as both are known; 2: the same major and minor number; 1: one is unknown; 0: another.
+    Attributes:
+        grade: `SAME` as far as both are known, `NEAR`, `UNKNOWN` where one is, or `OTHER`.
+        shared: how many numbers from the first on are equal.
+        nearness: how far apart they are, as a negative number; 0 where the grade is `SAME`.
     """
 
     grade: int
@@ -31,29 +40,46 @@ class Likeness(NamedTuple):
 
 
 SAME, NEAR, UNKNOWN, OTHER = 3, 2, 1, 0
+"""`NEAR`: the major and the minor number are equal."""
 
 
-def likeness(asked: str | None, held: Value) -> Likeness:
-    """Return how like `asked` the version is that an image holds."""
-    if asked is None or held.version is None:
+def compare_versions(locked: str | None, held: Value) -> Likeness:
+    """Return how much the version that an image holds has in common with the locked one."""
+    if locked is None or held.version is None:
         return Likeness(UNKNOWN, 0, 0)
-    one, other = numbers(asked), numbers(held.version)
-    if not one or not other:  # words, such as `ubuntu 22.04`: the first one counts most
-        alike = asked.split(" ")[0] == held.version.split(" ")[0]
-        return Likeness(SAME if asked == held.version else NEAR if alike else OTHER, 0, 0)
+    left, right = numbers(locked), numbers(held.version)
+    if not left or not right:
+        return _compare_words(locked, held.version)
     shared = 0
-    for a, b in zip(one, other, strict=False):
+    for a, b in zip(left, right, strict=False):
         if a != b:
             break
         shared += 1
-    whole = min(len(one), len(other))
-    grade = SAME if shared == whole else NEAR if shared >= 2 else OTHER
-    return Likeness(grade, shared, 0 if grade == SAME else -_distance(one[:whole], other[:whole]))
+    length = min(len(left), len(right))
+    if shared == length:  # `12.5` is the same as `12.5.1`, as far as it is known
+        return Likeness(SAME, shared, 0)
+    nearness = -_measure_distance(left[:length], right[:length])
+    if shared >= 2:
+        return Likeness(NEAR, shared, nearness)
+    return Likeness(OTHER, shared, nearness)
 
 
-def _distance(one: tuple[int, ...], other: tuple[int, ...]) -> int:
-    padded = [(*version, 0, 0, 0)[:3] for version in (one, other)]
-    return sum(abs(a - b) * weight for a, b, weight in zip(*padded, (10**6, 10**3, 1), strict=True))
+def _compare_words(locked: str, held: str) -> Likeness:
+    """Return how alike two texts such as `ubuntu 22.04` are; the first word counts most."""
+    if locked == held:
+        return Likeness(SAME, 0, 0)
+    if locked.split(" ")[0] == held.split(" ")[0]:
+        return Likeness(NEAR, 0, 0)
+    return Likeness(OTHER, 0, 0)
+
+
+def _measure_distance(left: tuple[int, ...], right: tuple[int, ...]) -> int:
+    """Return how far two versions are apart, the major number first, then the minor one."""
+    distance = 0
+    weights = (10**6, 10**3, 1)
+    for a, b, weight in zip((*left, 0, 0, 0), (*right, 0, 0, 0), weights, strict=False):
+        distance += abs(a - b) * weight
+    return distance
 
 
 SUBJECTS = {
@@ -66,12 +92,12 @@ SUBJECTS = {
     "nccl": "NCCL",
     "compiler": "compiler of Python",
 }
-"""What is compared, and what it is called; in the order in which it counts."""
+"""What is compared, and its name in sentences; in the order of its weight."""
 
 
 @dataclass(frozen=True)
 class PythonArchive:
-    """A build of python-build-standalone: the name of its archive, which names version and release, and its SHA-256."""
+    """A build of python-build-standalone: its archive, by name and SHA-256."""
 
     file: str
     sha256: str
@@ -85,17 +111,19 @@ class Candidate:
         holds: what comes with it, and with what is installed on it, by the names of `SUBJECTS`.
         lead: what it is, in a sentence.
         exact: the lock's very build of TensorFlow is in it, or can be installed on it.
-        apart: months between its release and that of the lock's label.
-        obstacles: why it cannot do what the lock does, as its source or its registry tells.
-        floors: what TensorFlow itself needs and it has not.
+        months_apart: months between its release and that of the lock's label.
+        obstacles: why it cannot do what the lock does, by its source or its registry.
+        unmet_requirements: requirements of TensorFlow itself that it does not meet.
         mismatches: facts of it that the lock's policy does not accept.
-        refuses_wheels: what is known or expected of it keeps the locked wheels from being installed at all.
-        doubts: what may keep it from running on the lock's GPUs.
-        driver: how the lock's driver gets on with its CUDA.
-        notes: what else is worth knowing.
+        refuses_wheels: whether the locked wheels cannot be installed on it, as far as is known or
+            expected.
+        doubts: why it may not run on the lock's GPUs.
+        driver: a sentence on the lock's driver under its CUDA; None where nothing is known.
+        notes: further sentences.
         lowest: compute capability of the lowest GPU that it is for.
         python_from: the image to take Python from, where the base image has none.
         python_archive: the build of Python to install, where neither has one.
+        newest: what is compared last; the greater, the newer.
     """
 
     route: Route
@@ -103,9 +131,9 @@ class Candidate:
     holds: dict[str, Value]
     lead: str
     exact: bool = False
-    apart: int = 0
+    months_apart: int = 0
     obstacles: tuple[str, ...] = ()
-    floors: tuple[str, ...] = ()
+    unmet_requirements: tuple[str, ...] = ()
     mismatches: tuple[str, ...] = ()
     refuses_wheels: bool = False
     doubts: tuple[str, ...] = ()
@@ -119,7 +147,7 @@ class Candidate:
     @property
     def able(self) -> bool:
         """Whether it can do what the lock does."""
-        return not self.obstacles and not self.floors
+        return not self.obstacles and not self.unmet_requirements
 
     @property
     def usable(self) -> bool:
@@ -130,84 +158,106 @@ class Candidate:
 Rank = tuple[bool, bool, bool, int, int, bool, tuple[Likeness, ...], int, tuple[int, ...], str]
 
 
-def rank(candidate: Candidate, asked: Wanted) -> Rank:
+def compute_rank(candidate: Candidate, needs: Wanted) -> Rank:
     """Return what candidates are ordered by; the greatest is the best.
 
-    It can do it; the locked wheels can be installed on it; the very build of TensorFlow, or the nearest release; the
-    fewest facts that the lock's policy does not accept; no doubts; then how like what is asked for its parts are, one
-    after the other; then how much of it is more than expected; then the newer one.
+    First whether it can do what the lock does, and whether the locked wheels can be installed on
+    it; then whether it has the very build of TensorFlow, or the nearest release; then the fewest
+    facts that the lock's policy does not accept, and no doubts; then how alike its parts are, one
+    after the other, and how many of them are stated rather than expected; then the newer one.
     """
-    names = [name for name in SUBJECTS if name != "nccl"]
-    names.insert(
-        names.index("os" if asked.gpus > 1 else "compiler"), "nccl"
-    )  # one GPU never calls NCCL
-    held = [(name, candidate.holds.get(name, Value())) for name in names]
+    subjects = [name for name in SUBJECTS if name != "nccl"]
+    # One GPU never calls NCCL: there it counts last but for the compiler.
+    position = subjects.index("os") if needs.gpus > 1 else subjects.index("compiler")
+    subjects.insert(position, "nccl")
+    likenesses = []
+    stated = 0
+    for name in subjects:
+        value = candidate.holds.get(name, Value())
+        likenesses.append(_measure_likeness(getattr(needs, name), value))
+        if not value.expected:
+            stated += 1
     return (
         candidate.able,
         not candidate.refuses_wheels,
         candidate.exact,
-        -candidate.apart,
+        -candidate.months_apart,
         -len(candidate.mismatches),
         not candidate.doubts,
-        tuple(_counted(getattr(asked, name), value) for name, value in held),
-        sum(not value.expected for _, value in held),
+        tuple(likenesses),
+        stated,
         candidate.newest,
         str(candidate.reference),
     )
 
 
-def _counted(asked: str | None, held: Value) -> Likeness:
-    """Return how much a likeness counts: a value that is only expected is no match, but may be another one."""
-    like = likeness(asked, held)
-    return Likeness(UNKNOWN, 0, 0) if held.expected and like.grade > UNKNOWN else like
+def _measure_likeness(locked: str | None, held: Value) -> Likeness:
+    """Return the likeness that counts in a rank."""
+    likeness = compare_versions(locked, held)
+    # An expected value is no match, but it may well be another version.
+    if held.expected and likeness.grade > UNKNOWN:
+        return Likeness(UNKNOWN, 0, 0)
+    return likeness
 
 
-def reason(candidate: Candidate, asked: Wanted) -> str:
-    """Return why it stands where it stands, in sentences."""
-    driver = [candidate.driver] if candidate.driver else []
-    against = (
+def explain_candidate(candidate: Candidate, needs: Wanted) -> str:
+    """Return why a candidate has its place among the others, in sentences."""
+    sentences = [
+        candidate.lead,
+        *_describe_likenesses(candidate, needs),
         *candidate.obstacles,
-        *candidate.floors,
-        *cannot_match(candidate, asked),
+        *candidate.unmet_requirements,
+        *explain_mismatches(candidate, needs),
         *candidate.doubts,
-    )
-    return " ".join(
-        [candidate.lead, *_compared(candidate, asked), *against, *driver, *candidate.notes]
-    )
+    ]
+    if candidate.driver:
+        sentences.append(candidate.driver)
+    return " ".join([*sentences, *candidate.notes])
 
 
-def cannot_match(candidate: Candidate, asked: Wanted) -> tuple[str, ...]:
-    """Return the sentence that the lock's policy does not accept it; none where it may."""
+def explain_mismatches(candidate: Candidate, needs: Wanted) -> tuple[str, ...]:
+    """Return the sentence that the lock's policy does not accept a candidate; none where it may."""
     if not candidate.mismatches:
         return ()
-    return (f"Cannot match under policy {asked.policy}: {'; '.join(candidate.mismatches)}.",)
+    return (f"Cannot match under policy {needs.policy}: {'; '.join(candidate.mismatches)}.",)
 
 
-def _compared(candidate: Candidate, asked: Wanted) -> Iterable[str]:
+_HEADS = {
+    "same": "As locked",
+    "expected": "Expected as locked, by other images of that month",
+    "other": "Not as locked",
+    "unknown": "Unknown",
+}
+"""What the sentence on each kind of likeness begins with, in the order of the sentences."""
+
+
+def _describe_likenesses(candidate: Candidate, needs: Wanted) -> Iterable[str]:
     """Yield a sentence for each kind of likeness."""
-    kinds: dict[str, list[str]] = {"same": [], "expected": [], "other": [], "unknown": []}
+    texts: dict[str, list[str]] = {kind: [] for kind in _HEADS}
     for name, title in SUBJECTS.items():
-        held, want = candidate.holds.get(name), getattr(asked, name)
-        if held is None or want is None or (name == "tensorflow" and candidate.exact):
+        held, locked = candidate.holds.get(name), getattr(needs, name)
+        if held is None or locked is None or (name == "tensorflow" and candidate.exact):
             continue
-        grade = likeness(want, held).grade
-        text = f"{title} {held.version}"
+        grade = compare_versions(locked, held).grade
         if name == "compiler" and grade != SAME:
-            continue  # no policy holds it
+            continue  # no policy compares it
         if grade == UNKNOWN:
-            kinds["unknown"].append(f"{title} (locked {want})")
-        elif grade == SAME:
-            kinds["expected" if held.expected else "same"].append(text)
+            texts["unknown"].append(f"{title} (locked {locked})")
+        elif grade != SAME:
+            texts["other"].append(_describe_difference(title, held, locked, grade))
+        elif held.expected:
+            texts["expected"].append(f"{title} {held.version}")
         else:
-            expected = ", expected" if held.expected else ""
-            close = ", of the same minor version" if grade == NEAR and numbers(want) else ""
-            kinds["other"].append(f"{text}{expected} (locked {want}{close})")
-    heads = {
-        "same": "As locked",
-        "expected": "Expected as locked, by other images of that month",
-        "other": "Not as locked",
-        "unknown": "Unknown",
-    }
-    for kind, texts in kinds.items():
-        if texts:
-            yield f"{heads[kind]}: {', '.join(texts)}."
+            texts["same"].append(f"{title} {held.version}")
+    for kind, head in _HEADS.items():
+        if texts[kind]:
+            yield f"{head}: {', '.join(texts[kind])}."
+
+
+def _describe_difference(title: str, held: Value, locked: str, grade: int) -> str:
+    text = f"{title} {held.version}"
+    if held.expected:
+        text += ", expected"
+    if grade == NEAR and numbers(locked):
+        return f"{text} (locked {locked}, of the same minor version)"
+    return f"{text} (locked {locked})"

@@ -1,10 +1,10 @@
-"""What runs on a GPU: NVIDIA's images and the wheels of TensorFlow, by the code that they hold. Pure."""
+"""Which images of NVIDIA's and wheels of TensorFlow run on a GPU, by the code in them. Pure."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from envlock.data.compatibility import compatibility_table, failing, ptx_cuda
 from envlock.data.determinism import cited
@@ -18,7 +18,7 @@ from envlock.runtime.errors import UsageError
 from envlock.runtime.release import minor, numbers
 
 YES, DRIVER, UNKNOWN, NO = "yes", "driver", "unknown", "no"
-"""How something runs: by its machine code; by PTX that the driver compiles; nobody states it; it does not."""
+"""By machine code; by PTX that the driver compiles; no source states it; not at all."""
 
 ORDER = (YES, DRIVER, UNKNOWN, NO)
 _CAPABILITY = re.compile(r"(?:(?:sm|compute)_)?([0-9]{1,2})\.?([0-9])[af]?")
@@ -26,71 +26,87 @@ _BRANDS = re.compile(r"\b(?:nvidia|geforce)\b")
 
 
 def capability_of(text: str, tables: Tables) -> str:
-    """Return the compute capability that is meant: `sm_120`, `12.0`, or the name of a card such as `RTX 5090`.
+    """Return the compute capability for `sm_120`, `12.0`, or the name of a card such as `RTX 5090`.
 
     Raises:
         UsageError: no table has such a card.
     """
-    found = _CAPABILITY.fullmatch(text.strip().lower())
-    if found is not None:
-        return f"{found[1]}.{found[2]}"
+    match = _CAPABILITY.fullmatch(text.strip().lower())
+    if match is not None:
+        return f"{match[1]}.{match[2]}"
     for row in tables.cuda.card:
-        if _plain(text) in map(_plain, row.names):
+        if _normalize_name(text) in map(_normalize_name, row.names):
             return row.compute_capability
     raise UsageError(
         f"unknown GPU `{text}`",
-        hint="name its compute capability, such as sm_120: `nvidia-smi --query-gpu=compute_cap --format=csv` prints it",
+        hint="name its compute capability, such as sm_120: "
+        "`nvidia-smi --query-gpu=compute_cap --format=csv` prints it",
     )
 
 
-def _plain(name: str) -> str:
+def _normalize_name(name: str) -> str:
     return " ".join(_BRANDS.sub(" ", name.lower().replace("-", " ")).split())
 
 
+class _Verdict(NamedTuple):
+    """How something runs on a GPU, why, and the source of that."""
+
+    runs: str
+    why: str
+    source: str
+
+
 def what_runs(capability: str, tables: Tables) -> dict[str, Any]:
-    """Return what runs on a GPU of a compute capability, and what does not and why, as JSON values."""
-    cards = [
-        name
-        for row in tables.cuda.card
-        if row.compute_capability == capability
-        for name in row.names
-    ]
-    rows = [*_images(capability, tables), *_wheels(capability, tables)]
+    """Return what runs on a GPU of a compute capability, what does not, and why, as JSON values."""
+    cards: list[str] = []
+    for row in tables.cuda.card:
+        if row.compute_capability == capability:
+            cards += row.names
+    answers = [*_describe_images(capability, tables), *_describe_wheels(capability, tables)]
     return {
         "listing_version": LISTING_VERSION,
         "gpu": {
             "compute_capability": capability,
             "cards": cards,
-            "first_cuda": _code_since(capability, tables),
+            "first_cuda": _find_first_cuda(capability, tables),
         },
-        "answers": sorted(rows, key=lambda row: ORDER.index(row["runs"])),
+        "answers": sorted(answers, key=lambda answer: ORDER.index(answer["runs"])),
     }
 
 
-def _code_since(capability: str, tables: Tables) -> str | None:
-    """Return the first CUDA whose machine code runs on a GPU: code for a lower minor number runs on the higher ones."""
-    asked = numbers(capability)
-    rows = [row for row in tables.cuda.gpu if numbers(row.compute_capability)[0] == asked[0]]
-    found = [row.cuda for row in rows if numbers(row.compute_capability) <= asked]
-    return min(found, key=numbers, default=None)
+def _find_first_cuda(capability: str, tables: Tables) -> str | None:
+    """Return the first CUDA whose machine code runs on a GPU; None where no source states one."""
+    wanted = numbers(capability)
+    versions = []
+    for row in tables.cuda.gpu:
+        known = numbers(row.compute_capability)
+        # Machine code for a lower minor number runs on the higher ones of the same major number.
+        if known[0] == wanted[0] and known <= wanted:
+            versions.append(row.cuda)
+    return min(versions, key=numbers, default=None)
 
 
-def _images(capability: str, tables: Tables) -> Iterator[dict[str, Any]]:
-    """Yield NVIDIA's images, the newest first; they hold code for the GPUs that their CUDA knows, but the oldest."""
-    since, is_past = _code_since(capability, tables), False
-    for release, tag, tensorflow in reversed(list(ngc.images(tables.ngc))):
-        held = ngc.contents(release, tables)
-        cuda, oldest = held["cuda"], held["compute_capability"].version
-        is_past = is_past or _is_older(cuda.version, since)
+def _describe_images(capability: str, tables: Tables) -> Iterator[dict[str, Any]]:
+    """Yield NVIDIA's images, the newest first."""
+    first_cuda = _find_first_cuda(capability, tables)
+    # Once a release is too old for the GPU, all earlier ones are, also where their CUDA is not
+    # known.
+    is_too_old = False
+    for release, tag, tensorflow in reversed(list(ngc.list_images(tables.ngc))):
+        contents = ngc.describe_contents(release, tables)
+        cuda, oldest = contents["cuda"], contents["compute_capability"].version
+        is_too_old = is_too_old or _is_older(cuda.version, first_cuda)
         if oldest is not None and numbers(capability) < numbers(oldest):
             runs, why = NO, f"It is made for compute capability {oldest} and later."
-        elif is_past:
-            runs, why = NO, _no_code(since)
-        elif since is None or cuda.version is None:
+        elif is_too_old:
+            runs, why = NO, _explain_missing_code(first_cuda)
+        elif first_cuda is None or cuda.version is None:
             runs, why = UNKNOWN, "No source states whether its CUDA makes code for this GPU."
+        elif cuda.expected:
+            runs = YES
+            why = "Its CUDA makes machine code for this GPU, by other images of that month."
         else:
-            told = ", by other images of that month" if cuda.expected else ""
-            runs, why = YES, f"Its CUDA makes machine code for this GPU{told}."
+            runs, why = YES, "Its CUDA makes machine code for this GPU."
         yield {
             "kind": "image",
             "name": str(Reference(ngc.REGISTRY, ngc.REPOSITORY, tag)),
@@ -102,50 +118,46 @@ def _images(capability: str, tables: Tables) -> Iterator[dict[str, Any]]:
         }
 
 
-def _is_older(cuda: str | None, since: str | None) -> bool:
-    return cuda is not None and since is not None and numbers(cuda) < numbers(since)
+def _is_older(cuda: str | None, first_cuda: str | None) -> bool:
+    """Return whether a CUDA is known to be older than the first for a GPU."""
+    return cuda is not None and first_cuda is not None and numbers(cuda) < numbers(first_cuda)
 
 
-def _no_code(since: str | None) -> str:
-    return f"Its CUDA is older than {since}, the first that makes machine code for this GPU."
+def _explain_missing_code(first_cuda: str | None) -> str:
+    return f"Its CUDA is older than {first_cuda}, the first that makes machine code for this GPU."
 
 
-def _wheels(capability: str, tables: Tables) -> Iterator[dict[str, Any]]:
+def _describe_wheels(capability: str, tables: Tables) -> Iterator[dict[str, Any]]:
     """Yield the wheels of the package index that are built for CUDA, the newest first."""
     for build in reversed(tables.builds.build):
-        runs, why, source = _by_code(build, capability, tables)
         yield {
             "kind": "wheel",
             "name": f"tensorflow {minor(build.tensorflow)}",
             "tensorflow": build.tensorflow,
             "cuda": Value(build.cuda)._asdict(),
-            "runs": runs,
-            "why": why,
-            "source": source,
+            **_judge_wheel(build, capability, tables)._asdict(),
         }
 
 
-def _by_code(build: WheelBuild, capability: str, tables: Tables) -> tuple[str, str, str]:
-    """Return how a wheel runs, why, and who says so."""
-    code = next(
-        (row for row in tables.builds.code if minor(build.tensorflow) in row.tensorflow), None
-    )
-    verdict = judge(
-        code.targets if code else [], capability, ptx_cuda(build.tensorflow) or build.cuda
-    )
-    source = cited(code.source if code else build.source, tables.builds.evidence)
+def _judge_wheel(build: WheelBuild, capability: str, tables: Tables) -> _Verdict:
+    targets: list[str] | None = None
+    source = cited(build.source, tables.builds.evidence)
+    for row in tables.builds.code:
+        if minor(build.tensorflow) in row.tensorflow:
+            targets, source = row.targets, cited(row.source, tables.builds.evidence)
+            break
+    verdict = judge(targets or [], capability, ptx_cuda(build.tensorflow) or build.cuda)
     if verdict.kind == NATIVE:
-        return YES, verdict.sentence, source
-    met = failing(build.tensorflow, capability)
-    if met is not None:
-        return (
-            NO,
-            f"{met.why} What works: {met.works}.",
-            cited(met.source, compatibility_table().evidence),
-        )
-    if code is not None:
-        return (NO if verdict.kind == NONE else DRIVER), verdict.sentence, source
-    since = _code_since(capability, tables)
-    if _is_older(build.cuda, since):
-        return NO, _no_code(since), source
-    return UNKNOWN, "No source states for which GPUs it holds code.", source
+        return _Verdict(YES, verdict.sentence, source)
+    # A known failure of this version on this GPU counts more than the code that it holds.
+    failure = failing(build.tensorflow, capability)
+    if failure is not None:
+        why = f"{failure.why} What works: {failure.works}."
+        return _Verdict(NO, why, cited(failure.source, compatibility_table().evidence))
+    if targets is not None:
+        runs = NO if verdict.kind == NONE else DRIVER
+        return _Verdict(runs, verdict.sentence, source)
+    first_cuda = _find_first_cuda(capability, tables)
+    if _is_older(build.cuda, first_cuda):
+        return _Verdict(NO, _explain_missing_code(first_cuda), source)
+    return _Verdict(UNKNOWN, "No source states for which GPUs it holds code.", source)

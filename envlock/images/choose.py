@@ -1,4 +1,4 @@
-"""Choose the base image for a lock, and pin it: from facts and tables to a ranked list, from a tag to its digest."""
+"""The choice of the base image for a lock: from tables to a ranked list, from a tag to its digest."""
 
 from __future__ import annotations
 
@@ -6,71 +6,80 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from envlock.data.images import Tables, image_tables
-from envlock.images.candidate import Candidate, rank, reason
-from envlock.images.drivers import judged
-from envlock.images.floors import grounded
-from envlock.images.manifest import Found, ImageConfig, RegistryError, informed
-from envlock.images.preflight import checked
-from envlock.images.reference import Mirror, Reference, mirrored
+from envlock.images.base_request import AUTO, BaseRequest
+from envlock.images.candidate import Candidate, compute_rank, explain_candidate
+from envlock.images.drivers import judge_candidate
+from envlock.images.floors import add_requirements
+from envlock.images.manifest import Found, ImageConfig, RegistryError, apply_config
+from envlock.images.preflight import CannotMatchError, add_mismatches, check_base
+from envlock.images.reference import Mirror, Reference, apply_mirrors, parse
 from envlock.images.sources import SOURCES
-from envlock.images.wanted import Wanted, wanted
+from envlock.images.wanted import Wanted, collect_needs
 from envlock.lock.facts import Facts
 from envlock.lock.models import BaseImage, PinnedArchive, PinnedImage
-from envlock.runtime.errors import ImageMismatch
+from envlock.lock.route import ROUTES, Route
+from envlock.runtime.errors import ImageMismatch, UsageError
 
 Find = Callable[[Reference, str], Found]
 """Takes a reference and a platform: a registry's `find`."""
 
 Second = Callable[[Reference, str], str]
-"""Takes a reference and a platform, returns the digest: a container engine, whose logins are its own."""
+"""Takes a reference and a platform, returns the digest: a container engine, with its own logins."""
+
+Pin = Callable[[Reference], "Pinned"]
+"""Takes a reference and returns what it stands for now, by platform and mirrors of one request."""
 
 LOOKED_UP = 3
-"""So many of the best candidates are looked up; the others are shown for comparison."""
-
+"""How many of the best candidates are looked up; the others are shown for comparison."""
 
 RELEASES = "nvcr.io"
 """The registry whose tags name a release for good; elsewhere, a tag names its newest build."""
 
 
 class MovedTagError(ImageMismatch):
-    """A tag of a release does not point any more at the image that is known by it: the answer is no."""
+    """The tag of a release points at another image than the known one: the answer is no."""
+
+
+# --- digests, known and served
 
 
 @dataclass(frozen=True)
 class Trust:
-    """What is known of tags before a registry is asked.
+    """The digests that are known before a registry is asked.
 
     Attributes:
         locked: images of the lock.
-        tables: what is known in public.
-        accepted: the digest that was named as the right one, whatever is known.
+        tables: with the digests that NVIDIA has published; envlock's own when None.
+        accepted: the digest that the user accepts in place of a known one.
     """
 
     locked: tuple[PinnedImage, ...] = ()
     tables: Tables | None = None
     accepted: str | None = None
 
-    def known(self, reference: Reference) -> str | None:
+    def find_digest(self, reference: Reference) -> str | None:
         """Return the digest of a release's tag; None where none is known, or tags may move."""
         if reference.registry != RELEASES:
             return None
         name, tag = reference.name, reference.tag
-        locked = [image.digest for image in self.locked if (image.name, image.tag) == (name, tag)]
-        rows = (
-            (self.tables or image_tables()).ngc.digest
-            if name == "nvcr.io/nvidia/tensorflow"
-            else []
-        )
-        public = [
-            row.digest for row in rows if row.tag is not None and row.tag == tag and not row.earlier
-        ]
-        return next(iter([*locked, *public]), None)
+        for image in self.locked:
+            if (image.name, image.tag) == (name, tag):
+                return image.digest
+        if name == "nvcr.io/nvidia/tensorflow":
+            for row in (self.tables or image_tables()).ngc.digest:
+                if row.tag is not None and row.tag == tag and not row.earlier:
+                    return row.digest
+        return None
 
 
-def trusted(kept: BaseImage | None, accepted: str | None = None) -> Trust:
-    """Return which digests are known: those of a lock, the public ones, and one that was named."""
-    python = [] if kept is None or kept.python is None else [kept.python]
-    return Trust(() if kept is None else (kept, *python), accepted=accepted)
+def trusted(base_image: BaseImage | None, accepted: str | None = None) -> Trust:
+    """Return the digests that are known: those of a lock, the public ones, and the accepted one."""
+    locked: list[PinnedImage] = []
+    if base_image is not None:
+        locked.append(base_image)
+        if base_image.python is not None:
+            locked.append(base_image.python)
+    return Trust(tuple(locked), accepted=accepted)
 
 
 @dataclass(frozen=True)
@@ -81,7 +90,8 @@ class Pinned:
         reference: as it was asked for, with the digest.
         place: where it is to be taken from, with the digest; another name where there is a mirror.
         platform: the one that was asked for.
-        manifest: that platform's own; None where only a second source was to be had.
+        manifest: the digest of that platform's own manifest; None where only the digest could be
+            had.
         config: what the image says of itself; None likewise.
     """
 
@@ -112,126 +122,48 @@ def pin(
         trust: which digests are known.
 
     Raises:
-        MovedTagError: the tag of a release points at another image than is known.
+        MovedTagError: the tag of a release points at another image than the known one.
         UsageError: it names neither tag nor digest, or the mirror makes no name of it.
         RegistryError: it cannot be looked up, or is not there.
     """
-    place = mirrored(reference, mirrors)
+    place = apply_mirrors(reference, mirrors)
     try:
         found = find(place, platform)
     except RegistryError as error:
         if second is None or not error.ours:
             raise
         digest = second(place, platform)
-        _hold(reference, place, (digest,), trust)
+        _check_known_digest(reference, place, (digest,), trust)
         return Pinned(reference.at(digest), place.at(digest), platform, None, None)
-    _hold(reference, place, (found.digest, found.manifest), trust)
+    # Public lists name the digest of an index, or that of one platform's image.
+    _check_known_digest(reference, place, (found.digest, found.manifest), trust)
     return Pinned(
         reference.at(found.digest), place.at(found.digest), platform, found.manifest, found.config
     )
 
 
-def _hold(
+def _check_known_digest(
     reference: Reference, place: Reference, served: tuple[str, ...], trust: Trust | None
 ) -> None:
-    """Make sure that a registry serves the image that is known; public lists name an index or one platform's image.
+    """Make sure that a registry serves the image that is known by a tag.
 
     Raises:
         MovedTagError: it serves another one.
     """
-    known = None if trust is None or reference.digest is not None else trust.known(reference)
-    if trust is None or known is None or known in served or trust.accepted in served:
+    if trust is None or reference.digest is not None:
+        return
+    known = trust.find_digest(reference)
+    if known is None or known in served or trust.accepted in served:
         return
     raise MovedTagError(
-        f"{reference} is another image than the known one: known {known}, served {served[0]} by {place.registry}",
-        hint=f"build on the known one with `--base {reference}@{known}`; if NVIDIA published the other, accept it "
-        f"with `--accept {served[0]}`",
+        f"{reference} is another image than the known one: known {known}, "
+        f"served {served[0]} by {place.registry}",
+        hint=f"build on the known one with `--base {reference}@{known}`; "
+        f"if NVIDIA published the other, accept it with `--accept {served[0]}`",
     )
 
 
-def look_up(
-    candidates: Sequence[Candidate],
-    asked: Wanted,
-    tables: Tables,
-    find: Callable[[Reference], Pinned],
-) -> tuple[list[Candidate], dict[Reference, Pinned]]:
-    """Return the candidates by what the registries say of the best of them, and what was found, by reference.
-
-    One that is gone is ranked after all that exist. Where a runner-up cannot be asked for, that is noted.
-
-    Raises:
-        MovedTagError: the tag of the best one points at another image than is known.
-        RegistryError: the best one cannot be looked up, or none of them is there any more.
-    """
-    told: list[Candidate] = []
-    pinned: dict[Reference, Pinned] = {}
-    gone: list[RegistryError] = []
-    for candidate in candidates[:LOOKED_UP]:
-        found = _tried(find, candidate.reference)
-        if isinstance(found, Pinned):
-            pinned[candidate.reference] = found
-            told.append(candidate if found.config is None else informed(candidate, found.config))
-        elif isinstance(found, MovedTagError):
-            if not told:
-                raise found
-            told.append(
-                replace(
-                    candidate,
-                    obstacles=(*candidate.obstacles, f"Its tag has moved: {found.message}."),
-                )
-            )
-        elif found.gone or told:
-            gone += [found] if found.gone else []
-            told.append(_without(candidate, found))
-        else:
-            raise found
-    if gone and not pinned:
-        raise gone[0]
-    return ranked([*told, *candidates[LOOKED_UP:]], asked, tables), pinned
-
-
-def _tried(
-    find: Callable[[Reference], Pinned], reference: Reference
-) -> Pinned | RegistryError | MovedTagError:
-    try:
-        return find(reference)
-    except (RegistryError, MovedTagError) as error:
-        return error
-
-
-def _without(candidate: Candidate, error: RegistryError) -> Candidate:
-    if error.gone:
-        return replace(
-            candidate, obstacles=(*candidate.obstacles, f"It is not available: {error.message}.")
-        )
-    return replace(
-        candidate, notes=(*candidate.notes, f"It could not be looked up: {error.message}.")
-    )
-
-
-def base_image(
-    candidate: Candidate, asked: Wanted, image: Pinned, python: Pinned | None = None
-) -> BaseImage:
-    """Return what the lock keeps of a base image, and of where its Python is from."""
-    archive = candidate.python_archive
-    return BaseImage(
-        **_kept(image).model_dump(),
-        platform="linux/arm64" if image.platform == "linux/arm64" else "linux/amd64",
-        route=candidate.route,
-        reason=reason(candidate, asked),
-        python=_kept(python) if python else None,
-        python_archive=PinnedArchive(file=archive.file, sha256=archive.sha256) if archive else None,
-    )
-
-
-def _kept(image: Pinned) -> PinnedImage:
-    reference = image.reference
-    return PinnedImage(
-        name=reference.name,
-        tag=reference.tag,
-        digest=reference.digest or "",
-        manifest=image.manifest,
-    )
+# --- candidates, ranked
 
 
 def choose(
@@ -244,21 +176,212 @@ def choose(
         platform: of the image; the lock's own unless named.
         tables: what is known of base images; envlock's own unless given.
     """
-    return candidates(wanted(facts, platform), tables or image_tables())
+    return candidates(collect_needs(facts, platform), tables or image_tables())
 
 
-def candidates(asked: Wanted, tables: Tables) -> list[Candidate]:
-    """Return what all sources have for this, the best first."""
-    return ranked(
-        (candidate for source in SOURCES.values() for candidate in source(asked, tables)),
-        asked,
-        tables,
+def candidates(needs: Wanted, tables: Tables) -> list[Candidate]:
+    """Return the candidates of all sources, the best first."""
+    found: list[Candidate] = []
+    for source in SOURCES.values():
+        found += source(needs, tables)
+    return sort_candidates(found, needs, tables)
+
+
+def sort_candidates(found: Iterable[Candidate], needs: Wanted, tables: Tables) -> list[Candidate]:
+    """Return candidates, judged by all that is known of the lock, the best first."""
+    judged = []
+    for candidate in found:
+        candidate = judge_candidate(candidate, needs, tables.cuda)
+        candidate = add_requirements(candidate, needs, tables)
+        judged.append(add_mismatches(candidate, needs))
+    return sorted(judged, key=lambda candidate: compute_rank(candidate, needs), reverse=True)
+
+
+def look_up(
+    ranked: Sequence[Candidate], needs: Wanted, tables: Tables, pin_image: Pin
+) -> tuple[list[Candidate], dict[Reference, Pinned]]:
+    """Return the candidates ranked by what registries say of the best, and these images by reference.
+
+    One that is gone is ranked after all that exist. Where a runner-up cannot be looked up, that is
+    noted.
+
+    Raises:
+        MovedTagError: the tag of the best one points at another image than the known one.
+        RegistryError: the best one cannot be looked up, or none of them is there any more.
+    """
+    looked_up: list[Candidate] = []
+    pinned: dict[Reference, Pinned] = {}
+    gone: list[RegistryError] = []
+    for candidate in ranked[:LOOKED_UP]:
+        image = _try_pin(pin_image, candidate.reference)
+        if isinstance(image, Pinned):
+            pinned[candidate.reference] = image
+            if image.config is None:
+                looked_up.append(candidate)
+            else:
+                looked_up.append(apply_config(candidate, image.config))
+            continue
+        error = image
+        if isinstance(error, RegistryError) and error.gone:
+            gone.append(error)
+            looked_up.append(_add_obstacle(candidate, f"It is not available: {error.message}."))
+        elif not looked_up:
+            raise error
+        elif isinstance(error, MovedTagError):
+            looked_up.append(_add_obstacle(candidate, f"Its tag has moved: {error.message}."))
+        else:
+            note = f"It could not be looked up: {error.message}."
+            looked_up.append(replace(candidate, notes=(*candidate.notes, note)))
+    if gone and not pinned:
+        raise gone[0]
+    return sort_candidates([*looked_up, *ranked[LOOKED_UP:]], needs, tables), pinned
+
+
+def _try_pin(pin_image: Pin, reference: Reference) -> Pinned | RegistryError | MovedTagError:
+    try:
+        return pin_image(reference)
+    except (RegistryError, MovedTagError) as error:
+        return error
+
+
+def _add_obstacle(candidate: Candidate, obstacle: str) -> Candidate:
+    return replace(candidate, obstacles=(*candidate.obstacles, obstacle))
+
+
+# --- the choice
+
+
+@dataclass(frozen=True)
+class ChosenImage:
+    """A base image that was chosen and looked up, with the image that its Python is from, if any."""
+
+    candidate: Candidate
+    image: Pinned
+    python: Pinned | None
+
+
+def choose_offline(needs: Wanted, request: BaseRequest, tables: Tables) -> Candidate:
+    """Return the best base image for a request, without asking any registry.
+
+    Raises:
+        CannotMatchError: no known image can be the locked environment, or not the one that was
+            named.
+        UsageError: there is no such route or image for this lock.
+    """
+    return _select(needs, request.choice, tables)[0]
+
+
+def choose_online(
+    needs: Wanted, request: BaseRequest, tables: Tables, pin_image: Pin
+) -> ChosenImage:
+    """Return the best base image for a request, by what its registry says of it now.
+
+    Raises:
+        CannotMatchError: no known image can be the locked environment, or not the one that was
+            named.
+        MovedTagError: the tag of a release points at another image than the known one.
+        UsageError: there is no such route or image for this lock.
+        RegistryError: a registry was not reached, refused, or does not have it.
+    """
+    selected = _select(needs, request.choice, tables)
+    ranked, pinned = look_up(selected, needs, tables, pin_image)
+    best = ranked[0]
+    # The first check was by the tables; the image may have said something else of itself.
+    check_base(best, ranked, needs)
+    python = None
+    if best.python_from is not None:
+        python = pin_image(best.python_from)
+    return ChosenImage(best, pinned[best.reference], python)
+
+
+def _select(needs: Wanted, choice: str, tables: Tables) -> list[Candidate]:
+    """Return the candidates that a choice leaves, the best first; there is at least one.
+
+    Raises:
+        CannotMatchError: none can become the locked environment, or not the one that was named.
+        UsageError: there is none.
+    """
+    known = candidates(needs, tables)
+    if choice == AUTO:
+        selected = known
+    elif choice in ROUTES:
+        selected = [candidate for candidate in known if candidate.route == choice]
+    else:
+        selected = [_find_named(choice, known, needs)]
+    if not selected:
+        raise UsageError(
+            f"no base image of route {choice} for this lockfile",
+            hint="run `envlock images LOCK` for a list",
+        )
+    best = selected[0]
+    if choice == AUTO and not best.able:
+        reasons = " ".join((*best.obstacles, *best.unmet_requirements)).rstrip(".")
+        raise CannotMatchError(
+            "no known base image can do what the lockfile does; "
+            f"the nearest is {best.reference}: {reasons}",
+            hint="name an image that can, with `--base IMAGE`",
+        )
+    check_base(best, known, needs)
+    return selected
+
+
+def _find_named(name: str, known: Sequence[Candidate], needs: Wanted) -> Candidate:
+    """Return the image of a name, with all that is known of it where the tables have it."""
+    reference = parse(name)
+    if reference.tag is None and reference.digest is None:
+        raise UsageError(f"{name} has neither a tag nor a digest", hint=f"use {name}:TAG")
+    published = Trust().find_digest(replace(reference, digest=None))
+    # With a digest other than the tag's published one, it is another image, of which the tables say
+    # nothing.
+    is_known = published is None or reference.digest in (None, published)
+    for candidate in known:
+        same_name = candidate.reference.name == reference.name
+        if is_known and same_name and candidate.reference.tag == reference.tag:
+            return replace(candidate, reference=reference)
+    route = _guess_route(reference, needs)
+    return Candidate(route, reference, {}, lead="It was chosen with --base.", exact=True)
+
+
+def _guess_route(reference: Reference, needs: Wanted) -> Route:
+    """Return the route of an image that no table has."""
+    # A copy of NVIDIA's images in another registry keeps the end of its name. Any other image must
+    # hold NVIDIA's TensorFlow where that is locked, as it is not on an index.
+    if reference.repository.endswith("nvidia/tensorflow") or needs.label is not None:
+        return "ngc"
+    if reference.repository.endswith("nvidia/cuda"):
+        return "cuda"
+    return "wheels"
+
+
+# --- what the lock records
+
+
+def make_base_image(chosen: ChosenImage, needs: Wanted) -> BaseImage:
+    """Return the record in a lock of a base image, and of the image of its Python."""
+    candidate, image = chosen.candidate, chosen.image
+    python = None
+    if chosen.python is not None:
+        python = _make_pinned_image(chosen.python)
+    archive = None
+    if candidate.python_archive is not None:
+        archive = PinnedArchive(
+            file=candidate.python_archive.file, sha256=candidate.python_archive.sha256
+        )
+    return BaseImage(
+        **_make_pinned_image(image).model_dump(),
+        platform="linux/arm64" if image.platform == "linux/arm64" else "linux/amd64",
+        route=candidate.route,
+        reason=explain_candidate(candidate, needs),
+        python=python,
+        python_archive=archive,
     )
 
 
-def ranked(found: Iterable[Candidate], asked: Wanted, tables: Tables) -> list[Candidate]:
-    """Return candidates held against TensorFlow's needs, the lock's policy, its driver and its GPUs, the best first."""
-    told = [
-        checked(grounded(judged(each, asked, tables.cuda), asked, tables), asked) for each in found
-    ]
-    return sorted(told, key=lambda candidate: rank(candidate, asked), reverse=True)
+def _make_pinned_image(image: Pinned) -> PinnedImage:
+    reference = image.reference
+    return PinnedImage(
+        name=reference.name,
+        tag=reference.tag,
+        digest=reference.digest or "",
+        manifest=image.manifest,
+    )

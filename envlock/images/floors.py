@@ -13,54 +13,67 @@ from envlock.runtime.cuda.gpu_code import NATIVE, NONE, judge
 from envlock.runtime.release import minor, numbers
 
 
-def tested_build(tensorflow: str | None, tables: Tables) -> WheelBuild | None:
-    """Return the tested build of this minor version of TensorFlow, if it is known."""
-    rows = [row for row in tables.builds.build if minor(row.tensorflow) == minor(tensorflow or "")]
-    return rows[0] if rows else None
+def find_tested_build(tensorflow: str | None, tables: Tables) -> WheelBuild | None:
+    """Return the tested build of this minor version of TensorFlow; None where none is known."""
+    for row in tables.builds.build:
+        if minor(row.tensorflow) == minor(tensorflow or ""):
+            return row
+    return None
 
 
-def grounded(candidate: Candidate, asked: Wanted, tables: Tables) -> Candidate:
-    """Return the candidate with what TensorFlow needs and it has not; NVIDIA's own builds were made for their image."""
-    if candidate.route == "ngc" or not asked.gpu:
+def add_requirements(candidate: Candidate, needs: Wanted, tables: Tables) -> Candidate:
+    """Return the candidate with the requirements of TensorFlow that it does not meet."""
+    # NVIDIA's own builds of TensorFlow were made for the image that they are in.
+    if candidate.route == "ngc" or not needs.gpu:
         return candidate
-    return replace(candidate, floors=tuple(_floors(candidate, asked, tables)))
+    return replace(candidate, unmet_requirements=tuple(_check_cudnn(candidate, needs, tables)))
 
 
-def _floors(candidate: Candidate, asked: Wanted, tables: Tables) -> Iterator[str]:
-    """Yield sentences.
+def _check_cudnn(candidate: Candidate, needs: Wanted, tables: Tables) -> Iterator[str]:
+    """Yield why TensorFlow cannot use the cuDNN of an image.
 
-    Source: IsSourceCompatibleWithCudnnLibrary in cuda_dnn.cc of TensorFlow and XLA: the same major version and at least
-    the same minor version of cuDNN, else no convolution runs.
+    Source: IsSourceCompatibleWithCudnnLibrary in cuda_dnn.cc of TensorFlow and XLA: the same major
+    version and at least the same minor version of cuDNN, else no convolution runs.
     """
-    build = tested_build(asked.tensorflow, tables)
-    floor = asked.compiled_against or (build.cudnn if build else None)
     held = candidate.holds.get("cudnn")
     if candidate.route != "cuda" or held is None or held.version is None:
         return
-    if floor is not None:
-        own, needs = numbers(held.version)[:2], numbers(floor)[:2]
-        if own[:1] != needs[:1] or own < needs:
+    build = find_tested_build(needs.tensorflow, tables)
+    oldest = needs.compiled_against
+    if not oldest and build is not None:
+        oldest = build.cudnn
+    if oldest is not None:
+        own, required = numbers(held.version)[:2], numbers(oldest)[:2]
+        if own[:1] != required[:1] or own < required:
             yield (
-                f"TensorFlow {asked.tensorflow} was compiled against cuDNN {minor(floor)} and needs that or a later "
-                f"{needs[0]}.x; it has {held.version}."
+                f"TensorFlow {needs.tensorflow} was compiled against cuDNN {minor(oldest)} "
+                f"and needs that or a later {required[0]}.x; it has {held.version}."
             )
             return
-    if asked.cudnn is not None and numbers(held.version)[:1] != numbers(asked.cudnn)[:1]:
-        yield f"The locked cuDNN is {asked.cudnn}; it has {held.version}, which is another library."
+    if needs.cudnn is not None and numbers(held.version)[:1] != numbers(needs.cudnn)[:1]:
+        yield f"The locked cuDNN is {needs.cudnn}; it has {held.version}, which is another library."
 
 
-def code_for(asked: Wanted) -> Iterator[str]:
-    """Yield a doubt for each locked GPU for which this TensorFlow has no code that the locked driver can run."""
-    version = ".".join(map(str, numbers(asked.tensorflow or "")))
-    known = ptx_cuda(version) if version and asked.label is None else None
-    for capability in asked.capabilities if asked.targets else ():
-        verdict = judge(list(asked.targets), capability, known or asked.cuda, asked.cuda_driver)
-        met = (
-            failing(version, capability)
-            if version and asked.label is None and verdict.kind != NATIVE
-            else None
-        )
-        if met is not None:
-            yield f"TensorFlow holds no machine code for compute capability {capability}: {met.works}."
+def check_gpu_code(needs: Wanted) -> Iterator[str]:
+    """Yield a doubt for each locked GPU for which TensorFlow has no code that its driver can run."""
+    if not needs.targets:
+        return
+    version = ".".join(map(str, numbers(needs.tensorflow or "")))
+    # The tables are about the builds on the index: of one of NVIDIA's, only its own build info
+    # tells.
+    is_indexed = bool(version) and needs.label is None
+    cuda = needs.cuda
+    if is_indexed:
+        cuda = ptx_cuda(version) or needs.cuda
+    for capability in needs.capabilities:
+        verdict = judge(list(needs.targets), capability, cuda, needs.cuda_driver)
+        failure = None
+        if is_indexed and verdict.kind != NATIVE:
+            failure = failing(version, capability)
+        if failure is not None:
+            yield (
+                f"TensorFlow holds no machine code for compute capability {capability}: "
+                f"{failure.works}."
+            )
         elif verdict.kind == NONE or verdict.runs is False:
             yield f"{verdict.sentence.rstrip('.')}."

@@ -1,13 +1,12 @@
-"""What `envlock images` shows, as JSON values. Pure."""
+"""The listings of `envlock images`, as JSON values. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
-from typing import Any
 
-from envlock.data.images import BaseSystem, Tables
-from envlock.images.candidate import SUBJECTS, Candidate, Value, reason
+from envlock.data.images import BaseSystem, CudaImage, SlimImages, Tables
+from envlock.images.candidate import SUBJECTS, Candidate, Value, explain_candidate
 from envlock.images.choose import Pinned
 from envlock.images.reference import DOCKER_HUB, Reference
 from envlock.images.sources import cuda, ngc, slim
@@ -18,87 +17,107 @@ LISTING_VERSION = 1
 
 
 def ranking(
-    candidates: Iterable[Candidate], asked: Wanted, pinned: Mapping[Reference, Pinned]
-) -> dict[str, Any]:
+    candidates: Iterable[Candidate], needs: Wanted, pinned: Mapping[Reference, Pinned]
+) -> dict[str, object]:
     """Return the base images for a lock, in their order."""
     return {
         "listing_version": LISTING_VERSION,
-        "wanted": asdict(asked),
+        "wanted": asdict(needs),
         "candidates": [
-            _row(candidate, asked, pinned.get(candidate.reference)) for candidate in candidates
+            _describe_candidate(candidate, needs, pinned.get(candidate.reference))
+            for candidate in candidates
         ],
     }
 
 
-def _row(candidate: Candidate, asked: Wanted, found: Pinned | None) -> dict[str, Any]:
+def _describe_candidate(
+    candidate: Candidate, needs: Wanted, pinned: Pinned | None
+) -> dict[str, object]:
+    python_from = archive = digest = manifest = None
+    if candidate.python_from is not None:
+        python_from = str(candidate.python_from)
+    if candidate.python_archive is not None:
+        archive = asdict(candidate.python_archive)
+    if pinned is not None:
+        digest, manifest = pinned.reference.digest, pinned.manifest
     return {
         "route": candidate.route,
         "image": str(candidate.reference),
         "exact": candidate.exact,
         "usable": candidate.usable,
-        "holds": _values({name: candidate.holds.get(name, Value()) for name in SUBJECTS}),
+        "holds": _describe_values({name: candidate.holds.get(name, Value()) for name in SUBJECTS}),
         "mismatches": list(candidate.mismatches),
-        "python_from": None if candidate.python_from is None else str(candidate.python_from),
-        "python_archive": None
-        if candidate.python_archive is None
-        else asdict(candidate.python_archive),
-        "digest": None if found is None else found.reference.digest,
-        "manifest": None if found is None else found.manifest,
-        "reason": reason(candidate, asked),
+        "python_from": python_from,
+        "python_archive": archive,
+        "digest": digest,
+        "manifest": manifest,
+        "reason": explain_candidate(candidate, needs),
     }
 
 
-def everything(tables: Tables) -> dict[str, Any]:
+def everything(tables: Tables) -> dict[str, object]:
     """Return every image that is known, the newest first."""
+    pythons = sorted(tables.python.slim, key=lambda row: numbers(row.python), reverse=True)
     return {
         "listing_version": LISTING_VERSION,
-        "releases": [_release(*image, tables) for image in reversed(list(ngc.images(tables.ngc)))],
-        "cuda": [
-            {
-                "image": str(Reference(DOCKER_HUB, cuda.REPOSITORY, row.tag)),
-                "holds": _values(
-                    {"cuda": Value(row.cuda), "cudnn": Value(row.cudnn), "nccl": Value(row.nccl)}
-                ),
-            }
-            for row in reversed(tables.cuda.image)
+        "releases": [
+            _describe_release(image, tables)
+            for image in reversed(list(ngc.list_images(tables.ngc)))
         ],
-        "python": [
-            {
-                "image": str(
-                    Reference(DOCKER_HUB, slim.REPOSITORY, f"{row.python}-slim-{row.suite}")
-                ),
-                "patches": [row.first, row.last],
-            }
-            for row in sorted(tables.python.slim, key=lambda row: numbers(row.python), reverse=True)
-        ],
-        "systems": [_system(row) for row in tables.python.system if row.image is not None],
+        "cuda": [_describe_cuda(row) for row in reversed(tables.cuda.image)],
+        "python": [_describe_python(row) for row in pythons],
+        "systems": [_describe_system(row) for row in tables.python.system if row.image is not None],
     }
 
 
-def _system(row: BaseSystem) -> dict[str, Any]:
-    own = row.with_python and f"{DOCKER_HUB}/{row.with_python}"
+def _describe_release(image: ngc.NgcImage, tables: Tables) -> dict[str, object]:
+    release = image.release
+    contents = ngc.describe_contents(release, tables)
+    holds = {"tensorflow": Value(image.tensorflow)}
+    for name in SUBJECTS:
+        if name in contents:
+            holds[name] = contents[name]
+    digests = [row.digest for row in tables.ngc.digest if row.tag == image.tag and not row.earlier]
+    return {
+        "release": release.release,
+        "image": str(Reference(ngc.REGISTRY, ngc.REPOSITORY, image.tag)),
+        "confidence": release.confidence,
+        "holds": _describe_values(holds),
+        "digests": digests,
+    }
+
+
+def _describe_cuda(row: CudaImage) -> dict[str, object]:
+    holds = {"cuda": Value(row.cuda), "cudnn": Value(row.cudnn), "nccl": Value(row.nccl)}
+    return {
+        "image": str(Reference(DOCKER_HUB, cuda.REPOSITORY, row.tag)),
+        "holds": _describe_values(holds),
+    }
+
+
+def _describe_python(row: SlimImages) -> dict[str, object]:
+    return {
+        "image": str(Reference(DOCKER_HUB, slim.REPOSITORY, f"{row.python}-slim-{row.suite}")),
+        "patches": [row.first, row.last],
+    }
+
+
+def _describe_system(row: BaseSystem) -> dict[str, object]:
+    with_python = row.with_python
+    if with_python:
+        with_python = f"{DOCKER_HUB}/{with_python}"
     return {
         "image": f"{DOCKER_HUB}/{row.image}",
         "libc": row.libc,
-        "with_python": own,
+        "with_python": with_python,
         "python": row.own,
     }
 
 
-def _release(release: Any, tag: str, tensorflow: str | None, tables: Tables) -> dict[str, Any]:
-    held = ngc.contents(release, tables)
-    holds = {
-        "tensorflow": Value(tensorflow),
-        **{name: held[name] for name in SUBJECTS if name in held},
-    }
-    return {
-        "release": release.release,
-        "image": str(Reference(ngc.REGISTRY, ngc.REPOSITORY, tag)),
-        "confidence": release.confidence,
-        "holds": _values(holds),
-        "digests": [row.digest for row in tables.ngc.digest if row.tag == tag and not row.earlier],
-    }
-
-
-def _values(holds: Mapping[str, Value]) -> dict[str, dict[str, Any]]:
-    return {name: value._asdict() for name, value in holds.items() if value.version is not None}
+def _describe_values(holds: Mapping[str, Value]) -> dict[str, dict[str, object]]:
+    """Return the versions that are known, by their subjects."""
+    values = {}
+    for name, value in holds.items():
+        if value.version is not None:
+            values[name] = value._asdict()
+    return values

@@ -1,4 +1,4 @@
-"""User and password for a registry, from where `docker login` puts them, by Docker's own library."""
+"""User and password for a registry, as `docker login` stores them, by Docker's own library."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from subprocess import DEVNULL, PIPE
 from threading import Timer
 from time import monotonic
-from typing import IO, Any, cast
+from typing import IO, cast
 from urllib.parse import urlsplit
 
 from envlock.data.images import image_table
@@ -26,14 +26,14 @@ SIZE_LIMIT = 1024 * 1024
 SECONDS = 15
 """For a credential helper, which may ask a keyring."""
 TOKEN_SERVERS = "ENVLOCK_TOKEN_SERVERS"  # noqa: S105 (a name)
-"""Words `REGISTRY=HOST`: further hosts that may be shown a registry's login."""
+"""The variable with words `REGISTRY=HOST`: further hosts that may be sent a registry's login."""
 _NO_USER = "<token>"
-"""What a credential helper calls the user of a token that makes tokens."""
+"""The user by which a credential helper marks a token in place of a password."""
 _HELPER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
-def config_path() -> Path:
-    """Return where Docker's configuration is, whether or not it exists."""
+def find_config() -> Path:
+    """Return the path of Docker's configuration, whether or not it exists."""
     folder = os.environ.get("DOCKER_CONFIG")
     return Path(folder or Path.home() / ".docker") / "config.json"
 
@@ -46,108 +46,114 @@ def login(registry: str, path: Path | None = None) -> Login | None:
         path: of Docker's configuration; default: Docker's own.
 
     Raises:
-        RegistryError: the configuration cannot be read, or its credential helper fails or takes too long.
+        RegistryError: the configuration cannot be read, or its credential helper fails or takes too
+            long.
     """
-    found = _resolve(_read(path or config_path()), registry)
-    user, password = (
-        found.get("Username", found.get("username")),
-        found.get("Password", found.get("password")),
-    )
-    return (
-        (user, password) if isinstance(user, str) and isinstance(password, str) and user else None
-    )
+    entry = _resolve(_read(path or find_config()), registry)
+    # The answer of a credential helper has capitals, an entry of the file has none.
+    user = entry.get("Username", entry.get("username"))
+    password = entry.get("Password", entry.get("password"))
+    if isinstance(user, str) and isinstance(password, str) and user:
+        return user, password
+    return None
 
 
 def may_have_login(registry: str, host: str, environ: Mapping[str, str] | None = None) -> bool:
-    """Return whether a host that is to make a registry's tokens gets its login: itself, its known one, or a named one.
+    """Return whether a host that makes a registry's tokens may be sent the login for that registry.
+
+    It may where it is the registry itself, its known token server, or one that `TOKEN_SERVERS`
+    names.
 
     Args:
         registry: as references name it.
         host: without a port.
         environ: the variables; `os.environ` when not given.
     """
-    named = (os.environ if environ is None else environ).get(TOKEN_SERVERS, "")
-    known = [(row.registry, row.host) for row in image_table().token_server]
-    known += [(name, other) for name, _, other in (word.partition("=") for word in named.split())]
-    own = urlsplit(f"//{registry}").hostname
-    return host == own or (registry, host) in known
+    if environ is None:
+        environ = os.environ
+    if host == urlsplit(f"//{registry}").hostname:
+        return True
+    for row in image_table().token_server:
+        if (row.registry, row.host) == (registry, host):
+            return True
+    return f"{registry}={host}" in environ.get(TOKEN_SERVERS, "").split()
 
 
-def _resolve(config: dict[str, Any], registry: str) -> dict[str, Any]:
-    """Return what Docker's library finds in the configuration, or what a credential helper answers.
-
-    Neither's words are passed on: they can hold a secret.
-    """
-    from docker.auth import (
-        INDEX_NAME,
-        INDEX_URL,
-        load_config,
-        resolve_index_name,
-    )  # a tenth of a second
+def _resolve(config: dict[str, object], registry: str) -> Mapping[str, object]:
+    """Return the entry of a registry, by Docker's library or a credential helper, or an empty one."""
+    # Docker's SDK takes a tenth of a second to import, and most registries are asked without a
+    # login.
+    from docker.auth import INDEX_NAME, INDEX_URL, load_config, resolve_index_name
     from docker.errors import DockerException
 
-    server = INDEX_NAME if registry == DOCKER_HUB else registry
+    server = registry
+    address = registry
+    if registry == DOCKER_HUB:
+        server, address = INDEX_NAME, INDEX_URL
+    # The words of the library and of the helper are not passed on: they can hold a secret.
     try:
-        auths = {
-            key: each
-            for key, each in (config.get("auths") or {}).items()
-            if resolve_index_name(key) == server
-        }
+        entries = cast("Mapping[str, object]", config.get("auths") or {})
+        auths = {key: value for key, value in entries.items() if resolve_index_name(key) == server}
         helper = load_config(config_dict={**config, "auths": {}}).get_credential_store(server)
-        helped = (
-            None
-            if helper is None
-            else _helped(helper, INDEX_URL if server == INDEX_NAME else server)
-        )
-        return dict(
-            helped or load_config(config_dict={"auths": auths}).resolve_authconfig(server) or {}
-        )
+        if helper is not None:
+            entry = _ask_helper(helper, address)
+            if entry:
+                return entry
+        return dict(load_config(config_dict={"auths": auths}).resolve_authconfig(server) or {})
     except DockerException:
-        raise _failed("a credential helper is missing, or failed") from None
+        raise _make_login_error("a credential helper is missing, or failed") from None
     except (AttributeError, KeyError, OSError, RecursionError, TypeError, ValueError):
-        raise _failed("an entry is not one of `docker login`") from None
+        raise _make_login_error("an entry is not one of `docker login`") from None
 
 
-def _helped(helper: str, server: str) -> dict[str, str] | None:
-    """Return what a credential helper has; not Docker's own library asks, which takes an answer of any length.
+def _ask_helper(helper: str, server: str) -> dict[str, str] | None:
+    """Return the login that a credential helper has; None where it has none.
 
     Source: https://github.com/docker/docker-credential-helpers, "Development"
     """
+    # Not by Docker's own library: that reads an answer of any length.
     if not _HELPER.fullmatch(helper):
-        raise _failed("the name of a credential helper is not valid")
+        raise _make_login_error("the name of a credential helper is not valid")
     program = shutil.which(f"docker-credential-{helper}")
     if program is None:
-        raise _failed("a credential helper is missing, or failed")
+        raise _make_login_error("a credential helper is missing, or failed")
     try:
         child = launch.start(["get"], Path(program), output=PIPE, errors=DEVNULL, stdin=PIPE)
     except UsageError:
-        raise _failed("a credential helper is missing, or failed") from None
-    begin, late = monotonic(), Timer(SECONDS, launch.end, [child])
-    late.start()
+        raise _make_login_error("a credential helper is missing, or failed") from None
+    started = monotonic()
+    timer = Timer(SECONDS, launch.end, [child])
+    timer.start()
+    code = None
     try:
         stdin, stdout = cast("IO[bytes]", child.stdin), cast("IO[bytes]", child.stdout)
         with suppress(BrokenPipeError), stdin:
             stdin.write(server.encode())
-        said = stdout.read(SIZE_LIMIT + 1)
-        code = child.wait() if len(said) <= SIZE_LIMIT else None
+        output = stdout.read(SIZE_LIMIT + 1)
+        if len(output) <= SIZE_LIMIT:
+            code = child.wait()
     finally:
-        late.cancel()
+        timer.cancel()
         launch.end(child)
-    if monotonic() - begin > SECONDS:
-        raise _failed(f"no answer within {SECONDS:g} s")
+    if monotonic() - started > SECONDS:
+        raise _make_login_error(f"no answer within {SECONDS:g} s")
     if code == 0:
-        answer = json.loads(said)
-        has_login = (answer["Username"], answer["Secret"]) != ("", "") and answer[
-            "Username"
-        ] != _NO_USER
-        return {"Username": answer["Username"], "Password": answer["Secret"]} if has_login else None
-    if code is None or b"credentials not found in native keychain" not in said:
-        raise _failed("a credential helper is missing, or failed")
-    return None
+        return _parse_answer(output)
+    if code is not None and b"credentials not found in native keychain" in output:
+        return None
+    raise _make_login_error("a credential helper is missing, or failed")
 
 
-def _read(path: Path) -> dict[str, Any]:
-    if path.is_fifo():
+def _parse_answer(output: bytes) -> dict[str, str] | None:
+    answer = json.loads(output)
+    user, secret = answer["Username"], answer["Secret"]
+    if (user, secret) == ("", "") or user == _NO_USER:
+        return None
+    return {"Username": user, "Password": secret}
+
+
+def _read(path: Path) -> dict[str, object]:
+    if path.is_fifo():  # to open one would wait for whoever writes it
         raise _unreadable(path, "it is not a regular file")
     try:
         with path.open("rb") as file:
@@ -167,17 +173,17 @@ def _read(path: Path) -> dict[str, Any]:
     return config
 
 
-def _unreadable(path: Path, why: str) -> RegistryError:
+def _unreadable(path: Path, reason: str) -> RegistryError:
     return RegistryError(
-        f"cannot read the logins in {path}: {why}",
+        f"cannot read the logins in {path}: {reason}",
         hint="correct the file, or name another folder in DOCKER_CONFIG",
         ours=True,
     )
 
 
-def _failed(why: str) -> RegistryError:
+def _make_login_error(reason: str) -> RegistryError:
     return RegistryError(
-        f"Docker's configuration gave no login: {why}",
+        f"Docker's configuration gave no login: {reason}",
         hint="correct it, or set DOCKER_CONFIG to an empty folder to continue without logins",
         ours=True,
     )

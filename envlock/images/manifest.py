@@ -1,12 +1,11 @@
-"""A registry's documents: indexes, manifests and configs, each held to its digest, and what a config says. Pure."""
+"""A registry's documents: indexes, manifests and configs, each checked against its digest. Pure."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from envlock.images.candidate import SUBJECTS, Candidate, Value
 from envlock.images.reference import Reference
@@ -81,104 +80,131 @@ def check(data: bytes, digest: str, reference: Reference) -> None:
         )
 
 
-def parse(data: bytes, what: str, reference: Reference, kind: str | None = None) -> dict[str, Any]:
-    """Return a document, of the media type `kind` where the registry told one.
+def parse(
+    data: bytes, what: str, reference: Reference, media_type: str | None = None
+) -> dict[str, object]:
+    """Return a document.
+
+    Args:
+        data: its bytes.
+        what: the document is, for a message.
+        reference: the image.
+        media_type: by the registry; None where it did not name one.
 
     Raises:
-        RegistryError: it is not a manifest.
+        RegistryError: it is no JSON, or not an object.
     """
     try:
         document = strict_json.parse(data)
     except ValueError as error:
-        told = (
-            f"; it is {kind[:60]}"
-            if kind and kind.partition(";")[0] not in (*INDEXES, *MANIFESTS)
-            else ""
-        )
-        raise unreadable(what, reference, f"{error}{told}") from None
+        reason = str(error)
+        if media_type and media_type.partition(";")[0] not in (*INDEXES, *MANIFESTS):
+            reason += f"; it is {media_type[:60]}"
+        raise make_unreadable_error(what, reference, reason) from None
     if not isinstance(document, dict):
-        raise unreadable(what, reference, "it is not an object")
+        raise make_unreadable_error(what, reference, "it is not an object")
     return document
 
 
-def unreadable(what: str, reference: Reference, why: str) -> RegistryError:
-    """Return the error for a document of another kind."""
+def make_unreadable_error(what: str, reference: Reference, reason: str) -> RegistryError:
+    """Return the error for a document that is not of the kind that was asked for."""
     return RegistryError(
-        f"{reference.registry} sent {what} of {reference.repository} that cannot be read: {why}",
+        f"{reference.registry} sent {what} of {reference.repository} that cannot be read: {reason}",
         hint="check the name of the registry, and of its mirror",
     )
 
 
-def manifest_for(platform: str, index: dict[str, Any], reference: Reference) -> str:
+def manifest_for(platform: str, index: Mapping[str, object], reference: Reference) -> str:
     """Return the digest of the manifest for a platform, of those that an index lists.
 
     Raises:
         RegistryError: there is none.
     """
-    offered = dict(_offered(index))
-    offered.pop("unknown/unknown", None)  # BuildKit's attestation, which is not an image
-    if platform not in offered:
-        there = ", ".join(sorted(offered)) or "none that envlock knows"
+    # Where an index has a platform twice, its first entry counts.
+    digests = dict(reversed(list(_list_platforms(index))))
+    digests.pop("unknown/unknown", None)  # BuildKit's attestation, which is not an image
+    if platform not in digests:
+        available = ", ".join(sorted(digests)) or "none that envlock knows"
         raise RegistryError(
-            f"{reference} has no image for {platform}, only for {there}",
+            f"{reference} has no image for {platform}, only for {available}",
             hint="name another platform with `--platform`, or another image",
         )
-    return offered[platform]
+    return digests[platform]
 
 
-def _offered(index: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield platform and digest of each manifest of an index, the first of a platform last."""
-    rows = index.get("manifests")
-    for row in reversed(rows if isinstance(rows, list) else []):
-        platform = row.get("platform") if isinstance(row, dict) else None
-        if (
-            isinstance(platform, dict)
-            and isinstance(row.get("digest"), str)
-            and _DIGEST.fullmatch(row["digest"])
-        ):
-            names = (platform.get("os"), platform.get("architecture"))
-            if all(
-                isinstance(name, str) and re.fullmatch(r"[a-z0-9]{1,20}", name) for name in names
-            ):
-                yield f"{names[0]}/{names[1]}", row["digest"]
+def _list_platforms(index: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    """Yield platform and digest of each well-formed entry of an index."""
+    entries = index.get("manifests")
+    if not isinstance(entries, list):
+        return
+    for entry in entries:
+        if not isinstance(entry, dict):
+            continue
+        platform, digest = entry.get("platform"), entry.get("digest")
+        if not isinstance(platform, dict) or not isinstance(digest, str):
+            continue
+        names = (platform.get("os"), platform.get("architecture"))
+        if _DIGEST.fullmatch(digest) and all(_is_platform_word(name) for name in names):
+            yield f"{names[0]}/{names[1]}", digest
 
 
-def config_digest(manifest: dict[str, Any], reference: Reference) -> str:
+def _is_platform_word(name: object) -> bool:
+    return isinstance(name, str) and re.fullmatch(r"[a-z0-9]{1,20}", name) is not None
+
+
+def config_digest(manifest: Mapping[str, object], reference: Reference) -> str:
     """Return the digest of the config that a manifest names.
 
     Raises:
         RegistryError: it names none, as the manifests of before 2016 do.
     """
-    config = manifest.get("config")
-    digest = config.get("digest") if isinstance(config, dict) else None
+    digest = _get_object(manifest, "config").get("digest")
     if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
-        raise unreadable("a manifest", reference, "it names no config, as those of schema 1 do")
+        reason = "it names no config, as those of schema 1 do"
+        raise make_unreadable_error("a manifest", reference, reason)
     return digest
 
 
-def config(data: dict[str, Any]) -> ImageConfig:
-    """Return what a config says; what has another shape than it should counts as not said."""
-    inner = data.get("config")
-    own: dict[str, Any] = inner if isinstance(inner, dict) else {}
-    labels = own.get("Labels")
-    rootfs = data.get("rootfs")
-    pairs = (text.partition("=") for text in _texts(own.get("Env")))
+def config(document: Mapping[str, object]) -> ImageConfig:
+    """Return the contents of a config document; a value of a wrong type counts as absent."""
+    own = _get_object(document, "config")
+    environ = {}
+    for text in _keep_texts(own.get("Env")):
+        name, _, value = text.partition("=")
+        if name:
+            environ[name] = value
+    labels = _get_object(own, "Labels")
     return ImageConfig(
-        platform=f"{data.get('os')}/{data.get('architecture')}",
-        environ={name: value for name, _, value in pairs if name},
-        labels={k: v for k, v in labels.items() if isinstance(v, str)}
-        if isinstance(labels, dict)
-        else {},
-        entrypoint=_texts(own.get("Entrypoint")),
-        command=_texts(own.get("Cmd")),
-        user=own["User"] if isinstance(own.get("User"), str) else "",
-        folder=own["WorkingDir"] if isinstance(own.get("WorkingDir"), str) else "",
-        layers=_texts(rootfs.get("diff_ids")) if isinstance(rootfs, dict) else (),
+        platform=f"{document.get('os')}/{document.get('architecture')}",
+        environ=environ,
+        labels={name: value for name, value in labels.items() if isinstance(value, str)},
+        entrypoint=_keep_texts(own.get("Entrypoint")),
+        command=_keep_texts(own.get("Cmd")),
+        user=_get_text(own, "User"),
+        folder=_get_text(own, "WorkingDir"),
+        layers=_keep_texts(_get_object(document, "rootfs").get("diff_ids")),
     )
 
 
-def _texts(value: Any) -> tuple[str, ...]:
-    return tuple(text for text in value if isinstance(text, str)) if isinstance(value, list) else ()
+def _get_object(document: Mapping[str, object], key: str) -> dict[str, object]:
+    value = document.get(key)
+    if isinstance(value, dict):
+        return value
+    return {}
+
+
+def _get_text(document: Mapping[str, object], key: str) -> str:
+    value = document.get(key)
+    if isinstance(value, str):
+        return value
+    return ""
+
+
+def _keep_texts(value: object) -> tuple[str, ...]:
+    """Return the strings of a list; none where the value is no list."""
+    if not isinstance(value, list):
+        return ()
+    return tuple(item for item in value if isinstance(item, str))
 
 
 VARIABLES = {
@@ -191,41 +217,46 @@ VARIABLES = {
 }
 LABELS = {"com.nvidia.tensorflow.version": "tensorflow", "com.nvidia.cudnn.version": "cudnn"}
 OWN = {"ngc": {*SUBJECTS}, "cuda": {"cuda", "cudnn", "nccl"}, "wheels": {"python"}}
-"""What the image of a route has to tell; the rest is installed from wheels, or taken from elsewhere."""
+"""What an image of each route brings itself; the rest is installed, or taken from elsewhere."""
 
 _VERSION = re.compile(r"(\d+(?:\.\d+){1,3})(?:[-+].*)?", re.ASCII)
 _PARTS = {"cuda": 3}
-"""CUDA's fourth number is that of a build."""
+"""How many numbers of a version count: CUDA's fourth one is that of a build."""
 
 
 def told(config: ImageConfig) -> dict[str, str]:
-    """Return the versions that an image's variables and labels tell; the variables win."""
-    found: dict[str, str] = {}
+    """Return the versions by an image's variables and labels; the variables win."""
+    versions: dict[str, str] = {}
     for names, values in ((VARIABLES, config.environ), (LABELS, config.labels)):
         for name, subject in names.items():
             match = _VERSION.fullmatch(values.get(name, ""))
             if match is not None:
-                found.setdefault(subject, ".".join(match[1].split(".")[: _PARTS.get(subject)]))
-    return found
+                numbers = match[1].split(".")[: _PARTS.get(subject)]
+                versions.setdefault(subject, ".".join(numbers))
+    return versions
 
 
-def informed(candidate: Candidate, config: ImageConfig) -> Candidate:
-    """Return the candidate with what its image tells in place of what the tables say."""
-    facts = {
-        name: version for name, version in told(config).items() if name in OWN[candidate.route]
-    }
-    if not facts:
+def apply_config(candidate: Candidate, config: ImageConfig) -> Candidate:
+    """Return the candidate with the versions that its image states, not those of the tables."""
+    holds = dict(candidate.holds)
+    versions = told(config)
+    texts = []
+    for subject, title in SUBJECTS.items():
+        if subject in versions and subject in OWN[candidate.route]:
+            holds[subject] = Value(versions[subject])
+            texts.append(f"{title} {versions[subject]}")
+    if not texts:
         return candidate
-    listed = ", ".join(f"{SUBJECTS[name]} {facts[name]}" for name in SUBJECTS if name in facts)
-    holds = {**candidate.holds, **{name: Value(version) for name, version in facts.items()}}
-    return replace(candidate, holds=holds, notes=(*candidate.notes, f"The image says: {listed}."))
+    note = f"The image says: {', '.join(texts)}."
+    return replace(candidate, holds=holds, notes=(*candidate.notes, note))
 
 
 class RegistryError(OutsideError):
     """A registry was not reached, refused, or has something else than was asked for.
 
     Attributes:
-        ours: somebody else may get further, such as a container engine with logins and certificates of its own.
+        ours: somebody else may get further, such as a container engine with logins and certificates
+            of its own.
         gone: it does not have this image, or not any more.
     """
 

@@ -1,14 +1,14 @@
-"""What is known of a base image against the lock, under the lock's own policy, before anything is fetched. Pure."""
+"""Whether a base image can become the locked environment, by the lock's own policy. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import NamedTuple
 
-from envlock.images.candidate import NEAR, SAME, Candidate, Value, likeness
-from envlock.images.reference import MACHINES
+from envlock.images.candidate import NEAR, SAME, Candidate, Value, compare_versions
+from envlock.images.reference import get_machine
 from envlock.images.wanted import Wanted
 from envlock.runtime.errors import ImageMismatch
 from envlock.runtime.policy import Policy
@@ -24,145 +24,158 @@ FACTS = {
     "libc": ("system.libc_version",),
     "os": ("system.os", "system.os_version"),
 }
-"""The facts that each part of a candidate decides; several are the words of one value."""
+"""The facts that each part of a candidate decides; several are the words of its value."""
 
 
 class CannotMatchError(ImageMismatch):
-    """No image that is known, or not the one that was named, can be the locked environment: the answer is no."""
+    """No known image, or not the named one, can be the locked environment: the answer is no."""
 
 
-def checked(candidate: Candidate, asked: Wanted) -> Candidate:
+def add_mismatches(candidate: Candidate, needs: Wanted) -> Candidate:
     """Return the candidate with the facts that the policy does not accept."""
-    found = tuple(mismatches(candidate, asked))
     return replace(
         candidate,
-        mismatches=found,
-        refuses_wheels=any(True for _ in _wheels_refused(candidate, asked)),
+        mismatches=tuple(find_mismatches(candidate, needs)),
+        refuses_wheels=bool(_explain_refused_wheels(candidate, needs)),
     )
 
 
-def mismatches(candidate: Candidate, asked: Wanted) -> Iterator[str]:
-    """Yield each fact that is surely another one in the image, where the policy does not accept that.
+def find_mismatches(candidate: Candidate, needs: Wanted) -> Iterator[str]:
+    """Yield each fact that surely differs in the image, where the policy does not accept that.
 
-    What is only expected of an image is no reason.
+    A value that is only expected of an image is no reason.
     """
-    policy = _policy(asked.policy, asked.overrides)
+    policy = _load_policy(needs.policy, needs.overrides)
     for subject, paths in FACTS.items():
-        held, want = candidate.holds.get(subject, Value()), getattr(asked, subject)
-        if held.version is None or held.expected or want is None or _may_be(subject, want, held):
+        held, locked = candidate.holds.get(subject, Value()), getattr(needs, subject)
+        if held.version is None or held.expected or locked is None:
             continue
-        words = (
-            [(want, held.version)]
-            if len(paths) == 1
-            else zip(want.split(" "), held.version.split(" "), strict=False)
-        )
-        for path, (locked, live) in zip(paths, words, strict=False):
-            if locked != live and not _accepts(policy, path, locked, live):
-                yield f"{path} is {live}, locked {locked}"
-    machine = next(name for name, platform in MACHINES.items() if platform == asked.platform)
-    if asked.machine not in (None, machine) and not _accepts(
-        policy, "system.machine", asked.machine, machine
+        if not _can_be_same(subject, locked, held):
+            yield from _compare_facts(paths, locked, held.version, policy)
+    machine = get_machine(needs.platform)
+    if needs.machine not in (None, machine) and not _is_accepted(
+        policy, "system.machine", needs.machine, machine
     ):
-        yield f"system.machine is {machine}, locked {asked.machine}"
-    yield from _other_build(candidate, asked, policy)
-    for expected, sentence in _wheels_refused(candidate, asked):
-        if not expected:
-            yield sentence
+        yield f"system.machine is {machine}, locked {needs.machine}"
+    yield from _find_other_build(candidate, needs, policy)
+    for refusal in _explain_refused_wheels(candidate, needs):
+        if not refusal.expected:
+            yield refusal.sentence
 
 
-def _other_build(candidate: Candidate, asked: Wanted, policy: Policy) -> Iterator[str]:
-    """Yield that an image of NVIDIA's has another TensorFlow: nothing is installed over it, so it stays another one."""
+def _compare_facts(paths: tuple[str, ...], locked: str, live: str, policy: Policy) -> Iterator[str]:
+    """Yield each fact, of those that a value decides, that the policy does not accept."""
+    if len(paths) == 1:
+        locked_words, live_words = [locked], [live]
+    else:
+        locked_words, live_words = locked.split(" "), live.split(" ")
+    for path, left, right in zip(paths, locked_words, live_words, strict=False):
+        if left != right and not _is_accepted(policy, path, left, right):
+            yield f"{path} is {right}, locked {left}"
+
+
+def _find_other_build(candidate: Candidate, needs: Wanted, policy: Policy) -> Iterator[str]:
+    """Yield how the TensorFlow of one of NVIDIA's images differs: nothing is installed over it."""
     held = candidate.holds.get("tensorflow", Value()).version
     if candidate.route != "ngc" or candidate.exact:
         return
-    differs = held is not None and likeness(asked.tensorflow, Value(held)).grade != SAME
-    if differs and not _accepts(policy, "tensorflow.version", asked.tensorflow, held):
-        yield f"tensorflow.version is {held}, locked {asked.tensorflow}"
-    if not _accepts(policy, "tensorflow.nvidia_build", asked.label, "another"):
-        locked = f"locked {asked.label}" if asked.label else "and the locked one is not NVIDIA's"
-        yield f"tensorflow.nvidia_build is another one of NVIDIA's, {locked}"
+    differs = held is not None and compare_versions(needs.tensorflow, Value(held)).grade != SAME
+    if differs and not _is_accepted(policy, "tensorflow.version", needs.tensorflow, held):
+        yield f"tensorflow.version is {held}, locked {needs.tensorflow}"
+    if _is_accepted(policy, "tensorflow.nvidia_build", needs.label, "another"):
+        return
+    if needs.label:
+        yield f"tensorflow.nvidia_build is another one of NVIDIA's, locked {needs.label}"
+    else:
+        yield (
+            "tensorflow.nvidia_build is another one of NVIDIA's, and the locked one is not NVIDIA's"
+        )
 
 
-def _wheels_refused(candidate: Candidate, asked: Wanted) -> Iterator[tuple[bool, str]]:
-    """Yield why the locked wheels cannot be installed on an image, and whether that is only expected of it."""
+class _Refusal(NamedTuple):
+    """Why the locked wheels cannot be installed on an image, and whether that is only expected of it."""
+
+    expected: bool
+    sentence: str
+
+
+def _explain_refused_wheels(candidate: Candidate, needs: Wanted) -> list[_Refusal]:
+    """Return why the locked wheels cannot be installed on an image; nothing where they can."""
+    refusals = []
     python, libc = candidate.holds.get("python", Value()), candidate.holds.get("libc", Value())
-    stray = strays(
-        asked
-    )  # wheels that contradict the lock's own Python are no reason against a base
-    foreign = [version for version in asked.wheel_pythons if version not in stray]
-    if python.version is not None and any(version != minor(python.version) for version in foreign):
-        wheels = ", ".join(version for version in foreign if version != minor(python.version))
-        yield (
-            python.expected,
-            f"the locked wheels are for Python {wheels}, and it has {python.version}",
-        )
-    if (
-        libc.version is not None
-        and asked.wheel_libc
-        and numbers(libc.version) < numbers(asked.wheel_libc)
-    ):
-        yield (
-            libc.expected,
-            f"the locked wheels need glibc {asked.wheel_libc}, and it has {libc.version}",
-        )
+    if python.version is not None:
+        # Wheels that contradict the lock's own Python are no reason against a base.
+        usable = (minor(python.version), *find_stray_pythons(needs))
+        foreign = [version for version in needs.wheel_pythons if version not in usable]
+        if foreign:
+            wheels = ", ".join(foreign)
+            sentence = f"the locked wheels are for Python {wheels}, and it has {python.version}"
+            refusals.append(_Refusal(python.expected, sentence))
+    oldest = numbers(needs.wheel_libc or "")
+    if libc.version is not None and numbers(libc.version) < oldest:
+        sentence = f"the locked wheels need glibc {needs.wheel_libc}, and it has {libc.version}"
+        refusals.append(_Refusal(libc.expected, sentence))
+    return refusals
 
 
-def strays(asked: Wanted) -> tuple[str, ...]:
+def find_stray_pythons(needs: Wanted) -> tuple[str, ...]:
     """Return the Pythons of locked wheels that are not the locked Python."""
-    return tuple(
-        version
-        for version in asked.wheel_pythons
-        if asked.python and version != minor(asked.python)
-    )
+    if not needs.python:
+        return ()
+    locked = minor(needs.python)
+    return tuple(version for version in needs.wheel_pythons if version != locked)
 
 
-def _may_be(subject: str, want: str, held: Value) -> bool:
-    """Return whether the two can be one: a tag of CUDA and its library count their third number apart."""
-    return likeness(want, held).grade >= (NEAR if subject == "cuda" else SAME)
+def _can_be_same(subject: str, locked: str, held: Value) -> bool:
+    """Return whether two versions can be the same one."""
+    grade = compare_versions(locked, held).grade
+    if subject == "cuda":
+        return grade >= NEAR  # a tag of CUDA and its library do not have the same third number
+    return grade >= SAME
 
 
 @lru_cache(8)
-def _policy(name: str, overrides: tuple[tuple[str, str], ...]) -> Policy:
+def _load_policy(name: str, overrides: tuple[tuple[str, str], ...]) -> Policy:
     return Policy(name, dict(overrides))
 
 
-def _accepts(policy: Policy, path: str, locked: Any, live: Any) -> bool:
+def _is_accepted(policy: Policy, path: str, locked: object, live: object) -> bool:
     return RULES[policy.row(path)["rule"]](locked, live)
 
 
-def admitted(best: Candidate, others: Sequence[Candidate], asked: Wanted) -> None:
+def check_base(best: Candidate, others: Sequence[Candidate], needs: Wanted) -> None:
     """Make sure that an image can become the locked environment, as far as that is known.
 
     Args:
-        best: what would be built on.
+        best: the image to build on.
         others: all that are known, the best first.
-        asked: by the lock.
+        needs: of the lock.
 
     Raises:
-        CannotMatchError: it cannot; the message names the facts, the hint the best image that can. Or none can, since
-            the lock holds wheels for another Python than its own.
+        CannotMatchError: it cannot; the message names the facts, the hint the best image that can.
+            Or none can, as the lock has wheels for another Python than its own.
     """
-    if stray := strays(asked):
+    stray = find_stray_pythons(needs)
+    if stray:
         raise CannotMatchError(
-            f"no image can match: the locked wheels are for Python {', '.join(stray)}, and the locked Python is "
-            f"{asked.python}",
+            f"no image can match: the locked wheels are for Python {', '.join(stray)}, "
+            f"and the locked Python is {needs.python}",
             hint="capture the environment again",
         )
     if not best.mismatches:
         return
-    way = next(
-        (other for other in others if other.able and other.exact and not other.mismatches), None
-    )
-    accept = "accept the facts with `envlock ignore`, or lock them less closely with another policy"
-    under, facts = f"cannot match under policy {asked.policy}", "; ".join(best.mismatches)
-    if way is not None:
+    under, facts = f"cannot match under policy {needs.policy}", "; ".join(best.mismatches)
+    for other in others:
+        if other.able and other.exact and not other.mismatches:
+            raise CannotMatchError(
+                f"{under}: {facts} ({best.reference})",
+                hint=f"use {other.reference}, which can: `--base {other.reference}`",
+            )
+    hint = "accept the facts with `envlock ignore`, or lock them less closely with another policy"
+    if any(other.reference == best.reference for other in others):
         raise CannotMatchError(
-            f"{under}: {facts} ({best.reference})",
-            hint=f"use {way.reference}, which can: `--base {way.reference}`",
+            f"no known base image can match under policy {needs.policy}; "
+            f"the nearest, {best.reference}: {facts}",
+            hint=hint,
         )
-    if best.reference in [other.reference for other in others]:
-        raise CannotMatchError(
-            f"no known base image can match under policy {asked.policy}; the nearest, {best.reference}: {facts}",
-            hint=accept,
-        )
-    raise CannotMatchError(f"{under}: {facts} ({best.reference})", hint=accept)
+    raise CannotMatchError(f"{under}: {facts} ({best.reference})", hint=hint)

@@ -23,13 +23,23 @@ _REPOSITORY = rf"{_PATH_PART}(?:/{_PATH_PART})*"
 _TAG = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}"
 _DIGEST = r"sha256:[0-9a-f]{64}"
 _REFERENCE = re.compile(
-    rf"(?:(?P<registry>{_REGISTRY})/)??(?P<repository>{_REPOSITORY})(?::(?P<tag>{_TAG}))?(?:@(?P<digest>{_DIGEST}))?",
+    rf"(?:(?P<registry>{_REGISTRY})/)??(?P<repository>{_REPOSITORY})"
+    rf"(?::(?P<tag>{_TAG}))?(?:@(?P<digest>{_DIGEST}))?",
     re.ASCII,
 )
 _PREFIX = re.compile(rf"(?P<registry>{_REGISTRY})(?:/(?P<path>{_REPOSITORY}))?", re.ASCII)
 
 MACHINES = {"x86_64": "linux/amd64", "aarch64": "linux/arm64"}
 """The platform of an image for a machine, as `uname -m` calls it."""
+
+
+def get_machine(platform: str) -> str:
+    """Return the machine of one of these platforms, as `uname -m` calls it."""
+    for machine, known in MACHINES.items():
+        if known == platform:
+            return machine
+    raise KeyError(platform)
+
 
 _SPELLINGS = {"amd64": "linux/amd64", "arm64": "linux/arm64", "linux/arm64/v8": "linux/arm64"}
 
@@ -44,9 +54,12 @@ class Reference:
     digest: str | None = None
 
     def __str__(self) -> str:
-        tag = "" if self.tag is None else f":{self.tag}"
-        digest = "" if self.digest is None else f"@{self.digest}"
-        return f"{self.name}{tag}{digest}"
+        text = self.name
+        if self.tag is not None:
+            text += f":{self.tag}"
+        if self.digest is not None:
+            text += f"@{self.digest}"
+        return text
 
     @property
     def name(self) -> str:
@@ -60,55 +73,62 @@ class Reference:
 
 @dataclass(frozen=True)
 class Mirror:
-    """Where images are taken from instead: a registry, or one and the beginning of its repositories."""
+    """A source and its replacement: a registry, or one and the beginning of its repositories."""
 
     source: str
     target: str
 
 
 def parse(text: str) -> Reference:
-    """Return what a name means.
+    """Return the image that a name stands for.
 
     Raises:
         UsageError: it is no name of an image.
     """
-    match = _REFERENCE.fullmatch(text) if len(text) <= 2 * LONGEST else None
+    # A limit before the match: the time of a regular expression grows with the text.
+    if len(text) > 2 * LONGEST:
+        raise _make_name_error(text)
+    match = _REFERENCE.fullmatch(text)
     if match is None:
-        raise _no_reference(text)
-    registry, repository = _defaults(match["registry"], match["repository"])
+        raise _make_name_error(text)
+    registry, repository = _apply_defaults(match["registry"], match["repository"])
     reference = Reference(registry, repository, match["tag"], match["digest"])
     if len(reference.name) > LONGEST or _PREFIX.fullmatch(reference.name) is None:
-        raise _no_reference(text)
+        raise _make_name_error(text)
     return reference
 
 
-def _defaults(registry: str | None, repository: str) -> tuple[str, str]:
-    """Apply Docker's rule: the first part is a registry when it has a dot, a colon or a capital, or is `localhost`."""
+def _apply_defaults(registry: str | None, repository: str) -> tuple[str, str]:
+    """Return registry and repository by Docker's rule.
+
+    The first part is a registry when it has a dot, a colon or a capital, or is `localhost`.
+    """
     first, slash, rest = repository.partition("/")
     if registry is None and slash and ("." in first or first == "localhost"):
         registry, repository = first, rest
     if registry in (None, "index.docker.io", DOCKER_HUB):
-        return DOCKER_HUB, repository if "/" in repository else f"library/{repository}"
+        if "/" not in repository:
+            repository = f"library/{repository}"
+        return DOCKER_HUB, repository
     return registry, repository
 
 
-def _no_reference(text: str) -> UsageError:
+def _make_name_error(text: str) -> UsageError:
     return UsageError(
         f"invalid image name `{text[:120]}`",
-        hint="use registry/name:tag or registry/name:tag@sha256:digest, like nvcr.io/nvidia/tensorflow:25.02-tf2-py3",
+        hint="use registry/name:tag or registry/name:tag@sha256:digest, "
+        "like nvcr.io/nvidia/tensorflow:25.02-tf2-py3",
     )
 
 
 def parse_mirror(text: str) -> Mirror:
-    """Return what `nvcr.io=harbor.example/nvcr` means.
+    """Return the mirror that a text such as `nvcr.io=harbor.example/nvcr` stands for.
 
     Raises:
         UsageError: it is no such pair.
     """
-    source, sign, target = text.partition("=")
-    if not sign or not all(
-        _PREFIX.fullmatch(side) and len(side) <= LONGEST for side in (source, target)
-    ):
+    source, _, target = text.partition("=")
+    if not _is_prefix(source) or not _is_prefix(target):
         raise UsageError(
             f"invalid mirror `{text[:120]}`",
             hint="use REGISTRY=MIRROR, such as nvcr.io=harbor.example/nvcr",
@@ -116,11 +136,16 @@ def parse_mirror(text: str) -> Mirror:
     return Mirror(source, target)
 
 
-def mirrored(reference: Reference, mirrors: Iterable[Mirror]) -> Reference:
-    """Return where to take the image from: by the mirror that replaces most of its name, else as it is.
+def _is_prefix(text: str) -> bool:
+    """Return whether a text is a registry, or one and the beginning of its repositories."""
+    return len(text) <= LONGEST and _PREFIX.fullmatch(text) is not None
+
+
+def apply_mirrors(reference: Reference, mirrors: Iterable[Mirror]) -> Reference:
+    """Return the image in its mirror, the one that replaces most of its name; itself without one.
 
     Raises:
-        UsageError: the name over there would be too long.
+        UsageError: a mirror gives no valid name for it.
     """
     fitting = [mirror for mirror in mirrors if f"{reference.name}/".startswith(f"{mirror.source}/")]
     if not fitting:
@@ -130,17 +155,18 @@ def mirrored(reference: Reference, mirrors: Iterable[Mirror]) -> Reference:
     match = _PREFIX.fullmatch(name)
     if match is None or match["path"] is None or len(name) > LONGEST:
         raise UsageError(
-            f"the mirror {best.source}={best.target} gives no valid image name for {reference.name}",
+            f"the mirror {best.source}={best.target} gives no valid image name for "
+            f"{reference.name}",
             hint="name a registry and a repository in it",
         )
     return replace(reference, registry=match["registry"], repository=match["path"])
 
 
 def parse_digest(text: str) -> str:
-    """Return a digest.
+    """Return a digest, which is SHA-256 in the form of registries.
 
     Raises:
-        UsageError: it is not a reference.
+        UsageError: it is no digest.
     """
     if re.fullmatch(_DIGEST, text, re.ASCII) is None:
         raise UsageError(
@@ -153,7 +179,7 @@ def parse_platform(text: str) -> str:
     """Return `linux/amd64` or `linux/arm64`, however it is spelt.
 
     Raises:
-        UsageError: it is another one.
+        UsageError: it is another platform.
     """
     platform = _SPELLINGS.get(text, MACHINES.get(text, text))
     if platform not in MACHINES.values():

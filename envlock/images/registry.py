@@ -1,10 +1,10 @@
-"""A registry over HTTP: which digest a tag has now, what the image says of itself, and small things put beside it."""
+"""A registry over HTTP: what a tag stands for now, and documents put beside an image."""
 
 from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from urllib.parse import quote, urlencode, urljoin, urlsplit
@@ -24,17 +24,31 @@ CONFIG_LIMIT = 8 * 1024 * 1024
 TOKEN_LIMIT = 1024 * 1024
 PROBE = Limits(connect=2, silence=2, answer=4, attempts=1)
 
-LATER = "try again later, after `docker login {0}`, or with a mirror: `--mirror {0}=...`"
+LATER_HINT = "try again later, after `docker login {0}`, or with a mirror: `--mirror {0}=...`"
 
 READ, WRITE = "pull", "pull,push"
-"""What a token is asked for."""
+"""The actions that a token is asked for."""
 
 _LOOPBACK = re.compile(r"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?")
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]+")
 
 
+@dataclass(frozen=True)
+class _Query:
+    """What is read from a repository: a path in it, the media types accepted, a limit in bytes."""
+
+    path: str
+    accept: str
+    limit: int
+
+
+def _query_manifest(name: str) -> _Query:
+    accept = ", ".join((*manifest.INDEXES, *manifest.MANIFESTS))
+    return _Query(f"manifests/{name}", accept, MANIFEST_LIMIT)
+
+
 class Registry:
-    """Looks images up, and remembers which registry wants to be shown what.
+    """Looks images up, and remembers the authorization that each repository has asked for.
 
     Args:
         client: asks over HTTP.
@@ -45,73 +59,72 @@ class Registry:
         self._client = client
         self._logins = cache(logins)
         self._origins: dict[str, str] = {}
-        self._shown: dict[tuple[str, str, str], str] = {}
+        self._authorizations: dict[tuple[str, str, str], str] = {}
         self._withheld: dict[str, str] = {}
+        """The host that a registry's login was not sent to, by registry."""
 
     def find(self, reference: Reference, platform: str) -> Found:
         """Return what a tag, or a digest, stands for.
 
         Raises:
             UsageError: it names neither tag nor digest.
-            RegistryError: the registry cannot be asked, does not let us, has no such image or none for this platform,
-                or sends something else.
+            RegistryError: the registry cannot be asked, does not let us, has no such image or none
+                for this platform, or sends something else.
         """
-        asked = reference.digest or reference.tag
-        if asked is None:
+        name = reference.digest or reference.tag
+        if name is None:
             raise UsageError(
                 f"{reference} has no tag", hint="add a tag or a digest; `latest` cannot be locked"
             )
-        top, data = self._manifest(reference, asked)
-        own = top
-        if "manifests" in data:
-            own = manifest.manifest_for(platform, data, reference)
-            _, data = self._manifest(reference, own)
-        wanted = manifest.config_digest(data, reference)
-        answer = self._ask(reference, f"blobs/{wanted}", {"Accept": "*/*"}, CONFIG_LIMIT)
-        manifest.check(answer.body, wanted, reference)
+        digest, document = self._fetch_document(reference, name)
+        manifest_digest = digest
+        if "manifests" in document:
+            manifest_digest = manifest.manifest_for(platform, document, reference)
+            _, document = self._fetch_document(reference, manifest_digest)
+        config_digest = manifest.config_digest(document, reference)
+        answer = self._ask(reference, _Query(f"blobs/{config_digest}", "*/*", CONFIG_LIMIT))
+        manifest.check(answer.body, config_digest, reference)
         config = manifest.config(manifest.parse(answer.body, "a config", reference))
         if config.platform != platform:
             raise RegistryError(
                 f"{reference} is an image for {config.platform[:40]}, not for {platform}",
                 hint="name its platform with `--platform`, or another image",
             )
-        return Found(top, own, config)
+        return Found(digest, manifest_digest, config)
 
-    def manifest(self, reference: Reference, name: str) -> bytes:
+    def fetch_manifest(self, reference: Reference, name: str) -> bytes:
         """Return a manifest or an index, by its tag or digest.
 
         Raises:
             RegistryError: as `find`.
         """
-        accept = {"Accept": ", ".join((*manifest.INDEXES, *manifest.MANIFESTS))}
-        return self._ask(reference, f"manifests/{name}", accept, MANIFEST_LIMIT).body
+        return self._ask(reference, _query_manifest(name)).body
 
     def write(
         self, reference: Reference, method: str, path: str, content: bytes | None, kind: str
     ) -> Answer:
-        """Put something into a repository, by its path there or by the address that the registry gave for it.
+        """Write into a repository, by a path in it or by the address that the registry gave.
 
         Raises:
             RegistryError: the registry cannot be asked, or does not take it.
         """
         try:
-            origin = self._origin(reference.registry)
-            url = _address(f"{origin}/v2/{reference.repository}/", path)
+            origin = self._find_origin(reference.registry)
+            url = _join_address(f"{origin}/v2/{reference.repository}/", path)
             if urlsplit(url).scheme != urlsplit(origin).scheme:
-                raise manifest.unreadable(
+                raise manifest.make_unreadable_error(
                     "the address of an upload", reference, "it is not encrypted"
                 )
-            answer = self._send(reference, Request(url, {"Content-Type": kind}, method, content))
+            request = Request(url, {"Content-Type": kind}, method, content)
+            answer = self._send(reference, request)
             if answer.status == 401 and self._authorize(reference, answer, WRITE):
-                answer = self._send(
-                    reference, Request(url, {"Content-Type": kind}, method, content)
-                )
+                answer = self._send(reference, request)
         except WebError as error:
             raise RegistryError(
                 f"cannot write to {reference.name}: {error.message}", hint=error.hint
             ) from None
         if answer.status in (401, 403):
-            raise self._refusal(reference, answer, path)
+            raise self._explain_refusal(reference, answer, path)
         if answer.status not in (200, 201, 202, 204):
             refusal = refused(answer.url, answer.status)
             raise RegistryError(
@@ -120,109 +133,115 @@ class Registry:
         return answer
 
     def _send(self, reference: Reference, request: Request) -> Answer:
-        shown = self._shown.get((reference.registry, reference.repository, WRITE))
-        inside = request.url.startswith(f"{self._origin(reference.registry)}/")
-        own = {"Authorization": shown} if shown and inside else {}
-        headers = {**request.headers, **own, "Accept-Encoding": "identity"}
+        headers = dict(request.headers)
+        authorization = self._authorizations.get((reference.registry, reference.repository, WRITE))
+        # A registry may name an address elsewhere for an upload: its authorization is not sent
+        # there.
+        is_own = request.url.startswith(f"{self._find_origin(reference.registry)}/")
+        if authorization and is_own:
+            headers["Authorization"] = authorization
+        headers["Accept-Encoding"] = "identity"
         return self._client.send(replace(request, headers=headers), limit=MANIFEST_LIMIT)
 
-    def _manifest(self, reference: Reference, name: str) -> tuple[str, dict[str, object]]:
+    def _fetch_document(self, reference: Reference, name: str) -> tuple[str, dict[str, object]]:
         """Return digest and content of a manifest or an index."""
-        accept = {"Accept": ", ".join((*manifest.INDEXES, *manifest.MANIFESTS))}
-        answer = self._ask(reference, f"manifests/{name}", accept, MANIFEST_LIMIT)
-        digest = manifest.digest_of(answer.body)
-        said = answer.headers.get("Docker-Content-Digest", "")
-        for promised in (name, said):
-            if promised.startswith("sha256:"):
-                manifest.check(answer.body, promised, reference)
-        return digest, manifest.parse(
-            answer.body, "a manifest", reference, answer.headers.get("Content-Type")
-        )
+        answer = self._ask(reference, _query_manifest(name))
+        promised = answer.headers.get("Docker-Content-Digest", "")
+        for digest in (name, promised):
+            if digest.startswith("sha256:"):
+                manifest.check(answer.body, digest, reference)
+        media_type = answer.headers.get("Content-Type")
+        document = manifest.parse(answer.body, "a manifest", reference, media_type)
+        return manifest.digest_of(answer.body), document
 
-    def _ask(
-        self, reference: Reference, path: str, headers: Mapping[str, str], limit: int
-    ) -> Answer:
-        """Return the answer of the registry, after showing it what it wants to see."""
+    def _ask(self, reference: Reference, query: _Query) -> Answer:
+        """Return the answer of the registry, with the authorization that it asks for."""
         try:
-            url = f"{self._origin(reference.registry)}/v2/{reference.repository}/{path}"
-            answer = self._get(reference, url, headers, limit)
-            if answer.status == 401 and self._authorize(reference, answer):
-                answer = self._get(reference, url, headers, limit)
+            answer = self._get(reference, query)
+            if answer.status == 401 and self._authorize(reference, answer, READ):
+                answer = self._get(reference, query)
         except WebError as error:
-            hint = (
-                LATER.format(reference.registry)
-                if error.status is not None and error.passing
-                else error.hint
-            )
+            hint = error.hint
+            if error.status is not None and error.passing:
+                hint = LATER_HINT.format(reference.registry)
+            # Without a status, the registry was not reached: an engine may have another way to it.
             raise RegistryError(
                 f"cannot look up {reference}: {error.message}", hint=hint, ours=error.status is None
             ) from None
         if answer.status != 200:
-            raise self._refusal(reference, answer, path)
+            raise self._explain_refusal(reference, answer, query.path)
         return answer
 
-    def _get(
-        self, reference: Reference, url: str, headers: Mapping[str, str], limit: int
-    ) -> Answer:
-        shown = self._shown.get((reference.registry, reference.repository, READ))
-        own = {"Authorization": shown} if shown else {}
-        return self._client.get(
-            url, headers={**headers, **own, "Accept-Encoding": "identity"}, limit=limit
-        )
+    def _get(self, reference: Reference, query: _Query) -> Answer:
+        origin = self._find_origin(reference.registry)
+        headers = {"Accept": query.accept}
+        authorization = self._authorizations.get((reference.registry, reference.repository, READ))
+        if authorization:
+            headers["Authorization"] = authorization
+        headers["Accept-Encoding"] = "identity"
+        url = f"{origin}/v2/{reference.repository}/{query.path}"
+        return self._client.get(url, headers=headers, limit=query.limit)
 
-    def _origin(self, registry: str) -> str:
-        """Return the address of a registry: https, but for one on this machine that speaks plain http."""
+    def _find_origin(self, registry: str) -> str:
+        """Return the address of a registry: https, except where one on this machine speaks plain http."""
         if registry not in self._origins:
-            host = "registry-1.docker.io" if registry == DOCKER_HUB else registry
-            plain = _LOOPBACK.fullmatch(registry) is not None and _speaks_plainly(host)
-            self._origins[registry] = f"{'http' if plain else 'https'}://{host}"
+            host = registry
+            if registry == DOCKER_HUB:
+                host = "registry-1.docker.io"
+            scheme = "https"
+            if _LOOPBACK.fullmatch(registry) is not None and _has_plain_http(host):
+                scheme = "http"
+            self._origins[registry] = f"{scheme}://{host}"
         return self._origins[registry]
 
-    def _authorize(self, reference: Reference, answer: Answer, actions: str = READ) -> bool:
-        """Take what the registry wants to be shown; return whether there is something new to show."""
+    def _authorize(self, reference: Reference, answer: Answer, actions: str) -> bool:
+        """Get the authorization that a refusal asks for; return whether it is a new one."""
         key = (reference.registry, reference.repository, actions)
-        offered = challenges(answer.headers.get("WWW-Authenticate", ""))
         known = self._logins(reference.registry)
-        shown = None
-        for challenge in offered:
+        authorization = None
+        for challenge in parse_challenges(answer.headers.get("WWW-Authenticate", "")):
             if challenge.scheme == "bearer":
-                shown = self._token(reference, challenge, known, actions)
+                authorization = self._fetch_token(reference, challenge, known, actions)
             elif challenge.scheme == "basic" and known is not None:
-                shown = _basic(known)
-            if shown is not None:
+                authorization = _encode_basic(known)
+            if authorization is not None:
                 break
-        if shown is None or shown == self._shown.get(key):
+        if authorization is None or authorization == self._authorizations.get(key):
             return False
-        self._shown[key] = shown
+        self._authorizations[key] = authorization
         return True
 
-    def _token(
+    def _fetch_token(
         self, reference: Reference, challenge: Challenge, known: Login | None, actions: str
     ) -> str | None:
-        """Return a bearer token for this repository, from where the registry says they are made."""
-        realm = _address("", challenge.values.get("realm", ""))
-        secure = urlsplit(realm).scheme == "https"
-        if not secure and (
-            urlsplit(realm).scheme != "http"
-            or self._origin(reference.registry).startswith("https:")
-        ):
+        """Return a bearer token for this repository, from the token server that the registry names.
+
+        None where the server refuses.
+        """
+        realm = _join_address("", challenge.values.get("realm", ""))
+        scheme = urlsplit(realm).scheme
+        is_plain = scheme == "http" and self._find_origin(reference.registry).startswith("http:")
+        # A registry on this machine that speaks plain http may have a token server that does, too.
+        if scheme != "https" and not is_plain:
             raise RegistryError(
                 f"{reference.registry} names a token server without https",
                 hint="ask its administrator, or use a mirror",
                 ours=True,
             )
-        wanted = {"scope": f"repository:{reference.repository}:{actions}"}
+        parameters = {"scope": f"repository:{reference.repository}:{actions}"}
         if "service" in challenge.values:
-            wanted["service"] = challenge.values["service"]
-        query = urlencode(wanted, quote_via=quote, safe=":/")
-        url = f"{realm}{'&' if urlsplit(realm).query else '?'}{query}"
+            parameters["service"] = challenge.values["service"]
+        sign = "&" if urlsplit(realm).query else "?"
+        url = f"{realm}{sign}{urlencode(parameters, quote_via=quote, safe=':/')}"
         host = urlsplit(realm).hostname or ""
-        if known is not None and not may_have_login(reference.registry, host):
-            self._withheld[reference.registry], known = (
-                clean(host),
-                None,
-            )  # what is public needs none
-        headers = {"Authorization": _basic(known)} if known else {}
+        headers = {}
+        if known is not None:
+            if may_have_login(reference.registry, host):
+                headers["Authorization"] = _encode_basic(known)
+            else:
+                # Public images need no login, so the token is asked for without one; a later
+                # refusal names the host.
+                self._withheld[reference.registry] = clean(host)
         answer = self._client.get(url, headers=headers, limit=TOKEN_LIMIT)
         if answer.status in (401, 403):
             return None
@@ -231,101 +250,106 @@ class Registry:
         document = manifest.parse(answer.body, "a token", reference)
         token = document.get("token") or document.get("access_token")
         if not isinstance(token, str) or not _TOKEN.fullmatch(token):
-            raise manifest.unreadable("a token", reference, "it has no token")
+            raise manifest.make_unreadable_error("a token", reference, "it has no token")
         return f"Bearer {token}"
 
-    def _refusal(self, reference: Reference, answer: Answer, path: str) -> RegistryError:
+    def _explain_refusal(self, reference: Reference, answer: Answer, path: str) -> RegistryError:
         if answer.status == 404:
-            what = path.removeprefix("manifests/").removeprefix("blobs/")
-            sign = "@" if what.startswith("sha256:") else ":"
+            name = path.removeprefix("manifests/").removeprefix("blobs/")
+            sign = "@" if name.startswith("sha256:") else ":"
             return RegistryError(
-                f"{reference.registry} has no {reference.repository}{sign}{what}",
+                f"{reference.registry} has no {reference.repository}{sign}{name}",
                 hint="name another image (see `envlock images`), or a mirror that has it",
                 gone=True,
             )
-        if answer.status in (401, 403) and reference.registry in self._withheld:
-            host = self._withheld[reference.registry]
+        if answer.status in (401, 403):
+            return self._explain_denial(reference, answer)
+        error = refused(answer.url, answer.status)
+        return RegistryError(f"cannot look up {reference}: {error.message}", hint=error.hint)
+
+    def _explain_denial(self, reference: Reference, answer: Answer) -> RegistryError:
+        registry = reference.registry
+        denied = f"{registry} denies access to {reference.repository}"
+        if registry in self._withheld:
+            host = self._withheld[registry]
             return RegistryError(
-                f"{reference.registry} denies access to {reference.repository}: it sends logins to {host}, "
-                "which is not known as its token server",
-                hint=f"if it is its token server, set {TOKEN_SERVERS}={reference.registry}={host}",
+                f"{denied}: it sends logins to {host}, which is not known as its token server",
+                hint=f"if it is its token server, set {TOKEN_SERVERS}={registry}={host}",
                 ours=True,
             )
-        origin = self._origin(reference.registry)
-        if answer.status in (401, 403) and not answer.url.startswith(f"{origin}/"):
-            message, storage = (
-                refused(answer.url, answer.status).message,
-                urlsplit(answer.url).hostname,
-            )
+        origin = self._find_origin(registry)
+        if not answer.url.startswith(f"{origin}/"):
+            message = refused(answer.url, answer.status).message
+            storage = urlsplit(answer.url).hostname
             return RegistryError(
                 f"cannot look up {reference}: {origin} redirects, and {message}",
                 hint=f"check that proxy and firewall allow {storage}, or use a mirror (`--mirror`)",
                 ours=True,
             )
-        if answer.status in (401, 403):
-            known = self._logins(reference.registry)
-            with_login = (
-                "with the login from Docker's configuration" if known else "without a login"
-            )
-            return RegistryError(
-                f"{reference.registry} denies access to {reference.repository}: {answer.status} {with_login}",
-                hint=f"check the name; if it is private, run `docker login {reference.registry}`",
-                ours=True,
-            )
-        error = refused(answer.url, answer.status)
-        return RegistryError(f"cannot look up {reference}: {error.message}", hint=error.hint)
+        with_login = "without a login"
+        if self._logins(registry):
+            with_login = "with the login from Docker's configuration"
+        return RegistryError(
+            f"{denied}: {answer.status} {with_login}",
+            hint=f"check the name; if it is private, run `docker login {registry}`",
+            ours=True,
+        )
 
 
-def _address(base: str, path: str) -> str:
-    """Return an address that a registry names; one that is none is empty."""
+def _join_address(base: str, path: str) -> str:
+    """Return the address that a registry names; an empty one where it is malformed."""
     try:
         return urlsplit(urljoin(base, path)).geturl()
     except ValueError:
         return ""
 
 
-def _speaks_plainly(host: str) -> bool:
-    """Whether it answers http as a registry does; asked once and briefly, as one with TLS may not answer at all."""
+def _has_plain_http(host: str) -> bool:
+    """Return whether a host answers plain http as a registry does."""
+    # Asked once and briefly: a server with TLS may not answer at all.
     try:
-        return Client(limits=PROBE).get(f"http://{host}/v2/", limit=TOKEN_LIMIT).status in (
-            200,
-            401,
-        )
+        answer = Client(limits=PROBE).get(f"http://{host}/v2/", limit=TOKEN_LIMIT)
     except WebError:
         return False
+    return answer.status in (200, 401)
 
 
-def _basic(known: Login) -> str:
+def _encode_basic(known: Login) -> str:
     return "Basic " + base64.b64encode(":".join(known).encode()).decode("ascii")
 
 
 _WORD = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _NEXT = re.compile(
-    rf"[\s,]*(?:(?P<name>{_WORD})\s*=\s*(?:\"(?P<quoted>(?:[^\"\\]|\\.)*)\"|(?P<plain>{_WORD}))|(?P<scheme>{_WORD}))"
+    rf"[\s,]*(?:(?P<name>{_WORD})\s*=\s*(?:\"(?P<quoted>(?:[^\"\\]|\\.)*)\"|(?P<plain>{_WORD}))"
+    rf"|(?P<scheme>{_WORD}))"
 )
 LONGEST = 8192
+"""Characters; a longer header is not read."""
 
 
 @dataclass(frozen=True)
 class Challenge:
-    """One way in; `scheme` and the names of `values` are in lower case."""
+    """A way to get access; `scheme` and the names of `values` are in lower case."""
 
     scheme: str
     values: dict[str, str]
 
 
-def challenges(header: str) -> list[Challenge]:
-    """Return the ways in that a header offers, up to where it cannot be read."""
+def parse_challenges(header: str) -> list[Challenge]:
+    """Return the challenges of a `WWW-Authenticate` header, up to where it cannot be read."""
     found: list[Challenge] = []
-    place = 0
-    while len(header) <= LONGEST and (match := _NEXT.match(header, place)) is not None:
-        place = match.end()
+    if len(header) > LONGEST:
+        return found
+    position = 0
+    while (match := _NEXT.match(header, position)) is not None:
+        position = match.end()
         if match["scheme"] is not None:
             found.append(Challenge(match["scheme"].lower(), {}))
-        elif not found:
+            continue
+        if not found:
             break
-        else:
-            quoted = match["quoted"]
-            value = match["plain"] if quoted is None else re.sub(r"\\(.)", r"\1", quoted)
-            found[-1].values.setdefault(match["name"].lower(), value)
+        value = match["plain"]
+        if match["quoted"] is not None:
+            value = re.sub(r"\\(.)", r"\1", match["quoted"])
+        found[-1].values.setdefault(match["name"].lower(), value)
     return found

@@ -1,14 +1,20 @@
-"""What a lock asks of a base image. Pure."""
+"""What a lock needs of a base image. Pure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from envlock.images.reference import MACHINES
-from envlock.lock.facts import CudaLibraryFacts, Facts, PythonFacts, SystemFacts, TensorflowFacts
+from envlock.lock.facts import (
+    CudaLibraryFacts,
+    Facts,
+    GpuFacts,
+    PythonFacts,
+    SystemFacts,
+    TensorflowFacts,
+)
 from envlock.lock.models import Lockfile
 from envlock.runtime.errors import UsageError
 from envlock.runtime.policy import DEFAULT
@@ -23,14 +29,15 @@ _SYSTEMS = {"Darwin": "macOS"}
 
 @dataclass(frozen=True)
 class Wanted:
-    """The facts that choose; None: the lock does not tell.
+    """The locked facts by which a base image is chosen; None where the lock does not have one.
 
     Attributes:
         tensorflow: the version without NVIDIA's label.
-        label: NVIDIA's, as `nv25.2`.
-        gpu: it is a build for CUDA.
+        label: of NVIDIA's build of it, as `nv25.2`.
+        gpu: whether TensorFlow is a build for CUDA.
         compiler, prefix: of Python, as `sys.version` has it; `venv`, `conda` or `system`.
-        cuda_wheels: CUDA is installed as NVIDIA's wheels, so a base image need not bring it.
+        cuda_wheels: whether CUDA is installed as NVIDIA's wheels, so that a base image need not
+            bring it.
         compiled_against: the cuDNN that TensorFlow was compiled against.
         targets: the GPUs that TensorFlow holds code for, as its build info has them.
         os: as /etc/os-release has it, `ubuntu 22.04`.
@@ -41,7 +48,7 @@ class Wanted:
         wheel_libc: the oldest glibc that all locked wheels were built for.
         platform: of the image, as `linux/amd64`.
         machine: of the lock, as `uname -m` calls it.
-        jetson: the kernel release that tells that it is one of NVIDIA's Jetson modules.
+        jetson: the kernel release of one of NVIDIA's Jetson modules; None on any other machine.
         policy, overrides: of the lock.
     """
 
@@ -73,66 +80,92 @@ class Wanted:
 
 
 def wanted_by(lock: Lockfile, platform: str | None = None) -> Wanted:
-    """Return what a lock asks for, under its own policy; see `wanted`."""
-    return wanted(lock.facts, platform, lock.policy.name, lock.policy.overrides)
+    """Return what a lock needs, under its own policy; see `collect_needs`."""
+    return collect_needs(lock.facts, platform, lock.policy.name, lock.policy.overrides)
 
 
-def wanted(
+def collect_needs(
     facts: Facts,
     platform: str | None = None,
     policy: str = DEFAULT,
-    overrides: dict[str, str] | None = None,
+    overrides: Mapping[str, str] | None = None,
 ) -> Wanted:
-    """Return what these facts ask for, on their own platform unless another is named.
+    """Return what these facts need of a base image.
+
+    Args:
+        facts: of the lock.
+        platform: of the image; that of the facts' own machine when None.
+        policy, overrides: by which an image is compared with the facts.
 
     Raises:
-        UsageError: they are of a machine that no image can be.
+        UsageError: the facts are of a machine that no image can be.
     """
     tensorflow = facts.tensorflow or TensorflowFacts()
     system = facts.system or SystemFacts()
     python = facts.python or PythonFacts()
-    driver, cuda_driver, devices = (
-        (facts.gpu.driver_version, facts.gpu.cuda_driver_version, facts.gpu.devices or {})
-        if facts.gpu
-        else (None, None, {})
-    )
-    gpu = tensorflow.cuda_build
-    if gpu is None:  # its build info was not to be read: what is installed beside it tells
-        gpu = tensorflow.version is not None and (
-            tensorflow.nvidia_build is not None or facts.cuda is not None
-        )
+    gpu = facts.gpu or GpuFacts()
+    compiler = None
+    if python.compiler:
+        compiler = python.compiler.strip()
+    os_release = None
+    if system.os and system.os_version:
+        os_release = f"{system.os} {system.os_version}"
+    libc = None
+    if (
+        system.libc == "glibc"
+    ):  # the versions of another C library cannot be compared with those of images
+        libc = _accept_version(system.libc_version)
+    cuda = _get_library_version(facts, "cudart") or _accept_version(tensorflow.built_with_cuda)
+    compiled_against = _accept_version(tensorflow.compiled_against_cudnn)
     return Wanted(
-        tensorflow=_told((tensorflow.version or "").partition("+")[0]),
+        tensorflow=_accept_version((tensorflow.version or "").partition("+")[0]),
         label=tensorflow.nvidia_build,
-        gpu=gpu,
-        python=_told(python.version),
-        compiler=python.compiler.strip() if python.compiler else None,
+        gpu=_is_cuda_build(tensorflow, facts),
+        python=_accept_version(python.version),
+        compiler=compiler,
         prefix=python.prefix_kind,
-        cuda=_toolkit(_library(facts, "cudart") or _told(tensorflow.built_with_cuda)),
-        cudnn=_library(facts, "cudnn") or _told(tensorflow.compiled_against_cudnn),
-        nccl=_library(facts, "nccl"),
+        cuda=_strip_library_build(cuda),
+        cudnn=_get_library_version(facts, "cudnn") or compiled_against,
+        nccl=_get_library_version(facts, "nccl"),
         cuda_wheels=any(_NVIDIA_WHEEL.fullmatch(name) for name in facts.packages or {}),
-        compiled_against=_told(tensorflow.compiled_against_cudnn),
+        compiled_against=compiled_against,
         targets=tuple(tensorflow.compute_capabilities or ()),
-        os=f"{system.os} {system.os_version}" if system.os and system.os_version else None,
-        libc=_told(system.libc_version) if system.libc == "glibc" else None,
-        driver=_told(driver),
-        cuda_driver=_told(cuda_driver),
-        gpus=len(devices),
-        capabilities=tuple(
-            sorted({told for one in devices.values() if (told := _told(one.compute_capability))})
-        ),
-        wheel_pythons=tuple(sorted(set(_wheel_pythons(facts)), key=numbers)),
-        wheel_libc=max(_wheel_libcs(facts), key=numbers, default=None),
-        platform=_platform(system, platform),
+        os=os_release,
+        libc=libc,
+        driver=_accept_version(gpu.driver_version),
+        cuda_driver=_accept_version(gpu.cuda_driver_version),
+        gpus=len(gpu.devices or {}),
+        capabilities=_list_capabilities(gpu),
+        wheel_pythons=tuple(sorted(set(_list_wheel_pythons(facts)), key=numbers)),
+        wheel_libc=max(_list_wheel_libcs(facts), key=numbers, default=None),
+        platform=_choose_platform(system, platform),
         machine=system.machine,
-        jetson=_jetson(system),
+        jetson=_find_jetson_kernel(system),
         policy=policy,
         overrides=tuple(sorted((overrides or {}).items())),
     )
 
 
-def _platform(system: SystemFacts, named: str | None) -> str:
+def _is_cuda_build(tensorflow: TensorflowFacts, facts: Facts) -> bool:
+    if tensorflow.cuda_build is not None:
+        return tensorflow.cuda_build
+    # Its build info could not be read: NVIDIA's label, or the CUDA libraries installed beside it,
+    # tell as well.
+    has_cuda = tensorflow.nvidia_build is not None or facts.cuda is not None
+    return tensorflow.version is not None and has_cuda
+
+
+def _list_capabilities(gpu: GpuFacts) -> tuple[str, ...]:
+    """Return the compute capabilities of the locked GPUs, each once."""
+    capabilities = set()
+    for device in (gpu.devices or {}).values():
+        capability = _accept_version(device.compute_capability)
+        if capability is not None:
+            capabilities.add(capability)
+    return tuple(sorted(capabilities))
+
+
+def _choose_platform(system: SystemFacts, requested: str | None) -> str:
     """Return the platform of an image for this system.
 
     Raises:
@@ -141,58 +174,76 @@ def _platform(system: SystemFacts, named: str | None) -> str:
     if system.kernel not in (None, "Linux"):
         name = _SYSTEMS.get(system.kernel, system.kernel)
         raise UsageError(
-            f"the lockfile is from {name} ({system.machine or 'unknown machine'}), and images hold Linux",
+            f"the lockfile is from {name} ({system.machine or 'unknown machine'}), "
+            "and images hold Linux",
             hint="capture an environment on Linux: its wheels, and so its bits, are other ones",
         )
     if system.machine is not None and system.machine not in MACHINES:
         raise UsageError(
-            f"the lockfile is from a {system.machine} machine, and no base image with TensorFlow for it is known",
+            f"the lockfile is from a {system.machine} machine, "
+            "and no base image with TensorFlow for it is known",
             hint=f"capture an environment on {' or '.join(MACHINES)}",
         )
-    return named or MACHINES.get(system.machine or "", "linux/amd64")
+    return requested or MACHINES.get(system.machine or "", "linux/amd64")
 
 
-def _jetson(system: SystemFacts) -> str | None:
-    """Return the kernel release of a Jetson module, such as `5.15.148-tegra`; None on any other machine.
-
-    The kernels of JetPack end with `-tegra`.
-    """
+def _find_jetson_kernel(system: SystemFacts) -> str | None:
+    """Return the kernel release of a Jetson module, such as `5.15.148-tegra`; None elsewhere."""
     release = system.kernel_release or ""
-    return release if system.machine == "aarch64" and "tegra" in release.split("-") else None
+    # The kernels of NVIDIA's JetPack end with `-tegra`.
+    if system.machine == "aarch64" and "tegra" in release.split("-"):
+        return release
+    return None
 
 
-def _wheel_pythons(facts: Facts) -> Iterable[str]:
+def _list_wheel_pythons(facts: Facts) -> Iterator[str]:
     """Yield the Python of each package whose wheel is for that version alone."""
     for package in (facts.packages or {}).values():
-        found = [_WHEEL_PYTHON.fullmatch(tag) for tag in package.wheel_tags or ()]
-        if found and all(found):
-            yield from {f"{match[1]}.{match[2]}" for match in found if match}
+        matches = [_WHEEL_PYTHON.fullmatch(tag) for tag in package.wheel_tags or ()]
+        # A tag such as `py3-none-any` beside them would let any Python install the wheel.
+        if all(matches):
+            for match in matches:
+                if match is not None:
+                    yield f"{match[1]}.{match[2]}"
 
 
-def _wheel_libcs(facts: Facts) -> Iterable[str]:
-    """Yield the glibc that each package's wheel needs; one of several tags is enough for an installer.
+def _list_wheel_libcs(facts: Facts) -> Iterator[str]:
+    """Yield the oldest glibc that each package's wheel can be installed on.
 
-    Source: https://peps.python.org/pep-0600/#legacy-manylinux-tags, and its definition of `manylinux_X_Y`.
+    Source: https://peps.python.org/pep-0600/#legacy-manylinux-tags, and its definition of
+    `manylinux_X_Y`.
     """
     for package in (facts.packages or {}).values():
-        found = [_WHEEL_LIBC.search(tag) for tag in package.wheel_tags or ()]
-        needs = [_LEGACY.get(match[1]) or f"{match[2]}.{match[3]}" for match in found if match]
-        if needs and all(found):
-            yield min(needs, key=numbers)
+        libcs: list[str] = []
+        for tag in package.wheel_tags or ():
+            match = _WHEEL_LIBC.search(tag)
+            if match is None:
+                # One tag without a glibc is enough for an installer.
+                libcs = []
+                break
+            libcs.append(_LEGACY.get(match[1]) or f"{match[2]}.{match[3]}")
+        if libcs:
+            yield min(libcs, key=numbers)
 
 
-def _library(facts: Facts, name: str) -> str | None:
+def _get_library_version(facts: Facts, name: str) -> str | None:
     library: CudaLibraryFacts | None = getattr(facts.cuda, name, None)
-    return _told(library.version) if library else None
+    if library is None:
+        return None
+    return _accept_version(library.version)
 
 
-def _toolkit(version: str | None) -> str | None:
-    """Return the CUDA of a runtime library: the third number of `12.5.82` is the library's own, not a point release."""
+def _strip_library_build(version: str | None) -> str | None:
+    """Return the CUDA that a version of its runtime library stands for."""
+    # The third number of a library such as `12.5.82` is its own build; that of a point release,
+    # `12.5.1`, is below 10.
     if version is None or len(numbers(version)) < 3 or numbers(version)[2] < 10:
         return version
     return minor(version)
 
 
-def _told(version: Any) -> str | None:
-    """Return a version that begins with a number; of any other nothing can be said."""
-    return version if version and numbers(version) else None
+def _accept_version(version: str | None) -> str | None:
+    """Return a version that begins with a number; None for any other text."""
+    if version and numbers(version):
+        return version
+    return None

@@ -13,7 +13,7 @@ from typing import Any
 from envlock.containers.base import unasked
 from envlock.containers.engines.engine import check_name
 from envlock.containers.plan import plan
-from envlock.images.reference import parse_platform
+from envlock.images.base_request import BaseRequest
 from envlock.lock.models import Image, Lockfile
 from envlock.runtime.errors import UsageError
 from envlock.workflows.container import added
@@ -105,10 +105,10 @@ def dockerfile(
 
     model = lock_of(lock)
     if resolve:
-        chosen = resolved(model, base, platform, mirrors, accept)
+        chosen = resolved(model, BaseRequest.parse(base, platform, mirrors, accept))
         image, warnings = chosen.base, chosen.warnings
     else:
-        image, warnings = unasked(model, base, _platform(platform))
+        image, warnings = unasked(model, BaseRequest.parse(base, platform, (), None))
     image, unknown = not_found(model, image)
     extra = added(model, Sources(wheelhouse).folder, user)
     made = plan(model, image, None, deterministic=deterministic, added=extra, unknown=unknown)
@@ -305,7 +305,7 @@ def _ready(
 
         target(tag)
     model = lock_of(lock)
-    unasked(model, base, _platform(platform))
+    unasked(model, BaseRequest.parse(base, platform, (), None))
     from envlock.containers.engines.find import find
 
     builder = find(engine)
@@ -314,7 +314,3 @@ def _ready(
 
         check_login(tag)
     return model, builder
-
-
-def _platform(text: str | None) -> str | None:
-    return None if text is None else parse_platform(text)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from envlock.containers.base import Chosen, asked_for, locked_base
 from envlock.containers.debian import resolve
-from envlock.images.reference import parse_digest, parse_mirror, parse_platform
+from envlock.images.base_request import BaseRequest
 from envlock.images.wanted import wanted_by
 from envlock.lock.models import BaseImage, Lockfile
 from envlock.workflows.container import requested
@@ -53,7 +53,7 @@ def pin(
     """
     model = lock_of(lock)
     wanted = requested(model)
-    chosen = resolved(model, base, platform, mirrors, accept, progress)
+    chosen = resolved(model, BaseRequest.parse(base, platform, mirrors, accept), progress)
     kept = chosen.kept
     if wanted.packages:
         from envlock.containers.engines.find import find  # and with it Docker's SDK
@@ -69,19 +69,9 @@ def pin(
     )
 
 
-def resolved(
-    lock: Lockfile,
-    base: str,
-    platform: str | None,
-    mirrors: Sequence[str],
-    accept: str | None,
-    progress: Progress = SILENT,
-) -> Chosen:
+def resolved(lock: Lockfile, request: BaseRequest, progress: Progress = SILENT) -> Chosen:
     """Return the base by what its registry says now; raises as `pin`."""
-    places = [parse_mirror(text) for text in mirrors]
-    accepted = None if accept is None else parse_digest(accept)
-    named = None if platform is None else parse_platform(platform)
-    tables = (
-        None if locked_base(lock, base) is not None else current(wanted_by(lock, named), progress)
-    )
-    return asked_for(lock, registry(), base, named, places, accepted, tables)
+    tables = None
+    if locked_base(lock, request.choice) is None:
+        tables = current(wanted_by(lock, request.platform), progress)
+    return asked_for(lock, registry(), request, tables)

@@ -14,7 +14,7 @@ from pathlib import Path
 from envlock.containers.base import Chosen, locked_base, unasked, with_config
 from envlock.containers.debian import check_locked, locked_request
 from envlock.containers.plan import Base, BuildPlan, Unknown, plan
-from envlock.images.reference import parse_platform
+from envlock.images.base_request import BaseRequest
 from envlock.lock.models import Lockfile
 from envlock.lock.route import COMPLETE
 from envlock.packages import proven
@@ -154,8 +154,8 @@ def _based(
     again: bool,
 ) -> tuple[Lockfile, Chosen]:
     """Return the base by what its registry says now, and the lock with the Debian packages for it."""
-    asked = (wanted.base, wanted.platform, wanted.mirrors, wanted.accept)
-    chosen = resolved(lock, *asked)
+    request = BaseRequest.parse(wanted.base, wanted.platform, wanted.mirrors, wanted.accept)
+    chosen = resolved(lock, request)
     asked_for = requested(lock)
     if again or locked_request(chosen.base.apt) == asked_for:
         return lock, chosen
@@ -163,18 +163,17 @@ def _based(
         check_locked(chosen.base, asked_for)  # apt is asked inside the base
         return lock, chosen
     progress.say("locking the Debian packages of `apt`")
-    base, platform, mirrors, accept = asked
     found = pin(
         lock,
-        base=base,
-        platform=platform,
-        mirrors=mirrors,
-        accept=accept,
+        base=wanted.base,
+        platform=wanted.platform,
+        mirrors=wanted.mirrors,
+        accept=wanted.accept,
         engine=engine.name,
         network=network,
         progress=progress,
     ).lock
-    return found, resolved(found, *asked)
+    return found, resolved(found, request)
 
 
 def _beyond(
@@ -294,8 +293,7 @@ def _offline(lock: Lockfile, wanted: Wanted, sources: Sources, engine: Engine | 
     Raises:
         UsageError: something is missing; the message names all of it, and how to get it.
     """
-    platform = None if wanted.platform is None else parse_platform(wanted.platform)
-    base, warnings = unasked(lock, wanted.base, platform)
+    base, warnings = unasked(lock, BaseRequest.parse(wanted.base, wanted.platform, (), None))
     kept = locked_base(lock, wanted.base)
     missing = list(_absent(lock, base, sources, is_pinned=kept is not None))
     if kept is not None and engine is not None:

@@ -284,7 +284,7 @@ def _built(folder: Path) -> None:
 
 def _image(source: str, **_: object) -> build.BuiltImage:
     """Build in an engine that only lists the context, and give the image a name."""
-    engine: Any = SimpleNamespace(build=lambda context, **_: sorted(each.name for each in context.iterdir()))
+    engine: Any = SimpleNamespace(build=lambda order, **_: sorted(each.name for each in order.context.iterdir()))
     chosen: Any = SimpleNamespace(kept=SimpleNamespace(platform="linux/amd64"))
     wish: Any = SimpleNamespace(wheelhouse=Path("wheelhouse"), network="none", no_cache=False)
     built: Any = make._build(plan(), chosen, engine, wish, print)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from envlock.containers.debian import AptRequest, _resolved, apt_request, check_locked
+from envlock.containers.debian import AptRequest, _parse_answers, apt_request, check_locked
 from envlock.lock.models import DebianPackage, DebianPackages
 from envlock.runtime.errors import EnvlockError, OutsideError, UsageError
 from tests.containers.plans import BASES, DEBIAN
@@ -30,7 +30,7 @@ Have dpkg 1.21.22
 
 
 def test_the_answers_of_apt_become_packages_with_their_files() -> None:
-    found = _resolved(SAID.splitlines(), AptRequest(("media", "dpkg=1.21.22"), ()), IMAGE)
+    found = _parse_answers(SAID.splitlines(), AptRequest(("media", "dpkg=1.21.22"), ()), IMAGE)
     assert [each.model_dump() for each in found.packages] == [
         {
             "name": "libogg0",
@@ -65,7 +65,7 @@ def test_the_answers_of_apt_become_packages_with_their_files() -> None:
 )
 def test_what_an_image_cannot_have_is_refused(old: str, new: str, message: str) -> None:
     with pytest.raises(OutsideError) as raised:
-        _resolved(SAID.replace(old, new).splitlines(), AptRequest(("media", "dpkg=1.21.22"), ()), IMAGE)
+        _parse_answers(SAID.replace(old, new).splitlines(), AptRequest(("media", "dpkg=1.21.22"), ()), IMAGE)
     reason = "no SHA-256, no http, or credentials in its address"
     assert raised.value.message == message.format(IMAGE, reason)
 

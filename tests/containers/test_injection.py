@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from envlock.containers import render
-from envlock.containers.payload import tars
+from envlock.containers.payload import list_tars
 from envlock.containers.plan import Base, BuildPlan, plan
 from envlock.lock.document import validate
 from envlock.runtime.errors import EnvlockError, LockfileError
@@ -65,7 +65,7 @@ def outputs(made: BuildPlan) -> dict[str, str]:
         "packages.txt": render.debian(made),
         "arguments": "\n".join([*made.entrypoint, *made.command, made.user, made.base.reference]),
         "labels": "\n".join(f"{name}={value}" for name, value in made.labels),
-        "files": "\n".join(name for members in tars(made).values() for name in members),
+        "files": "\n".join(name for members in list_tars(made).values() for name in members),
     }
 
 

@@ -41,7 +41,7 @@ def members(data: bytes) -> list[tarfile.TarInfo]:
 
 def written(house: Path, made: BuildPlan | None = None) -> dict[str, bytes]:
     found = {}
-    for name, held in payload.tars(made or planned("wheels")).items():
+    for name, held in payload.list_tars(made or planned("wheels")).items():
         stream = io.BytesIO()
         payload.write(held, EPOCH, house, stream)
         found[name] = stream.getvalue()

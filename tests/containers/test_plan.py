@@ -13,7 +13,14 @@ import pytest
 from envlock import __version__
 from envlock.containers.additions import Additions, CopiedFile
 from envlock.containers.layers import Wheel
-from envlock.containers.plan import Unknown, base_plan, missing_patch, plan, program, variables
+from envlock.containers.plan import (
+    Unknown,
+    base_plan,
+    find_missing_patch,
+    find_variables,
+    list_program_lines,
+    plan,
+)
 from envlock.runtime.errors import LockfileError, UsageError
 from tests.containers.plans import BASES, DIGEST, WHEELS, content, lock, model, planned, without
 from tests.trees import put
@@ -39,8 +46,9 @@ def test_recipes() -> None:
         ("1.15.5+nv23.3", "23.03", {"TF_DETERMINISTIC_OPS": "1"}, None),
         ("2.17.0+nv25.2", "25.02", {"TF_DETERMINISTIC_OPS": "1"}, None),
     ]
-    assert [(each, ngc, variables(each, ngc), missing_patch(each, ngc, {"numpy"})) for each, ngc, _, _ in rows] == rows
-    patched = {each: missing_patch(each, ngc, {"tensorflow-determinism"}) for each, ngc, _, _ in rows}
+    found = [(find_variables(each, ngc), find_missing_patch(each, ngc, {"numpy"})) for each, ngc, _, _ in rows]
+    assert found == [(environ, patch) for _, _, environ, patch in rows]
+    patched = {each: find_missing_patch(each, ngc, {"tensorflow-determinism"}) for each, ngc, _, _ in rows}
     assert patched == dict.fromkeys(patched)
 
 
@@ -55,17 +63,17 @@ def test_what_the_program_itself_must_do() -> None:
         ("2.17.0+nv25.2", "25.02", [], SWITCH),
         (None, "25.02", [], []),
     ]
-    assert [(each, ngc, packages, program(each, ngc, packages)) for each, ngc, packages, _ in rows] == rows
+    assert [(each, ngc, packages, list_program_lines(each, ngc, packages)) for each, ngc, packages, _ in rows] == rows
 
 
 @pytest.mark.parametrize(("ngc", "environ"), [("latest", {}), ("25abc", {"TF_DETERMINISTIC_OPS": "1"})])
 def test_a_tag_of_nvidias_that_is_no_release(ngc: str, environ: dict[str, str]) -> None:
-    assert variables("2.17.0", ngc) == environ
+    assert find_variables("2.17.0", ngc) == environ
 
 
 @pytest.mark.parametrize("tensorflow", [None, "nightly"])
 def test_a_lock_without_a_version_of_tensorflow_has_no_recipe(tensorflow: str | None) -> None:
-    assert (variables(tensorflow, None), missing_patch(tensorflow, None, [])) == ({}, None)
+    assert (find_variables(tensorflow, None), find_missing_patch(tensorflow, None, [])) == ({}, None)
 
 
 # --- variables

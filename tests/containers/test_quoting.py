@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envlock.containers.quoting import KINDS, exec_form, quoted, safe
+from envlock.containers.quoting import KINDS, add_quotes, format_exec, safe
 from envlock.runtime.errors import LockfileError
 from tests.containers.test_injection import HOSTILE
 
@@ -73,7 +73,7 @@ def test_only_text_is_text() -> None:
 
 def test_a_message_names_path_and_kind_and_is_short() -> None:
     with pytest.raises(LockfileError) as raised:
-        quoted("a\nRUN id " + "b" * 500, "facts.environ.XLA_FLAGS")
+        add_quotes("a\nRUN id " + "b" * 500, "facts.environ.XLA_FLAGS")
     assert raised.value.message == (
         f"`facts.environ.XLA_FLAGS` cannot go into an image: `a\\nRUN id {'b' * 67}...` is not a valid value"
     )
@@ -83,10 +83,10 @@ def test_a_message_names_path_and_kind_and_is_short() -> None:
 
 def test_arguments_are_a_json_list() -> None:
     words = ["/bin/sh", "-c", "x=1"]
-    assert json.loads(exec_form(words, "x")) == words
-    assert exec_form([], "x") == "[]"
+    assert json.loads(format_exec(words, "x")) == words
+    assert format_exec([], "x") == "[]"
     with pytest.raises(LockfileError) as raised:
-        exec_form(["a", "b c"], "image.command")
+        format_exec(["a", "b c"], "image.command")
     assert raised.value.message == "`image.command` cannot go into an image: `b c` is not a valid word"
 
 

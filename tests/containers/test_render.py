@@ -14,7 +14,7 @@ import pytest
 
 from envlock.containers import render
 from envlock.containers.additions import Additions, CopiedFile
-from envlock.containers.payload import tars
+from envlock.containers.payload import list_tars
 from envlock.containers.plan import Base, BuildPlan, base_plan
 from envlock.containers.quoting import safe
 from envlock.images.candidate import PythonArchive
@@ -127,7 +127,7 @@ def test_debian_packages_are_by_hash_in_a_tar_of_the_context() -> None:
     plan = PLANS["cuda.apt"]()
     assert render.debian(plan) == f"libsndfile1 amd64 1.2.0-1+deb12u1 {'de' * 32}\nsounds all 1:2~3 {'de' * 32}\n"
     held = ["wheels/apt/libsndfile1_amd64.deb", "wheels/apt/packages.txt", "wheels/apt/sounds_all.deb"]
-    assert sorted(tars(plan)["apt.tar"]) == held
+    assert sorted(list_tars(plan)["apt.tar"]) == held
     assert [each.file for each in plan.debian] == ["libsndfile1_1.2.0-1+deb12u1_amd64.deb", "sounds_1%3a2~3_all.deb"]
     assert "apt.tar /context/apt.tar" in render.apptainer(plan)
 
@@ -135,7 +135,7 @@ def test_debian_packages_are_by_hash_in_a_tar_of_the_context() -> None:
 @pytest.mark.parametrize("value", ["text", 'a"b', None, ["a"]])
 def test_a_template_prints_safe_text_only(value: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = jinja2.DictLoader({"dockerignore.j2": "{{ version }}\n"})
-    monkeypatch.setattr(render._templates(), "loader", folder)
+    monkeypatch.setattr(render._load_templates(), "loader", folder)
     monkeypatch.setattr(render, "safe", lambda text, kind, path: value)
     with pytest.raises(TypeError) as raised:
         render._render("dockerignore.j2", {"version": value})
@@ -144,7 +144,7 @@ def test_a_template_prints_safe_text_only(value: Any, monkeypatch: pytest.Monkey
 
 
 def test_a_name_that_nobody_has_given_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(render._templates(), "loader", jinja2.DictLoader({"x.j2": "{{ gone }}"}))
+    monkeypatch.setattr(render._load_templates(), "loader", jinja2.DictLoader({"x.j2": "{{ gone }}"}))
     with pytest.raises(jinja2.UndefinedError):
         render._render("x.j2", {})
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from envlock.containers.engines.container import Finished
-from envlock.containers.verification import answer, differing, of_machine, sentence, verify
+from envlock.containers.verification import ask_entrypoint, is_of_machine, list_differences, sentence, verify
 from envlock.runtime.errors import OutsideError
 from envlock.runtime.files.findings import Fault, findings
 from tests.containers.plans import lock
@@ -25,7 +25,7 @@ def run(facts: dict[str, Any], files: list[dict[str, Any]] | None = None) -> Any
 def test_whose_a_fact_is() -> None:
     machines = ["gpu", "gpu.devices.0.name", "cuda.cuda_driver.version", "cpu.flags", "cpu", "system.kernel_release"]
     images = ["cuda.cudnn.version", "cuda", "system.libc_version", "packages.numpy.version", "environ.XLA_FLAGS"]
-    assert [path for path in (*machines, *images) if of_machine(path)] == machines
+    assert [path for path in (*machines, *images) if is_of_machine(path)] == machines
 
 
 def test_the_locked_environment_on_the_locked_machine() -> None:
@@ -72,7 +72,7 @@ def test_a_file_that_the_build_has_installed_must_be_as_recorded_and_one_of_the_
 )
 def test_an_image_that_does_not_answer(done: Finished, said: str) -> None:
     with pytest.raises(OutsideError) as raised:
-        answer(lambda argv: done, ["--facts"])
+        ask_entrypoint(lambda argv: done, ["--facts"])
     assert raised.value.message == f"the image cannot be verified: its entrypoint ended with {said}"
     assert raised.value.exit_code == 5
 
@@ -80,7 +80,7 @@ def test_an_image_that_does_not_answer(done: Finished, said: str) -> None:
 def test_which_files_differ() -> None:
     old = {"/a": [1, 0, 0, "x"], "/b": [1, 0, 0, "x"], "/c\n": [1, 0, 0, "x"], "/same": [1, 0, 0, "x"]}
     new = {"/a": [1, 0, 0, "y"], "/b": [2, 1, 0, "x"], "/d": [1, 0, 0, "x"], "/same": [1, 0, 0, "x"]}
-    assert differing(old, new) == [
+    assert list_differences(old, new) == [
         "only in the locked image: /c\\n",
         "only in the new image: /d",
         "different content: /a",

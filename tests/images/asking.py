@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from envlock.data.images import NgcRelease, WheelBuild, image_tables
-from envlock.images.candidate import Candidate, reason
+from envlock.images.candidate import Candidate, explain_candidate
 from envlock.images.choose import choose
 from envlock.images.sources import ngc
-from envlock.images.wanted import wanted
+from envlock.images.wanted import collect_needs
 from envlock.lock.facts import Facts
 from envlock.runtime.release import numbers
 
@@ -17,7 +17,11 @@ GOLDEN = Path(__file__).parent / "golden" / "choices.txt"
 TABLES = image_tables()
 BUILDS = [row for row in TABLES.builds.build if numbers(row.tensorflow) >= (1, 15)]
 PYTHONS = ["3.6.15", "3.7.17", "3.8.20", "3.9.23", "3.10.18", "3.11.13", "3.12.11", "3.13.6"]
-LABELLED = [image for image in ngc.images(TABLES.ngc) if image[2] is not None and numbers(image[0].release) >= (19, 11)]
+LABELLED = [
+    image
+    for image in ngc.list_images(TABLES.ngc)
+    if image.tensorflow is not None and numbers(image.release.release) >= (19, 11)
+]
 """NVIDIA's images with a TensorFlow of 1.15 or later."""
 
 
@@ -48,7 +52,7 @@ def gpu(build: WheelBuild, python: str) -> Facts:
 def nvidias(release: NgcRelease, tensorflow: str) -> Facts:
     """Return the facts of a release of NVIDIA's, as its own container would tell them."""
     label = min(release.labels, key=len)
-    held = ngc.contents(release, TABLES)
+    held = ngc.describe_contents(release, TABLES)
     libraries = {"cudart": held["cuda"].version, "cudnn": held["cudnn"].version, "nccl": held["nccl"].version}
     return facts(
         tensorflow={"version": f"{tensorflow}+{label}", "cuda_build": True, "nvidia_build": label},
@@ -80,7 +84,7 @@ def reviewed() -> dict[str, tuple[str, str]]:
 
 
 def _line(candidate: Candidate, asked: Facts) -> str:
-    return f"{candidate.route} {candidate.reference}\n    {reason(candidate, wanted(asked))}"
+    return f"{candidate.route} {candidate.reference}\n    {explain_candidate(candidate, collect_needs(asked))}"
 
 
 if __name__ == "__main__":

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from envlock.images.candidate import reason
+from envlock.images.candidate import explain_candidate
 from envlock.images.choose import choose
-from envlock.images.wanted import wanted
+from envlock.images.wanted import collect_needs
 from envlock.lock.facts import Facts
 from tests.images.asking import facts
 
@@ -209,7 +209,12 @@ def choices() -> str:
         python = best.python_from or (best.python_archive and best.python_archive.file) or "its own"
         verdict = "can match" if not best.mismatches else "cannot match"
         lines += [f"{name}", f"    expert   {expert}", f"    envlock  {best.reference.repository}:{best.reference.tag}"]
-        lines += [f"    python   {python}", f"    {verdict}", f"    {reason(best, wanted(asked))}", ""]
+        lines += [
+            f"    python   {python}",
+            f"    {verdict}",
+            f"    {explain_candidate(best, collect_needs(asked))}",
+            "",
+        ]
     return "\n".join(lines)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envlock.images.registry import LONGEST, Challenge, challenges
+from envlock.images.registry import LONGEST, Challenge, parse_challenges
 
 REALM = "https://nvcr.io/proxy_auth"
 
@@ -29,9 +29,9 @@ def test_the_ways_in_that_a_header_offers() -> None:
         'Bearer realm="not closed': [Challenge("bearer", {}), Challenge("realm", {})],
         "Bearer " + "a=b," * LONGEST: [],
     }
-    assert {header: challenges(header) for header in ways} == ways
+    assert {header: parse_challenges(header) for header in ways} == ways
 
 
 @given(st.text(alphabet='Bb a=",\\\n\t(', max_size=60) | st.text(max_size=60))
 def test_any_header_is_read_and_ends(header: str) -> None:
-    assert all(challenge.scheme == challenge.scheme.lower() for challenge in challenges(header))
+    assert all(challenge.scheme == challenge.scheme.lower() for challenge in parse_challenges(header))

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envlock.data.images import WheelBuild
-from envlock.images.candidate import SUBJECTS, reason
+from envlock.images.candidate import SUBJECTS, explain_candidate
 from envlock.images.choose import candidates, choose
 from envlock.images.reference import parse
 from envlock.images.sources import SOURCES, cuda, ngc, slim
-from envlock.images.wanted import Wanted, wanted
+from envlock.images.wanted import Wanted, collect_needs
 from envlock.runtime.release import minor
 from tests.images.asking import BUILDS, GOLDEN, LABELLED, PYTHONS, TABLES, choices, cpu, facts, gpu, nvidias, reviewed
 
@@ -32,16 +32,16 @@ def test_every_choice_and_its_reason_is_the_one_that_was_reviewed() -> None:
 
 def test_without_a_known_cuda_there_is_no_image_of_one() -> None:
     future = {"version": "99.0", "cuda_build": True, "nvidia_build": None}
-    asked = wanted(facts(tensorflow=future, python={"version": "3.11.7"}, packages={}))
-    assert (asked.gpu, list(cuda.candidates(asked, TABLES))) == (True, [])
+    asked = collect_needs(facts(tensorflow=future, python={"version": "3.11.7"}, packages={}))
+    assert (asked.gpu, list(cuda.list_candidates(asked, TABLES))) == (True, [])
 
 
 def test_an_image_of_the_cuda_that_a_build_was_tested_with_says_so() -> None:
     build = next(each for each in BUILDS if each.tensorflow.startswith("2.12."))
     known = {"version": build.tensorflow, "cuda_build": True, "nvidia_build": None}
-    asked = wanted(facts(tensorflow=known, python={"version": "3.11.7"}, packages={}))
+    asked = collect_needs(facts(tensorflow=known, python={"version": "3.11.7"}, packages={}))
     said = f"The locked CUDA is unknown; the locked TensorFlow was built for {build.cuda}"
-    found = list(cuda.candidates(asked, TABLES))
+    found = list(cuda.list_candidates(asked, TABLES))
     assert [each.notes[1].startswith(said) for each in found] == [True] * len(found) != []
 
 
@@ -102,7 +102,7 @@ def test_a_build_of_nvidias_gets_the_very_release() -> None:
         image, why = REVIEWED[f"{tensorflow}+{label} of {release.release}"]
         expected = r"\d\d\.\d\d-tf\d-py3" if label == "nv" else re.escape(tag)
         lead = f"is one of several with the locked build {label}" if label == "nv" else f"has the locked build {label}"
-        version = ngc.contents(release, TABLES)["cuda"].version
+        version = ngc.describe_contents(release, TABLES)["cuda"].version
         cuda = f"CUDA {version}" if version else ""
         alike = re.fullmatch(rf"ngc nvcr\.io/nvidia/tensorflow:{expected}", image)
         if not alike or f" {lead} of TensorFlow {tensorflow}" not in why or cuda not in why:
@@ -197,7 +197,7 @@ def test_what_is_unknown_or_ambiguous_is_answered_with_the_nearest_and_a_sentenc
     asked = facts(**sections)
     best = choose(asked)[0]
     assert str(best.reference) == image
-    assert sentence in reason(best, wanted(asked))
+    assert sentence in explain_candidate(best, collect_needs(asked))
 
 
 @pytest.mark.parametrize(
@@ -291,13 +291,13 @@ def test_there_is_always_an_answer_in_an_order_with_a_reason(
     assert len({candidate.reference for candidate in found}) == len(found)
     for candidate in found:
         assert parse(str(candidate.reference)) == candidate.reference
-        assert reason(candidate, wanted(asked, platform)).endswith(".")
-        assert len(reason(candidate, wanted(asked, platform))) <= 4000
+        assert explain_candidate(candidate, collect_needs(asked, platform)).endswith(".")
+        assert len(explain_candidate(candidate, collect_needs(asked, platform))) <= 4000
     assert [not candidate.able for candidate in found] == sorted(not candidate.able for candidate in found)
 
 
 def test_the_sources_do_not_depend_on_their_order() -> None:
-    asked = wanted(gpu(BUILDS[-1], "3.12.11"))
+    asked = collect_needs(gpu(BUILDS[-1], "3.12.11"))
     once = candidates(asked, TABLES)
     turned = [candidate for source in reversed(SOURCES.values()) for candidate in source(asked, TABLES)]
     assert {candidate.reference for candidate in turned} == {candidate.reference for candidate in once}
@@ -309,20 +309,20 @@ def test_what_is_compared_is_what_is_asked_for() -> None:
 
 def test_siblings_that_contradict_each_other_tell_nothing() -> None:
     (release,) = [row for row in TABLES.ngc.release if row.release == "24.06"]
-    held = ngc.contents(release, TABLES)
+    held = ngc.describe_contents(release, TABLES)
     assert (held["cuda"].version, held["python"].version, held["libc"]) == (None, "3.10", ("2.35", True))
     (release,) = [row for row in TABLES.ngc.release if row.release == "24.04"]
-    assert ngc.contents(release, TABLES)["cuda"] == ("12.4.1", True)
+    assert ngc.describe_contents(release, TABLES)["cuda"] == ("12.4.1", True)
 
 
 def test_an_ubuntu_between_two_different_ones_is_not_known() -> None:
     (release,) = [row for row in TABLES.ngc.release if row.release == "23.04"]
-    assert ngc.contents(release, TABLES)["python"].version is None
+    assert ngc.describe_contents(release, TABLES)["python"].version is None
 
 
 def test_a_tag_of_python_is_that_of_the_very_patch_where_there_was_one() -> None:
     rows = {(row.python, row.suite): row for row in TABLES.python.slim}
-    assert slim.tag_of(rows["3.11", "bookworm"], "3.11.15") == ("3.11.15-slim-bookworm", "3.11.15")
-    assert slim.tag_of(rows["3.11", "bookworm"], "3.11.16") == ("3.11-slim-bookworm", "3.11")
-    assert slim.tag_of(rows["3.11", "bookworm"], "3.11.3") == ("3.11-slim-bookworm", "3.11")
-    assert slim.tag_of(rows["3.11", "bookworm"], None) == ("3.11-slim-bookworm", "3.11")
+    assert slim.choose_tag(rows["3.11", "bookworm"], "3.11.15") == ("3.11.15-slim-bookworm", "3.11.15")
+    assert slim.choose_tag(rows["3.11", "bookworm"], "3.11.16") == ("3.11-slim-bookworm", "3.11")
+    assert slim.choose_tag(rows["3.11", "bookworm"], "3.11.3") == ("3.11-slim-bookworm", "3.11")
+    assert slim.choose_tag(rows["3.11", "bookworm"], None) == ("3.11-slim-bookworm", "3.11")

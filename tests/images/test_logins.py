@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from envlock.images import logins
-from envlock.images.logins import config_path, login, may_have_login
+from envlock.images.logins import find_config, login, may_have_login
 from envlock.images.manifest import RegistryError
 
 PACKED = base64.b64encode(b"me:pass:word").decode()
@@ -54,10 +54,10 @@ def helper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_where_docker_keeps_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOCKER_CONFIG", "/somewhere")
-    assert config_path() == Path("/somewhere/config.json")
+    assert find_config() == Path("/somewhere/config.json")
     monkeypatch.delenv("DOCKER_CONFIG")
     monkeypatch.setenv("HOME", "/home/me")
-    assert config_path() == Path("/home/me/.docker/config.json")
+    assert find_config() == Path("/home/me/.docker/config.json")
 
 
 def test_a_login_in_the_file(tmp_path: Path) -> None:

@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from envlock.images.candidate import Value, reason
-from envlock.images.choose import MovedTagError, Pinned, base_image, candidates, look_up
+from envlock.images.candidate import Value, explain_candidate
+from envlock.images.choose import ChosenImage, MovedTagError, Pinned, candidates, look_up, make_base_image
 from envlock.images.manifest import ImageConfig, RegistryError, told
 from envlock.images.reference import Reference
-from envlock.images.wanted import wanted
+from envlock.images.wanted import collect_needs
 from tests.images.asking import BUILDS, LABELLED, TABLES, gpu, nvidias
 
 LAST = next(image for image in LABELLED if image[1] == "25.02-tf2-py3")
-ASKED = wanted(nvidias(LAST[0], "2.17.0"))
+ASKED = collect_needs(nvidias(LAST[0], "2.17.0"))
 FOUND = candidates(ASKED, TABLES)
 DIGEST, MANIFEST = "sha256:" + "a" * 64, "sha256:" + "b" * 64
 
@@ -50,14 +50,14 @@ def test_what_the_image_says_wins_over_the_table_and_changes_the_order() -> None
     best = ordered[0]
     assert best.reference.tag == "25.02-tf2-py3", "the lock's own build stays first"
     assert best.holds["cuda"] == Value("11.0.3")
-    assert reason(best, ASKED).endswith("The image says: CUDA 11.0.3.")
-    assert "Not as locked: CUDA 11.0.3 (locked 12.8.0)." in reason(best, ASKED)
+    assert explain_candidate(best, ASKED).endswith("The image says: CUDA 11.0.3.")
+    assert "Not as locked: CUDA 11.0.3 (locked 12.8.0)." in explain_candidate(best, ASKED)
     assert ordered[1].holds["cudnn"] == Value("9.7.1.26")
     assert len(found) == 3
 
 
 def test_what_is_installed_from_wheels_is_not_the_images_to_tell() -> None:
-    asked = wanted(gpu(BUILDS[-1], "3.12.11"))
+    asked = collect_needs(gpu(BUILDS[-1], "3.12.11"))
     ordered, _ = look_up(
         candidates(asked, TABLES),
         asked,
@@ -66,7 +66,7 @@ def test_what_is_installed_from_wheels_is_not_the_images_to_tell() -> None:
     )
     assert ordered[0].route == "wheels"
     assert ordered[0].holds["cuda"] == Value("12.5")
-    assert reason(ordered[0], asked).endswith("The image says: Python 3.12.11.")
+    assert explain_candidate(ordered[0], asked).endswith("The image says: Python 3.12.11.")
 
 
 def test_one_that_is_gone_falls_behind_the_others_and_says_so() -> None:
@@ -89,7 +89,7 @@ def test_a_runner_up_that_cannot_be_asked_for_is_noted() -> None:
 
     ordered, found = look_up(FOUND, ASKED, TABLES, find)
     assert list(found) == [ordered[0].reference]
-    assert reason(ordered[1], ASKED).endswith("It could not be looked up: it does not answer.")
+    assert explain_candidate(ordered[1], ASKED).endswith("It could not be looked up: it does not answer.")
 
 
 def test_a_runner_up_whose_tag_has_moved_is_noted() -> None:
@@ -119,7 +119,8 @@ def test_where_the_best_cannot_be_had_at_all_that_is_the_answer(gone: bool) -> N
 
 
 def test_what_the_lock_keeps() -> None:
-    kept = base_image(FOUND[0], ASKED, pinned(FOUND[0].reference))
+    chosen = ChosenImage(FOUND[0], pinned(FOUND[0].reference), None)
+    kept = make_base_image(chosen, ASKED)
     assert kept.model_dump() == {
         "name": "nvcr.io/nvidia/tensorflow",
         "tag": "25.02-tf2-py3",
@@ -127,7 +128,7 @@ def test_what_the_lock_keeps() -> None:
         "manifest": MANIFEST,
         "platform": "linux/amd64",
         "route": "ngc",
-        "reason": reason(FOUND[0], ASKED),
+        "reason": explain_candidate(FOUND[0], ASKED),
         "python": None,
         "python_archive": None,
         "apt": None,
@@ -136,10 +137,11 @@ def test_what_the_lock_keeps() -> None:
 
 def test_a_base_without_python_keeps_where_its_python_is_from() -> None:
     facts = gpu(next(row for row in BUILDS if row.tensorflow == "2.13.0"), "3.11.13")
-    asked = replace(wanted(facts), libc="2.35", cudnn="8.9.6")
+    asked = replace(collect_needs(facts), libc="2.35", cudnn="8.9.6")
     best = candidates(asked, TABLES)[0]
     assert best.python_from is not None
-    kept = base_image(best, asked, pinned(best.reference), pinned(best.python_from))
+    chosen = ChosenImage(best, pinned(best.reference), pinned(best.python_from))
+    kept = make_base_image(chosen, asked)
     assert kept.python is not None
     assert (kept.name, kept.python.tag) == ("docker.io/nvidia/cuda", "3.11.13-slim-bullseye")
     with pytest.raises(ValueError, match="a base of the route ngc has a Python of its own"):

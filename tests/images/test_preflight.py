@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 
 from envlock.containers.base import unasked
+from envlock.images.base_request import BaseRequest
 from envlock.images.candidate import Candidate, Value
 from envlock.images.choose import candidates, choose
 from envlock.images.drivers import JETSON
-from envlock.images.preflight import CannotMatchError, admitted, mismatches
+from envlock.images.preflight import CannotMatchError, check_base, find_mismatches
 from envlock.images.reference import parse
-from envlock.images.wanted import Wanted, wanted
+from envlock.images.wanted import Wanted, collect_needs
 from envlock.runtime.errors import UsageError
 from envlock.runtime.release import numbers
 from tests.containers.plans import lock, model, without
@@ -59,20 +60,20 @@ def _slim(asked: Wanted) -> Candidate:
     ],
 )
 def test_a_base_is_held_to_the_lock_by_the_locks_own_policy(policy: str, found: list[str]) -> None:
-    assert list(_slim(wanted(UBU, policy=policy)).mismatches) == found
+    assert list(_slim(collect_needs(UBU, policy=policy)).mismatches) == found
 
 
 def test_an_override_counts() -> None:
-    asked = wanted(UBU, overrides={"system.*": "ignore"})
+    asked = collect_needs(UBU, overrides={"system.*": "ignore"})
     assert _slim(asked).mismatches == ()
-    held = wanted(UBU, policy="functional", overrides={"python.compiler": "exact"})
+    held = collect_needs(UBU, policy="functional", overrides={"python.compiler": "exact"})
     assert list(_slim(held).mismatches) == ["python.compiler is GCC 12.2.0, locked GCC 11.4.0"]
 
 
 def test_the_refusal_names_the_facts_and_the_image_that_can() -> None:
-    asked = wanted(UBU)
+    asked = collect_needs(UBU)
     with pytest.raises(CannotMatchError) as caught:
-        admitted(_slim(asked), candidates(asked, TABLES), asked)
+        check_base(_slim(asked), candidates(asked, TABLES), asked)
     assert (caught.value.exit_code, str(caught.value)) == (
         1,
         "cannot match under policy strict: system.libc_version is 2.36, locked 2.35; system.os is debian, locked "
@@ -82,19 +83,19 @@ def test_the_refusal_names_the_facts_and_the_image_that_can() -> None:
 
 
 def test_where_no_image_can_the_hint_is_to_lock_less() -> None:
-    asked = wanted(locked("2.19.1", "3.11.13", "Clang 17.0.6", "ubuntu 23.10"))
+    asked = collect_needs(locked("2.19.1", "3.11.13", "Clang 17.0.6", "ubuntu 23.10"))
     found = candidates(asked, TABLES)
     with pytest.raises(CannotMatchError) as caught:
-        admitted(found[0], found, asked)
+        check_base(found[0], found, asked)
     assert caught.value.message.startswith("no known base image can match under policy strict; the nearest, docker.io")
     assert caught.value.hint == "accept the facts with `envlock ignore`, or lock them less closely with another policy"
 
 
 def test_a_base_of_ones_own_that_cannot_match_is_named() -> None:
-    asked = wanted(UBU)
+    asked = collect_needs(UBU)
     own = Candidate("wheels", parse("team/base:1"), {"libc": Value("2.36")}, "")
     with pytest.raises(CannotMatchError) as caught:
-        admitted(replace(own, mismatches=("system.libc_version is 2.36, locked 2.35",)), [], asked)
+        check_base(replace(own, mismatches=("system.libc_version is 2.36, locked 2.35",)), [], asked)
     assert str(caught.value) == (
         "cannot match under policy strict: system.libc_version is 2.36, locked 2.35 (docker.io/team/base:1)\n"
         "hint: accept the facts with `envlock ignore`, or lock them less closely with another policy"
@@ -110,7 +111,7 @@ def test_a_python_that_only_a_newer_release_can_have_is_looked_for_where_the_net
     }
     locked_by = model(document(facts=held, unavailable={}))
     with pytest.raises(CannotMatchError) as caught:
-        unasked(locked_by)
+        unasked(locked_by, BaseRequest())
     assert caught.value.hint == (
         "run `envlock build --pin`, which looks for this Python in the newest release of python-build-standalone, "
         "or accept the facts with `envlock ignore`, or lock them less closely with another policy"
@@ -118,10 +119,10 @@ def test_a_python_that_only_a_newer_release_can_have_is_looked_for_where_the_net
 
 
 def test_what_is_only_expected_is_no_reason() -> None:
-    asked = wanted(UBU)
+    asked = collect_needs(UBU)
     held = {"libc": Value("2.36", expected=True), "python": Value("3.11")}
     base = Candidate("ngc", parse("nvcr.io/nvidia/tensorflow:x"), held, "", exact=True)
-    assert list(mismatches(base, asked)) == []
+    assert list(find_mismatches(base, asked)) == []
 
 
 TF_217, _ = LOCKS["2.17.1, system CUDA 12.3, cuDNN 8.9, Ubuntu 22.04"]
@@ -129,7 +130,7 @@ TF_217, _ = LOCKS["2.17.1, system CUDA 12.3, cuDNN 8.9, Ubuntu 22.04"]
 
 def test_what_is_only_expected_is_no_match_either() -> None:
     """NVIDIA's 24.12 was the first choice here: another TensorFlow and Python, and wheels that cannot be installed."""
-    asked = replace(wanted(TF_217), wheel_pythons=("3.11",))
+    asked = replace(collect_needs(TF_217), wheel_pythons=("3.11",))
     found = {each.reference.tag: each for each in candidates(asked, TABLES)}
     nvidias = found["24.12-tf2-py3"]
     assert nvidias.refuses_wheels
@@ -137,25 +138,26 @@ def test_what_is_only_expected_is_no_match_either() -> None:
         "tensorflow.version is 2.17.0, locked 2.17.1",
         "tensorflow.nvidia_build is another one of NVIDIA's, and the locked one is not NVIDIA's",
     )
-    functional = list(mismatches(nvidias, replace(asked, policy="functional", overrides=(("tensorflow.*", "ignore"),))))
-    assert functional == []
+    functional = replace(asked, policy="functional", overrides=(("tensorflow.*", "ignore"),))
+    assert list(find_mismatches(nvidias, functional)) == []
 
 
 def test_cudnn_of_another_major_version_is_never_taken() -> None:
     found = [each for each in choose(TF_217) if each.route == "cuda"]
     assert [each.holds["cudnn"].version for each in found if each.able] == ["8.9.6.50", "8.9.6.50"]
     other = next(each for each in found if (each.reference.tag or "").startswith("12.4.1"))
-    assert other.floors == (
+    assert other.unmet_requirements == (
         "TensorFlow 2.17.1 was compiled against cuDNN 8.9 and needs that or a later 8.x; it has 9.1.0.70.",
     )
-    unknown = replace(wanted(TF_217), tensorflow="2.99.0")
-    told = {each.floors for each in candidates(unknown, TABLES) if (each.reference.tag or "").startswith("12.4.1")}
-    assert told == {("The locked cuDNN is 8.9.7; it has 9.1.0.70, which is another library.",)}
+    unknown = replace(collect_needs(TF_217), tensorflow="2.99.0")
+    found = [each for each in candidates(unknown, TABLES) if (each.reference.tag or "").startswith("12.4.1")]
+    unmet = ("The locked cuDNN is 8.9.7; it has 9.1.0.70, which is another library.",)
+    assert {each.unmet_requirements for each in found} == {unmet}
 
 
 def test_an_image_that_cannot_install_the_wheels_ranks_behind_those_that_can() -> None:
     asked, expert = LOCKS["2.13.1, CUDA 11.8, cuDNN 8.6, Ubuntu 22.04"]
-    found = candidates(replace(wanted(asked), wheel_libc="2.34"), TABLES)
+    found = candidates(replace(collect_needs(asked), wheel_libc="2.34"), TABLES)
     assert f"{found[0].reference.repository}:{found[0].reference.tag}" == expert
     refused = [each.refuses_wheels for each in found if each.able]
     assert refused == sorted(refused)
@@ -163,11 +165,11 @@ def test_an_image_that_cannot_install_the_wheels_ranks_behind_those_that_can() -
 
 
 def test_a_lock_with_wheels_for_another_python_than_its_own_is_refused_itself() -> None:
-    asked = replace(wanted(UBU), wheel_pythons=("3.10", "3.11"))
+    asked = replace(collect_needs(UBU), wheel_pythons=("3.10", "3.11"))
     found = candidates(asked, TABLES)
     assert not any("locked wheels are for Python 3.10" in text for each in found for text in each.mismatches)
     with pytest.raises(CannotMatchError) as caught:
-        admitted(found[0], found, asked)
+        check_base(found[0], found, asked)
     assert str(caught.value) == (
         "no image can match: the locked wheels are for Python 3.10, and the locked Python is 3.11.7\n"
         "hint: capture the environment again"
@@ -198,14 +200,14 @@ def test_wheels_for_another_python_are_told_before_anything_is_built() -> None:
         packages={"numpy": tags, "six": {"wheel_tags": ["py2-none-any", "py3-none-any"]}, "abi": free},
     )
     base = Candidate("wheels", parse("a/b:1"), {"python": Value("3.12.3")}, "")
-    assert list(mismatches(base, wanted(asked, overrides={"python.version": "ignore"}))) == [
+    assert list(find_mismatches(base, collect_needs(asked, overrides={"python.version": "ignore"}))) == [
         "the locked wheels are for Python 3.11, and it has 3.12.3"
     ]
 
 
 def _tagged(*tags: str) -> Wanted:
     packages = {"numpy": {"version": "2.3.0", "wheel_tags": list(tags)}, "six": {"wheel_tags": ["py3-none-any"]}}
-    return wanted(facts(**{**UBU.model_dump(exclude_unset=True), "packages": packages}), policy="functional")
+    return collect_needs(facts(**{**UBU.model_dump(exclude_unset=True), "packages": packages}), policy="functional")
 
 
 def test_wheels_for_a_newer_glibc_are_told_before_anything_is_built() -> None:
@@ -248,7 +250,7 @@ def test_another_platform_is_another_machine() -> None:
 )
 def test_a_machine_that_no_image_can_be_is_refused(system: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError) as caught:
-        wanted(facts(tensorflow={"version": "2.19.1"}, system=system))
+        collect_needs(facts(tensorflow={"version": "2.19.1"}, system=system))
     assert (caught.value.message, caught.value.exit_code) == (message, 2)
 
 
@@ -256,7 +258,7 @@ def test_a_cudnn_older_than_tensorflow_was_compiled_against_is_an_obstacle() -> 
     asked, _ = LOCKS["2.18.1, system CUDA 12.5, cuDNN 9.3, Ubuntu 22.04"]
     found = {str(each.reference): each for each in choose(asked)}
     old = found["docker.io/nvidia/cuda:12.5.1-cudnn-runtime-ubuntu22.04"]
-    assert old.floors == (
+    assert old.unmet_requirements == (
         "TensorFlow 2.18.1 was compiled against cuDNN 9.3 and needs that or a later 9.x; it has 9.2.1.18.",
     )
     assert not old.able
@@ -278,7 +280,7 @@ def test_the_whole_major_version_of_a_cuda_is_offered_and_no_other() -> None:
 
 def test_code_that_a_gpu_cannot_run_is_a_doubt() -> None:
     asked, _ = LOCKS["2.19.1, system CUDA 12.8, RTX 50"]
-    ask = replace(wanted(asked), targets=("sm_80", "sm_90"))
+    ask = replace(collect_needs(asked), targets=("sm_80", "sm_90"))
     works = "use NVIDIA's image 25.01 or 25.02 (`envlock images`), or a wheel built for sm_120"
     for targets in (("sm_80", "sm_90"), ("sm_80", "compute_90")):
         best = candidates(replace(ask, targets=targets, cuda_driver="12.9"), TABLES)[0]

@@ -11,7 +11,7 @@ from envlock.images.reference import (
     LONGEST,
     Mirror,
     Reference,
-    mirrored,
+    apply_mirrors,
     parse,
     parse_digest,
     parse_mirror,
@@ -107,12 +107,12 @@ def test_a_mirror_replaces_whole_parts_of_a_name() -> None:
         "nvcr.io/nv=harbor.example": "nvcr.io/nvidia/tensorflow:25.02-tf2-py3",
         "docker.io=harbor.example": "nvcr.io/nvidia/tensorflow:25.02-tf2-py3",
     }
-    assert {mirror: str(mirrored(NVIDIAS, [parse_mirror(mirror)])) for mirror in places} == places
+    assert {mirror: str(apply_mirrors(NVIDIAS, [parse_mirror(mirror)])) for mirror in places} == places
 
 
 def test_of_several_mirrors_the_longest_counts() -> None:
     mirrors = [Mirror("nvcr.io", "a.example"), Mirror("nvcr.io/nvidia", "b.example"), Mirror("nvcr.io", "c.example")]
-    assert mirrored(NVIDIAS.at(DIGEST), mirrors) == Reference("b.example", "tensorflow", "25.02-tf2-py3", DIGEST)
+    assert apply_mirrors(NVIDIAS.at(DIGEST), mirrors) == Reference("b.example", "tensorflow", "25.02-tf2-py3", DIGEST)
 
 
 def test_what_is_no_mirror_is_refused() -> None:
@@ -126,7 +126,7 @@ def test_what_is_no_mirror_is_refused() -> None:
 
 def test_a_mirror_that_makes_no_name_is_refused() -> None:
     with pytest.raises(UsageError) as caught:
-        mirrored(NVIDIAS, [parse_mirror("nvcr.io/nvidia/tensorflow=harbor.example")])
+        apply_mirrors(NVIDIAS, [parse_mirror("nvcr.io/nvidia/tensorflow=harbor.example")])
     assert str(caught.value) == (
         "the mirror nvcr.io/nvidia/tensorflow=harbor.example gives no valid image name for nvcr.io/nvidia/tensorflow\n"
         "hint: name a registry and a repository in it"

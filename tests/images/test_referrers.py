@@ -25,7 +25,7 @@ class Memory:
         self.headers = {"OCI-Subject": str(IMAGE.digest)} if knows_referrers else {}
         self.held = {str(IMAGE.digest): SUBJECT}
 
-    def manifest(self, reference: Reference, name: str) -> bytes:
+    def fetch_manifest(self, reference: Reference, name: str) -> bytes:
         if name not in self.held:
             raise RegistryError("none", gone=True)
         return self.held[name]
@@ -84,14 +84,14 @@ def test_a_registry_that_does_not_do_its_part_is_an_error(lie: str, monkeypatch:
         monkeypatch.setattr(registry, "write", lambda *_: Answer(202, "x", {}, b""))
         wanted = "it names no place"
     else:
-        known, wanted = registry.manifest, "refused"
+        known, wanted = registry.fetch_manifest, "refused"
 
         def refuse(reference: Reference, name: str) -> bytes:
             if name == TAG:
                 raise RegistryError(wanted, gone=False)
             return known(reference, name)
 
-        monkeypatch.setattr(registry, "manifest", refuse)
+        monkeypatch.setattr(registry, "fetch_manifest", refuse)
     with pytest.raises(RegistryError, match=wanted):
         attach(registry, IMAGE, [BILL])
 
@@ -103,7 +103,7 @@ class Uploads:
         self.place, self.refused = place, refused
         self.asked: list[tuple[str, str]] = []
 
-    def manifest(self, reference: Reference, name: str) -> bytes:
+    def fetch_manifest(self, reference: Reference, name: str) -> bytes:
         raise AssertionError("nothing is read")
 
     def write(self, reference: Reference, method: str, path: str, content: bytes | None, kind: str) -> Answer:

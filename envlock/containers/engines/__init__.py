@@ -1,4 +1,4 @@
-"""Container engines: the builders there are. Adding one is a module with `connect` and `build`, and a line here."""
+"""The container engines. Another one is a module with `connect` and `build`, and a line here."""
 
 from __future__ import annotations
 

@@ -1,54 +1,45 @@
-"""Buildah, by its command: what builds inside a rootless container of a cluster. It shares its images with podman."""
+"""Buildah: what builds inside a rootless container of a cluster; see `Command`."""
 
 from __future__ import annotations
 
 import json
-import platform
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 from envlock.containers.engines.container import Finished, Start
-from envlock.containers.engines.engine import Order, Say
+from envlock.containers.engines.engine import Inspected, Order, Say
+from envlock.containers.engines.engine_command import (
+    CANNOT_START,
+    Command,
+    make_mount,
+    normalize_id,
+)
 from envlock.containers.engines.failures import EngineError, Trail, explain
-from envlock.containers.engines.podman import built, mount
-from envlock.containers.engines.process import ask, call, images, pull, push, tag
-from envlock.images.reference import MACHINES
+from envlock.containers.engines.process import ask, call
 
 PROGRAM = "buildah"
 
 
-class Buildah:
-    """Buildah's images and containers, as `Daemon` has those of Docker.
-
-    Attributes:
-        version: of the command, such as "1.28.2".
-        platform: that it runs, such as "linux/amd64".
-    """
+class Buildah(Command):
+    """Buildah's images and containers, as `Daemon` has those of Docker."""
 
     def __init__(self) -> None:
-        self.version = str(json.loads(call(PROGRAM, "version", "--json"))["version"])
-        self.platform = MACHINES.get(platform.machine(), platform.machine())
-        self.images = partial(images, PROGRAM)
-        self.pull = partial(pull, PROGRAM)
-        self.push = partial(push, PROGRAM)
-        self.tag = partial(tag, PROGRAM)
+        super().__init__(PROGRAM, str(json.loads(call(PROGRAM, "version", "--json"))["version"]))
 
-    def inspect(self, image: str) -> dict[str, Any]:
+    def inspect(self, image: str) -> Inspected:
         """Return what buildah knows of an image, in Docker's words.
 
         Raises:
             EngineError: it has no such image.
         """
         found = json.loads(call(PROGRAM, "inspect", "--type=image", "--", image))
-        config = found["OCIv1"]
+        document = found["OCIv1"]
         return {
-            "Id": f"sha256:{str(found['FromImageID']).removeprefix('sha256:')}",
-            "Config": config.get("config") or {},
-            "Os": config.get("os"),
-            "Architecture": config.get("architecture"),
-            "RootFS": {"Layers": config["rootfs"]["diff_ids"]},
+            "Id": normalize_id(str(found["FromImageID"])),
+            "Config": document.get("config"),
+            "Os": document.get("os"),
+            "Architecture": document.get("architecture"),
+            "RootFS": {"Layers": document["rootfs"]["diff_ids"]},
         }
 
     def save(self, image: str, file: Path) -> None:
@@ -61,13 +52,15 @@ class Buildah:
 
     def remove_image(self, image: str) -> None:
         """Remove an image that has no name and that nothing is made of; else leave it."""
-        code, told, _ = ask(PROGRAM, "images", "--json", "--", image)
-        if code == 0 and not any(each.get("names") for each in json.loads(told)):
+        listed = ask(PROGRAM, "images", "--json", "--", image)
+        if listed.exit_code != 0:
+            return
+        if not any(entry.get("names") for entry in json.loads(listed.stdout)):
             ask(PROGRAM, "rmi", "--", image)
 
     def has_container(self, container: str) -> bool:
         """Return whether there is such a container."""
-        return ask(PROGRAM, "inspect", "--type=container", "--", container)[0] == 0
+        return ask(PROGRAM, "inspect", "--type=container", "--", container).exit_code == 0
 
     def remove_container(self, container: str) -> None:
         """Remove a container, if it is there."""
@@ -84,20 +77,24 @@ class Buildah:
                 "buildah gives no GPU to a container",
                 hint="use `--engine podman`, or leave out `--gpus`",
             )
-        config = self.inspect(image)["Config"]
-        own = config.get("Entrypoint") or [] if start.entrypoint is None else start.entrypoint
-        words = [*own, *(argv or config.get("Cmd") or [])]
+        # Entrypoint and command of the image are put together here, as Docker does it.
+        config = self.inspect(image).get("Config") or {}
+        entrypoint = start.entrypoint
+        if entrypoint is None:
+            entrypoint = config.get("Entrypoint") or []
+        words = [*entrypoint, *(argv or config.get("Cmd") or [])]
         container = call(PROGRAM, "from", "--pull-never", "--", image).strip()
         try:
-            variables = [f"--env={key}={value}" for key, value in start.env.items()]
-            variables += [] if start.brought is None else [mount(start.brought)]
-            options = [*variables, *start.network_options]
-            code, stdout, stderr = ask(PROGRAM, "run", *options, "--", container, *words)
+            options = [f"--env={key}={value}" for key, value in start.env.items()]
+            if start.folder is not None:
+                options.append(make_mount(start.folder))
+            options += start.network_options
+            done = ask(PROGRAM, "run", *options, "--", container, *words)
         finally:
             self.remove_container(container)
-        if code in (125, 126, 127) and "rror: " in stderr:
-            raise explain(stderr, image=image)
-        return Finished(code, stdout, stderr)
+        if done.exit_code in CANNOT_START and "rror: " in done.stderr:
+            raise explain(done.stderr, image=image)
+        return done
 
 
 def connect() -> Buildah:
@@ -111,4 +108,4 @@ def connect() -> Buildah:
 
 def build(host: Buildah, order: Order, say: Say, trail: Trail) -> str:
     """Build with buildah and return the image's ID."""
-    return built([PROGRAM, "build"], order, say, trail)
+    return host.build(order, [], say, trail)

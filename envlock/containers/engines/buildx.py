@@ -1,4 +1,4 @@
-"""BuildKit, by `docker buildx build`: the SDK does not know it. The image it makes has the same ID each time."""
+"""BuildKit, by `docker buildx build`, as the SDK lacks it. Its images have the same ID each time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,13 @@ from pathlib import Path
 
 from envlock.containers.engines.daemon import Daemon
 from envlock.containers.engines.engine import Order, Say
-from envlock.containers.engines.failures import EngineError, Trail, explain, follow_buildx, words
+from envlock.containers.engines.failures import (
+    EngineError,
+    Trail,
+    explain,
+    follow_buildx,
+    select_output,
+)
 from envlock.containers.engines.process import follow
 from envlock.lock.drafts import draft_folder
 from envlock.runtime.release import numbers
@@ -21,7 +27,7 @@ OLDEST_DAEMON = (23,)
 """The first Docker whose BuildKit heeds SOURCE_DATE_EPOCH."""
 
 
-def version() -> str | None:
+def find_version() -> str | None:
     """Return the version of buildx; None where `docker buildx` is not installed."""
     try:
         done = subprocess.run(
@@ -35,36 +41,40 @@ def version() -> str | None:
     except (OSError, subprocess.TimeoutExpired):
         return None
     found = re.search(r"\bv?(\d+\.\d+(?:\.\d+)?)", done.stdout)
-    return found[1] if done.returncode == 0 and found else None
+    if done.returncode != 0 or found is None:
+        return None
+    return found[1]
 
 
 def connect() -> Daemon:
     """Return the daemon whose BuildKit it is; see `Daemon.connect`."""
-    require()
+    require_plugin()
     return Daemon.connect()
 
 
 def build(daemon: Daemon, order: Order, say: Say, trail: Trail) -> str:
     """Build with BuildKit and return the image's ID."""
 
-    def on_line(line: str) -> None:
+    def follow_line(line: str) -> None:
         follow_buildx(line, trail)
         say(line)
 
     with draft_folder(None) as folder:
-        iid = folder / "iid"
-        lines = follow(_command(order, iid), _environ(order.epoch), on_line)
+        file = folder / "iid"
+        environ = {"SOURCE_DATE_EPOCH": str(order.epoch), "BUILDX_NO_DEFAULT_ATTESTATIONS": "1"}
+        lines = follow(_make_command(order, file), environ, follow_line)
         if lines is not None:
-            raise explain(_last_words(lines), words(lines))
-        image = iid.read_text(encoding="ascii").strip()
+            raise explain(_find_error(lines), select_output(lines))
+        image = file.read_text(encoding="ascii").strip()
     trail.images.append(image)
     return image
 
 
-def _command(order: Order, iid: Path) -> list[str]:
-    """Return the command line. The builder is the daemon's own: others would keep the image to themselves."""
-    command = ["docker", "buildx", "build", "--builder", _builder(), "--progress=plain", "--load"]
-    command += ["--provenance=false", f"--network={order.network}", f"--iidfile={iid}"]
+def _make_command(order: Order, file: Path) -> list[str]:
+    # With another builder than the daemon's own, the daemon would not have the image.
+    builder = _find_builder()
+    command = ["docker", "buildx", "build", "--builder", builder, "--progress=plain", "--load"]
+    command += ["--provenance=false", f"--network={order.network}", f"--iidfile={file}"]
     command.append(f"--build-arg=SOURCE_DATE_EPOCH={order.epoch}")
     command += [f"--label={name}={value}" for name, value in sorted(order.labels.items())]
     if order.platform is not None:
@@ -74,12 +84,8 @@ def _command(order: Order, iid: Path) -> list[str]:
     return [*command, "--", str(order.context)]
 
 
-def _environ(epoch: int) -> dict[str, str]:
-    return {"SOURCE_DATE_EPOCH": str(epoch), "BUILDX_NO_DEFAULT_ATTESTATIONS": "1"}
-
-
-def _builder() -> str:
-    """Return the name of the daemon's own builder: that of the context, and `default` where DOCKER_HOST counts."""
+def _find_builder() -> str:
+    """Return the name of the daemon's own builder: its context's, or `default` with DOCKER_HOST."""
     if os.environ.get("DOCKER_HOST"):
         return "default"
     command = ["docker", "context", "show"]
@@ -89,21 +95,21 @@ def _builder() -> str:
     return done.stdout.strip() or "default"
 
 
-def _last_words(lines: list[str]) -> str:
-    """Return the builder's own error: from its last line that begins so, to the end."""
-    for at in range(len(lines) - 1, -1, -1):
-        if lines[at].startswith("ERROR: "):
-            return "\n".join(lines[at:])
-    return lines[-1] if lines else ""
+def _find_error(lines: list[str]) -> str:
+    """Return the builder's own error, to the end; else the last line."""
+    for position in range(len(lines) - 1, -1, -1):
+        if lines[position].startswith("ERROR: "):
+            return "\n".join(lines[position:])
+    return "\n".join(lines[-1:])
 
 
-def require() -> None:
-    """Return if buildx is there and new enough.
+def require_plugin() -> None:
+    """Make sure that buildx is installed and new enough.
 
     Raises:
         EngineError: it is not.
     """
-    found = version()
+    found = find_version()
     hint = "install the buildx plugin of Docker, or use `--engine docker`"
     if found is None:
         raise EngineError("`docker buildx` is not installed", hint=hint)

@@ -1,4 +1,4 @@
-"""The classic builder, by the SDK: every Docker has it. Its images are the same layer for layer, not in their ID."""
+"""The classic builder, by the SDK: every Docker has it. Its layers, but not its IDs, stay the same."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import deque
 
 from envlock.containers.engines.daemon import Daemon
 from envlock.containers.engines.engine import Order, Say
-from envlock.containers.engines.failures import Trail, explain, follow_classic, words
+from envlock.containers.engines.failures import Trail, explain, follow_classic, select_output
 
 
 def connect() -> Daemon:
@@ -27,16 +27,17 @@ def build(daemon: Daemon, order: Order, say: Say, trail: Trail) -> str:
         nocache=order.no_cache,
         platform=order.platform,
     )
-    with contextlib.closing(messages):  # which ends the build, where we do not stay to its end
+    # Closed in every case: that ends a build which we leave early.
+    with contextlib.closing(messages):
         for message in messages:
             for line in follow_classic(message, trail):
                 say(line)
                 if "error" not in message:
                     last.append(line)
             if "error" in message:
-                raise explain(str(message["error"]), words(last))
+                raise explain(str(message["error"]), select_output(last))
             if "aux" in message and "ID" in (message["aux"] or {}):
                 image = str(message["aux"]["ID"])
     if not image:
-        raise explain("it ended without an image", words(last))
+        raise explain("it ended without an image", select_output(last))
     return image

@@ -1,4 +1,4 @@
-"""A container that runs to its end: what it is started with, and what it printed."""
+"""A container that runs to its end: how it is started, and what it printed."""
 
 from __future__ import annotations
 
@@ -12,27 +12,29 @@ class Start:
     """How a container is started. It is removed in every case.
 
     Attributes:
-        gpus: with this machine's GPUs. Podman starts one without where there are none: look inside.
+        gpus: with this machine's GPUs. Podman starts it also where there are none: look inside.
         env: variables beside the image's own.
         entrypoint: instead of the image's own; empty for none.
-        brought: a folder that is there at the root, under its own name.
+        folder: of this machine, which the container has at its root under the same name.
         network: `none`, `host`, or `default` for the engine's own.
     """
 
     gpus: bool = False
     env: Mapping[str, str] = field(default_factory=dict)
     entrypoint: Sequence[str] | None = None
-    brought: Path | None = None
+    folder: Path | None = None
     network: str = "none"
 
     @property
     def network_options(self) -> list[str]:
-        """What the command of an engine takes for it."""
-        return [] if self.network == "default" else [f"--network={self.network}"]
+        """The options of an engine's command for the network."""
+        if self.network == "default":
+            return []
+        return [f"--network={self.network}"]
 
 
 PLAIN = Start()
-"""As the image is."""
+"""With everything as the image has it."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import uuid
 import weakref
 from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import docker
 from docker.errors import DockerException
@@ -21,6 +21,7 @@ from docker.utils import parse_repository_tag
 from urllib3.exceptions import HTTPError
 
 from envlock.containers.engines.container import Finished, Start
+from envlock.containers.engines.engine import Inspected
 from envlock.containers.engines.failures import EngineError, explain
 
 SECONDS = 120
@@ -42,56 +43,51 @@ class Daemon:
     def __init__(self, client: Any) -> None:
         self._client = client
         self._api = client.api
-        weakref.finalize(
-            self, client.close
-        )  # its connections are kept for the next question, and nobody else ends them
-        with _told():
-            told = self._api.version()
-        self.version = str(told.get("Version") or "0").partition("+")[0]
-        self.platform = f"{told.get('Os')}/{told.get('Arch')}"
-        self.podman = any(
-            "podman" in str(part.get("Name", "")).lower() for part in told.get("Components") or ()
-        )
+        # Its connections are kept for the next question, and nothing else ends them.
+        weakref.finalize(self, client.close)
+        with _explain_errors():
+            about = self._api.version()
+        self.version = str(about.get("Version") or "0").partition("+")[0]
+        self.platform = f"{about.get('Os')}/{about.get('Arch')}"
+        names = [str(component.get("Name", "")) for component in about.get("Components") or ()]
+        self.podman = any("podman" in name.lower() for name in names)
 
     @classmethod
     def connect(cls) -> Daemon:
-        """Return the daemon that the `docker` command would take: DOCKER_HOST, else its current context.
+        """Return the daemon of the `docker` command: that of DOCKER_HOST, else of its current context.
 
         Raises:
             EngineError: there is none, or it does not let us.
         """
         environ = dict(os.environ)
-        if not environ.get("DOCKER_HOST") and (host := _context_host()):
+        host = environ.get("DOCKER_HOST") or _find_context_host() or ""
+        if host:
             environ["DOCKER_HOST"] = host
-        host = environ.get("DOCKER_HOST", "")
         try:
-            with _told():
-                return cls(
-                    docker.from_env(environment=environ, timeout=SECONDS, use_ssh_client=True)
-                )
+            with _explain_errors():
+                client = docker.from_env(environment=environ, timeout=SECONDS, use_ssh_client=True)
+                return cls(client)
         except EngineError as error:
             if host.startswith("ssh://") and "ssh" not in error.message:
-                raise explain(
-                    f"{host} did not answer"
-                ) from None  # `ssh` itself has said why on stderr
+                # `ssh` itself has printed why on stderr.
+                raise explain(f"{host} did not answer") from None
             if not host or host.rpartition("//")[2] in error.message:
                 raise
             raise EngineError(f"{error.message}: {host}", hint=error.hint) from None
 
-    def images(self) -> set[str]:
+    def list_images(self) -> set[str]:
         """Return the IDs of all images, those too that other images are made of."""
-        with _told():
+        with _explain_errors():
             return {str(image["Id"]) for image in self._api.images(all=True)}
 
-    def inspect(self, image: str) -> dict[str, Any]:
+    def inspect(self, image: str) -> Inspected:
         """Return what the daemon knows of an image.
 
         Raises:
             EngineError: it has no such image.
         """
-        with _told(image):
-            found: dict[str, Any] = self._api.inspect_image(image)
-        return found
+        with _explain_errors(image):
+            return cast(Inspected, self._api.inspect_image(image))
 
     def pull(self, reference: str) -> Iterator[dict[str, Any]]:
         """Pull an image and yield the daemon's messages.
@@ -100,12 +96,11 @@ class Daemon:
             EngineError: the registry was not reached, refused, or does not have it.
         """
         repository, tag = parse_repository_tag(reference)
-        if tag and tag.startswith(
-            "sha256:"
-        ):  # a tag beside the digest would be taken for a part of the name
+        if tag and tag.startswith("sha256:"):
+            # A tag beside the digest would be taken for a part of the name.
             repository = parse_repository_tag(repository)[0]
         about = f"pull of {reference}: "
-        with _told(reference, about):
+        with _explain_errors(reference, about):
             for message in self._api.pull(
                 repository, tag=tag or "latest", stream=True, decode=True
             ):
@@ -114,14 +109,14 @@ class Daemon:
                 yield message
 
     def push(self, name: str) -> Iterator[dict[str, Any]]:
-        """Push an image by its name and yield the daemon's messages; one of the last has its digest.
+        """Push an image by its name and yield messages; one of the last has its digest.
 
         Raises:
             EngineError: the registry was not reached, or refused.
         """
         repository, tag = parse_repository_tag(name)
         about = f"push of {name}: "
-        with _told(name, about):
+        with _explain_errors(name, about):
             for message in self._api.push(
                 repository, tag=tag or "latest", stream=True, decode=True
             ):
@@ -136,30 +131,31 @@ class Daemon:
             EngineError: the daemon failed.
             OSError: the file cannot be written.
         """
-        with _told(image):
+        with _explain_errors(image):
             pieces = iter(self._api.get_image(image))
         with file.open("wb") as stream:
             while True:
-                with _told(image):
+                with _explain_errors(image):
                     piece = next(pieces, b"")
                 if not piece:
                     return
                 stream.write(piece)
 
     def build(self, context: Path, **options: Any) -> Generator[dict[str, Any], None, None]:
-        """Have the daemon's classic builder build a context, and yield its messages; an error is one of them.
+        """Build a context with the classic builder, and yield messages; an error is one of them.
 
         Raises:
             EngineError: the daemon refuses, or goes away.
         """
-        fixed = {
-            "decode": True,
-            "rm": True,
-            "forcerm": True,
-            "timeout": None,
-        }  # a step may be silent for long
-        with _told():
-            yield from self._api.build(path=str(context), **fixed, **options)
+        with _explain_errors():
+            yield from self._api.build(
+                path=str(context),
+                decode=True,
+                rm=True,
+                forcerm=True,
+                timeout=None,  # a step may be silent for long
+                **options,
+            )
 
     def tag(self, image: str, name: str) -> None:
         """Give an image a name.
@@ -168,19 +164,19 @@ class Daemon:
             EngineError: it is no name.
         """
         repository, tag = parse_repository_tag(name)
-        with _told(image):
+        with _explain_errors(image):
             self._api.tag(image, repository, tag)
 
     def remove_image(self, image: str) -> None:
         """Remove an image that has no name and that nothing is made of; else leave it."""
-        with contextlib.suppress(EngineError), _told():
+        with contextlib.suppress(EngineError), _explain_errors():
             if not self._api.inspect_image(image).get("RepoTags"):
                 self._api.remove_image(image, noprune=True)
 
     def has_container(self, container: str) -> bool:
         """Return whether there is such a container, running or not."""
         try:
-            with _told():
+            with _explain_errors():
                 self._api.inspect_container(container)
         except EngineError:
             return False
@@ -188,57 +184,52 @@ class Daemon:
 
     def remove_container(self, container: str) -> None:
         """Remove a container, running or not, if it is there."""
-        with contextlib.suppress(EngineError), _told():
+        with contextlib.suppress(EngineError), _explain_errors():
             self._api.remove_container(container, v=True, force=True)
 
     def run(self, image: str, argv: Sequence[str], start: Start) -> Finished:
         """Run a container to its end and return what it printed; it is removed in every case.
 
-        What is brought is copied: the daemon may be elsewhere.
-
         Raises:
             EngineError: it cannot be started.
         """
-        name = f"envlock-{uuid.uuid4().hex}"  # known before the container is, so that it can be removed at any moment
+        # Its name is known before it exists, so that it can be removed at any moment.
+        name = f"envlock-{uuid.uuid4().hex}"
+        devices = None
+        if start.gpus:
+            devices = [DeviceRequest(count=-1, capabilities=[["gpu"]])]
+        logs = LogConfig(type="json-file", config={"max-size": OUTPUT_LIMIT, "max-file": "1"})
         settings = self._api.create_host_config(
-            network_mode=start.network,
-            log_config=LogConfig(
-                type="json-file", config={"max-size": OUTPUT_LIMIT, "max-file": "1"}
-            ),
-            device_requests=[DeviceRequest(count=-1, capabilities=[["gpu"]])]
-            if start.gpus
-            else None,
+            network_mode=start.network, log_config=logs, device_requests=devices
         )
-        own = (
-            None if start.entrypoint is None else list(start.entrypoint) or [""]
-        )  # the API's word for "none"
+        entrypoint = None
+        if start.entrypoint is not None:
+            entrypoint = list(start.entrypoint) or [""]  # the API's word for "none"
         try:
-            with _told(image):
+            with _explain_errors(image):
                 self._api.create_container(
                     image,
                     list(argv),
                     name=name,
-                    entrypoint=own,
+                    entrypoint=entrypoint,
                     environment=dict(start.env),
                     host_config=settings,
-                    use_config_proxy=False,  # the image's variables are looked at, not this user's
+                    use_config_proxy=False,  # the facts are the image's variables, not this user's
                 )
-                if start.brought is not None:
-                    self._api.put_archive(name, "/", _tar(start.brought))
+                if start.folder is not None:
+                    # Copied and not mounted: the daemon may be on another machine.
+                    self._api.put_archive(name, "/", _pack(start.folder))
                 self._api.start(name)
                 code = int(self._api.wait(name, timeout=None)["StatusCode"])
-                stdout, stderr = (
-                    self._api.logs(name, **wanted)
-                    for wanted in ({"stderr": False}, {"stdout": False})
-                )
-                return Finished(
-                    code, stdout.decode("utf-8", "replace"), stderr.decode("utf-8", "replace")
-                )
+                stdout = self._api.logs(name, stderr=False)
+                stderr = self._api.logs(name, stdout=False)
         finally:
             self.remove_container(name)
+        return Finished(code, stdout.decode("utf-8", "replace"), stderr.decode("utf-8", "replace"))
 
 
-def _tar(folder: Path) -> bytes:
+def _pack(folder: Path) -> bytes:
+    """Return a folder as a tar, in which everything is root's."""
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w") as tar:
         tar.add(folder, folder.name, filter=lambda info: info.replace(uid=0, gid=0, deep=False))
@@ -246,22 +237,25 @@ def _tar(folder: Path) -> bytes:
 
 
 @contextlib.contextmanager
-def _told(image: str | None = None, about: str = "") -> Iterator[None]:
-    """Say in a sentence what the SDK, or the connection under it, raises; `about` is what was asked for.
+def _explain_errors(image: str | None = None, about: str = "") -> Iterator[None]:
+    """Raise an EngineError for what the SDK, or the connection under it, raises.
 
-    The SDK lets errors of requests through, which are OSErrors, and of urllib3, which are not.
+    Args:
+        image: the call is about, for the message.
+        about: stands before the text of the error.
     """
     try:
         yield
+    # The SDK passes on errors of requests, which are OSErrors, and of urllib3, which are not.
     except (DockerException, OSError, HTTPError) as error:
         text = str(getattr(error, "explanation", None) or error)
         raise explain(f"{about}{text}", image=image) from None
 
 
-def _context_host() -> str | None:
-    """Return the endpoint of the `docker` command's current context; None where there is no such command."""
+def _find_context_host() -> str | None:
+    """Return the endpoint of the `docker` command's current context; None without that command."""
+    command = ["docker", "context", "inspect", "--format", "{{json .Endpoints.docker.Host}}"]
     try:
-        command = ["docker", "context", "inspect", "--format", "{{json .Endpoints.docker.Host}}"]
         done = subprocess.run(
             command,
             capture_output=True,
@@ -270,7 +264,11 @@ def _context_host() -> str | None:
             check=False,
             stdin=subprocess.DEVNULL,
         )
-        host = json.loads(done.stdout) if done.returncode == 0 else None
+        if done.returncode != 0:
+            return None
+        host = json.loads(done.stdout)
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return None
-    return host if isinstance(host, str) and host else None
+    if isinstance(host, str) and host:
+        return host
+    return None

@@ -1,7 +1,7 @@
-"""What an engine prints, and what its errors mean in a sentence. Pure; every text in the tests is a real engine's.
+"""The output of engines, and their errors in a sentence. Pure; the tests have real texts.
 
-Engines have no error codes that tell these apart, and word them differently from version to version. So what is
-matched is the part that stays, and a text that is not known is passed on as it is.
+Engines have no error codes for these, and word them differently from version to version. So the
+part that stays is matched, and an unknown text is passed on as it is.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from envlock.runtime.errors import OutsideError
 
 
 class EngineError(OutsideError):
-    """The engine is not there, refuses, lacks something, or the build failed: one sentence, and what to do."""
+    """An engine cannot be reached, refuses or lacks something, or a build failed."""
 
 
 class Failure(NamedTuple):
@@ -24,7 +24,7 @@ class Failure(NamedTuple):
     Attributes:
         pattern: found in the engine's own text; its groups fill `message`.
         message, hint: how it is reported.
-        in_log: whether a program that the build ran may be the one who said it.
+        in_log: whether it is looked for in the output of the build's programs, too.
     """
 
     pattern: str
@@ -48,7 +48,8 @@ FAILURES = [
     Failure(
         r"Install paramiko package to enable ssh",
         "this envlock cannot reach a container engine by ssh",
-        'install its extra `ssh` (`uv tool install "tf-envlock[cli,ssh]"`), or forward the socket with `ssh -nNL`',
+        'install its extra `ssh` (`uv tool install "tf-envlock[cli,ssh]"`), '
+        "or forward the socket with `ssh -nNL`",
     ),
     Failure(
         r"^ssh://(?P<what>\S+) did not answer",
@@ -73,7 +74,8 @@ FAILURES = [
         "join the group of its socket (often `docker`), or run as another user",
     ),
     Failure(
-        r"(?i)Error while fetching server API version|cannot connect to the docker daemon|is the docker daemon running",
+        r"(?i)Error while fetching server API version|cannot connect to the docker daemon"
+        r"|is the docker daemon running",
         "the container engine does not respond",
         _SEE_DAEMON,
     ),
@@ -200,55 +202,71 @@ _STEP = re.compile(
     flags=re.DOTALL,
 )
 _STATUS = re.compile(r"[: ]*exit status \d+")
-"""All that podman says of a step last; the reason is in a line before."""
+"""The last line of podman on a step that failed; the reason is in a line before."""
 
 OURS = "envlock: "
-"""What the programs of a build say last; a builder may repeat, after it, what they said before."""
+"""The beginning of the error of a program of ours; a builder may repeat earlier lines after it."""
 
 _TAIL = 400
-"""How many of the last lines a program's own words are looked for in: pip tells what is wrong, then how to mend it."""
+"""How many of the last lines are searched: after an error, pip prints how to solve it."""
 
 
 def explain(
     text: str, log: Sequence[str] = (), *, image: str | None = None, hint: str = _SEE_DAEMON
 ) -> EngineError:
-    """Return the error for what an engine said last, given the lines of the build before it.
+    """Return the error for the last words of an engine.
 
-    `image` is what was asked for, where the text does not name it; `hint` is for a text that is not known.
+    Args:
+        text: its last words.
+        log: the lines of the build before them.
+        image: what was asked for, where the text does not name it.
+        hint: for a text that is not known.
     """
-    said = "\n".join([*log[-_TAIL:], text])
+    whole = "\n".join([*log[-_TAIL:], text])
     for failure in FAILURES:
-        found = re.search(failure.pattern, said if failure.in_log else text, flags=re.MULTILINE)
-        if found:
-            names = _named(found, image)
+        searched = whole if failure.in_log else text
+        match = re.search(failure.pattern, searched, flags=re.MULTILINE)
+        if match:
+            names = _fill_names(match, image)
             return EngineError(
                 failure.message.format_map(names), hint=failure.hint.format_map(names)
             )
     step = _STEP.search(text)
     if step:
         code = step["code"] or step["classic_code"] or step["step_code"]
-        spoken = [
-            line.strip() for line in log if line.strip() and not _STATUS.fullmatch(line.strip())
-        ]
-        last = next(
-            (line for line in reversed(spoken) if line.startswith(OURS)),
-            spoken[-1] if spoken else "",
-        )
-        words = f": {last[:200]}" if last else ""
-        return EngineError(f"a step of the Dockerfile failed with exit code {code}{words}")
-    line = next(
-        (line.strip() for line in reversed(text.splitlines()) if line.strip()), "it gave no reason"
-    )
-    said = re.sub("^error: ", "", line, flags=re.IGNORECASE)[:400]
-    return EngineError(f"the container engine failed: {said}", hint=hint)
+        message = f"a step of the Dockerfile failed with exit code {code}"
+        line = _find_last_line(log)
+        if line:
+            message += f": {line[:200]}"
+        return EngineError(message)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    reason = "it gave no reason"
+    if lines:
+        reason = re.sub("^error: ", "", lines[-1], flags=re.IGNORECASE)[:400]
+    return EngineError(f"the container engine failed: {reason}", hint=hint)
 
 
-def _named(found: re.Match[str], image: str | None) -> dict[str, str]:
-    groups = {name: value for name, value in found.groupdict().items() if value}
-    what = groups.get("what") or groups.get("name") or image or groups.get("host") or "the image"
-    first = what.partition("/")[0]
-    host = groups.get("host") or (first if "/" in what and set(first) & {".", ":"} else "docker.io")
-    return {"said": "", **groups, "what": what, "host": host}
+def _find_last_line(log: Sequence[str]) -> str:
+    """Return the last line of a program of ours, else the last one of any; "" without lines."""
+    last = ""
+    for line in map(str.strip, reversed(log)):
+        if line.startswith(OURS):
+            return line
+        if not last and line and not _STATUS.fullmatch(line):
+            last = line
+    return last
+
+
+def _fill_names(match: re.Match[str], image: str | None) -> dict[str, str]:
+    """Return the names in a text, with the image and the registry that it is about."""
+    names = {"said": "", **{name: value for name, value in match.groupdict().items() if value}}
+    what = names.get("what") or names.get("name") or image or names.get("host") or "the image"
+    if "host" not in names:
+        first, slash, _ = what.partition("/")
+        # Docker's rule: a first part without a dot and a colon is a repository of Docker Hub.
+        names["host"] = first if slash and set(first) & {".", ":"} else "docker.io"
+    names["what"] = what
+    return names
 
 
 _COLOR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
@@ -260,7 +278,7 @@ _BUILDER = re.compile(
     r"#\d+ |Step \d+/\d+ :| ---> |Removing intermediate|Removed intermediate|---+$| > \[|Dockerfile:|ERROR: |\d+\.\d+ "
     r"|\s*\d+ \||(\[\d+/\d+\] )?STEP \d+/\d+: |--> |Error: |error building "
 )
-"""Lines of the builder's own, old and new."""
+"""The beginning of a line of the builder itself: of BuildKit, the classic builder or podman."""
 
 _RUNNING = re.compile(r" ---> Running in ([0-9a-f]{12})\s*$")
 _IMAGE_LINE = re.compile(r" ---> ([0-9a-f]{12})\s*$")
@@ -268,13 +286,13 @@ _IMAGE_LINE = re.compile(r" ---> ([0-9a-f]{12})\s*$")
 
 @dataclass
 class Trail:
-    """What a build leaves on the engine, in the order in which it came to be."""
+    """What a build creates on its host, in the order of creation."""
 
     images: list[str] = field(default_factory=list)
     containers: list[str] = field(default_factory=list)
 
 
-def plain(line: str) -> str:
+def strip_colors(line: str) -> str:
     """Return a line without colours and without the end of the line."""
     return _COLOR.sub("", line).rstrip("\r\n")
 
@@ -287,13 +305,14 @@ def follow_buildx(line: str, trail: Trail) -> None:
 
 
 def follow_classic(message: Mapping[str, Any], trail: Trail) -> list[str]:
-    """Return the lines of a message of the classic builder, and note the images and containers that it names."""
+    """Return the lines of a message of the classic builder; note the images and containers in them."""
     if "stream" in message:
-        lines = [plain(line) for line in str(message["stream"]).splitlines()]
+        lines = [strip_colors(line) for line in str(message["stream"]).splitlines()]
         for line in lines:
-            if container := _RUNNING.match(line):
+            container, image = _RUNNING.match(line), _IMAGE_LINE.match(line)
+            if container:
                 trail.containers.append(container[1])
-            elif image := _IMAGE_LINE.match(line):
+            elif image:
                 trail.images.append(image[1])
         return [line for line in lines if line]
     if "aux" in message:
@@ -302,24 +321,28 @@ def follow_classic(message: Mapping[str, Any], trail: Trail) -> list[str]:
             trail.images.append(str(name))
         return []
     if "error" in message:
-        return [plain(str(message["error"]))]
-    return pulled(message)
+        return [strip_colors(str(message["error"]))]
+    return list_pull_lines(message)
 
 
-def pulled(message: Mapping[str, Any]) -> list[str]:
-    """Return the line of a message of a pull; what only counts bytes is left out."""
+def list_pull_lines(message: Mapping[str, Any]) -> list[str]:
+    """Return the line of a message of a pull; none for one that only counts bytes."""
     status = message.get("status")
     if not status or message.get("progressDetail"):
         return []
-    return [plain(f"{message['id']}: {status}" if message.get("id") else str(status))]
+    text = str(status)
+    if message.get("id"):
+        text = f"{message['id']}: {status}"
+    return [strip_colors(text)]
 
 
-def words(lines: Iterable[str]) -> list[str]:
+def select_output(lines: Iterable[str]) -> list[str]:
     """Return what the programs of a build printed, of all that its builder printed."""
-    found = []
+    output = []
     for line in lines:
-        if spoken := _SPOKEN.match(line):
-            found.append(spoken[1])
+        of_program = _SPOKEN.match(line)
+        if of_program:
+            output.append(of_program[1])
         elif not _BUILDER.match(line):
-            found.append(line)
-    return found
+            output.append(line)
+    return output

@@ -20,57 +20,60 @@ COMMANDS = ("podman", "buildah")
 def find(name: str = AUTO) -> Engine:
     """Return the engine of this name on the daemon that the `docker` command would take.
 
-    `auto` is BuildKit where the daemon's heeds SOURCE_DATE_EPOCH and the client's plugin is there, else the classic
-    builder; podman or buildah where there is no Docker. `reason` says which and why.
+    `auto` is BuildKit where the daemon's heeds SOURCE_DATE_EPOCH and the client's plugin is there,
+    else the classic builder; podman or buildah where there is no Docker. `reason` says which and
+    why.
 
     Raises:
         UsageError: there is no engine of this name.
-        EngineError: there is no daemon, it does not let us, or the command of this name is not there.
+        EngineError: there is no daemon, it does not let us, or the command of this name is not
+            there.
     """
     if name not in (AUTO, *ENGINES):
         raise UsageError(
             f"unknown container engine `{name}`", hint=f"choose from: {', '.join((AUTO, *ENGINES))}"
         )
     if name == AUTO:
-        return _best()
+        return _choose_engine()
     module = import_module(ENGINES[name])
     return Engine(name, module.connect(), module.build, f"{name}, as requested")
 
 
-def _best() -> Engine:
-    """Return the engine of the daemon; where no Docker is installed, podman or buildah by its command."""
+def _choose_engine() -> Engine:
+    """Return the daemon's engine; where no Docker is installed, podman or buildah."""
     try:
         daemon = Daemon.connect()
     except EngineError:
-        command = next((name for name in COMMANDS if which(name)), None)
-        if os.environ.get("DOCKER_HOST") or which("docker") or command is None:
+        # A Docker that is installed, or named, is the one that is meant: its error is the answer.
+        if os.environ.get("DOCKER_HOST") or which("docker"):
             raise
-        module = import_module(ENGINES[command])
-        return Engine(
-            command, module.connect(), module.build, f"{command}, as Docker is not installed"
-        )
-    name, reason = prefer(daemon.version, podman=daemon.podman, plugin=buildx.version())
+        for command in COMMANDS:
+            if which(command):
+                module = import_module(ENGINES[command])
+                reason = f"{command}, as Docker is not installed"
+                return Engine(command, module.connect(), module.build, reason)
+        raise
+    name, reason = prefer(daemon.version, podman=daemon.podman, plugin=buildx.find_version())
     build: Builder = import_module(ENGINES[name]).build
     return Engine(name, daemon, build, reason)
 
 
 def prefer(version: str, *, podman: bool, plugin: str | None) -> tuple[str, str]:
-    """Return the engine to take on a daemon of this version, and why."""
+    """Return the engine to take on a daemon, and why.
+
+    Args:
+        version: of the daemon.
+        podman: whether the daemon is podman.
+        plugin: the version of buildx; None where it is not installed.
+    """
     if podman:
         return "docker", "docker (the daemon is podman, which has no BuildKit)"
+    lost = "layers are reproducible, image IDs are not"
     if plugin is None:
-        return (
-            "docker",
-            "docker (`docker buildx` is not installed); layers are reproducible, image IDs are not",
-        )
+        return "docker", f"docker (`docker buildx` is not installed); {lost}"
     if numbers(plugin) < buildx.OLDEST:
-        return (
-            "docker",
-            f"docker (buildx {plugin} is too old); layers are reproducible, image IDs are not",
-        )
+        return "docker", f"docker (buildx {plugin} is too old); {lost}"
     if numbers(version) < buildx.OLDEST_DAEMON:
-        return (
-            "docker",
-            f"docker (the BuildKit of Docker {version} writes the build time into its images)",
-        )
+        reason = f"the BuildKit of Docker {version} writes the build time into its images"
+        return "docker", f"docker ({reason})"
     return "buildx", f"buildx {plugin} on Docker {version}"

@@ -1,54 +1,43 @@
-"""Podman, by its command: no daemon, and no root. `--timestamp` gives every file of a layer and the image the epoch.
-
-Its layers differ from Docker's (it writes other tars) and are the same each time on one version of podman.
-"""
+"""Podman: no daemon, and no root; see `Command`."""
 
 from __future__ import annotations
 
 import json
-import platform
 import uuid
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 from envlock.containers.engines.container import Finished, Start
-from envlock.containers.engines.engine import Order, Say
-from envlock.containers.engines.failures import Trail, explain, words
-from envlock.containers.engines.process import ask, call, follow, images, pull, push, tag
-from envlock.images.reference import MACHINES
-from envlock.lock.drafts import draft_folder
+from envlock.containers.engines.engine import Inspected, Order, Say
+from envlock.containers.engines.engine_command import (
+    CANNOT_START,
+    Command,
+    make_mount,
+    normalize_id,
+)
+from envlock.containers.engines.failures import Trail, explain
+from envlock.containers.engines.process import ask, call
 
 PROGRAM = "podman"
 
 
-class Podman:
-    """Podman's images and containers, as `Daemon` has those of Docker.
-
-    Attributes:
-        version: of the command, such as "4.3.1".
-        platform: that it runs, such as "linux/amd64".
-    """
+class Podman(Command):
+    """Podman's images and containers, as `Daemon` has those of Docker."""
 
     def __init__(self) -> None:
-        self.version = str(
-            json.loads(call(PROGRAM, "version", "--format", "{{json .Client.Version}}"))
-        )
-        self.platform = MACHINES.get(platform.machine(), platform.machine())
-        self.images = partial(images, PROGRAM)
-        self.pull = partial(pull, PROGRAM)
-        self.push = partial(push, PROGRAM)
-        self.tag = partial(tag, PROGRAM)
+        version = call(PROGRAM, "version", "--format", "{{json .Client.Version}}")
+        super().__init__(PROGRAM, str(json.loads(version)))
 
-    def inspect(self, image: str) -> dict[str, Any]:
+    def inspect(self, image: str) -> Inspected:
         """Return what podman knows of an image; its ID is written as Docker does.
 
         Raises:
             EngineError: it has no such image.
         """
-        found: dict[str, Any] = json.loads(call(PROGRAM, "image", "inspect", "--", image))[0]
-        return {**found, "Id": f"sha256:{str(found['Id']).removeprefix('sha256:')}"}
+        inspected = cast(Inspected, json.loads(call(PROGRAM, "image", "inspect", "--", image))[0])
+        inspected["Id"] = normalize_id(str(inspected["Id"]))
+        return inspected
 
     def save(self, image: str, file: Path) -> None:
         """Write an image to a file.
@@ -60,15 +49,13 @@ class Podman:
 
     def remove_image(self, image: str) -> None:
         """Remove an image that has no name and that nothing is made of; else leave it."""
-        code, told, _ = ask(
-            PROGRAM, "image", "inspect", "--format", "{{json .RepoTags}}", "--", image
-        )
-        if code == 0 and not json.loads(told):
+        names = ask(PROGRAM, "image", "inspect", "--format", "{{json .RepoTags}}", "--", image)
+        if names.exit_code == 0 and not json.loads(names.stdout):
             ask(PROGRAM, "rmi", "--", image)
 
     def has_container(self, container: str) -> bool:
         """Return whether there is such a container, running or not."""
-        return ask(PROGRAM, "container", "exists", "--", container)[0] == 0
+        return ask(PROGRAM, "container", "exists", "--", container).exit_code == 0
 
     def remove_container(self, container: str) -> None:
         """Remove a container, running or not, if it is there."""
@@ -80,7 +67,8 @@ class Podman:
         Raises:
             EngineError: it cannot be started.
         """
-        name = f"envlock-{uuid.uuid4().hex}"  # known before the container is, so that it can be removed at any moment
+        # Its name is known before it exists, so that it can be removed at any moment.
+        name = f"envlock-{uuid.uuid4().hex}"
         options = [
             "--rm",
             f"--name={name}",
@@ -91,24 +79,18 @@ class Podman:
         options += [f"--env={key}={value}" for key, value in start.env.items()]
         if start.gpus:
             options.append("--device=nvidia.com/gpu=all")
-        if start.brought is not None:
-            options.append(mount(start.brought))
+        if start.folder is not None:
+            options.append(make_mount(start.folder))
         if start.entrypoint is not None:
             options.append(f"--entrypoint={json.dumps(list(start.entrypoint))}")
         try:
-            code, stdout, stderr = ask(PROGRAM, "run", *options, "--", image, *argv)
+            done = ask(PROGRAM, "run", *options, "--", image, *argv)
         finally:
             self.remove_container(name)
-        if (
-            code in (125, 126, 127) and "Error: " in stderr
-        ):  # podman's own, and what the image lacks
-            raise explain(stderr, image=image)
-        return Finished(code, stdout, stderr)
-
-
-def mount(folder: Path) -> str:
-    """Return the option that shows a folder of this machine at a container's root, read-only; `z` is for SELinux."""
-    return f"--volume={folder}:/{folder.name}:ro,z"
+        # A program of the image may end with these exit codes, too: podman's own error begins so.
+        if done.exit_code in CANNOT_START and "Error: " in done.stderr:
+            raise explain(done.stderr, image=image)
+        return done
 
 
 def connect() -> Podman:
@@ -122,43 +104,5 @@ def connect() -> Podman:
 
 def build(host: Podman, order: Order, say: Say, trail: Trail) -> str:
     """Build with podman and return the image's ID."""
-    return built([PROGRAM, "build"], order, say, trail)
-
-
-def built(command: Sequence[str], order: Order, say: Say, trail: Trail) -> str:
-    """Build with podman or buildah, which take the same options, and return the image's ID."""
-    with draft_folder(None) as folder:
-        iid = folder / "iid"
-        options = [
-            f"--timestamp={order.epoch}",
-            f"--build-arg=SOURCE_DATE_EPOCH={order.epoch}",
-            f"--iidfile={iid}",
-        ]
-        options += ["--http-proxy=false"] if command[0] == PROGRAM else []
-        options += ["--format=oci", "--layers=true", f"--network={order.network}"]
-        options += unlabelled(ask(*command, "--help")[1])
-        options += [f"--label={name}={value}" for name, value in sorted(order.labels.items())]
-        if order.platform is not None:
-            options.append(f"--platform={order.platform}")
-        if order.no_cache:
-            options.append("--no-cache")
-        lines = follow([*command, *options, str(order.context)], {}, say)
-        if lines is not None:
-            raise explain(_last_words(lines), words(lines), hint=f"see `{command[0]} info`")
-        image = iid.read_text(encoding="ascii").strip()
-    image = f"sha256:{image.removeprefix('sha256:')}"
-    trail.images.append(image)
-    return image
-
-
-def unlabelled(known: str) -> list[str]:
-    """Return the option that leaves out buildah's release, by which an image would differ; none before it is known."""
-    return ["--identity-label=false"] if "--identity-label" in known else []
-
-
-def _last_words(lines: Sequence[str]) -> str:
-    """Return the builder's own error."""
-    return next(
-        (line for line in reversed(lines) if line.startswith(("Error: ", "error "))),
-        "\n".join(lines[-1:]),
-    )
+    # Podman would otherwise give a build this user's proxies.
+    return host.build(order, ["--http-proxy=false"], say, trail)

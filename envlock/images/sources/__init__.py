@@ -12,16 +12,16 @@ from envlock.images.wanted import Wanted
 
 
 class Source(Protocol):
-    """What a source is: a function from what is asked for to its candidates, in any order."""
+    """A source: a function from the needs of a lock to its candidates, in any order."""
 
-    def __call__(self, asked: Wanted, tables: Tables) -> Iterable[Candidate]:
+    def __call__(self, needs: Wanted, tables: Tables) -> Iterable[Candidate]:
         """Return the candidates worth showing."""
         ...
 
 
 SOURCES: dict[str, Source] = {
-    "ngc": ngc.candidates,
-    "cuda": cuda.candidates,
-    "slim": slim.candidates,
-    "systems": systems.candidates,
+    "ngc": ngc.list_candidates,
+    "cuda": cuda.list_candidates,
+    "slim": slim.list_candidates,
+    "systems": systems.list_candidates,
 }

@@ -1,13 +1,13 @@
-"""A Python for an image that has none: copied from a slim image, or a build of python-build-standalone. Pure."""
+"""A Python for an image without one: a slim image's, or one of python-build-standalone. Pure."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 
-from envlock.data.images import BaseSystem, SlimImages, StandaloneBuild, Tables
-from envlock.images.candidate import PythonArchive, Value, likeness
-from envlock.images.reference import DOCKER_HUB, MACHINES, Reference
+from envlock.data.images import BaseSystem, SlimImages, Tables
+from envlock.images.candidate import PythonArchive, Value, compare_versions
+from envlock.images.reference import DOCKER_HUB, Reference, get_machine
 from envlock.images.sources import slim
 from envlock.images.wanted import Wanted
 from envlock.runtime.release import minor, numbers
@@ -24,81 +24,88 @@ class Interpreter:
     archive: PythonArchive | None = None
 
 
-def interpreter(system: BaseSystem, asked: Wanted, tables: Tables) -> Interpreter | None:
-    """Return the Python that is most like the lock's and loads on a system; None where there is none.
+def choose_interpreter(system: BaseSystem, needs: Wanted, tables: Tables) -> Interpreter | None:
+    """Return the Python that loads on a system and is most like the lock's; None without one."""
+    copied = _find_copied_python(system, needs, tables)
+    standalone = _find_standalone_python(needs, tables)
+    if copied is None or standalone is None:
+        return copied or standalone
+    copied_likeness = compare_versions(needs.python, copied.python)
+    standalone_likeness = compare_versions(needs.python, standalone.python)
+    if copied_likeness != standalone_likeness:
+        return copied if copied_likeness > standalone_likeness else standalone
+    # A Python that Clang built on Linux is one of python-build-standalone; any other is rather
+    # copied.
+    return standalone if _has_clang(needs) else copied
 
-    A Python that Clang built on Linux is one of python-build-standalone; any other is rather copied, if its patch
-    release can be.
+
+def _has_clang(needs: Wanted) -> bool:
+    return needs.compiler is not None and needs.compiler.startswith("Clang")
+
+
+def unknown_build(needs: Wanted, tables: Tables) -> str | None:
+    """Return the machine of a locked Python that only newer tables can have.
+
+    It is a build of python-build-standalone that its newest release may have. None where the tables
+    have it, or where it is no Python of that project.
     """
-    found = [
-        each
-        for each in (_copied(system, asked, tables), _standalone(asked, tables))
-        if each is not None
-    ]
-    clang = (asked.compiler or "").startswith("Clang")
-    return max(
-        found,
-        key=lambda each: (likeness(asked.python, each.python), clang is (each.archive is not None)),
-        default=None,
-    )
+    if needs.python is None or not _has_clang(needs):
+        return None
+    if re.fullmatch(r"3\.[0-9]{1,3}\.[0-9]{1,3}", needs.python) is None:
+        return None
+    machine = get_machine(needs.platform)
+    for row in tables.standalone.build:
+        if (row.python, row.machine) == (needs.python, machine):
+            return None
+    return machine
 
 
-def unknown_build(asked: Wanted, tables: Tables) -> str | None:
-    """Return the machine of a Python that only a newer release of python-build-standalone than the tables' can have."""
-    machine = next(name for name, platform in MACHINES.items() if platform == asked.platform)
-    named = re.fullmatch(r"3\.[0-9]{1,3}\.[0-9]{1,3}", asked.python or "") is not None
-    known = any(
-        (row.python, row.machine) == (asked.python, machine) for row in tables.standalone.build
-    )
-    return machine if named and not known and (asked.compiler or "").startswith("Clang") else None
-
-
-def _copied(system: BaseSystem, asked: Wanted, tables: Tables) -> Interpreter | None:
-    """Return the Python of a slim image: of the newest suite whose C library is not newer than the system's own."""
+def _find_copied_python(system: BaseSystem, needs: Wanted, tables: Tables) -> Interpreter | None:
+    """Return the Python of a slim image, of the newest suite with no newer C library than the system."""
     systems = {row.name: row for row in tables.python.system}
-    rows = [
-        row
-        for row in slim.nearest_pythons(asked.python, tables)
-        if numbers(systems[row.suite].libc) <= numbers(system.libc)
-    ]
-    exact = [row for row in rows if slim.tag_of(row, asked.python)[1] != row.python]
-    best: SlimImages | None = max(
-        exact or rows, key=lambda row: numbers(systems[row.suite].libc), default=None
-    )
+
+    def get_libc(row: SlimImages) -> tuple[int, ...]:
+        return numbers(systems[row.suite].libc)
+
+    nearest = slim.find_nearest_pythons(needs.python, tables)
+    rows = [row for row in nearest if get_libc(row) <= numbers(system.libc)]
+    exact = [row for row in rows if slim.choose_tag(row, needs.python).python != row.python]
+    best = max(exact or rows, key=get_libc, default=None)
     if best is None:
         return None
-    tag, _ = slim.tag_of(best, asked.python)
-    note = (
-        f"It has no Python; the one of {slim.REPOSITORY.removeprefix('library/')}:{tag} is copied."
-    )
-    version, compiler = slim.version_of(best, asked.python), systems[best.suite].compiler
+    tag = slim.choose_tag(best, needs.python).tag
+    name = f"{slim.REPOSITORY.removeprefix('library/')}:{tag}"
     return Interpreter(
-        Value(version), Value(compiler), note, image=Reference(DOCKER_HUB, slim.REPOSITORY, tag)
+        Value(slim.find_version(best, needs.python)),
+        Value(systems[best.suite].compiler),
+        f"It has no Python; the one of {name} is copied.",
+        image=Reference(DOCKER_HUB, slim.REPOSITORY, tag),
     )
 
 
-def _standalone(asked: Wanted, tables: Tables) -> Interpreter | None:
-    """Return a build of this minor version by python-build-standalone: they load on any glibc from 2.17 on.
+def _find_standalone_python(needs: Wanted, tables: Tables) -> Interpreter | None:
+    """Return a build of python-build-standalone, which loads on any glibc from 2.17 on.
 
-    Source: https://gregoryszorc.com/docs/python-build-standalone/main/running.html, Runtime Requirements
+    Source: https://gregoryszorc.com/docs/python-build-standalone/main/running.html, Runtime
+    Requirements
     """
-    machine = next(name for name, platform in MACHINES.items() if platform == asked.platform)
-    rows: list[StandaloneBuild] = [
+    machine = get_machine(needs.platform)
+    version = minor(needs.python or "")
+    rows = [
         row
         for row in tables.standalone.build
-        if row.machine == machine and minor(row.python) == minor(asked.python or "")
+        if row.machine == machine and minor(row.python) == version
     ]
     best = max(
         rows,
-        key=lambda row: (likeness(asked.python, Value(row.python)), numbers(row.python)),
+        key=lambda row: (compare_versions(needs.python, Value(row.python)), numbers(row.python)),
         default=None,
     )
     if best is None:
         return None
-    note = f"It has no Python; {best.file} is installed, by hash."
     return Interpreter(
         Value(best.python),
         Value(best.compiler),
-        note,
+        f"It has no Python; {best.file} is installed, by hash.",
         archive=PythonArchive(best.file, best.sha256),
     )

@@ -1,18 +1,19 @@
-"""NVIDIA's TensorFlow images: TensorFlow, Python and CUDA are in them, and stay as they are. Pure."""
+"""NVIDIA's TensorFlow images: their TensorFlow, Python and CUDA stay as they are. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
-from envlock.data.images import NgcRelease, NgcTable, Tables
-from envlock.images.candidate import SAME, Candidate, Value, likeness
+from envlock.data.images import BaseSystem, NgcRelease, NgcTable, Tables
+from envlock.images.candidate import SAME, Candidate, Value, compare_versions
 from envlock.images.reference import Reference
 from envlock.images.wanted import Wanted
 from envlock.runtime.release import minor, numbers
 
 REGISTRY, REPOSITORY = "nvcr.io", "nvidia/tensorflow"
 FIRST_ARM64 = "21.10"
-"""The earliest release for which anything speaks of images for arm64."""
+"""The earliest release for which a source speaks of images for arm64."""
 
 FIELDS = ("ubuntu", "python", "cuda", "cudnn", "nccl", "compute_capability")
 HOW_SURE = {
@@ -21,144 +22,188 @@ HOW_SURE = {
 }
 
 
-def candidates(asked: Wanted, tables: Tables) -> Iterable[Candidate]:
-    """Return the release of the lock's label, and those with its TensorFlow, else with the nearest."""
-    if not asked.gpu or asked.tensorflow is None:
+class NgcImage(NamedTuple):
+    """One of NVIDIA's images; its TensorFlow is None where no source states it."""
+
+    release: NgcRelease
+    tag: str
+    tensorflow: str | None
+
+
+def list_candidates(needs: Wanted, tables: Tables) -> Iterable[Candidate]:
+    """Return the release of the lock's label, and those with the nearest TensorFlow."""
+    if not needs.gpu or needs.tensorflow is None:
         return []
-    known = [
-        (release, tag, tensorflow)
-        for release, tag, tensorflow in images(tables.ngc)
-        if _line(tag, tensorflow, asked)
-    ]
-    told = [tensorflow for _, _, tensorflow in known if tensorflow is not None]
-    closest = max((likeness(asked.tensorflow, Value(minor(one))) for one in told), default=None)
-    return [
-        _candidate(release, tag, tensorflow, asked, tables)
-        for release, tag, tensorflow in known
-        if _labelled(release, asked)
-        or (
-            tensorflow is not None
-            and likeness(asked.tensorflow, Value(minor(tensorflow))) == closest
-        )
-    ]
-
-
-def images(table: NgcTable) -> Iterator[tuple[NgcRelease, str, str | None]]:
-    """Yield every image: its release, its tag and its TensorFlow."""
-    for release in table.release:
-        for tag in release.tags:
-            yield release, tag, release.tf2 if "-tf2-" in tag else release.tf1
-
-
-def contents(release: NgcRelease, tables: Tables) -> dict[str, Value]:
-    """Return what an image of this release holds; what its siblings and its Ubuntu tell is expected."""
-    siblings = [row for row in tables.ngc.sibling if row.release == release.release]
-    found = {}
-    for field in FIELDS:
-        own = getattr(release, field)
-        others = [version for row in siblings if (version := getattr(row, field)) is not None]
-        found[field] = Value(own) if own is not None else Value(_common(others), expected=True)
-    if found["ubuntu"].version is None:
-        found["ubuntu"] = Value(_between(release, tables.ngc), expected=True)
-    system = next(
-        (row for row in tables.python.system if row.name == f"ubuntu{found['ubuntu'].version}"),
-        None,
-    )
-    if system is None and found["python"].version is not None:
-        system = next(
-            (row for row in tables.python.system if row.python == found["python"].version), None
-        )
-        found["ubuntu"] = Value(
-            system.name.removeprefix("ubuntu") if system else None, expected=True
-        )
-    found["libc"] = Value(system.libc if system else None, expected=found["ubuntu"].expected)
-    if found["python"].version is None and system is not None:
-        found["python"] = Value(system.python, expected=True)
+    images = [image for image in list_images(tables.ngc) if _is_same_line(image.tag, needs)]
+    likenesses = {}
+    for image in images:
+        if image.tensorflow is not None:
+            version = Value(minor(image.tensorflow))
+            likenesses[image.tag] = compare_versions(needs.tensorflow, version)
+    closest = max(likenesses.values(), default=None)
+    found = []
+    for image in images:
+        is_closest = image.tensorflow is not None and likenesses[image.tag] == closest
+        if is_closest or _has_label(image.release, needs):
+            found.append(_make_candidate(image, needs, tables))
     return found
 
 
-def _common(versions: list[str]) -> str | None:
-    """Return what all of them say, as exactly as one of them says it; None when they contradict each other."""
-    longest = max(versions, key=len, default=None)
-    agree = all(f"{longest}.".startswith(f"{version}.") for version in versions)
-    return longest if agree else None
+def list_images(table: NgcTable) -> Iterator[NgcImage]:
+    """Yield every image, in the order of the releases."""
+    for release in table.release:
+        for tag in release.tags:
+            yield NgcImage(release, tag, release.tf2 if "-tf2-" in tag else release.tf1)
 
 
-def _between(release: NgcRelease, table: NgcTable) -> str | None:
+def describe_contents(release: NgcRelease, tables: Tables) -> dict[str, Value]:
+    """Return the versions in an image of this release.
+
+    What only its siblings, or its Ubuntu, tell of it is expected.
+    """
+    siblings = [row for row in tables.ngc.sibling if row.release == release.release]
+    contents = {}
+    for field in FIELDS:
+        version = getattr(release, field)
+        if version is not None:
+            contents[field] = Value(version)
+        else:
+            versions = [getattr(row, field) for row in siblings]
+            contents[field] = Value(_merge_versions(versions), expected=True)
+    if contents["ubuntu"].version is None:
+        contents["ubuntu"] = Value(_infer_ubuntu(release, tables.ngc), expected=True)
+    system = _find_system(contents["ubuntu"].version, tables)
+    if system is None and contents["python"].version is not None:
+        system = _find_system_with(contents["python"].version, tables)
+        ubuntu = None
+        if system is not None:
+            ubuntu = system.name.removeprefix("ubuntu")
+        contents["ubuntu"] = Value(ubuntu, expected=True)
+    libc = None
+    if system is not None:
+        libc = system.libc
+        if contents["python"].version is None:
+            contents["python"] = Value(system.python, expected=True)
+    contents["libc"] = Value(libc, expected=contents["ubuntu"].expected)
+    return contents
+
+
+def _find_system(ubuntu: str | None, tables: Tables) -> BaseSystem | None:
+    for row in tables.python.system:
+        if row.name == f"ubuntu{ubuntu}":
+            return row
+    return None
+
+
+def _find_system_with(python: str, tables: Tables) -> BaseSystem | None:
+    """Return the first system whose own Python is of this version."""
+    for row in tables.python.system:
+        if row.python == python:
+            return row
+    return None
+
+
+def _merge_versions(versions: Iterable[str | None]) -> str | None:
+    """Return the longest version, of which the others are a beginning; None where they contradict."""
+    known = [version for version in versions if version is not None]
+    longest = max(known, key=len, default=None)
+    if all(f"{longest}.".startswith(f"{version}.") for version in known):
+        return longest
+    return None
+
+
+def _infer_ubuntu(release: NgcRelease, table: NgcTable) -> str | None:
     """Return the Ubuntu of the releases before and after, where it is the same one."""
     known = {row.release: row.ubuntu for row in table.sibling if row.ubuntu}
-    known.update({row.release: row.ubuntu for row in table.release if row.ubuntu})
+    known |= {row.release: row.ubuntu for row in table.release if row.ubuntu}
     before = [name for name in known if numbers(name) < numbers(release.release)]
     after = [name for name in known if numbers(name) > numbers(release.release)]
     if not before or not after:
         return None
-    sides = {known[max(before, key=numbers)], known[min(after, key=numbers)]}
-    return sides.pop() if len(sides) == 1 else None
+    earlier, later = known[max(before, key=numbers)], known[min(after, key=numbers)]
+    return earlier if earlier == later else None
 
 
-def _line(tag: str, tensorflow: str | None, asked: Wanted) -> bool:
-    """Whether an image is of the lock's line, TensorFlow 1 or later."""
-    second = "-tf2-" in tag
-    return (numbers(asked.tensorflow or "")[:1] >= (2,)) == second
+def _is_same_line(tag: str, needs: Wanted) -> bool:
+    """Return whether an image is of the lock's line, TensorFlow 1 or later."""
+    return _has_tensorflow_2(needs) == ("-tf2-" in tag)
 
 
-def _labelled(release: NgcRelease, asked: Wanted) -> bool:
-    if asked.label is None or asked.label not in release.labels:
+def _has_tensorflow_2(needs: Wanted) -> bool:
+    return numbers(needs.tensorflow or "")[:1] >= (2,)
+
+
+def _has_label(release: NgcRelease, needs: Wanted) -> bool:
+    """Return whether a release has the lock's very build of TensorFlow."""
+    if needs.label is None or needs.label not in release.labels:
         return False
-    line = release.tf2 if numbers(asked.tensorflow or "")[:1] >= (2,) else release.tf1
-    return line is None or likeness(asked.tensorflow, Value(line)).grade == SAME
+    version = release.tf2 if _has_tensorflow_2(needs) else release.tf1
+    if version is None:
+        return True
+    return compare_versions(needs.tensorflow, Value(version)).grade == SAME
 
 
-def _candidate(
-    release: NgcRelease, tag: str, tensorflow: str | None, asked: Wanted, tables: Tables
-) -> Candidate:
-    held = contents(release, tables)
-    lowest = held.pop("compute_capability").version
-    ubuntu = held.pop("ubuntu")
-    held["os"] = Value(ubuntu.version and f"ubuntu {ubuntu.version}", ubuntu.expected)
-    exact = _labelled(release, asked)
-    late = numbers(release.release) >= numbers(FIRST_ARM64)
-    foreign = asked.platform == "linux/arm64" and not late
+def _make_candidate(image: NgcImage, needs: Wanted, tables: Tables) -> Candidate:
+    release = image.release
+    contents = describe_contents(release, tables)
+    lowest = contents.pop("compute_capability").version
+    ubuntu = contents.pop("ubuntu")
+    os_release = ubuntu.version
+    if os_release:
+        os_release = f"ubuntu {os_release}"
+    contents["os"] = Value(os_release, ubuntu.expected)
+    exact = _has_label(release, needs)
+    months_apart = 0
+    if not exact and needs.label is not None:
+        months_apart = _count_months(release.release, needs.label.removeprefix("nv"))
+    obstacles = []
+    if needs.platform == "linux/arm64" and numbers(release.release) < numbers(FIRST_ARM64):
+        obstacles.append(f"No image for arm64 is known before {FIRST_ARM64}.")
     return Candidate(
         route="ngc",
-        reference=Reference(REGISTRY, REPOSITORY, tag),
-        holds={"tensorflow": Value(tensorflow), **held},
-        lead=_lead(release, tensorflow, exact, asked),
+        reference=Reference(REGISTRY, REPOSITORY, image.tag),
+        holds={"tensorflow": Value(image.tensorflow), **contents},
+        lead=_describe_build(image, exact, needs),
         exact=exact,
-        apart=0
-        if exact or asked.label is None
-        else _months(release.release, asked.label.removeprefix("nv")),
-        obstacles=(f"No image for arm64 is known before {FIRST_ARM64}.",) if foreign else (),
-        notes=tuple(_notes(exact, asked, tables.ngc)),
+        months_apart=months_apart,
+        obstacles=tuple(obstacles),
+        notes=tuple(_list_notes(exact, needs, tables.ngc)),
         lowest=lowest,
         newest=numbers(release.release),
     )
 
 
-def _months(release: str, label: str) -> int:
-    """Return how many months lie between a release and that of a label; 0 for a label without a month."""
-    one, other = numbers(release)[:2], numbers(label)[:2]
-    return abs((one[0] - other[0]) * 12 + one[1] - other[1]) if len(other) == 2 else 0
+def _count_months(release: str, label: str) -> int:
+    """Return the months between a release and that of a label; 0 for a label without a month."""
+    left, right = numbers(release)[:2], numbers(label)[:2]
+    if len(right) < 2:
+        return 0
+    return abs((left[0] - right[0]) * 12 + left[1] - right[1])
 
 
-def _lead(release: NgcRelease, tensorflow: str | None, exact: bool, asked: Wanted) -> str:
-    name = f"NVIDIA's release {release.release}"
-    if exact and tensorflow is None:
+def _describe_build(image: NgcImage, exact: bool, needs: Wanted) -> str:
+    name = f"NVIDIA's release {image.release.release}"
+    if not exact:
+        unsure = HOW_SURE.get(image.release.confidence or "", "")
+        return f"{name} has NVIDIA's build of TensorFlow {image.tensorflow}{unsure}."
+    if image.tensorflow is None:
         return (
-            f"{name} has the locked build {asked.label}, although no source names its TensorFlow."
+            f"{name} has the locked build {needs.label}, although no source names its TensorFlow."
         )
-    if exact and len(numbers((asked.label or "").removeprefix("nv"))) < 2:
-        return f"{name} is one of several with the locked build {asked.label} of TensorFlow {asked.tensorflow}."
-    if exact:
-        return f"{name} has the locked build {asked.label} of TensorFlow {asked.tensorflow}."
-    unsure = HOW_SURE.get(release.confidence or "", "")
-    return f"{name} has NVIDIA's build of TensorFlow {tensorflow}{unsure}."
+    has_month = len(numbers((needs.label or "").removeprefix("nv"))) >= 2
+    if not has_month:
+        return (
+            f"{name} is one of several with the locked build {needs.label} "
+            f"of TensorFlow {needs.tensorflow}."
+        )
+    return f"{name} has the locked build {needs.label} of TensorFlow {needs.tensorflow}."
 
 
-def _notes(exact: bool, asked: Wanted, table: NgcTable) -> Iterator[str]:
-    if asked.label is None:
+def _list_notes(exact: bool, needs: Wanted, table: NgcTable) -> Iterator[str]:
+    if needs.label is None:
         yield "The locked build is not NVIDIA's: its kernels, and so its bits, differ."
-    elif not exact and any(asked.label in release.labels for release in table.release):
-        yield f"The locked build is another one, {asked.label}."
+    elif not exact and any(needs.label in release.labels for release in table.release):
+        yield f"The locked build is another one, {needs.label}."
     elif not exact:
-        yield f"No known release has the locked build {asked.label}; the newest is {table.release[-1].release}."
+        newest = table.release[-1].release
+        yield f"No known release has the locked build {needs.label}; the newest is {newest}."

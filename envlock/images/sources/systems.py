@@ -1,4 +1,4 @@
-"""Ubuntu and Debian with the interpreter that the lock has; everything else is installed from hashed wheels. Pure."""
+"""Ubuntu and Debian with the locked interpreter; all else is installed from hashed wheels. Pure."""
 
 from __future__ import annotations
 
@@ -8,35 +8,43 @@ from envlock.data.images import BaseSystem, Tables
 from envlock.images.candidate import Candidate, Value
 from envlock.images.reference import DOCKER_HUB, parse
 from envlock.images.sources import slim
-from envlock.images.sources.interpreters import Interpreter, interpreter
+from envlock.images.sources.interpreters import Interpreter, choose_interpreter
 from envlock.images.wanted import Wanted
 from envlock.runtime.release import minor
 
 
-def candidates(asked: Wanted, tables: Tables) -> Iterable[Candidate]:
-    """Return each system with its own Python and, where a slim image is not that already, with another."""
+def list_candidates(needs: Wanted, tables: Tables) -> Iterable[Candidate]:
+    """Return each system with its own Python, and with another where no slim image is that."""
     for system in tables.python.system:
-        if system.with_python and system.own and system.python == minor(asked.python or ""):
+        if system.with_python and system.own and system.python == minor(needs.python or ""):
             note = f"Its Python {system.own} is the system's own."
             own = Interpreter(Value(system.own), Value(system.compiler), note)
-            yield _candidate(system.with_python, system, own, asked, tables)
-        other = interpreter(system, asked, tables) if system.image else None
-        if system.image and other and (other.archive is not None or system.os.startswith("ubuntu")):
-            yield _candidate(system.image, system, other, asked, tables)
+            yield _make_candidate(system.with_python, system, own, needs, tables)
+        if not system.image:
+            continue
+        other = choose_interpreter(system, needs, tables)
+        # A Debian with the Python of a slim image is that slim image.
+        if other and (other.archive is not None or system.os.startswith("ubuntu")):
+            yield _make_candidate(system.image, system, other, needs, tables)
 
 
-def _candidate(
-    image: str, system: BaseSystem, python: Interpreter, asked: Wanted, tables: Tables
+def _make_candidate(
+    image: str, system: BaseSystem, python: Interpreter, needs: Wanted, tables: Tables
 ) -> Candidate:
-    parts = {"python": python.python, "compiler": python.compiler}
+    holds = {
+        **slim.list_installed(needs),
+        **slim.describe_system(system),
+        "python": python.python,
+        "compiler": python.compiler,
+    }
     return Candidate(
         route="wheels",
         reference=parse(f"{DOCKER_HUB}/{image}"),
-        holds={**slim.installed(asked), **slim.held_by(system), **parts},
-        lead=slim.lead(asked),
-        exact=asked.tensorflow is not None and asked.label is None,
-        obstacles=tuple(slim.obstacles(asked)),
-        notes=(python.note, *slim.wheel_notes(asked, tables)),
+        holds=holds,
+        lead=slim.describe_install(needs),
+        exact=needs.tensorflow is not None and needs.label is None,
+        obstacles=tuple(slim.list_obstacles(needs)),
+        notes=(python.note, *slim.list_wheel_notes(needs, tables)),
         python_from=python.image,
         python_archive=python.archive,
         newest=(system.name == slim.NEWEST,),

@@ -18,6 +18,7 @@ import pytest
 
 from envlock.containers.engines import AUTO, ENGINES
 from envlock.containers.engines.container import Start
+from envlock.containers.engines.engine import Order
 from envlock.containers.engines.failures import EngineError
 from envlock.containers.engines.find import find, prefer
 from envlock.runtime.errors import UsageError
@@ -122,15 +123,14 @@ def test_a_build_is_what_was_asked_for(
     lines: list[str] = []
     engine = find(name)
     dockerfile = ngc(bed, "RUN echo the epoch is $SOURCE_DATE_EPOCH", "ENV A=1", "USER 1000:1000")
-    built = engine.build(
+    order = Order(
         context(tmp_path / "context", dockerfile),
-        tag=f"example.org/team/{name}:1",
+        EPOCH,
         labels={"org.example.lock": "sha256:abc", "org.example.words": "two words"},
-        epoch=EPOCH,
         platform="linux/amd64",
-        on_line=lines.append,
         no_cache=True,
     )
+    built = engine.build(order, tag=f"example.org/team/{name}:1", on_line=lines.append)
     assert (built.engine, built.engine_version) == (name, "26.1.5")
     found = json.loads(docker.docker("inspect", f"example.org/team/{name}:1").stdout)[0]
     assert (found["Id"], tuple(found["RootFS"]["Layers"])) == (built.image_id, built.layers)
@@ -150,7 +150,7 @@ def test_a_second_build_is_the_same_image(docker: daemons.Engine, bed: Bed, tmp_
     for name in DAEMON:
         for number, mtime in enumerate((1_000_000_000, 1_600_000_000)):
             place = context(tmp_path / f"{name}-{number}/deep/er", dockerfile, mtime=mtime)
-            made[name, number] = find(name).build(place, epoch=EPOCH, no_cache=True)
+            made[name, number] = find(name).build(Order(place, EPOCH, no_cache=True))
     assert made["buildx", 0].image_id == made["buildx", 1].image_id
     assert made["docker", 0].image_id != made["docker", 1].image_id
     assert len({built.layers for built in made.values()}) == 1
@@ -192,7 +192,7 @@ BUILDS = {
 def test_a_build_that_cannot_begin(name: str, case: str, docker: daemons.Engine, tmp_path: Path, logs: Logs) -> None:
     dockerfile, message, hint = BUILDS[case]
     with pytest.raises(EngineError) as raised:
-        find(name).build(context(tmp_path / "context", dockerfile), epoch=EPOCH, tag=f"{name}:never")
+        find(name).build(Order(context(tmp_path / "context", dockerfile), EPOCH), tag=f"{name}:never")
     assert re.fullmatch(message, raised.value.message), raised.value.message
     kept = logs()
     where = f"; the whole log is in {tmp_path}/temporary/{kept[0]}" if kept else ""
@@ -211,7 +211,7 @@ def test_a_wrong_key_is_told(
     (tmp_path / "config.json").write_text(json.dumps(settings))
     monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
     with pytest.raises(EngineError) as raised:
-        find(name).build(context(tmp_path / "context", f"FROM {bed.private}"), epoch=EPOCH)
+        find(name).build(Order(context(tmp_path / "context", f"FROM {bed.private}"), EPOCH))
     assert raised.value.message in (f"the registry rejects the login for {what}" for what in (bed.private, "nvcr.io"))
 
 
@@ -228,7 +228,7 @@ def test_a_step_that_fails_leaves_its_log_and_nothing_else(
     before = State(alone)
     steps = ("RUN echo one > /one", "RUN echo the last words >&2; exit 3")
     with pytest.raises(EngineError) as raised:
-        engine.build(context(tmp_path / "context", ngc(bed, *steps)), epoch=EPOCH, tag="never:1")
+        engine.build(Order(context(tmp_path / "context", ngc(bed, *steps)), EPOCH), tag="never:1")
     assert raised.value.message == "a step of the Dockerfile failed with exit code 3: the last words"
     log = tmp_path / "temporary" / logs()[0]
     assert raised.value.hint == f"the whole log is in {log}"
@@ -236,7 +236,7 @@ def test_a_step_that_fails_leaves_its_log_and_nothing_else(
     assert State(alone) == before
     wrong = "RUN echo THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE. >&2; exit 1"
     with pytest.raises(EngineError) as raised:
-        engine.build(context(tmp_path / "context", ngc(bed, wrong)), epoch=EPOCH)
+        engine.build(Order(context(tmp_path / "context", ngc(bed, wrong)), EPOCH))
     assert raised.value.message == "a wheel differs from the locked one: its hash does not match"
     assert State(alone) == before
 
@@ -251,12 +251,10 @@ def test_an_interrupted_build_leaves_nothing(
     logs: Logs,
 ) -> None:
     before = State(alone)
+    steps = ngc(bed, "RUN echo one > /one", "RUN echo now; sleep 77")
+    order = Order(context(tmp_path / "context", steps), EPOCH)
     with pytest.raises(KeyboardInterrupt):
-        find(name).build(
-            context(tmp_path / "context", ngc(bed, "RUN echo one > /one", "RUN echo now; sleep 77")),
-            epoch=EPOCH,
-            on_line=_interrupt_at("now"),
-        )
+        find(name).build(order, on_line=_interrupt_at("now"))
     assert State(alone) == before
     assert logs() == []
     assert _processes("sleep 77") == []
@@ -299,7 +297,7 @@ def test_a_full_disk_is_told(
     daemon = use(start_engine(disk="160m"), monkeypatch)
     place = context(tmp_path / "context", ngc(bed, "RUN dd if=/dev/zero of=/big bs=1M count=200"))
     with pytest.raises(EngineError) as raised:
-        find(name).build(place, epoch=EPOCH)
+        find(name).build(Order(place, EPOCH))
     assert raised.value.message == "the disk of the container engine is full"
     assert State(daemon).containers == set()
 
@@ -323,7 +321,7 @@ def test_a_daemon_that_dies_is_told(
 
     place = context(tmp_path / "context", ngc(bed, "RUN echo now; sleep 78"))
     with pytest.raises(EngineError) as raised:
-        find(name).build(place, epoch=EPOCH, on_line=kill, tag="never:1")
+        find(name).build(Order(place, EPOCH), on_line=kill, tag="never:1")
     assert raised.value.message == "the connection to the container engine was lost"
     assert killed != []
 
@@ -331,7 +329,7 @@ def test_a_daemon_that_dies_is_told(
 @real
 def test_an_index_without_the_platform_is_told(docker: daemons.Engine, bed: Bed, tmp_path: Path) -> None:
     with pytest.raises(EngineError) as raised:
-        find("buildx").build(context(tmp_path, ngc(bed)), epoch=EPOCH, platform="linux/s390x")
+        find("buildx").build(Order(context(tmp_path, ngc(bed)), EPOCH, platform="linux/s390x"))
     assert raised.value.message == f"{bed.ngc} does not exist for this platform"
 
 
@@ -400,7 +398,8 @@ def test_pulls_are_told(docker: daemons.Engine, bed: Bed) -> None:
     lines: list[str] = []
     engine.pull(bed.ngc, lines.append)
     assert lines[-1].startswith("Status: ")
-    assert engine.inspect(bed.ngc)["Config"]["Labels"]["com.nvidia.build.id"] == "143088766"
+    config = engine.inspect(bed.ngc)["Config"] or {}
+    assert (config["Labels"] or {})["com.nvidia.build.id"] == "143088766"
     with pytest.raises(EngineError) as raised:
         engine.pull(f"nvcr.io/nvidia/tensorflow:25.02-tf2-py3@{NO_DIGEST}")
     assert raised.value.message == (f"the registry does not have nvcr.io/nvidia/tensorflow:25.02-tf2-py3@{NO_DIGEST}")
@@ -412,12 +411,12 @@ def test_pulls_are_told(docker: daemons.Engine, bed: Bed) -> None:
 @real
 def test_names_are_given_and_unnamed_images_discarded(docker: daemons.Engine, bed: Bed, tmp_path: Path) -> None:
     engine = find("buildx")
-    built = engine.build(context(tmp_path, ngc(bed, "ENV TEST=discarded")), epoch=EPOCH)
+    built = engine.build(Order(context(tmp_path, ngc(bed, "ENV TEST=discarded")), EPOCH))
     engine.tag(built.image_id, "discarded:1")
     engine.discard(built)
     assert engine.inspect("discarded:1")["Id"] == built.image_id  # it has a name, and stays
     docker.docker("rmi", "discarded:1")
-    again = engine.build(context(tmp_path, ngc(bed, "ENV TEST=discarded")), epoch=EPOCH)
+    again = engine.build(Order(context(tmp_path, ngc(bed, "ENV TEST=discarded")), EPOCH))
     assert again.image_id == built.image_id
     engine.discard(again)
     assert docker.docker("images", "-q", "--filter=dangling=true", "--no-trunc").stdout.find(again.image_id) == -1
@@ -434,17 +433,17 @@ def test_docker_20_10_builds_the_same_each_time(
 ) -> None:
     daemon = use(start_engine("20"), monkeypatch)
     engine = find()
-    assert (engine.name, engine.daemon.version.split(".")[0]) == ("docker", "20")
+    assert (engine.name, engine.host.version.split(".")[0]) == ("docker", "20")
     dockerfile = ngc(bed, "ENV A=1", "USER 1000:1000")
-    one, two = (engine.build(context(tmp_path / n, dockerfile), epoch=EPOCH, no_cache=True) for n in "ab")
+    one, two = (engine.build(Order(context(tmp_path / n, dockerfile), EPOCH, no_cache=True)) for n in "ab")
     assert one.layers == two.layers
     before = State(daemon)
     with pytest.raises(EngineError):
-        engine.build(context(tmp_path / "c", ngc(bed, "RUN touch /x", "RUN exit 3")), epoch=EPOCH, no_cache=True)
+        engine.build(Order(context(tmp_path / "c", ngc(bed, "RUN touch /x", "RUN exit 3")), EPOCH, no_cache=True))
     assert State(daemon) == before
     other = context(tmp_path / "d", f"FROM {bed.ngc}\nADD payload.tar /\n")
     with pytest.raises(EngineError) as raised:  # it takes the base that is there, whatever its platform
-        engine.build(other, epoch=EPOCH, platform="linux/s390x", tag="never:1")
+        engine.build(Order(other, EPOCH, platform="linux/s390x"), tag="never:1")
     assert raised.value.message == "the image was built for linux/amd64, not for linux/s390x"
     assert State(daemon) == before
 
@@ -493,7 +492,7 @@ def test_an_engine_is_reached_by_ssh(docker: daemons.Engine, tmp_path: Path, mon
     (tmp_path / "ssh").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{docker.environ['PATH']}")
     monkeypatch.setenv("DOCKER_HOST", "ssh://user@machine")
-    assert find("docker").daemon.version == "26.1.5"
+    assert find("docker").host.version == "26.1.5"
     monkeypatch.setenv("DOCKER_HOST", "ssh://user@other")
     with pytest.raises(EngineError) as raised:
         find("docker")
@@ -551,7 +550,7 @@ def test_the_choice() -> None:
 @pytest.mark.parametrize("tag", ["Upper/case", "a b", "a:b:c", "-a", "", "a" * 300, "a\n", "$(x)", "a@sha256:00"])
 def test_what_is_no_name_is_refused_before_anything_is_built(tag: str, docker: daemons.Engine, tmp_path: Path) -> None:
     with pytest.raises(UsageError) as raised:
-        find("docker").build(tmp_path, epoch=EPOCH, tag=tag)
+        find("docker").build(Order(tmp_path, EPOCH), tag=tag)
     assert raised.value.message == f"invalid image name `{clean(tag)}`"
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from envlock.containers.engines.failures import explain, words
-from envlock.containers.engines.podman import unlabelled
+from envlock.containers.engines.engine_command import drop_identity_label
+from envlock.containers.engines.failures import explain, select_output
 
 NGC = "nvcr.io/nvidia/tensorflow:25.02-tf2-py3@sha256:" + "0" * 64
 PRIVATE = "nvcr.io/private/tensorflow:25.02-tf2-py3@sha256:" + "6" * 64
@@ -327,10 +327,10 @@ def test_the_reason_of_a_step_is_not_the_exit_status_after_it() -> None:
     """As rootless podman 5.4.2 tells it."""
     text = 'Error: building at STEP "RUN pip": while running runtime: exit status 1'
     log = ["STEP 2/3: RUN pip", "crun: cgroups in hybrid mode not supported", ": exit status 1"]
-    told = explain(text, words(log)).message
+    told = explain(text, select_output(log)).message
     assert told == "a step of the Dockerfile failed with exit code 1: crun: cgroups in hybrid mode not supported"
 
 
 def test_the_label_with_buildahs_release_is_left_out_where_that_can_be_said() -> None:
-    assert unlabelled("      --identity-label   add default identity label") == ["--identity-label=false"]
-    assert unlabelled("      --iidfile string") == []
+    assert drop_identity_label("      --identity-label   add default identity label") == ["--identity-label=false"]
+    assert drop_identity_label("      --iidfile string") == []

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from envlock.containers.engines.failures import Trail, follow_buildx, follow_classic, plain, pulled, words
+from envlock.containers.engines.failures import (
+    Trail,
+    follow_buildx,
+    follow_classic,
+    list_pull_lines,
+    select_output,
+    strip_colors,
+)
 
 ID = "ba6ddf780c9690a1559e3abe42bc7e59941cbafb0c19c722dff9b32ccbf07fa2"
 
@@ -46,10 +53,10 @@ def test_images_and_containers_of_the_classic_builder_are_noted() -> None:
 
 def test_a_pull_is_told_without_its_bars() -> None:
     bar = {"status": "Downloading", "progressDetail": {"current": 1, "total": 2}, "progress": "[>  ]", "id": "14d9"}
-    assert pulled(bar) == []
-    assert pulled({"status": "Pull complete", "progressDetail": {}, "id": "14d9"}) == ["14d9: Pull complete"]
-    assert pulled({"status": "Status: Downloaded newer image"}) == ["Status: Downloaded newer image"]
-    assert pulled({}) == []
+    assert list_pull_lines(bar) == []
+    assert list_pull_lines({"status": "Pull complete", "progressDetail": {}, "id": "14d9"}) == ["14d9: Pull complete"]
+    assert list_pull_lines({"status": "Status: Downloaded newer image"}) == ["Status: Downloaded newer image"]
+    assert list_pull_lines({}) == []
 
 
 def test_an_error_and_a_pull_of_the_classic_builder_are_lines_and_an_answer_without_an_image_is_none() -> None:
@@ -76,10 +83,10 @@ def test_words_are_what_programs_said() -> None:
         "   2 | >>> RUN y",
         "ERROR: failed to solve: z",
     ]
-    assert words(buildx) == ["pip 23.0.1"]
+    assert select_output(buildx) == ["pip 23.0.1"]
     classic = ["Step 1/2 : FROM x", " ---> 14d92712bf2d", " ---> Running in 7aebb3a2f26f", "pip 23.0.1"]
-    assert words([*classic, "Removing intermediate container daa36d3fa60f"]) == ["pip 23.0.1"]
+    assert select_output([*classic, "Removing intermediate container daa36d3fa60f"]) == ["pip 23.0.1"]
 
 
 def test_a_line_is_plain() -> None:
-    assert plain("\x1b[1;31mred\x1b[0m \r\n") == "red "
+    assert strip_colors("\x1b[1;31mred\x1b[0m \r\n") == "red "
