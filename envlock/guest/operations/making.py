@@ -60,7 +60,7 @@ def _array(
         return np.array(noted["values"]).astype(dtype).reshape(shape)
     row = _INDEX.get((kind, name))
     count = bytes_of(noted) // size(noted["dtype"])
-    numbers = battery.numbers(np, count, salt)
+    numbers = battery.make_numbers(np, count, salt)
     if noted["dtype"] == "bool":
         made = numbers >= 0
     elif "int" in noted["dtype"]:
@@ -72,7 +72,7 @@ def _array(
         if row is not None and row["sorted"]:
             made = np.sort(made)
     elif "complex" in noted["dtype"]:
-        made = numbers + 1j * battery.numbers(np, count, salt + 100).astype(np.float64)
+        made = numbers + 1j * battery.make_numbers(np, count, salt + 100).astype(np.float64)
     elif kind in _POSITIVE or name in _POSITIVE:
         made = np.abs(numbers) + np.float32(SMALL)
     else:

@@ -67,7 +67,7 @@ def _run(asked: Dict[str, Any], say: Callable[[Dict[str, Any]], None]) -> None:
     gpus = tf.config.list_physical_devices("GPU") if asked["device"] == "gpu" else []
     for gpu in gpus:
         tf.config.experimental.set_memory_growth(gpu, True)
-    say({"device": battery.name_of(tf, gpus[0]) if gpus else "cpu"})
+    say({"device": battery.get_gpu_name(tf, gpus[0]) if gpus else "cpu"})
     if not gpus:  # CUDA reserves more address space than any machine has memory
         _limit_memory()
     end = time.monotonic() + asked["seconds"]
@@ -235,7 +235,7 @@ def _result(np: Any, results: List[Any]) -> Noted:
         "dtype": kind,
         "shape": [int(joined.size)],
         "sha256": digest,
-        "sample": battery.sample(joined, SAMPLES),
+        "sample": battery.take_sample(joined, SAMPLES),
     }
 
 

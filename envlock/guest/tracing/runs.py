@@ -93,7 +93,7 @@ def traced(
         )
         stack.enter_context(private.python_functions(tracer.python))
         stack.enter_context(counted_batches(tracer))
-        stack.enter_context(datasets.seen(tf, tracer.quietly))
+        stack.enter_context(datasets.collect(tf, tracer.quietly))
         writer.step(0)
         tracer.start(needed=mode != GRAPH)
         if tracer.blind is None:
