@@ -146,7 +146,7 @@ class Datasets:
             return
         if len(data) <= LARGEST:
             # Two frames of ours lie between the user's line and here: this one and `iterate`.
-            self._graphs.setdefault((data, deterministic), self._places.here(3))
+            self._graphs.setdefault((data, deterministic), self._places.find_caller(3))
 
     def to_json(self) -> List[Dict[str, object]]:
         """Return each graph with the line that read it, as `pipeline.Graph` has it."""
