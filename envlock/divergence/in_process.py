@@ -88,9 +88,7 @@ def _observe(
             _seed(request)
             path = str(folder / f"{number}.trace")
             try:
-                tracing = traced(
-                    tf, path, places, mode=request.mode, limit=request.steps, datasets=datasets
-                )
+                tracing = traced(tf, path, datasets, mode=request.mode, limit=request.steps)
                 with tracing as tracer:
                     entries = partial(getattr, tracer, "entries")
                     makers = Makers(places, entries, request.held)

@@ -1,4 +1,6 @@
-"""A service of Docker Compose: https://github.com/compose-spec/compose-spec/blob/main/spec.md. Pure."""
+"""A service of Docker Compose: https://github.com/compose-spec/compose-spec/blob/main/spec.md.
+Pure.
+"""
 
 from __future__ import annotations
 

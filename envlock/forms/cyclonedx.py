@@ -1,6 +1,8 @@
-"""A software bill of materials: CycloneDX 1.6, https://cyclonedx.org/docs/1.6/json/. Pure: values in, text out.
+"""A software bill of materials: CycloneDX 1.6, https://cyclonedx.org/docs/1.6/json/. Pure: values
+in, text out.
 
-The same lock gives the same bytes: there is no time in it, and its serial number is made of its content.
+The same lock gives the same bytes: there is no time in it, and its serial number is made of its
+content.
 """
 
 from __future__ import annotations
@@ -76,8 +78,8 @@ class Component:
 def render(lock: Lockfile, licenses: Mapping[str, License]) -> str:
     """Return the bill of materials of a lock.
 
-    Every package is in it: one whose wheel is proven with its hash, another with the reason why it has none. The
-    packages of the base image's operating system are not, which `compositions` says.
+    Every package is in it: one whose wheel is proven with its hash, another with the reason why it
+    has none. The packages of the base image's operating system are not, which `compositions` says.
 
     Args:
         lock: what it is of.
@@ -103,7 +105,9 @@ def render(lock: Lockfile, licenses: Mapping[str, License]) -> str:
 
 
 def _describe_subject(lock: Lockfile) -> dict[str, object]:
-    """Return what the bill is of: the image in its registry, where there is one, else the environment."""
+    """Return what the bill is of: the image in its registry, where there is one, else the
+    environment.
+    """
     name = SUBJECT
     if lock.project is not None and lock.project.name:
         name = lock.project.name
@@ -162,7 +166,9 @@ def _describe_image(image: PinnedImage, ref: str, platform: str) -> Component:
 
 
 def _list_pythons(lock: Lockfile) -> Iterator[Component]:
-    """Yield the Python that runs, and the build of python-build-standalone that is installed in the base."""
+    """Yield the Python that runs, and the build of python-build-standalone that is installed in the
+    base.
+    """
     python = lock.facts.python
     if python is not None and python.version is not None:
         name = python.implementation or "python"
@@ -267,7 +273,10 @@ def _describe_licenses(declared: License) -> list[dict[str, object]]:
 
 
 def _describe_completeness(components: Sequence[Component]) -> list[dict[str, object]]:
-    """Return which lists are complete: all Python packages; the content of the images is not listed."""
+    """Return which lists are complete: all Python packages.
+
+    The content of the images is not listed.
+    """
     images = []
     packages = []
     for component in components:

@@ -1,4 +1,6 @@
-"""What a deployment needs of a lock: the image by its digest, and the machine that its entrypoint accepts."""
+"""What a deployment needs of a lock: the image by its digest, and the machine that its entrypoint
+accepts.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,9 @@ class Deployment:
 
     @property
     def cpu_set(self) -> str | None:
-        """The first CPUs, as Linux writes a set of them: `0-7`; None where the lock has no number of CPUs."""
+        """The first CPUs, as Linux writes a set of them: `0-7`; None where the lock has no number
+        of CPUs.
+        """
         if not self.cpus:
             return None
         if self.cpus == 1:

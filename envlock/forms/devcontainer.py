@@ -13,7 +13,8 @@ from envlock.packages.licenses import License
 def render(lock: Lockfile, licenses: Mapping[str, License]) -> str:
     """Return devcontainer.json.
 
-    An editor starts such a container by a program of its own, not by the entrypoint: the check runs at each start.
+    An editor starts such a container by a program of its own, not by the entrypoint: the check runs
+    at each start.
 
     Raises:
         UsageError: the image is in no registry.

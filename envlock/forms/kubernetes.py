@@ -1,4 +1,6 @@
-"""A job of Kubernetes: https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/job-v1/. Pure."""
+"""A job of Kubernetes:
+https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/job-v1/. Pure.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,10 @@ def render(lock: Lockfile, licenses: Mapping[str, License]) -> str:
 def build_job(
     deployment: Deployment, spec: Mapping[str, object], pod: Mapping[str, object]
 ) -> dict[str, object]:
-    """Return the manifest of a job of such pods, as values; `spec` stands before what every job has."""
+    """Return the manifest of a job of such pods, as values.
+
+    `spec` stands before what every job has.
+    """
     annotations = {f"{NAMESPACE}/lock": f"sha256:{deployment.lock}"}
     return {
         "apiVersion": "batch/v1",
@@ -83,7 +88,10 @@ def build_container(
 
 
 def _build_labels(deployment: Deployment) -> dict[str, str]:
-    """Return the labels of a node that the entrypoint can accept; that of the GPU is of NVIDIA's feature discovery."""
+    """Return the labels of a node that the entrypoint can accept.
+
+    That of the GPU is of NVIDIA's feature discovery.
+    """
     architecture = deployment.platform.rpartition("/")[2]
     labels = {"kubernetes.io/os": "linux", "kubernetes.io/arch": architecture}
     product = (deployment.gpu_model or "").replace(" ", "-")

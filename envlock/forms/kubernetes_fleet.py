@@ -1,4 +1,5 @@
-"""An indexed job of Kubernetes, in all pods or in none, and a policy that admits only the locked image. Pure.
+"""An indexed job of Kubernetes, in all pods or in none, and a policy that admits only the locked
+image. Pure.
 
 Sources: https://kubernetes.io/docs/concepts/workloads/controllers/job/#completion-mode
 https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/
@@ -58,7 +59,9 @@ def _build_job(deployment: Deployment) -> dict[str, object]:
 
 
 def _build_policy(deployment: Deployment) -> dict[str, object]:
-    """Return the policy: a job that is annotated with this lockfile has no image but the one built from it."""
+    """Return the policy: a job that is annotated with this lockfile has no image but the one built
+    from it.
+    """
     annotation = f"{NAMESPACE}/lock"
     has_annotations = "has(object.metadata.annotations)"
     is_annotated = f"'{annotation}' in object.metadata.annotations"

@@ -1,6 +1,8 @@
-"""How an image was built: an in-toto statement with SLSA provenance v1, https://slsa.dev/spec/v1.0/provenance. Pure.
+"""How an image was built: an in-toto statement with SLSA provenance v1,
+https://slsa.dev/spec/v1.0/provenance. Pure.
 
-It is not signed, and holds no time and nothing of the machine that built: the same lock gives the same bytes.
+It is not signed, and holds no time and nothing of the machine that built: the same lock gives the
+same bytes.
 """
 
 from __future__ import annotations
@@ -58,7 +60,10 @@ def render(lock: Lockfile, licenses: Mapping[str, License]) -> str:
 
 
 def _describe_subject(image: Image) -> dict[str, object]:
-    """Return the image in its registry, by its manifest; one that is in no registry, by its config."""
+    """Return the image in its registry, by its manifest.
+
+    One that is in no registry, by its config.
+    """
     if image.reference is None:
         return {"name": "image-config", "digest": _describe_digest(image.id)}
     reference = parse(image.reference)

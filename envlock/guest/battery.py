@@ -1,7 +1,8 @@
-"""Compute a fixed battery of operations and print their exact results, one line a group: a program that stands alone.
+"""Compute a fixed battery of operations and print their exact results, one line a group: a program
+that stands alone.
 
-It runs in the interpreter of the environment that is examined, where there is no envlock: nothing of this package is
-imported, only NumPy and TensorFlow. Argument: JSON with
+It runs in the interpreter of the environment that is examined, where there is no envlock: nothing
+of this package is imported, only NumPy and TensorFlow. Argument: JSON with
 
     mark            what to put before every line of the answer
     device          `cpu`, or the number of a visible GPU
@@ -9,9 +10,10 @@ imported, only NumPy and TensorFlow. Argument: JSON with
     intra_op_threads, inter_op_threads    a number, or null: as the environment has it
     determinism     true, false, or null: as the environment has it
 
-Inputs are made of integers (a counter, mixed, as a multiple of 2**-23), so neither a random generator nor a
-mathematical library has a part in them. Every operation is computed several times: one that differs from itself is
-`unstable`. Where an operation fails, the type of its error is the result; bfloat16 comes last, as it can end the process.
+Inputs are made of integers (a counter, mixed, as a multiple of 2**-23), so neither a random
+generator nor a mathematical library has a part in them. Every operation is computed several times:
+one that differs from itself is `unstable`. Where an operation fails, the type of its error is the
+result; bfloat16 comes last, as it can end the process.
 """
 
 from __future__ import annotations
@@ -48,9 +50,11 @@ if TYPE_CHECKING:
 
 
 BATTERY = 1
-"""It grows by one when an operation or its input changes: results of two numbers are never compared.
+"""It grows by one when an operation or its input changes: results of two numbers are never
+compared.
 
-The code that computes has a digest in tests/numerics/test_battery_number.py."""
+The code that computes has a digest in tests/numerics/test_battery_number.py.
+"""
 
 BEGAN_AGAIN = "ENVLOCK_BATTERY_BEGAN_AGAIN"
 """A variable that is set for the process that this program becomes when it starts again."""
@@ -124,11 +128,13 @@ def _run(asked: Asked, say: Callable[[Dict[str, object]], None]) -> None:
 
 
 def set_variables(asked: Computer, on_cpu: bool) -> None:
-    """Set what is read at import; BLAS gets one thread, as OpenBLAS never takes more than there are processors.
+    """Set what is read at import; BLAS gets one thread, as OpenBLAS never takes more than there are
+    processors.
 
-    Where sitecustomize or a .pth file has imported NumPy already, its BLAS has made its threads, and on a processor
-    without AVX-512 their number changes the bits of a product: this program then begins again, with the variables set.
-    It is called before standard output is redirected, as that would be lost.
+    Where sitecustomize or a .pth file has imported NumPy already, its BLAS has made its threads,
+    and on a processor without AVX-512 their number changes the bits of a product: this program then
+    begins again, with the variables set. It is called before standard output is redirected, as that
+    would be lost.
     """
     wanted: Dict[str, str] = {}
     if on_cpu:
@@ -234,7 +240,9 @@ def make_numpy_operations(np: ModuleType) -> Dict[str, Operation]:
 
 
 def make_onednn_operations(tf: ModuleType, x: Inputs) -> Dict[str, Operation]:
-    """Return the operations that oneDNN computes on a processor, by the widest instruction set it finds."""
+    """Return the operations that oneDNN computes on a processor, by the widest instruction set it
+    finds.
+    """
     raw = tf.raw_ops
     one = [1, 1, 1, 1]
 
@@ -340,13 +348,17 @@ def compute_transcendental(tf: ModuleType, x: Tensor) -> Tensor:
 
 
 def compute_matmul_bf16(tf: ModuleType, x: Inputs) -> Tensor:
-    """Return a product of bfloat16, which TensorFlow computes where the processor can, and oneDNN where it may."""
+    """Return a product of bfloat16, which TensorFlow computes where the processor can, and oneDNN
+    where it may.
+    """
     a, b = tf.cast(x((64, 128), 5), tf.bfloat16), tf.cast(x((128, 48), 6), tf.bfloat16)
     return tf.cast(tf.matmul(a, b), tf.float32)
 
 
 def make_training(tf: ModuleType, np: ModuleType, x: Inputs, compiled: bool) -> Operation:
-    """Return what gives ten losses, and the weights after ten steps of Adam on two layers, without Keras."""
+    """Return what gives ten losses, and the weights after ten steps of Adam on two layers, without
+    Keras.
+    """
     made: List[Tuple[List[Tensor], List[Layer], Callable[[Tensor], Tensor]]] = []
 
     def run() -> Tensor:
@@ -411,7 +423,9 @@ def _compute_all(
 
 
 def _compute_result(np: ModuleType, operation: Operation, repeats: int) -> Dict[str, object]:
-    """Return digest, type, shape and sample of an operation, or that it is unstable, or why it failed."""
+    """Return digest, type, shape and sample of an operation, or that it is unstable, or why it
+    failed.
+    """
     try:
         arrays = [_read_array(np, operation()) for _ in range(repeats)]
     except Exception as error:
@@ -444,7 +458,9 @@ def digest(*arrays: Array) -> str:
 
 
 def take_sample(array: Array, most: int = SAMPLES) -> str:
-    """Return up to `most` values, evenly spaced, the first and the last among them, as hexadecimal numbers."""
+    """Return up to `most` values, evenly spaced, the first and the last among them, as hexadecimal
+    numbers.
+    """
     flat = array.reshape(-1)
     count = min(len(flat), most)
     places = [k * (len(flat) - 1) // max(count - 1, 1) for k in range(count)]

@@ -1,4 +1,5 @@
-"""Compute the canary on each node of a job: a launcher starts this as each rank, and one rank of each node computes.
+"""Compute the canary on each node of a job: a launcher starts this as each rank, and one rank of
+each node computes.
 
 It runs in the interpreter of the environment, with TensorFlow and NumPy. Argument: JSON with
 

@@ -1,9 +1,10 @@
-"""Tell whether each .pyc file holds the code of its source: a child process of the interpreter of the environment.
+"""Tell whether each .pyc file holds the code of its source: a child process of the interpreter of
+the environment.
 
-It is started as `python -I -S -B -W ignore bytecode.py`, with one JSON list [pyc, source, tag, optimization] a line
-on its standard input; it says `ready`, and answers each with one word a line. Nothing is imported or run, only
-compiled and compared. The bytes of a .pyc cannot be trusted: they can crash the interpreter, so this is a process of
-its own.
+It is started as `python -I -S -B -W ignore bytecode.py`, with one JSON list [pyc, source, tag,
+optimization] a line on its standard input; it says `ready`, and answers each with one word a line.
+Nothing is imported or run, only compiled and compared. The bytes of a .pyc cannot be trusted: they
+can crash the interpreter, so this is a process of its own.
 
     fine          Python takes it, and it is the code of the source; or Python does not take it and compiles anew
     unchecked     Python takes it whatever the source says, by a flag in its header; today it is the code of the source
@@ -63,9 +64,11 @@ def _judge(pyc: str, source: str, optimization: int) -> str:
 
 
 def check_header(compiled: bytes, text: bytes, mtime: float) -> Optional[str]:
-    """Return `fine` or `unchecked` when Python takes a .pyc for the source, None when it compiles the source again.
+    """Return `fine` or `unchecked` when Python takes a .pyc for the source, None when it compiles
+    the source again.
 
-    As importlib's `_classify_pyc`, `_validate_timestamp_pyc` and `_validate_hash_pyc` decide (PEP 552).
+    As importlib's `_classify_pyc`, `_validate_timestamp_pyc` and `_validate_hash_pyc` decide (PEP
+    552).
     """
     if compiled[:4] != importlib.util.MAGIC_NUMBER or len(compiled) < HEADER:
         return None
@@ -86,7 +89,8 @@ def check_header(compiled: bytes, text: bytes, mtime: float) -> Optional[str]:
 
 
 def is_code_of(body: bytes, text: bytes, source: str, optimization: int) -> bool:
-    """Return whether the bytes are the code that this interpreter makes of the source, and nothing after it.
+    """Return whether the bytes are the code that this interpreter makes of the source, and nothing
+    after it.
 
     File names are not compared: Python puts its own in when it loads the file.
     """
@@ -106,7 +110,10 @@ def _needs_last_byte(body: bytes) -> bool:
 
 
 def _read(path: str) -> Tuple[bytes, float]:
-    """Return the content of a file and its time of change; raise ValueError for anything but a regular file."""
+    """Return the content of a file and its time of change.
+
+    Raise ValueError for anything but a regular file.
+    """
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     try:
         status = os.fstat(fd)

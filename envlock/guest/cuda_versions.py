@@ -1,10 +1,13 @@
-"""Print the version numbers of the CUDA libraries that TensorFlow's own loader finds: a program that stands alone.
+"""Print the version numbers of the CUDA libraries that TensorFlow's own loader finds: a program
+that stands alone.
 
-libtensorflow_framework exports `cudnnGetVersion` and its like as wrappers that load the library through TensorFlow's
-own loader. Calling them loads the library as the first operation would, so it is never done in the user's process.
+libtensorflow_framework exports `cudnnGetVersion` and its like as wrappers that load the library
+through TensorFlow's own loader. Calling them loads the library as the first operation would, so it
+is never done in the user's process.
 
-Argument: JSON with `mark` (what to put before the answer) and `path` (the import path, or null: the interpreter's own).
-The answer is one line of JSON: a number by the key of each library, 0 for one that cannot be loaded.
+Argument: JSON with `mark` (what to put before the answer) and `path` (the import path, or null: the
+interpreter's own). The answer is one line of JSON: a number by the key of each library, 0 for one
+that cannot be loaded.
 """
 
 from __future__ import annotations
@@ -22,7 +25,9 @@ ASK = (
     ("cublasLt", "cublasLtGetVersion", "value"),
     ("cufft", "cufftGetVersion", "pointer"),
 )
-"""(key, symbol, how): `value` returns the number, `pointer` writes it, `handle` writes it after a null handle."""
+"""(key, symbol, how): `value` returns the number, `pointer` writes it, `handle` writes it after a
+null handle.
+"""
 
 
 def main() -> None:

@@ -1,4 +1,6 @@
-"""The graphs of tf.data pipelines as plain values: of one dataset, and of all that a run reads from."""
+"""The graphs of tf.data pipelines as plain values: of one dataset, and of all that a run reads
+from.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ if TYPE_CHECKING:
 RESOURCE, VARIANT = 20, 21
 """Types of constants that are handles of this process, not values."""
 INT32, INT64 = 3, 9
-"""Types of constants that are compared by their values: TensorFlow writes the same integer in several ways."""
+"""Types of constants that are compared by their values: TensorFlow writes the same integer in
+several ways.
+"""
 
 
 def serialized(tf: ModuleType, dataset: Dataset) -> bytes:
@@ -87,7 +91,9 @@ def _parse_attribute(value: AttrValue) -> Value:
 
 
 def _parse_tensor(tensor: TensorProto) -> Value:
-    """Return a scalar integer as a number, a handle as the word `handle`, and any other tensor as its bytes."""
+    """Return a scalar integer as a number, a handle as the word `handle`, and any other tensor as
+    its bytes.
+    """
     if tensor.dtype in (RESOURCE, VARIANT):
         return "handle"
     if not tensor.tensor_shape.dim and tensor.dtype in (INT32, INT64):
@@ -107,7 +113,9 @@ def _parse_tensor(tensor: TensorProto) -> Value:
 LIMIT = 8
 """Pipelines of a run that are kept."""
 LARGEST = 4 << 20
-"""Bytes of a graph: a larger one holds its data as a constant, which says nothing about its operations."""
+"""Bytes of a graph: a larger one holds its data as a constant, which says nothing about its
+operations.
+"""
 
 
 class Datasets:
@@ -115,12 +123,14 @@ class Datasets:
 
     def __init__(self, places: Places) -> None:
         """`places` finds the user's lines."""
-        self._places = places
+        self.places = places
         self._graphs: Dict[Tuple[bytes, Optional[bool]], Optional[Place]] = {}
 
     @contextmanager
     def collect(self, tf: ModuleType, pause: Callable[[], ContextManager[None]]) -> Iterator[None]:
-        """Collect the pipelines of all iterators that are made inside; under `pause()`, operations are not traced."""
+        """Collect the pipelines of all iterators that are made inside; under `pause()`, operations
+        are not traced.
+        """
         owner = tf.data.Dataset
         original = owner.__iter__
 
@@ -146,7 +156,7 @@ class Datasets:
             return
         if len(data) <= LARGEST:
             # Two frames of ours lie between the user's line and here: this one and `iterate`.
-            self._graphs.setdefault((data, deterministic), self._places.find_caller(3))
+            self._graphs.setdefault((data, deterministic), self.places.find_caller(3))
 
     def to_json(self) -> List[Dict[str, object]]:
         """Return each graph with the line that read it, as `pipeline.Graph` has it."""

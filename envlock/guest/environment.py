@@ -1,6 +1,8 @@
-"""Answer questions about the environment of an interpreter: its facts, its import path, the folder of its TensorFlow.
+"""Answer questions about the environment of an interpreter: its facts, its import path, the folder
+of its TensorFlow.
 
-Argument: JSON with `mark`, `question` (`facts`, `paths` or `tensorflow`) and `binding` (a module to bind NVML, or null).
+Argument: JSON with `mark`, `question` (`facts`, `paths` or `tensorflow`) and `binding` (a module to
+bind NVML, or null).
 """
 
 from __future__ import annotations
@@ -50,7 +52,8 @@ def _collect_paths() -> Dict[str, object]:
 def markers() -> Dict[str, str]:
     """Return the values of the variables in environment markers.
 
-    Source: https://packaging.python.org/en/latest/specifications/dependency-specifiers/#environment-markers
+    Source:
+    https://packaging.python.org/en/latest/specifications/dependency-specifiers/#environment-markers
     """
     # A build between two releases calls itself 3.13.0+, which is no version.
     version = platform.python_version().rstrip("+")

@@ -1,9 +1,10 @@
 """Start programs in other interpreters, limit their time and memory, and read their answers.
 
-Every program that envlock sends to another interpreter starts here. It is a module of this room. One that uses other
-modules of the room, or the runtime half, is imported over there from the folder of this installation (`module`). One
-that stands alone is sent as text (`text`), so that it runs in a Python without envlock. Each takes one argument, JSON,
-and answers with lines of JSON that begin with `MARK`.
+Every program that envlock sends to another interpreter starts here. It is a module of this room.
+One that uses other modules of the room, or the runtime half, is imported over there from the folder
+of this installation (`module`). One that stands alone is sent as text (`text`), so that it runs in
+a Python without envlock. Each takes one argument, JSON, and answers with lines of JSON that begin
+with `MARK`.
 """
 
 from __future__ import annotations
@@ -47,10 +48,12 @@ spec = spec_from_file_location("envlock", package + "/__init__.py", submodule_se
 sys.modules["envlock"] = module_from_spec(spec)
 spec.loader.exec_module(sys.modules["envlock"])
 """
-"""The first lines of a program of several modules: its first argument, envlock's folder, becomes the package `envlock`.
+"""The first lines of a program of several modules: its first argument, envlock's folder, becomes
+the package `envlock`.
 
-That folder never enters the import path. So the other interpreter sees no other package of this environment, and neither
-another module called `envlock` nor a file in the current folder takes the place of this one.
+That folder never enters the import path. So the other interpreter sees no other package of this
+environment, and neither another module called `envlock` nor a file in the current folder takes the
+place of this one.
 """
 
 BOUND = """
@@ -62,11 +65,12 @@ except (ImportError, OSError, AttributeError):
     pass
 exec(compile(sys.argv.pop(1), "<string>", "exec"))
 """
-"""The first lines of a program that a thread of this process waits for: the kernel kills it when that thread ends.
+"""The first lines of a program that a thread of this process waits for: the kernel kills it when
+that thread ends.
 
-A command that SIGTERM or SIGKILL ends cannot kill its children itself: a canary ran on, and grew to 13.5 GB. Without
-ctypes, or on another system, the program runs on. Source of 1, PR_SET_PDEATHSIG (9 is SIGKILL):
-https://man7.org/linux/man-pages/man2/prctl.2.html
+A command that SIGTERM or SIGKILL ends cannot kill its children itself: a canary ran on, and grew to
+13.5 GB. Without ctypes, or on another system, the program runs on. Source of 1, PR_SET_PDEATHSIG (9
+is SIGKILL): https://man7.org/linux/man-pages/man2/prctl.2.html
 """
 
 _ERROR_WORDS = ("Error", "Check failed", "Unknown flag")
@@ -74,7 +78,9 @@ _ERROR_WORDS = ("Error", "Check failed", "Unknown flag")
 
 
 class Ended(NamedTuple):
-    """How a program ended: its exit code (None: it took longer than `timeout` seconds), and what it wrote."""
+    """How a program ended: its exit code (None: it took longer than `timeout` seconds), and what it
+    wrote.
+    """
 
     code: int | None
     output: bytes
@@ -162,7 +168,7 @@ def start(
         hint = "name the interpreter of an environment, such as .venv/bin/python"
         raise UsageError(f"cannot run {command[0]}: {error.strerror}", hint=hint) from None
     if memory is not None:
-        _limit_memory(child.pid, memory)
+        _set_memory_limit(child.pid, memory)
     return child
 
 
@@ -173,7 +179,8 @@ def ask(
     timeout: float,
     environ: Mapping[str, str] | None = None,
 ) -> Ended:
-    """Run a program to its end, for at most `timeout` seconds, and return its output and exit code; see `start`.
+    """Run a program to its end, for at most `timeout` seconds, and return its output and exit code;
+    see `start`.
 
     Raises:
         UsageError: there is no such interpreter, or it cannot be run.
@@ -229,7 +236,9 @@ def ending(code: int) -> str:
 
 
 def last_words(text: str) -> str:
-    """Return the line that says most about why a process ended: the last that names an error, else the last."""
+    """Return the line that says most about why a process ended: the last that names an error, else
+    the last.
+    """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if not lines:
         return "no output"
@@ -243,8 +252,10 @@ def last_words(text: str) -> str:
     return message[:LONGEST]
 
 
-def _limit_memory(pid: int, memory: int) -> None:
-    """Limit the address space of a process to `memory` bytes, or to its own lower limit, and forbid core dumps."""
+def _set_memory_limit(pid: int, memory: int) -> None:
+    """Limit the address space of a process to `memory` bytes, or to its own lower limit, and forbid
+    core dumps.
+    """
     with suppress(ProcessLookupError):  # it has ended already
         hard = resource.prlimit(pid, resource.RLIMIT_AS)[1]
         wanted = memory

@@ -1,10 +1,12 @@
-"""Note which files a Python process runs as modules and which libraries it maps: run alone, as `sitecustomize`.
+"""Note which files a Python process runs as modules and which libraries it maps: run alone, as
+`sitecustomize`.
 
-Its folder stands first in PYTHONPATH, so that child processes note theirs, too. It is taken from the import path here.
-Each module is noted when it starts, so that a process that crashes or is killed leaves its modules. Libraries are read at
-the end of a process: one that is killed, or that ends by `os._exit` (a fork of multiprocessing), leaves none. The name of
-a file is written as soon as it is known, by opening and closing: a program may close all descriptors, and use their
-numbers for its own files.
+Its folder stands first in PYTHONPATH, so that child processes note theirs, too. It is taken from
+the import path here. Each module is noted when it starts, so that a process that crashes or is
+killed leaves its modules. Libraries are read at the end of a process: one that is killed, or that
+ends by `os._exit` (a fork of multiprocessing), leaves none. The name of a file is written as soon
+as it is known, by opening and closing: a program may close all descriptors, and use their numbers
+for its own files.
 """
 
 import atexit
@@ -43,8 +45,10 @@ class Notes:
         finally:
             os.close(stream)
 
-    def hear_event(self, event: str, args: "Tuple[object, ...]") -> None:
-        """Note the file of code that is run, and of an extension module that is imported: an audit hook."""
+    def observe_event(self, event: str, args: "Tuple[object, ...]") -> None:
+        """Note the file of code that is run, and of an extension module that is imported: an audit
+        hook.
+        """
         # What an audit hook raises would stop the program.
         with contextlib.suppress(Exception):
             if event == "exec":
@@ -76,12 +80,14 @@ def observe() -> None:
     """Note from now on."""
     notes = Notes()
     if hasattr(sys, "addaudithook"):  # from Python 3.8 on
-        sys.addaudithook(notes.hear_event)
+        sys.addaudithook(notes.observe_event)
     atexit.register(notes.add_all)
 
 
 def run_own_sitecustomize() -> None:
-    """Run the `sitecustomize` of the environment, where it has one: this one stands before it on the path."""
+    """Run the `sitecustomize` of the environment, where it has one: this one stands before it on
+    the path.
+    """
     sys.path[:] = [folder for folder in sys.path if os.path.abspath(folder) != FOLDER]
     spec = PathFinder.find_spec("sitecustomize")
     if spec is not None and spec.loader is not None:

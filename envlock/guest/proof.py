@@ -1,10 +1,12 @@
-"""Find out the state of TensorFlow by experiments: a program that stands alone, and prints one line of JSON.
+"""Find out the state of TensorFlow by experiments: a program that stands alone, and prints one line
+of JSON.
 
-It runs in the interpreter of the environment that is examined, where there is no envlock: nothing of this package is
-imported, only TensorFlow. Argument: JSON with `setup` (code that the user's program begins with, or null), `mark` (what
-to put before the answer).
+It runs in the interpreter of the environment that is examined, where there is no envlock: nothing
+of this package is imported, only TensorFlow. Argument: JSON with `setup` (code that the user's
+program begins with, or null), `mark` (what to put before the answer).
 
-An experiment that cannot be run (an old TensorFlow, no GPU) leaves null, and its reason; the others go on.
+An experiment that cannot be run (an old TensorFlow, no GPU) leaves null, and its reason; the others
+go on.
 """
 
 from __future__ import annotations
@@ -117,7 +119,9 @@ def count_crop_gradients(tf: ModuleType) -> int:
 
 
 def find_operations(tf: ModuleType) -> List[str]:
-    """Return the operations that a product, a convolution and a softmax become in a function that XLA leaves alone."""
+    """Return the operations that a product, a convolution and a softmax become in a function that
+    XLA leaves alone.
+    """
 
     def compute(a: Tensor, image: Tensor, kernel: Tensor) -> Tuple[Tensor, Tensor]:
         return tf.nn.softmax(a @ a), tf.nn.conv2d(image, kernel, 1, "SAME")
@@ -203,7 +207,7 @@ def _is_refused_by_xla(call: Callable[[], object]) -> bool:
     return False
 
 
-def uses_tensor_float_32(tf: ModuleType) -> Optional[bool]:
+def has_tensor_float_32(tf: ModuleType) -> Optional[bool]:
     """Return whether a GPU rounds 1 + 2**-12 to 10 bits in a matrix product; None without a GPU."""
     if not tf.config.list_physical_devices("GPU"):
         return None
@@ -235,7 +239,9 @@ def count_threads(tf: ModuleType) -> List[int]:
 
 
 def _find_working_threads(call: Callable[[], object]) -> Set[int]:
-    """Return the threads other than this one that spend time on a call, which is repeated for `THREAD_SECONDS`."""
+    """Return the threads other than this one that spend time on a call, which is repeated for
+    `THREAD_SECONDS`.
+    """
     call()
     before = _read_thread_times()
     end = time.monotonic() + THREAD_SECONDS
@@ -273,7 +279,7 @@ EXPERIMENTS = (
     ("clusters", has_clusters),
     ("compiled", is_compiled),
     ("keras_compiled", is_compiled_by_keras),
-    ("tensor_float_32", uses_tensor_float_32),
+    ("tensor_float_32", has_tensor_float_32),
 )
 """The key of each result, and the function that makes it, in the order in which they run."""
 

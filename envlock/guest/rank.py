@@ -1,4 +1,5 @@
-"""State what a rank finds in its environment: a launcher starts this as each rank of a job, in the interpreter of the job.
+"""State what a rank finds in its environment: a launcher starts this as each rank of a job, in the
+interpreter of the job.
 
 Argument: JSON with
 

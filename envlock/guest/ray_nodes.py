@@ -1,4 +1,5 @@
-"""Run a program of this room on every node of a Ray cluster, as one rank a node, and keep what each prints.
+"""Run a program of this room on every node of a Ray cluster, as one rank a node, and keep what each
+prints.
 
 It runs where Ray is installed, in the interpreter of the environment. Argument: JSON with
 
@@ -59,7 +60,9 @@ def main() -> None:
 
 
 def _run_on_nodes(ray: ModuleType, folder: Folder, asked: Asked) -> Iterator[Tuple[int, bytes]]:
-    """Yield each rank with the output of its node, without nodes that are lost or where the program failed."""
+    """Yield each rank with the output of its node, without nodes that are lost or where the program
+    failed.
+    """
     # Parts of the optional package.
     from ray import cloudpickle
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -98,7 +101,8 @@ def _run_on_nodes(ray: ModuleType, folder: Folder, asked: Asked) -> Iterator[Tup
 def run(
     program: List[str], defaults: Dict[str, str], environ: Dict[str, str], timeout: float
 ) -> bytes:
-    """Return what a program prints on the node of this task, in the interpreter of Ray's workers there.
+    """Return what a program prints on the node of this task, in the interpreter of Ray's workers
+    there.
 
     Raises:
         RuntimeError: it failed; the message is what it wrote to stderr.

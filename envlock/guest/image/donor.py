@@ -1,7 +1,10 @@
-"""Take the Python of an image for another one, with the libraries that it is linked to: `donor.py EPOCH`
+"""Take the Python of an image for another one, with the libraries that it is linked to.
 
-Fills /layers/python, as if that folder were the other image's root: all of /usr/local, and beside it, in
-`python-needs`, what is not part of every glibc. Everything in it gets one time, which goes into the layer.
+    donor.py EPOCH
+
+Fills /layers/python, as if that folder were the other image's root: all of /usr/local, and beside
+it, in `python-needs`, what is not part of every glibc. Everything in it gets one time, which goes
+into the layer.
 
 Runs in a stage of its own, on Python 3.6 or newer; standard library only.
 """
@@ -22,7 +25,9 @@ GLIBC = re.compile(
     r"(ld-linux|libc|libm|libdl|libpthread|librt|libutil|libgcc_s|libstdc\+\+|libpython)"
     r"[-.0-9a-z_]*\.so"
 )
-"""What every base of CUDA's has, at its own version, and Python's own library, which is in /usr/local."""
+"""What every base of CUDA's has, at its own version, and Python's own library, which is in
+/usr/local.
+"""
 
 
 def main(epoch: int) -> int:
@@ -39,7 +44,9 @@ def main(epoch: int) -> int:
 
 
 def find_libraries() -> Set[str]:
-    """Return the files that the interpreter and its modules are linked to, without those of every base."""
+    """Return the files that the interpreter and its modules are linked to, without those of every
+    base.
+    """
     linked = [PLACE + "/bin/python3", *glob.glob(PLACE + "/lib/python3*/lib-dynload/*.so")]
     lines = subprocess.check_output(["ldd", *linked]).decode("utf-8", "replace").split("\n")
     found = set()

@@ -1,15 +1,17 @@
 """Refuse to start in another environment than the locked one: `entrypoint.py [CMD ARGS...]`
 
-Verifies against /opt/envlock/envlock.lock (or $ENVLOCK_LOCK), then becomes the command. Where the environment is not
-the locked one, one line goes to stderr and the exit code says why, as the README's table has it. `ENVLOCK_MODE=deep`
-also hashes every installed file, `ENVLOCK_MODE=warn` starts the command all the same, `ENVLOCK_MODE=off` does not verify.
-The command `envlock verify [--deep]` prints the whole report.
+Verifies against /opt/envlock/envlock.lock (or $ENVLOCK_LOCK), then becomes the command. Where the
+environment is not the locked one, one line goes to stderr and the exit code says why, as the
+README's table has it. `ENVLOCK_MODE=deep` also hashes every installed file, `ENVLOCK_MODE=warn`
+starts the command all the same, `ENVLOCK_MODE=off` does not verify. The command
+`envlock verify [--deep]` prints the whole report.
 
-`entrypoint.py --facts` prints the facts as JSON instead, `--deep` the facts and what is wrong with the installed files,
-`--files EPOCH` every file of that time.
+`entrypoint.py --facts` prints the facts as JSON instead, `--deep` the facts and what is wrong with
+the installed files, `--files EPOCH` every file of that time.
 
-Runs inside the image, on Python 3.8 or newer; standard library only. Modules are imported in the functions that use
-them: the runtime half is found only when `main` has set the path, and every start of a container waits for the rest.
+Runs inside the image, on Python 3.8 or newer; standard library only. Modules are imported in the
+functions that use them: the runtime half is found only when `main` has set the path, and every
+start of a container waits for the rest.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ def main(argv: List[str]) -> int:
     if any(name.startswith("PYTHON") for name in extra):
         os.execv(sys.executable, [sys.executable, "-B", os.path.abspath(__file__), *argv])
     if argv[:1] in (["--facts"], ["--deep"]):
-        return print_json(collect_facts(deep=argv[0] == "--deep"))
+        return print_json(collect_facts(with_files=argv[0] == "--deep"))
     if argv[:1] == ["--files"]:
         return print_json(list_files(int(argv[1])))
     if argv[:1] == ["envlock"]:
@@ -51,7 +53,7 @@ def main(argv: List[str]) -> int:
         from envlock.runtime import command
 
         return command.main(argv[1:])
-    code = verify()
+    code = verify_environment()
     if code or not argv:
         return code
     return run_command(argv)
@@ -80,33 +82,33 @@ def make_host() -> Host:
     return Host(started_with=dict(os.environ))
 
 
-def verify() -> int:
+def verify_environment() -> int:
     """Return 0 when this is the locked environment, else the exit code that says why not."""
-    from envlock.runtime.assertion import ENFORCING, mode_of_process, say
-    from envlock.runtime.errors import EnvlockError
-    from envlock.runtime.image import in_one_line, verify_image
-    from envlock.runtime.lockfile import read_file
+    from envlock.runtime import assertion, errors, image, lockfile
 
     try:
-        mode = mode_of_process()
+        mode = assertion.mode_of_process()
         if mode == "off":
-            say("warning: ENVLOCK_MODE=off, the environment is not verified")
+            assertion.say("warning: ENVLOCK_MODE=off, the environment is not verified")
             return 0
-        lock = read_file(os.environ.get("ENVLOCK_LOCK") or LOCK)
-        report = verify_image(
+        lock = lockfile.read_file(os.environ.get("ENVLOCK_LOCK") or LOCK)
+        report = image.verify_image(
             lock, os.environ.get("ENVLOCK_POLICY") or None, deep=mode == "deep", host=make_host()
         )
         if report.match:
             return 0
-        if mode in ENFORCING:
-            say("refusing to start: " + in_one_line(report))
+        if mode in assertion.ENFORCING:
+            assertion.say("refusing to start: " + image.in_one_line(report))
             return report.exit_code
-        say("warning: ENVLOCK_MODE=warn, so this does not stop the program: " + in_one_line(report))
-    except EnvlockError as error:
+        assertion.say(
+            "warning: ENVLOCK_MODE=warn, so this does not stop the program: "
+            + image.in_one_line(report)
+        )
+    except errors.EnvlockError as error:
         reason = error.message
         if error.hint:
             reason += " ({})".format(error.hint)
-        say("refusing to start: " + reason)
+        assertion.say("refusing to start: " + reason)
         return error.exit_code
     except Exception as error:
         # Here: only a bug needs it.
@@ -136,24 +138,29 @@ def print_json(answer: object) -> int:
     return 0
 
 
-def collect_facts(*, deep: bool) -> List[object]:
-    """Return the facts, and which could not be collected; with `deep`, also what is wrong with files."""
-    from envlock.runtime.files.deep import verify_files
-    from envlock.runtime.lockfile import read_file
-    from envlock.runtime.verify import found_here
+def collect_facts(*, with_files: bool) -> List[object]:
+    """Return the facts, and which could not be collected.
+
+    With `with_files`, also what is wrong with the installed files.
+    """
+    from envlock.runtime import lockfile, verify
+    from envlock.runtime.files import deep
 
     lock = {}
     if os.path.isfile(LOCK):
-        lock = read_file(LOCK)
-    found = found_here(lock, make_host())
+        lock = lockfile.read_file(LOCK)
+    found = verify.found_here(lock, make_host())
     answer = [found.facts, found.unavailable]  # type: List[object]
-    if deep:
-        answer.append([finding.to_json() for finding in verify_files(read_file(LOCK))])
+    if with_files:
+        findings = deep.verify_files(lockfile.read_file(LOCK))
+        answer.append([finding.to_json() for finding in findings])
     return answer
 
 
 def list_files(epoch: int) -> Dict[str, List[object]]:
-    """Return every path of the image that a build has written, known by its time: mode, owner, and its content."""
+    """Return every path of the image that a build has written, known by its time: mode, owner, and
+    its content.
+    """
     device = os.lstat("/").st_dev
     found = {}
     for folder, folders, names in os.walk("/"):

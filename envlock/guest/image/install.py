@@ -6,9 +6,9 @@
     wheels LAYER MODE        the wheels of a layer, which are in /wheels/LAYER; over a base, those that it has not
     runtime                  the runtime half, and its bytecode for every Python of the image
 
-Each step fills /layers/NAME with what goes into the image, as if that folder were its root, and gives everything in it
-one time; no package of the base is replaced or removed. The rest of the stage is not used.
-Runs under whatever Python 3.6 or newer the base has; standard library only.
+Each step fills /layers/NAME with what goes into the image, as if that folder were its root, and
+gives everything in it one time; no package of the base is replaced or removed. The rest of the
+stage is not used. Runs under whatever Python 3.6 or newer the base has; standard library only.
 """
 
 import glob
@@ -37,7 +37,9 @@ USER_HOME = "/home/user"
 NEEDS = "/usr/local/lib/python-needs"
 """Libraries that the Python of another image needs; donor.py fills it."""
 LOADER = ("/etc/ld.so.conf.d/zzz-envlock.conf", "/etc/ld.so.cache")
-"""The list of folders that the loader searches after all of the base's own, by its name, and its cache."""
+"""The list of folders that the loader searches after all of the base's own, by its name, and its
+cache.
+"""
 
 DPKG = "/var/lib/dpkg/"
 PASSING = (
@@ -46,7 +48,9 @@ PASSING = (
     *(HOME, LAYERS, WHEELS, "/etc/machine-id", "/var/lib/dbus/machine-id"),
     *(DPKG + "lock", DPKG + "lock-frontend", DPKG + "triggers/Lock"),
 )
-"""Paths that the scripts of Debian packages change and that are no part of a package: logs, caches, a machine's own."""
+"""Paths that the scripts of Debian packages change and that are no part of a package: logs, caches,
+a machine's own.
+"""
 
 OLDEST = (3, 8)
 """Of Python, for the runtime half."""
@@ -72,7 +76,9 @@ PIP = (
     *("--require-hashes", "--no-deps", "--no-compile", "--no-cache-dir"),
     *("--no-warn-script-location", "--disable-pip-version-check"),
 )
-"""How pip installs wheels of a folder by their hashes: nothing else is looked for, and nothing is kept."""
+"""How pip installs wheels of a folder by their hashes: nothing else is looked for, and nothing is
+kept.
+"""
 
 
 def main(argv: List[str]) -> int:
@@ -96,7 +102,9 @@ def main(argv: List[str]) -> int:
 
 
 def install_debian_packages(epoch: int) -> str:
-    """Install Debian packages, and keep each file that this makes or changes; return the layer's folder."""
+    """Install Debian packages, and keep each file that this makes or changes; return the layer's
+    folder.
+    """
     layer, folder = os.path.join(LAYERS, "apt"), os.path.join(WHEELS, "apt")
     os.makedirs(layer)
     with open(os.path.join(folder, "packages.txt"), encoding="ascii") as stream:
@@ -134,7 +142,9 @@ def install_debian_packages(epoch: int) -> str:
 
 
 def list_files() -> Dict[str, Tuple[int, ...]]:
-    """Return the files of the stage by their paths, each with numbers that are others once it has changed."""
+    """Return the files of the stage by their paths, each with numbers that are others once it has
+    changed.
+    """
     found = {}  # type: Dict[str, Tuple[int, ...]]
     for folder, folders, names in os.walk("/"):
         # `os.walk` enters the folders that are left in this list.
@@ -174,7 +184,9 @@ def keep(path: str, layer: str) -> None:
 
 
 def make_virtual_environment(mode: str) -> str:
-    """Make the virtual environment, and let the loader find what its Python needs; return the layer's folder."""
+    """Make the virtual environment, and let the loader find what its Python needs; return the
+    layer's folder.
+    """
     if os.path.lexists(VENV):
         fail("the base has {} already; build on the base of that image instead".format(VENV))
     layer = os.path.join(LAYERS, "venv")
@@ -197,7 +209,9 @@ def make_virtual_environment(mode: str) -> str:
 
 
 def make_account(user: str, folders: List[str]) -> str:
-    """Give the user and its group names where they have none, and make its folders; return the layer's folder."""
+    """Give the user and its group names where they have none, and make its folders; return the
+    layer's folder.
+    """
     layer = os.path.join(LAYERS, "account")
     os.makedirs(layer)
     number, group = user.split(":")
@@ -295,7 +309,9 @@ def give_owner(path: str, layer: str) -> None:
 
 
 def settle(root: str, epoch: int) -> None:
-    """Give everything in a folder one time, so that its layer is the same whenever the step runs again."""
+    """Give everything in a folder one time, so that its layer is the same whenever the step runs
+    again.
+    """
     for folder, folders, files in os.walk(root, topdown=False):
         for name in folders + files:
             os.utime(os.path.join(folder, name), (epoch, epoch), follow_symlinks=False)
@@ -325,7 +341,9 @@ def is_protected(name: str) -> bool:
 
 
 def select_requirements(name: str, mode: str) -> List[str]:
-    """Return the lines of a layer's requirements.txt to install: over a base, those of packages that it lacks."""
+    """Return the lines of a layer's requirements.txt to install: over a base, those of packages
+    that it lacks.
+    """
     with open(os.path.join(WHEELS, name, "requirements.txt"), encoding="ascii") as stream:
         lines = [line.strip() for line in stream if line.strip()]
     if mode == "isolated":
@@ -347,7 +365,9 @@ def select_requirements(name: str, mode: str) -> List[str]:
 
 
 def install_lines(lines: List[str], name: str, layer: str) -> None:
-    """Install lines of requirements from the wheels of a layer alone, as if its folder were the root."""
+    """Install lines of requirements from the wheels of a layer alone, as if its folder were the
+    root.
+    """
     chosen = os.path.join("/tmp", "envlock-requirements")
     with open(chosen, "w", encoding="ascii") as stream:
         stream.write("\n".join(lines) + "\n")
@@ -374,10 +394,11 @@ def run(argv: List[str], environ: Optional[Dict[str, str]] = None) -> None:
 
 
 def find_pip() -> Optional[str]:
-    """Return what `-m pip` needs on the path: the locked pip's wheel, else the base's pip, else its spare one.
+    """Return what `-m pip` needs on the path: the locked pip's wheel, else the base's pip, else its
+    spare one.
 
-    None where there is none, or where it cannot run: before Python 3.10 it needs all of distutils, which Debian and
-    Ubuntu have in a package of its own.
+    None where there is none, or where it cannot run: before Python 3.10 it needs all of distutils,
+    which Debian and Ubuntu have in a package of its own.
     """
     if sys.version_info < (3, 10) and importlib.util.find_spec("distutils.cmd") is None:
         return None
@@ -397,7 +418,9 @@ def find_pip() -> Optional[str]:
 
 
 def find_interpreters() -> List[Tuple[str, List[str]]]:
-    """Return (program, folders for its packages) of every Python of the image that the runtime half can run on."""
+    """Return (program, folders for its packages) of every Python of the image that the runtime half
+    can run on.
+    """
     folders = [os.path.join(VENV, "bin"), *os.environ.get("PATH", os.defpath).split(os.pathsep)]
     names = ["python", "python3"]
     names += ["python3.{}".format(minor) for minor in range(OLDEST[1], 30)]
@@ -418,7 +441,10 @@ def find_interpreters() -> List[Tuple[str, List[str]]]:
 
 
 def ask_interpreter(program: str) -> Optional[Tuple[List[int], str, List[str], str]]:
-    """Return version, prefix, folders for packages and real path of an interpreter; None where it is none."""
+    """Return version, prefix, folders for packages and real path of an interpreter.
+
+    None where it is none.
+    """
     try:
         answer = subprocess.check_output([program, "-B", "-c", ASK], stderr=subprocess.DEVNULL)
         version, prefix, places, real = json.loads(answer.decode("ascii"))
@@ -445,7 +471,9 @@ def add_to_path(python: str, folders: List[str], layer: str) -> None:
 
 
 def write_contradictions() -> None:
-    """Let the Python that will verify the image write down which files of the base contradict their RECORDs."""
+    """Let the Python that will verify the image write down which files of the base contradict their
+    RECORDs.
+    """
     python = os.path.join(VENV, "bin", "python")
     if not os.path.exists(python):
         python = "python3"
@@ -456,7 +484,9 @@ def write_contradictions() -> None:
 
 
 def get_compile_command(python: str, folder: str, final: str, mode: str) -> List[str]:
-    """Return the command that compiles the sources in a folder, which will be `final`, by hash: no time goes in."""
+    """Return the command that compiles the sources in a folder, which will be `final`, by hash: no
+    time goes in.
+    """
     options = ["-q", "--invalidation-mode", mode, "-d", final]
     return [python, "-B", "-m", "compileall", *options, folder]
 

@@ -1,7 +1,9 @@
-"""Install wheels without pip, for a Python that has none, or not what pip needs: `unpack.py ROOT REQUIREMENTS FOLDER`
+"""Install wheels without pip, for a Python that has none, or not what pip needs.
 
-Installs each wheel of REQUIREMENTS, which FOLDER holds and which is found by its hash, for the Python that runs this,
-as if ROOT were the root: files, commands and a RECORD, as pip writes them.
+    unpack.py ROOT REQUIREMENTS FOLDER
+
+Installs each wheel of REQUIREMENTS, which FOLDER holds and which is found by its hash, for the
+Python that runs this, as if ROOT were the root: files, commands and a RECORD, as pip writes them.
 Source: https://packaging.python.org/en/latest/specifications/binary-distribution-format/.
 
 Runs in a stage of the build, on Python 3.6 or newer; standard library only.
@@ -98,7 +100,8 @@ class Wheel:
         """Install it below a folder that stands for the root.
 
         Raises:
-            UnsuitableError: it is not for this Python, or holds a path that leads out of the folders for packages.
+            UnsuitableError: it is not for this Python, or holds a path that leads out of the
+                folders for packages.
         """
         tags = [line.partition(":")[2].strip() for line in self.about if line.startswith("Tag:")]
         if not any(suits(tag) for tag in tags):
@@ -118,7 +121,10 @@ class Wheel:
             csv.writer(stream, lineterminator="\n").writerows(sorted(self.rows))
 
     def find_places(self) -> Dict[str, str]:
-        """Return the folders of the parts of a wheel by their keys; that of everything else has an empty key."""
+        """Return the folders of the parts of a wheel by their keys.
+
+        That of everything else has an empty key.
+        """
         name = self.info.partition("-")[0]
         places = {key: sysconfig.get_path(key) for key in ("purelib", "platlib", "scripts", "data")}
         version = "python{}.{}".format(*sys.version_info[:2])

@@ -1,6 +1,8 @@
-"""The inputs of an operation that is computed again: integers of a counter, made into what its kernel accepts.
+"""The inputs of an operation that is computed again: integers of a counter, made into what its
+kernel accepts.
 
-Neither a random generator nor a mathematical library has a part in them, as in the battery; no data of the program has.
+Neither a random generator nor a mathematical library has a part in them, as in the battery; no data
+of the program has.
 """
 
 from __future__ import annotations

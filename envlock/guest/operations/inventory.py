@@ -1,4 +1,5 @@
-"""Note which operations a program runs: type, attributes, dtypes and shapes, each distinct one once; no data.
+"""Note which operations a program runs: type, attributes, dtypes and shapes, each distinct one
+once; no data.
 
 The values of an input are noted only where they decide shapes or places, as replay.toml lists them.
 """
@@ -62,7 +63,9 @@ _SCALARS = {"int": int, "float": float, "bool": bool}
 
 
 class Inventory:
-    """Notes the operations of the thread that has made it, for some steps and seconds, in place of the tracer."""
+    """Notes the operations of the thread that has made it, for some steps and seconds, in place of
+    the tracer.
+    """
 
     def __init__(self, tf: ModuleType, steps: Optional[int], seconds: float) -> None:
         """Raise `Enough` at step `steps`, or at the first operation after `seconds`."""
@@ -184,7 +187,9 @@ class Inventory:
 
 
 def _count_listed(definition: OpDef, count: int) -> int:
-    """Return how many tensors the one list among the arguments has, where an operation has `count` inputs."""
+    """Return how many tensors the one list among the arguments has, where an operation has `count`
+    inputs.
+    """
     return count - len(definition.input_arg) + 1
 
 
@@ -212,7 +217,9 @@ def _describe_input(name: str, tensor: Tensor) -> Input:
 
 
 def _is_plumbing(definition: OpDef) -> bool:
-    """Return whether an operation gives nothing but handles and calls no function: a dataset, an iterator."""
+    """Return whether an operation gives nothing but handles and calls no function: a dataset, an
+    iterator.
+    """
     handles = private.get_handle_types()
     if any(attribute.type in ("func", "list(func)") for attribute in definition.attr):
         return False

@@ -1,8 +1,10 @@
 """Run a user's function eagerly and note its operations: a program for the user's interpreter.
 
-It leaves `operations.json`, either {"unusable": sentence}, {"failed": sentence, "traceback": ...} or
+It leaves `operations.json`, either {"unusable": sentence}, {"failed": sentence, "traceback": ...}
+or
 
-    {"operations": [...], "distinct": number, "left_out": {reason: {type: number}}, "cut": whether the time was up}
+    {"operations": [...], "distinct": number, "left_out": {reason: {type: number}}, "cut": whether
+        the time was up}
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""Compute noted operations again, each alone, on inputs made of a counter: a program that prints one line for each.
+"""Compute noted operations again, each alone, on inputs made of a counter: a program that prints
+one line for each.
 
-It runs in the interpreter of the environment that is examined. Its operations can come from anyone's lockfile, so it runs
-only operations of replay.toml whose results have sizes that TensorFlow can tell beforehand, and limits those sizes.
+It runs in the interpreter of the environment that is examined. Its operations can come from
+anyone's lockfile, so it runs only operations of replay.toml whose results have sizes that
+TensorFlow can tell beforehand, and limits those sizes.
 """
 
 from __future__ import annotations
@@ -43,9 +45,13 @@ if TYPE_CHECKING:
 
 
 MOST_MEMORY = 4 << 30
-"""Bytes: inputs and results of 512 MB each, what a kernel needs besides, and what its threads reserve."""
+"""Bytes: inputs and results of 512 MB each, what a kernel needs besides, and what its threads
+reserve.
+"""
 MOST_OUTPUTS = 10_000
-"""Of one operation; TensorFlow makes them all in order to tell their sizes, and `Unpack` takes 2**31."""
+"""Of one operation; TensorFlow makes them all in order to tell their sizes, and `Unpack` takes
+2**31.
+"""
 SAMPLES = 8
 DEVICES = {"cpu": "/CPU:0", "gpu": "/GPU:0"}
 
@@ -55,10 +61,11 @@ class NotReplayed(Exception):  # noqa: N818 (it says why)
 
 
 def main() -> None:
-    """Compute what the file named in the JSON of `sys.argv[1]` lists, and print each result as soon as it is there.
+    """Compute what the file named in the JSON of `sys.argv[1]` lists, and print each result as soon
+    as it is there.
 
-    file: {name: operation}; mark; device: `cpu` or `gpu`; skip: names; seconds: after which no operation begins;
-    intra_op_threads, inter_op_threads, determinism: as the battery has them.
+    file: {name: operation}; mark; device: `cpu` or `gpu`; skip: names; seconds: after which no
+    operation begins; intra_op_threads, inter_op_threads, determinism: as the battery has them.
     """
     asked: Asked = json.loads(sys.argv[1])
     battery.set_variables(asked, asked["device"] == "cpu")
@@ -94,7 +101,7 @@ def _run(asked: Asked, say: Callable[[Dict[str, object]], None]) -> None:
         device = "cpu"
         say({"device": "cpu"})
         # Not with a GPU: CUDA reserves more address space than any machine has memory.
-        _limit_memory()
+        _set_memory_limit()
     end = time.monotonic() + asked["seconds"]
     with tf.device(DEVICES[device]):
         for name, operation in operations.items():
@@ -108,8 +115,10 @@ def _run(asked: Asked, say: Callable[[Dict[str, object]], None]) -> None:
     say({"done": True})
 
 
-def _limit_memory() -> None:
-    """Let this process grow by `MOST_MEMORY` at most: some kernels keep tables beside their inputs and results."""
+def _set_memory_limit() -> None:
+    """Let this process grow by `MOST_MEMORY` at most: some kernels keep tables beside their inputs
+    and results.
+    """
     with open("/proc/self/statm", encoding="ascii") as file:
         now = int(file.read().split()[0]) * resource.getpagesize()
     hard = resource.getrlimit(resource.RLIMIT_AS)[1]
@@ -136,7 +145,8 @@ def _compute(tf: ModuleType, np: ModuleType, operation: Operation) -> Dict[str, 
 
 
 def _prepare(tf: ModuleType, np: ModuleType, operation: Operation) -> Tuple[Call, List[Tensor]]:
-    """Return what computes an operation, and its inputs, once it is known to be harmless and of limited size.
+    """Return what computes an operation, and its inputs, once it is known to be harmless and of
+    limited size.
 
     Raises:
         NotReplayed: it is not.
@@ -193,7 +203,8 @@ def _make_call(tf: ModuleType, definition: OpDef, operation: Operation) -> Call:
 
 
 def _match_keywords(definition: OpDef, function: Callable[..., object]) -> Dict[str, str]:
-    """Return how Python calls each argument and attribute: `reduction_indices` of a sum is `axis` there.
+    """Return how Python calls each argument and attribute: `reduction_indices` of a sum is `axis`
+    there.
 
     Raises:
         NotReplayed: more than one has another name.

@@ -1,13 +1,15 @@
 """Fingerprints of what operations compute inside of graphs, taken while the graphs run (level 3).
 
-While a graph is built, each operation that computes numbers gets a few more after it, which add its fingerprint to a
-slot of one table. That works wherever graphs are: under XLA, in the bodies of loops and branches, in replicas. When the
-graph has run, `take` reads the table and writes it into the trace.
+While a graph is built, each operation that computes numbers gets a few more after it, which add its
+fingerprint to a slot of one table. That works wherever graphs are: under XLA, in the bodies of
+loops and branches, in replicas. When the graph has run, `take` reads the table and writes it into
+the trace.
 
-The fingerprint is a sum of integers that wraps round: whatever order it is added in, it is the same number, so it is
-itself deterministic, and the same in TensorFlow's graphs, under XLA and in numpy (`of_array`). Each value is multiplied
-by a factor of its position, so exchanged values are seen. What runs several times in a call, in a loop, is summed over
-all times. It is never 0, which stands for what has not run.
+The fingerprint is a sum of integers that wraps round: whatever order it is added in, it is the same
+number, so it is itself deterministic, and the same in TensorFlow's graphs, under XLA and in numpy
+(`of_array`). Each value is multiplied by a factor of its position, so exchanged values are seen.
+What runs several times in a call, in a loop, is summed over all times. It is never 0, which stands
+for what has not run.
 
 It runs in the user's interpreter: standard library, numpy and TensorFlow only, Python 3.8.
 """
@@ -44,7 +46,9 @@ BLOCK = 4096
 _STEP = 0x9E3779B97F4A7C15
 """The step of SplitMix64."""
 _DOWN = 31
-"""By how many bits the upper bits go down: by 31, as the two numbers of eight bytes are often equal."""
+"""By how many bits the upper bits go down: by 31, as the two numbers of eight bytes are often
+equal.
+"""
 _UNSIGNED = 1 << 64
 _INTEGERS = {
     "float16": "int16",
@@ -67,8 +71,9 @@ _SKIPPED = frozenset(_GROUPS["unobserved"])
 _SOURCES = tuple(_GROUPS["integers_prefix"])
 """In the types of operations whose integers are looked at as well: data, and what is drawn."""
 _ELEMENTWISE = frozenset(_GROUPS["each"])
-"""Each number that comes out is made of a fixed few that go in, or is one of them: nothing is summed, so there is no
-order that could be another one."""
+"""Each number that comes out is made of a fixed few that go in, or is one of them: nothing is
+summed, so there is no order that could be another one.
+"""
 _MUTATING = tuple(_GROUPS["mutating_prefix"])
 _TEMPORARY = "envlock_"
 _UNSEEDED = "seed=0 seed2=0"
@@ -92,8 +97,9 @@ class InGraph:
     def __init__(self, tf: ModuleType, places: Places, *, every: bool = True) -> None:
         """Begin with an empty table; `places` finds the user's lines.
 
-        Without `every`, operations that work on each number by itself are left out, and a variable is looked at once a
-        graph: on one machine they give the same where the same goes in. That is most of the cost.
+        Without `every`, operations that work on each number by itself are left out, and a variable
+        is looked at once a graph: on one machine they give the same where the same goes in. That is
+        most of the cost.
         """
         self._tf = tf
         self._places = places
@@ -117,7 +123,9 @@ class InGraph:
         name: Optional[str],
         graph: Graph,
     ) -> None:
-        """Fingerprint an operation that has just been put into a graph; the caller leaves out those of this class."""
+        """Fingerprint an operation that has just been put into a graph; the caller leaves out those
+        of this class.
+        """
         if kind in _SKIPPED or name is None:
             return
         if not private.is_function(graph) or self._is_of_data(graph):
@@ -131,7 +139,10 @@ class InGraph:
         self._fingerprint(kind, inputs, outputs, name, graph)
 
     def _is_known(self, kind: str, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> bool:
-        """Return whether this only reads a variable that the graph has read before; note that it has been read."""
+        """Return whether this only reads a variable that the graph has read before.
+
+        Note that it has been read.
+        """
         if kind != "ReadVariableOp":
             return False
         slots = self._get_slots(inputs[0].graph)
@@ -150,7 +161,9 @@ class InGraph:
         name: str,
         graph: Graph,
     ) -> None:
-        """Let the graph compute the fingerprints of an operation's results, or of the variables that it changes."""
+        """Let the graph compute the fingerprints of an operation's results, or of the variables
+        that it changes.
+        """
         tensors = _select_outputs(kind, outputs)
         if not tensors and kind.startswith(_MUTATING):
             tensors = self._read_states(inputs)
@@ -173,7 +186,9 @@ class InGraph:
         self._operations.append(Entry(operation, known, slots))
 
     def take(self, writer: TraceWriter) -> bool:
-        """Write down what has run since the last time, in the order in which it was built; return whether any has."""
+        """Write down what has run since the last time, in the order in which it was built; return
+        whether any has.
+        """
         if not self._used:
             return False
         table = self._tf.raw_ops.ReadVariableOp(resource=self.handle, dtype=self._tf.int64)
@@ -196,7 +211,8 @@ class InGraph:
         return True
 
     def _make_table(self) -> None:
-        """Make the table: not before it is needed, or the program could not choose threads and devices any more.
+        """Make the table: not before it is needed, or the program could not choose threads and
+        devices any more.
 
         It is no `tf.Variable`, which a strategy would give to each replica.
         """
@@ -227,10 +243,11 @@ class InGraph:
         return slot
 
     def _get_function(self, size: Optional[int]) -> Callable[[Tensor], Tensor]:
-        """Return the graph that makes the fingerprint of a row of `size` words: None where that is not known.
+        """Return the graph that makes the fingerprint of a row of `size` words: None where that is
+        not known.
 
-        There are few for all tensors, or building takes minutes: one for each size of one block that is not filled, one
-        for whole blocks, and one for all other rows.
+        There are few for all tensors, or building takes minutes: one for each size of one block
+        that is not filled, one for whole blocks, and one for all other rows.
         """
         tf = self._tf
         key: Optional[int] = None
@@ -261,14 +278,20 @@ class InGraph:
         return states
 
     def _get_slots(self, graph: Graph) -> Dict[str, Optional[int]]:
-        """Return the slots of a graph's tensors by their names; None is one of a tensor without a fingerprint."""
+        """Return the slots of a graph's tensors by their names.
+
+        None is one of a tensor without a fingerprint.
+        """
         slots = self._slots.get(graph)
         if slots is None:
             slots = self._slots[graph] = {}
         return slots
 
     def _find_slot(self, tensor: Tensor) -> Optional[int]:
-        """Return where the fingerprint of a tensor is; of one that is captured from the surrounding graph, there."""
+        """Return where the fingerprint of a tensor is.
+
+        Of one that is captured from the surrounding graph, there.
+        """
         graph = getattr(tensor, "graph", None)
         if graph is None:
             return None
@@ -282,7 +305,9 @@ class InGraph:
         return slots[tensor.name]
 
     def _is_of_data(self, graph: Graph) -> bool:
-        """Return whether a graph is a function of tf.data's: a table in it would change how the pipeline runs."""
+        """Return whether a graph is a function of tf.data's: a table in it would change how the
+        pipeline runs.
+        """
         known = self._is_data.get(graph)
         if known is None:
             known = private.is_in_data_function(graph)
@@ -294,7 +319,10 @@ class InGraph:
 
 
 def pack_words(tf: ModuleType, tensor: Tensor) -> Tensor:
-    """Return the bits of a tensor as a row of int64; of one whose bytes do not fill the last, the rest is zero."""
+    """Return the bits of a tensor as a row of int64.
+
+    Of one whose bytes do not fill the last, the rest is zero.
+    """
     together, count = max(8 // tensor.dtype.size, 1), tensor.shape.num_elements()
     if together == 1:
         return tf.reshape(tf.bitcast(tensor, tf.int64), [-1])
@@ -337,23 +365,30 @@ def _sum_products(tf: ModuleType, rows: Tensor, factors: NDArray[int64]) -> Tens
     return tf.reshape(tf.linalg.matmul(rows, tf.constant(factors[:, None])), [-1])
 
 
-def make_factors(size: int) -> NDArray[int64]:
-    """Return the first factors of a block: the numbers that SplitMix64 makes of 0, 1, 2 ..., made odd."""
+def _import_numpy() -> ModuleType:
     # Not at the top: the user's program may have variables to set before NumPy is imported.
     import numpy
 
+    return numpy
+
+
+def make_factors(size: int) -> NDArray[int64]:
+    """Return the first factors of a block: the numbers that SplitMix64 makes of 0, 1, 2 ..., made
+    odd.
+    """
+    numpy = _import_numpy()
     with numpy.errstate(over="ignore"):
         mixed = (numpy.arange(size, dtype=numpy.uint64) + numpy.uint64(1)) * numpy.uint64(_STEP)
         mixed = (mixed ^ (mixed >> numpy.uint64(30))) * numpy.uint64(0xBF58476D1CE4E5B9)
         mixed = (mixed ^ (mixed >> numpy.uint64(27))) * numpy.uint64(0x94D049BB133111EB)
-        return (mixed ^ (mixed >> numpy.uint64(31)) | numpy.uint64(1)).view(numpy.int64)
+        odd = mixed ^ (mixed >> numpy.uint64(31)) | numpy.uint64(1)
+    factors: NDArray[int64] = odd.view(numpy.int64)
+    return factors
 
 
 def hash_array(array: NDArray[generic]) -> int:
     """Return the same number for a numpy array, from 0 to 2**64 - 1."""
-    # As in `make_factors`.
-    import numpy
-
+    numpy = _import_numpy()
     raw = numpy.ascontiguousarray(array).tobytes()
     row = numpy.frombuffer(raw + b"\0" * (-len(raw) % 8), dtype=numpy.int64)
     row = row ^ (row >> numpy.int64(_DOWN))

@@ -1,7 +1,8 @@
-"""Where Python and NumPy made values that can differ from run to run: which function, in which line, with what result.
+"""Where Python and NumPy made values that can differ from run to run: which function, in which
+line, with what result.
 
-The functions of the table `makers` are replaced while a run lasts. A module that a program has imported can hold one of
-them for longer: it then asks the original.
+The functions of the table `makers` are replaced while a run lasts. A module that a program has
+imported can hold one of them for longer: it then asks the original.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ if TYPE_CHECKING:
 CALLS = 200
 """How many calls of one line are kept, and how many lines."""
 DIRECT = ("clock", "constant")
-"""Noted only where the user's own line asks: libraries measure durations, and name files by their process."""
+"""Noted only where the user's own line asks: libraries measure durations, and name files by their
+process.
+"""
 START = 1_700_000_000_000
 """Milliseconds: the first time that a held clock gives."""
 _current: List[Makers] = []
@@ -71,8 +74,8 @@ class Makers:
     ) -> None:
         """Begin with none.
 
-        `entries` tells how many entries the run's own trace has; `held` names function, file and line of the calls that
-        give the same in every run.
+        `entries` tells how many entries the run's own trace has; `held` names function, file and
+        line of the calls that give the same in every run.
         """
         self._places = places
         self._entries = entries
@@ -124,7 +127,9 @@ class Makers:
         return result
 
     def _yield_futures(self, key: Key, call: Call, *, is_held: bool) -> Iterator[Future[object]]:
-        """Yield futures as they end, or where they are held as they were given, and note the number of each."""
+        """Yield futures as they end, or where they are held as they were given, and note the number
+        of each.
+        """
         args, kwargs = call.args, call.kwargs
         given: Iterable[Future[object]] = args[0] if args else kwargs.pop("fs")  # type: ignore[assignment]
         futures = list(dict.fromkeys(given))
@@ -145,7 +150,9 @@ class Makers:
             calls.append((self._entries(), self._number, fingerprint))
 
     def to_json(self) -> List[Dict[str, object]]:
-        """Return each function with its line and its calls: after how many entries, which call of all, its result."""
+        """Return each function with its line and its calls: after how many entries, which call of
+        all, its result.
+        """
         with self._lock:
             return [
                 {"name": name, "place": place, "calls": calls}
@@ -159,7 +166,10 @@ def _is_seeded(call: Call) -> bool:
 
 
 def _find_owner(name: str) -> Tuple[Owner, str]:
-    """Return the module or class that has a function, and its name there; None where it is not imported yet."""
+    """Return the module or class that has a function, and its name there.
+
+    None where it is not imported yet.
+    """
     *words, last = name.split(".")
     for end in range(len(words), 0, -1):
         owner: Owner = sys.modules.get(".".join(words[:end]))
@@ -228,7 +238,10 @@ def _hash_generator(generator: Union[ModuleType, object]) -> str:
 
 
 def _hash_value(value: object) -> Optional[str]:
-    """Return the fingerprint of a number, a text or an array, or of a tuple or list of them; None of anything else."""
+    """Return the fingerprint of a number, a text or an array, or of a tuple or list of them.
+
+    None of anything else.
+    """
     if isinstance(value, (tuple, list)):
         return _hash_bytes(repr([_hash_value(element) for element in value]).encode())
     if isinstance(value, (bool, int, float, str, bytes)) or hasattr(value, "dtype"):

@@ -1,6 +1,8 @@
-"""Names that are others in every run and decide nothing: of temporary files and folders, and ports of this machine.
+"""Names that are others in every run and decide nothing: of temporary files and folders, and ports
+of this machine.
 
-A text that holds one is fingerprinted with something steady in its place, so that runs can be compared.
+A text that holds one is fingerprinted with something steady in its place, so that runs can be
+compared.
 """
 
 from __future__ import annotations
@@ -14,7 +16,9 @@ if TYPE_CHECKING:
     from typing import Dict, Iterator
 
 MARK = " (a name)"
-"""What follows the spec of such a text: it says less than its fingerprint, as the name itself can decide something."""
+"""What follows the spec of such a text: it says less than its fingerprint, as the name itself can
+decide something.
+"""
 MOST = 1_000
 """Names that are known at a time."""
 _PORT = re.compile(rb"\b(localhost|127\.0\.0\.1):\d{4,5}\b")

@@ -1,4 +1,6 @@
-"""The only module that uses TensorFlow's private modules: callbacks, graphs and more; each may be missing."""
+"""The only module that uses TensorFlow's private modules: callbacks, graphs and more; each may be
+missing.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,10 @@ if TYPE_CHECKING:
 
 
 def is_compiled(function: str) -> bool:
-    """Return whether XLA compiles a function of this name, or one that it calls; False where that is unknown."""
+    """Return whether XLA compiles a function of this name, or one that it calls.
+
+    False where that is unknown.
+    """
     try:
         context = import_module("tensorflow.python.eager.context")
         return _calls_compiled(context.context(), function, set())
@@ -28,7 +33,10 @@ def is_compiled(function: str) -> bool:
 
 
 def _calls_compiled(context: ModuleType, name: str, visited: Set[str]) -> bool:
-    """Return whether XLA compiles the function or one that it calls; `visited` ends the search in a recursion."""
+    """Return whether XLA compiles the function or one that it calls.
+
+    `visited` ends the search in a recursion.
+    """
     if name in visited:
         return False
     visited.add(name)
@@ -65,7 +73,9 @@ def read_global_seed() -> Optional[int]:
 
 
 def forget_seed() -> None:
-    """Remove TensorFlow's seed, as when it is imported; where that cannot be done the last one stays."""
+    """Remove TensorFlow's seed, as when it is imported; where that cannot be done the last one
+    stays.
+    """
     try:
         context = import_module("tensorflow.python.eager.context")
         if context.global_seed() is not None:
@@ -88,9 +98,11 @@ def find_held_type(handle: Tensor) -> Optional[DType]:
 
 @contextmanager
 def watch_python_functions(taker: PythonFunctionTaker) -> Iterator[None]:
-    """Call `taker(function, inputs, outputs)` for each `tf.numpy_function` in eager mode, which is no operation.
+    """Call `taker(function, inputs, outputs)` for each `tf.numpy_function` in eager mode, which is
+    no operation.
 
-    Where this TensorFlow is built otherwise nothing is seen: the operation that uses such a value is reported instead.
+    Where this TensorFlow is built otherwise nothing is seen: the operation that uses such a value
+    is reported instead.
     """
     try:
         context = import_module("tensorflow.python.eager.context")
@@ -120,7 +132,9 @@ class CallbacksMissing(Exception):  # noqa: N818 (it says what is the matter)
 
 
 def add_callback(callback: Callback) -> None:
-    """Let `callback(op_type, inputs, attrs, outputs, op_name, graph)` see each operation of this thread."""
+    """Let `callback(op_type, inputs, attrs, outputs, op_name, graph)` see each operation of this
+    thread.
+    """
     _import_callbacks().add_op_callback(callback)
 
 
@@ -139,7 +153,8 @@ def _import_callbacks() -> ModuleType:
 def check_callbacks(tf: ModuleType) -> None:
     """Try both kinds of callbacks: of an eager operation, and of one that is put into a graph.
 
-    It starts TensorFlow's runtime, after which a program can no longer choose threads and devices: call it after one.
+    It starts TensorFlow's runtime, after which a program can no longer choose threads and devices:
+    call it after one.
 
     Raises:
         CallbacksMissing: one of them was not seen.
@@ -194,7 +209,10 @@ def decode_kind(op_type: Union[bytes, str]) -> str:
 
 
 def find_definition(kind: str) -> Optional[OpDef]:
-    """Return the OpDef of a type of operation; None where TensorFlow knows none, or does not tell."""
+    """Return the OpDef of a type of operation.
+
+    None where TensorFlow knows none, or does not tell.
+    """
     try:
         return import_module("tensorflow.python.framework.op_def_registry").get(kind)
     except (ImportError, AttributeError):
@@ -211,7 +229,9 @@ _DEEPEST = 400
 """Frames that are searched for a file of tf.data."""
 _DATA = "structured_function.py"
 _DEVICES = "multi_device_iterator_ops.py"
-"""The files of tf.data in which functions become graphs: those of a pipeline, and those that hand out its elements."""
+"""The files of tf.data in which functions become graphs: those of a pipeline, and those that hand
+out its elements.
+"""
 _HANDING_OUT = ("_init_func", "_next_func", "_remote_", "_finalize_func", "_next_as_optional_func")
 
 
@@ -221,7 +241,10 @@ def is_function(graph: Optional[Graph]) -> bool:
 
 
 def find_captured(graph: Graph, tensor: Tensor) -> Optional[Tensor]:
-    """Return the tensor of the surrounding graph for which a placeholder of a function stands; None if for none."""
+    """Return the tensor of the surrounding graph for which a placeholder of a function stands.
+
+    None if for none.
+    """
     if not is_function(graph):
         return None
     for outer, inner in graph.captures:

@@ -1,4 +1,6 @@
-"""One run of the user's function or script under the tracer, in his own mode or eagerly; a trace is left of it."""
+"""One run of the user's function or script under the tracer, in his own mode or eagerly; a trace is
+left of it.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
 
     from envlock.guest.datasets import Datasets
     from envlock.guest.tracing.makers import Makers
-    from envlock.guest.tracing.source_lines import Places
 
     class Steps(Protocol):
         """What takes the steps of a run: a tracer, or an inventory of operations."""
@@ -49,7 +50,9 @@ class Observed:
     """What a run left beside its trace."""
 
     def __init__(self, tracer: Tracer, seeded: Sequence[int], makers: Makers) -> None:
-        """Take it from a tracer that has been stopped; `seeded`: at which entries the program set all seeds."""
+        """Take it from a tracer that has been stopped; `seeded`: at which entries the program set
+        all seeds.
+        """
         self.threads: Dict[str, object] = {
             "elsewhere": tracer.elsewhere,
             "seeded": list(seeded),
@@ -63,7 +66,10 @@ class Observed:
 
 
 def count_workers() -> int:
-    """Return how many processes TF_CONFIG names, as tf.distribute reads it; 1 where it names none."""
+    """Return how many processes TF_CONFIG names, as tf.distribute reads it.
+
+    1 where it names none.
+    """
     try:
         cluster = json.loads(os.environ.get("TF_CONFIG", "{}"))["cluster"]
         return max(sum(map(len, cluster.values())), 1)
@@ -75,17 +81,17 @@ def count_workers() -> int:
 def traced(
     tf: ModuleType,
     path: str,
-    places: Places,
+    datasets: Datasets,
     *,
     mode: str,
     limit: Optional[int],
-    datasets: Datasets,
     counts: bool = False,
     conditions: Optional[Mapping[str, object]] = None,
 ) -> Iterator[Tracer]:
     """Trace what is done inside into the file `path`; the last step asked for ends it quietly.
 
-    `counts`: where nobody else counts, each call of a graph that is looked into is a step.
+    `datasets` takes the pipelines, and finds the places of all entries. `counts`: where nobody else
+    counts, each call of a graph that is looked into is a step.
 
     Raises:
         CallbacksMissing: this TensorFlow has no operation callbacks.
@@ -96,12 +102,12 @@ def traced(
         writer = TraceWriter(stream, header)
         graphs = None
         if mode in (IN_GRAPH, IN_GRAPH_ALL):
-            graphs = in_graph.InGraph(tf, places, every=mode == IN_GRAPH_ALL)
+            graphs = in_graph.InGraph(tf, datasets.places, every=mode == IN_GRAPH_ALL)
         threads = Threads(path, header)
         tracer = Tracer(
             tf,
             writer,
-            places,
+            datasets.places,
             limit,
             graphs=graphs,
             counts=counts and graphs is not None,
@@ -152,7 +158,8 @@ def make_header(tf: ModuleType, mode: str, conditions: Mapping[str, object]) -> 
 
 
 def perform(call: Callable[[], object], current: Callable[[], Optional[Steps]]) -> None:
-    """Call, and write down the quantities of its steps: what it records, gives or trains, or else its result.
+    """Call, and write down the quantities of its steps: what it records, gives or trains, or else
+    its result.
 
     `current` gives the tracer, which may be made only while a script is running.
 
@@ -166,13 +173,11 @@ def perform(call: Callable[[], object], current: Callable[[], Optional[Steps]]) 
         if tracer is None or result is None:
             return
         if contract.is_model(result):
-            # Here: it imports TensorFlow, which only a function that gives a model needs.
-            from envlock.guest.training import keras_fit
 
             def take(step: int, values: Mapping[str, object]) -> None:
                 _write(tracer, values)
 
-            keras_fit.train(*result, taker=take)  # type: ignore[misc]
+            contract.train_model(result, take)
         else:
             for number, values in enumerate(contract.iterate_steps(result)):
                 _write(tracer, values)
@@ -253,7 +258,9 @@ def _make_counting_fit(
 
 
 def forget_previous_run(script: str, *, module: bool = False) -> None:
-    """Make this process like a new one: the script's module is forgotten, what Keras counts, and every seed."""
+    """Make this process like a new one: the script's module is forgotten, what Keras counts, and
+    every seed.
+    """
     path = os.path.realpath(script)
     for name, imported in list(sys.modules.items()):
         if name == "__main__":

@@ -71,7 +71,10 @@ class Places:
         return None
 
     def _find_origin(self, frame: FrameType, line: Tuple[str, int]) -> Optional[Place]:
-        """Return the user's line from which AutoGraph made a line; `frame` is TensorFlow's call of the new code."""
+        """Return the user's line from which AutoGraph made a line.
+
+        `frame` is TensorFlow's call of the new code.
+        """
         sources = getattr(frame.f_locals.get("converted_f"), "ag_source_map", None) or {}
         origin = sources.get(line)
         if origin is None:
@@ -82,7 +85,9 @@ class Places:
         return name, origin.loc.lineno, origin.function_name or ""
 
     def find_in_stack(self, stack: Iterable[FrameSummary]) -> Optional[Place]:
-        """Return the innermost frame of the user's in the stack of an operation in a graph, mapped to his own lines."""
+        """Return the innermost frame of the user's in the stack of an operation in a graph, mapped
+        to his own lines.
+        """
         for frame in reversed(list(stack)):
             name = self.find_name(frame.filename)
             if name is not None:

@@ -1,4 +1,6 @@
-"""What a run changes and reads in a process: variables and seed, put back before each run, and settings."""
+"""What a run changes and reads in a process: variables and seed, put back before each run, and
+settings.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ class State:
                     self._variables.append((candidate, tf.identity(candidate)))
 
     def put_back(self) -> None:
-        """Give every variable that is still alive the value that it had, and restart TensorFlow's seed."""
+        """Give every variable that is still alive the value that it had, and restart TensorFlow's
+        seed.
+        """
         for variable, value in self._variables:
             variable.assign(value)
         if self._seed is not None:
@@ -41,7 +45,9 @@ _INTER, _INTRA = "TF_NUM_INTEROP_THREADS", "TF_NUM_INTRAOP_THREADS"
 
 
 def read_conditions(tf: ModuleType) -> Dict[str, object]:
-    """Return threads, op determinism, how many devices of each kind there are, and whether XLA is on for all."""
+    """Return threads, op determinism, how many devices of each kind there are, and whether XLA is
+    on for all.
+    """
     threading = tf.config.threading
     conditions = {
         "threads.intra_op": _count_threads(threading.get_intra_op_parallelism_threads(), _INTRA),
@@ -57,7 +63,9 @@ def read_conditions(tf: ModuleType) -> Dict[str, object]:
 
 
 def _count_threads(setting: int, variable: str) -> Optional[int]:
-    """Return how many threads there are: as set, as the variable says, else one for each CPU we may use."""
+    """Return how many threads there are: as set, as the variable says, else one for each CPU we may
+    use.
+    """
     if setting:
         return setting
     try:

@@ -1,4 +1,6 @@
-"""What races only inside graphs: found while a graph is built, with the line that asked for it. Nothing is changed."""
+"""What races only inside graphs: found while a graph is built, with the line that asked for it.
+Nothing is changed.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ LIMIT = 200
 
 
 class Suspects:
-    """Collects operations of graphs that can give another result each time although every operation is sound."""
+    """Collects operations of graphs that can give another result each time although every operation
+    is sound.
+    """
 
     def __init__(self, places: Places) -> None:
         """`places` finds the user's lines."""
@@ -53,7 +57,9 @@ class Suspects:
         self._operations[(why, kind, operation.name, place)] = None
 
     def check_call(self, name: str) -> None:
-        """Find out whether XLA compiles a function that was called; later TensorFlow may have forgotten it."""
+        """Find out whether XLA compiles a function that was called; later TensorFlow may have
+        forgotten it.
+        """
         if len(self._calls) < LIMIT and name not in self._calls:
             self._calls.add(name)
             self._is_compiled = self._is_compiled or private.is_compiled(name)

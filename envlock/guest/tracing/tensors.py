@@ -1,7 +1,9 @@
-"""What a tensor holds, as a fingerprint of 64 bits of its bytes, and how its type and shape are written.
+"""What a tensor holds, as a fingerprint of 64 bits of its bytes, and how its type and shape are
+written.
 
-Small tensors are hashed by BLAKE2. That would be most of what tracing costs for large ones, so they have two CRC-32s: of
-their first and second half, which take a quarter of the time, and very large ones of two sums: a fifth of that.
+Small tensors are hashed by BLAKE2. That would be most of what tracing costs for large ones, so they
+have two CRC-32s: of their first and second half, which take a quarter of the time, and very large
+ones of two sums: a fifth of that.
 """
 
 from __future__ import annotations
@@ -52,7 +54,9 @@ def hash_array(array: Array) -> int:
 
 
 def _sum_and_hash(flat: NDArray[uint8], stride: int) -> int:
-    """Return the CRC-32 of the sum, modulo 2**64, of the rows of `stride` words, and of the bytes left over."""
+    """Return the CRC-32 of the sum, modulo 2**64, of the rows of `stride` words, and of the bytes
+    left over.
+    """
     words = flat[: len(flat) // 8 * 8].view("u8")
     whole = len(words) // stride * stride
     total = words[:whole].reshape(-1, stride).sum(axis=0)
@@ -65,7 +69,9 @@ def _hash_bytes(data: bytes) -> int:
 
 
 def hash_tensor(tensor: Tensor) -> Fingerprint:
-    """Return the fingerprint and the spec of an eager tensor; no fingerprint for a handle or what cannot be read.
+    """Return the fingerprint and the spec of an eager tensor.
+
+    No fingerprint for a handle or what cannot be read.
 
     A tensor never changes, so its fingerprint is kept at the tensor itself.
     """
@@ -90,7 +96,9 @@ def hash_tensor(tensor: Tensor) -> Fingerprint:
 
 
 def hash_element(tf: ModuleType, tensor: Tensor) -> Fingerprint:
-    """Return the same of an element of a pipeline, where a variant holds a value: sparse and ragged rows."""
+    """Return the same of an element of a pipeline, where a variant holds a value: sparse and ragged
+    rows.
+    """
     found = hash_tensor(tensor)
     if found[0] is not None or tensor.dtype != tf.variant:
         return found
@@ -103,7 +111,9 @@ def hash_element(tf: ModuleType, tensor: Tensor) -> Fingerprint:
 
 
 def _hash_value(value: Tensor) -> Fingerprint:
-    """Return the same of a value that is no eager tensor: a number, a list, an array, a composite tensor."""
+    """Return the same of a value that is no eager tensor: a number, a list, an array, a composite
+    tensor.
+    """
     try:
         # Not before it is needed: the user's program may have variables to set before it is imported.
         from numpy import asarray
@@ -124,7 +134,10 @@ def _hash_any_array(array: Array) -> Fingerprint:
 
 
 def _hash_text(value: object, text_spec: str) -> Fingerprint:
-    """Return the fingerprint of a text, or a list of objects, by its words; names of a run's own are left out."""
+    """Return the fingerprint of a text, or a list of objects, by its words.
+
+    Names of a run's own are left out.
+    """
     words = repr(value).encode("utf-8", "surrogatepass")
     steady = replace_names(words)
     if steady is not words:

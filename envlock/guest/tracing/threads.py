@@ -1,7 +1,8 @@
 """Operations of other Python threads: each thread that begins during a run has a trace of its own.
 
-Their order among threads is up to chance, so one trace for all would differ each time. Beside the traces, the order in
-which threads used each variable is kept: where it differs from run to run, the threads race.
+Their order among threads is up to chance, so one trace for all would differ each time. Beside the
+traces, the order in which threads used each variable is kept: where it differs from run to run, the
+threads race.
 """
 
 from __future__ import annotations
@@ -23,12 +24,16 @@ if TYPE_CHECKING:
     Place = Tuple[str, int, str]
 
 POOLS = ("concurrent.futures.thread", "multiprocessing.pool")
-"""Modules whose threads take whatever work comes next, so that other operations in one of them mean nothing."""
+"""Modules whose threads take whatever work comes next, so that other operations in one of them mean
+nothing.
+"""
 MOST = 64
 """How many threads of a run have a trace; operations of more are counted."""
 REPLICA = "_MirroredReplicaThread"
-"""A thread of tf.distribute for one replica: in eager mode they run one after the other, as part of the thread that
-waits for them (tensorflow/python/distribute/mirrored_run.py), so their operations have a fixed place in its trace."""
+"""A thread of tf.distribute for one replica: in eager mode they run one after the other, as part of
+the thread that waits for them (tensorflow/python/distribute/mirrored_run.py), so their operations
+have a fixed place in its trace.
+"""
 
 
 class Uses:
@@ -62,7 +67,9 @@ class Uses:
         return len(self.threads) > 1 and bool(self.writers - {"main"})
 
     def to_json(self) -> Dict[str, object]:
-        """Return the digest of the order, how many threads there are beside the main one, and the last change."""
+        """Return the digest of the order, how many threads there are beside the main one, and the
+        last change.
+        """
         return {
             "name": self.name,
             "order": self.order.hexdigest(),
@@ -179,7 +186,9 @@ class Threads:
                 stream.close()
 
     def to_json(self) -> Dict[str, object]:
-        """Return where each thread began in the run's own trace, and how threads used the variables that they share."""
+        """Return where each thread began in the run's own trace, and how threads used the variables
+        that they share.
+        """
         shared = [uses.to_json() for uses in self._uses.values() if uses.are_shared]
         return {
             "begun": sum(self._children.values()),

@@ -4,7 +4,8 @@ It leaves a trace a run, `0.trace`, `1.trace` ..., and `answers.jsonl`, a line e
 
     {"unusable": sentence}                                     it cannot be run at all
     {"callbacks": reason}                                      this TensorFlow shows no operations; what the runs show
-                                                               of themselves is in the traces, if the mode is `graph`
+                                                               of themselves is in the traces, if
+                                                                   the mode is `graph`
     {"run": 0, "end": "finished" or "failed", "message": ..., "traceback": ...}  how a run ended
     {"folder": folder}                                         where the files lie that places are in
     {"environment": versions, "determinism": bool or null, "suspects": ..., "datasets": ...}
@@ -44,10 +45,11 @@ if TYPE_CHECKING:
     class Asked(TypedDict):
         """What is asked for.
 
-        folder: where to write; script, module, function, args: what to run; runs: the numbers of the runs; seed: a
-        number or null; mode: `graph` (the user's own) or `eager`; steps: how many, or null; generators: a seed for
-        Python's and NumPy's generators before every run, or null; held: a function, a file and a line that give the
-        same in every run, or null; serial: one operation of a graph at a time; conditions: for the header of the trace.
+        folder: where to write; script, module, function, args: what to run; runs: the numbers of
+        the runs; seed: a number or null; mode: `graph` (the user's own) or `eager`; steps: how
+        many, or null; generators: a seed for Python's and NumPy's generators before every run, or
+        null; held: a function, a file and a line that give the same in every run, or null; serial:
+        one operation of a graph at a time; conditions: for the header of the trace.
         """
 
         folder: str
@@ -66,9 +68,11 @@ if TYPE_CHECKING:
 
 
 def main() -> None:
-    """Do what the JSON in `sys.argv[1]` asks for, then what each further line of the standard input does.
+    """Do what the JSON in `sys.argv[1]` asks for, then what each further line of the standard input
+    does.
 
-    After each a byte is written to where the lines come from, a socket. The user's program finds no input.
+    After each a byte is written to where the lines come from, a socket. The user's program finds no
+    input.
     """
     requests = socket.socket(fileno=os.dup(0))
     with open(os.devnull, "rb") as nothing:
@@ -194,10 +198,9 @@ class Runs:
                 tracing = traced(
                     tf,
                     path,
-                    self.places,
+                    self.datasets,
                     mode=asked["mode"],
                     limit=asked["steps"],
-                    datasets=self.datasets,
                     counts=asked["function"] is None,
                     conditions=asked["conditions"],
                 )
@@ -241,7 +244,9 @@ def _import_tensorflow() -> ModuleType:
 
 
 def _set_generators(seed: Optional[int]) -> None:
-    """Set the seeds of the generators outside of TensorFlow, to find out whether they are what differs."""
+    """Set the seeds of the generators outside of TensorFlow, to find out whether they are what
+    differs.
+    """
     if seed is None:
         return
     random.seed(seed)

@@ -1,9 +1,11 @@
-"""Write a trace: what every operation of a run read and made, as fingerprints. See docs/reference/trace.md.
+"""Write a trace: what every operation of a run read and made, as fingerprints. See
+docs/reference/trace.md.
 
-It runs in the user's interpreter: standard library only, Python 3.8, nothing of this package is imported. The reader
-(`envlock/divergence/trace.py`) takes the format's words and limits from here.
+It runs in the user's interpreter: standard library only, Python 3.8, nothing of this package is
+imported. The reader (`envlock/divergence/trace.py`) takes the format's words and limits from here.
 
-A trace is gzip of lines of JSON. The first is the header; then come, in the order in which things happened:
+A trace is gzip of lines of JSON. The first is the header; then come, in the order in which things
+happened:
 
     ["op", type, name, place, input specs, output specs]    defines the next operation: 0, 1, 2 ...
     ["step", number]                                        what follows belongs to this step
@@ -12,8 +14,9 @@ A trace is gzip of lines of JSON. The first is the header; then come, in the ord
     ["forget"]                                              all definitions end here; the next operation is 0 again
     ["end", number of operations and values, what is known only then]
 
-A place is [file, line, function] of the user's code, or null; a spec is `float32[32,10]`; a fingerprint is 16
-hexadecimal digits, or null where there is none (a resource, a variant, a value that nobody could look at).
+A place is [file, line, function] of the user's code, or null; a spec is `float32[32,10]`; a
+fingerprint is 16 hexadecimal digits, or null where there is none (a resource, a variant, a value
+that nobody could look at).
 """
 
 from __future__ import annotations
@@ -47,7 +50,8 @@ _MASK = (1 << 64) - 1
 
 
 class TraceWriter:
-    """Writes a trace into a binary stream, which stays the caller's; use it with `with`, or call `close`.
+    """Writes a trace into a binary stream, which stays the caller's; use it with `with`, or call
+    `close`.
 
     Without `close` (a run that died) the trace has no end, and its reader says that it is cut off.
     """
@@ -154,7 +158,9 @@ def _format_all(fingerprints: Sequence[Fingerprint]) -> str:
 
 
 def spec(dtype: str, shape: Optional[Sequence[Optional[int]]]) -> str:
-    """Return how a tensor's type and shape are written: `float32[32,10]`, `float32[?,10]`, `float32[*]`."""
+    """Return how a tensor's type and shape are written: `float32[32,10]`, `float32[?,10]`,
+    `float32[*]`.
+    """
     if shape is None:
         return dtype + "[*]"
     sizes = ["?" if size is None else str(size) for size in shape]

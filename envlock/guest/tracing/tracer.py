@@ -1,8 +1,9 @@
-"""Write down every operation that TensorFlow runs eagerly, and every call of a function that it has made a graph of.
+"""Write down every operation that TensorFlow runs eagerly, and every call of a function that it has
+made a graph of.
 
-In eager mode (level 2) those are all operations; in the user's own mode (level 1) they are what stands between the
-graphs, the graphs' results, and the variables that they leave behind. Graphs are looked at while they are built, for
-what is known to race, and never changed.
+In eager mode (level 2) those are all operations; in the user's own mode (level 1) they are what
+stands between the graphs, the graphs' results, and the variables that they leave behind. Graphs are
+looked at while they are built, for what is known to race, and never changed.
 """
 
 from __future__ import annotations
@@ -48,7 +49,9 @@ _HANDLE_AS_TEXT = "ToStringHandle"
 """What operations end with whose result is a number of the process's own."""
 _RESOURCE = "resource[]"
 _DEPTH = 5
-"""Frames of this class and of TensorFlow below each operation, in which no line of the user's is looked for."""
+"""Frames of this class and of TensorFlow below each operation, in which no line of the user's is
+looked for.
+"""
 
 
 class Enough(BaseException):
@@ -74,8 +77,8 @@ class Tracer:
     ) -> None:
         """Raise `Enough` when step `limit` begins; without a limit there is no end.
 
-        `graphs` looks inside of graphs (level 3); with `counts`, each call of one is a step where nobody else counts.
-        `threads` takes operations of other threads; without, they are counted.
+        `graphs` looks inside of graphs (level 3); with `counts`, each call of one is a step where
+        nobody else counts. `threads` takes operations of other threads; without, they are counted.
         """
         self._tf = tf
         self._own = writer
@@ -196,7 +199,9 @@ class Tracer:
         op_name: Optional[str] = None,
         graph: Optional[Graph] = None,
     ) -> None:
-        """Take an operation that has run, or was put into a graph, as TensorFlow's callbacks give it."""
+        """Take an operation that has run, or was put into a graph, as TensorFlow's callbacks give
+        it.
+        """
         # Our own looks at variables come through here, too.
         if self._is_busy or self._is_stopped:
             return

@@ -1,4 +1,6 @@
-"""Outputs that a kernel leaves as it found the memory: they hold no result, so nothing is compared by them."""
+"""Outputs that a kernel leaves as it found the memory: they hold no result, so nothing is compared
+by them.
+"""
 
 from __future__ import annotations
 

@@ -1,12 +1,14 @@
-"""How a user's script or function is loaded and run, and what of its result is a step of which quantities.
+"""How a user's script or function is loaded and run, and what of its result is a step of which
+quantities.
 
     load(script, function, args) -> a call, which takes the seed and gives a result
     iterate_steps(result)        -> dicts of named values, one a step
     is_model(result)             -> whether it is a model to train instead
 
-The contract, as the documentation has it: a function takes no argument (or `seed`) and returns a value, a dict of named
-values, a Keras model or what its `fit` returns (one step), an iterable of these (one each step), or `(model, data)` or
-`(model, data, fit_arguments)`. A whole script is run as `__main__`, and calls `envlock.record()`.
+The contract, as the documentation has it: a function takes no argument (or `seed`) and returns a
+value, a dict of named values, a Keras model or what its `fit` returns (one step), an iterable of
+these (one each step), or `(model, data)` or `(model, data, fit_arguments)`. A whole script is run
+as `__main__`, and calls `envlock.record()`.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ if TYPE_CHECKING:
 
 
 class Misuse(Exception):  # noqa: N818 (it is not about a run, but about what was asked for)
-    """The script or function cannot be run so, whatever it computes; the message is a whole sentence."""
+    """The script or function cannot be run so, whatever it computes; the message is a whole
+    sentence.
+    """
 
 
 def load(
@@ -40,7 +44,8 @@ def load(
     """Return what runs the function, or the script, once.
 
     Args:
-        script: a file, whose folder becomes `sys.path[0]`; or the name of a module, for which the current one does.
+        script: a file, whose folder becomes `sys.path[0]`; or the name of a module, for which the
+            current one does.
         function: a function in it; None: run it as a program.
         args: what the program finds in `sys.argv[1:]`.
         module: `script` is the name of a module.
@@ -72,7 +77,9 @@ def load(
 
 
 def find_folder(script: str, *, module: bool) -> str:
-    """Return the folder that the user's files are named from: the script's; of a module the current one, or its own.
+    """Return the folder that the user's files are named from: the script's.
+
+    Of a module the current one, or its own.
 
     The first where the module lies below the current folder, and is not installed there.
     """
@@ -96,7 +103,8 @@ def find_folder(script: str, *, module: bool) -> str:
 
 
 def _need_module(name: str, *, is_program: bool) -> None:
-    """Do nothing where a module, or with `is_program` one that can be run, is found; its packages are imported.
+    """Do nothing where a module, or with `is_program` one that can be run, is found; its packages
+    are imported.
 
     Raises:
         Misuse: it is not.
@@ -180,14 +188,18 @@ def _is_required(parameter: inspect.Parameter) -> bool:
 
 
 def _get_name(module: ModuleType) -> str:
-    """Return what the user calls a module: its file, or its dotted name where it belongs to a package."""
+    """Return what the user calls a module: its file, or its dotted name where it belongs to a
+    package.
+    """
     if "." in module.__name__ or module.__file__ is None:
         return module.__name__
     return os.path.basename(module.__file__)
 
 
 def iterate_steps(result: object) -> Iterator[Quantities]:
-    """Yield the named values of each step, as they come: a generator's step is over when the next one is asked for."""
+    """Yield the named values of each step, as they come: a generator's step is over when the next
+    one is asked for.
+    """
     if _is_stream(result):
         for step in result:  # type: ignore[attr-defined]
             yield _name_quantities(step)
@@ -196,7 +208,9 @@ def iterate_steps(result: object) -> Iterator[Quantities]:
 
 
 def _is_stream(result: object) -> bool:
-    """Return whether a result gives a step after the other: a list of numbers is one value, a list of dicts is not."""
+    """Return whether a result gives a step after the other: a list of numbers is one value, a list
+    of dicts is not.
+    """
     if isinstance(result, (list, tuple)):
         return bool(result) and all(map(_is_mapping, result))
     if isinstance(result, (str, bytes)) or _is_mapping(result):
@@ -208,7 +222,9 @@ def _is_stream(result: object) -> bool:
 
 
 def _name_quantities(value: object) -> Quantities:
-    """Return the named values of one step, of whatever a function returns: those of Keras say what is in them."""
+    """Return the named values of one step, of whatever a function returns: those of Keras say what
+    is in them.
+    """
     if _is_mapping(value):
         return value  # type: ignore[return-value]
     history = getattr(value, "history", None)
@@ -220,14 +236,30 @@ def _name_quantities(value: object) -> Quantities:
 
 
 def is_model(result: object) -> bool:
-    """Return whether a function's result is `(model, data)` or `(model, data, fit_arguments)` of Keras."""
+    """Return whether a function's result is `(model, data)` or `(model, data, fit_arguments)` of
+    Keras.
+    """
     if not isinstance(result, (tuple, list)) or len(result) not in (2, 3):
         return False
     return hasattr(result[0], "fit") and hasattr(result[0], "get_weights")
 
 
+def train_model(result: object, taker: Callable[[int, Quantities], None]) -> None:
+    """Train the model of a result for which `is_model` is true, and give every step to `taker(step,
+    values)`.
+
+    Raises:
+        BaseException: whatever the user's model or data raise.
+    """
+    # Here: it imports TensorFlow, which only a function that gives a model needs.
+    from envlock.guest.training import keras_fit
+
+    keras_fit.train(*result, taker=taker)  # type: ignore[misc]
+
+
 def flatten(values: Quantities) -> Dict[str, object]:
-    """Return the quantities of a step, flat: lists and dicts become `name/0`, `name/key`; None is left out.
+    """Return the quantities of a step, flat: lists and dicts become `name/0`, `name/key`; None is
+    left out.
 
     What TensorFlow keeps as several tensors (a sparse gradient) becomes several quantities, too.
     """

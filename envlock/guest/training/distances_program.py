@@ -1,7 +1,10 @@
-"""How far arrays are from each other, pair by pair, read in parts: memory does not grow with their size.
+"""How far arrays are from each other, pair by pair, read in parts: memory does not grow with their
+size.
 
-    main(): asked for {"folders": [...], "parts": BYTES, "jobs": [{"kind": "float32", "digests": [...]}]}
-            prints a line of JSON for each job, and {"read": BYTES} now and then; {"failed": "numpy"} where that is
+    main(): asked for {"folders": [...], "parts": BYTES, "jobs": [{"kind": "float32", "digests":
+        [...]}]}
+            prints a line of JSON for each job, and {"read": BYTES} now and then; {"failed":
+                "numpy"} where that is
             not, and {"failed": "damaged"} for arrays that are not of one size
 
 Of two values that are both NaN the distance is 0, of a NaN and a number it is infinite.
@@ -51,7 +54,9 @@ LEAST_WIDTH = 256
 
 
 class Reader:
-    """How the values of a kind are read: how they are stored, in what they are subtracted, and their epsilon."""
+    """How the values of a kind are read: how they are stored, in what they are subtracted, and
+    their epsilon.
+    """
 
     __slots__ = ("epsilon", "stored", "wide")
 
@@ -107,8 +112,8 @@ def compute_distances(
 ) -> Optional[Distances]:
     """Return the matrices of the arrays of one kind in files; None where its values are no numbers.
 
-    sum: of the absolute differences; max: the largest; norm: the largest, in units of the kind's epsilon at the
-    largest magnitude of both arrays (None for whole numbers).
+    sum: of the absolute differences; max: the largest; norm: the largest, in units of the kind's
+    epsilon at the largest magnitude of both arrays (None for whole numbers).
     """
     reader = _make_reader(kind)
     if reader is None:
@@ -199,7 +204,9 @@ def _add(rows: Array, total: NDArray[float64], largest: NDArray[float64]) -> Non
 
 
 def _fix_differences(apart: NDArray[float64], rows: Array, row: Array) -> None:
-    """Correct the differences where subtraction does not give the distance: of values that are not finite."""
+    """Correct the differences where subtraction does not give the distance: of values that are not
+    finite.
+    """
     alike = (rows == row) | (np.isnan(rows) & np.isnan(row))
     apart[alike] = 0.0
     apart[np.isnan(apart)] = np.inf

@@ -1,4 +1,6 @@
-"""What a user's program raised, for people: one line, and the traceback of his own code. No folder is named."""
+"""What a user's program raised, for people: one line, and the traceback of his own code. No folder
+is named.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,9 @@ def _find_frame(error: BaseException) -> Optional[traceback.FrameSummary]:
 
 
 def format_traceback(error: BaseException) -> str:
-    """Return the traceback, from the first line of the user's own code on; files are named from his folder on.
+    """Return the traceback, from the first line of the user's own code on.
+
+    Files are named from his folder on.
 
     Empty where none of the user's code was running.
     """
@@ -85,7 +89,9 @@ def _is_entry(file: str) -> bool:
 
 
 def _shorten_name(file: str) -> str:
-    """Return the path of a file from the current folder on, or from its library on, or only its own name."""
+    """Return the path of a file from the current folder on, or from its library on, or only its own
+    name.
+    """
     for libraries in _LIBRARIES:
         if libraries in file:
             return file.rpartition(libraries)[2]

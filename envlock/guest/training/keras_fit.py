@@ -1,7 +1,9 @@
-"""Train a Keras model with its own `fit`, and show inputs, predictions, loss, gradients and weights of every step.
+"""Train a Keras model with its own `fit`, and show inputs, predictions, loss, gradients and weights
+of every step.
 
-What a step computes is copied inside of the graph into variables, and read by a callback when the step is over: the
-mode of execution (eager, graph, XLA) stays the user's. Works with Keras 2 and 3 over TensorFlow.
+What a step computes is copied inside of the graph into variables, and read by a callback when the
+step is over: the mode of execution (eager, graph, XLA) stays the user's. Works with Keras 2 and 3
+over TensorFlow.
 
 Import it only when there is a model: it imports TensorFlow.
 """
@@ -38,7 +40,8 @@ def train(
 ) -> None:
     """Call `model.fit`, and give what each batch computed to `taker(step, values)`.
 
-    `data` is what `fit` takes first: a dataset or generator, or a tuple of `(x, y)` or `(x, y, sample_weight)`.
+    `data` is what `fit` takes first: a dataset or generator, or a tuple of `(x, y)` or
+    `(x, y, sample_weight)`.
     """
     taps = Taps()
     undo = [*_tap_step(model, taps), *_tap_gradients(model, taps)]
@@ -62,15 +65,17 @@ def train(
 class Taps:
     """Variables that hold what the last step computed, by quantity.
 
-    A step that was traced for a batch of another shape has its own set of variables; the set that a step has counted up
-    is the one that it has filled.
+    A step that was traced for a batch of another shape has its own set of variables; the set that a
+    step has counted up is the one that it has filled.
     """
 
     def __init__(self) -> None:
         self.sets: Dict[str, List[Set]] = {}
 
     def hold(self, quantity: str, parts: Parts, *, is_static: bool = False) -> None:
-        """Copy tensors into variables, from inside of the step; compiled by XLA, only those of known shape fit."""
+        """Copy tensors into variables, from inside of the step; compiled by XLA, only those of
+        known shape fit.
+        """
         # A replica's values would need variables of the strategy's own.
         if tf.distribute.has_strategy():
             return
@@ -85,7 +90,7 @@ class Taps:
         """Return the set of variables for such parts, made when the first ones come."""
         sets = self.sets.setdefault(quantity, [])
         for candidate in sets:
-            if candidate.accepts(parts):
+            if candidate.can_hold(parts):
                 return candidate
         # Outside of the step's graph, or the variables would be gone with it.
         with tf.init_scope():
@@ -98,7 +103,7 @@ class Taps:
         values: Dict[str, Dict[str, object]] = {}
         for quantity in ORDER:
             for candidate in self.sets.get(quantity, []):
-                if candidate.was_filled():
+                if candidate.has_new_values():
                     values[quantity] = candidate.read()
         return values
 
@@ -113,7 +118,7 @@ class Set:
         self.filled = tf.Variable(0, dtype=tf.int64, trainable=False, name="envlock_filled")
         self.seen = 0
 
-    def accepts(self, parts: Parts) -> bool:
+    def can_hold(self, parts: Parts) -> bool:
         """Return whether the variables can hold these parts."""
         if self.variables.keys() != parts.keys():
             return False
@@ -131,7 +136,7 @@ class Set:
             variable.assign(parts[name])
         self.filled.assign_add(1)
 
-    def was_filled(self) -> bool:
+    def has_new_values(self) -> bool:
         """Return whether it was filled since this was asked last."""
         before, self.seen = self.seen, int(self.filled.numpy())
         return self.seen != before

@@ -1,4 +1,6 @@
-"""Run a user's script or function several times and write down what it computes: a program for his interpreter."""
+"""Run a user's script or function several times and write down what it computes: a program for his
+interpreter.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +35,8 @@ PACKAGES = ("tensorflow", "keras", "numpy", "jax", "torch")
 def main() -> None:
     """Do what the JSON in `sys.argv[1]` asks for.
 
-    folder: where to write; script, module, function, args: what to run; runs: the numbers of the runs; seed: a number
-    or null; limit: how many bytes of arrays to keep.
+    folder: where to write; script, module, function, args: what to run; runs: the numbers of the
+    runs; seed: a number or null; limit: how many bytes of arrays to keep.
     """
     asked: Asked = json.loads(sys.argv.pop(1))
     _end_with_parent()
@@ -63,7 +65,9 @@ def main() -> None:
 
 
 def _run(call: contract.Call, seed: Optional[int], recorder: store.Recorder) -> bool:
-    """Run once, and write down how it ended; return whether there is a point in going on: it recorded, or failed."""
+    """Run once, and write down how it ended; return whether there is a point in going on: it
+    recorded, or failed.
+    """
     start = time.monotonic()
     try:
         run_once(call, seed, recorder.take)
@@ -98,10 +102,7 @@ def run_once(call: contract.Call, seed: Optional[int], taker: Callable[..., None
     try:
         result = call(seed)
         if contract.is_model(result):
-            # Here: it imports TensorFlow, which only a function that gives a model needs.
-            from envlock.guest.training import keras_fit
-
-            keras_fit.train(*result, taker=taker)  # type: ignore[misc]
+            contract.train_model(result, taker)
         elif result is not None:
             for number, step in enumerate(contract.iterate_steps(result)):
                 taker(number, step)
@@ -120,7 +121,9 @@ def read_versions() -> Dict[str, str]:
 
 
 def _end_with_parent() -> None:
-    """Let Linux end this process when envlock is killed: nobody waits for its hours of training then."""
+    """Let Linux end this process when envlock is killed: nobody waits for its hours of training
+    then.
+    """
     try:
         # Optional: a Python can be built without it.
         import ctypes
@@ -132,7 +135,9 @@ def _end_with_parent() -> None:
 
 
 def _leave() -> NoReturn:
-    """End at once: what TensorFlow's threads and the script's own atexit functions do now is of no interest."""
+    """End at once: what TensorFlow's threads and the script's own atexit functions do now is of no
+    interest.
+    """
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)

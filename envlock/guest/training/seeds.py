@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 
 def seed_all(seed: int) -> None:
-    """Set the seeds of what is imported now, and those of the rest as soon as the script imports it.
+    """Set the seeds of what is imported now, and those of the rest as soon as the script imports
+    it.
 
     Nothing is imported for it: a script may have variables to set before TensorFlow is.
     """
@@ -39,7 +40,8 @@ def seed_all(seed: int) -> None:
 
 @contextmanager
 def watched(entries: Callable[[], int]) -> Iterator[List[int]]:
-    """Give a list that takes what `entries` says whenever the program calls `keras.utils.set_random_seed`.
+    """Give a list that takes what `entries` says whenever the program calls
+    `keras.utils.set_random_seed`.
 
     That calls `random.seed` in every Keras, under whatever name the program has imported it.
     """
@@ -59,7 +61,9 @@ def watched(entries: Callable[[], int]) -> Iterator[List[int]]:
 
 
 def _set_tensorflow(tensorflow: ModuleType, seed: int) -> None:
-    """Set the seed of the graph; TensorFlow 1 has another name for that, and needs it once per graph."""
+    """Set the seed of the graph; TensorFlow 1 has another name for that, and needs it once per
+    graph.
+    """
     setter = getattr(tensorflow.random, "set_seed", None)
     if setter is None:
         setter = tensorflow.compat.v1.set_random_seed

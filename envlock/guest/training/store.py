@@ -1,4 +1,6 @@
-"""What the runs compute, on the disk: every array once, under its digest, and a log of which run had which."""
+"""What the runs compute, on the disk: every array once, under its digest, and a log of which run
+had which.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,8 @@ ARRAYS = "arrays"
 class Store:
     """A folder with arrays, each under its digest.
 
-    Up to `limit` bytes all are kept. Of those that come later only the digests are, and the arrays of each run's last
-    step.
+    Up to `limit` bytes all are kept. Of those that come later only the digests are, and the arrays
+    of each run's last step.
     """
 
     def __init__(self, folder: str, limit: int) -> None:
@@ -149,7 +151,9 @@ def make_array(value: object, name: str) -> Array:
 
 
 def _join_strings(numpy: ModuleType, array: Array, name: str) -> Array:
-    """Return the strings of TensorFlow, which come as objects, as one array of their lengths and bytes."""
+    """Return the strings of TensorFlow, which come as objects, as one array of their lengths and
+    bytes.
+    """
     items = []
     for item in array.reshape(-1).tolist():
         if isinstance(item, str):
