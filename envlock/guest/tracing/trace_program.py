@@ -80,7 +80,7 @@ def main() -> None:
     lines = requests.makefile("r", encoding="utf-8")
     line = sys.argv.pop(1)
     while line:
-        process_request(json.loads(line))
+        work(json.loads(line))
         sys.stdout.flush()
         sys.stderr.flush()
         requests.sendall(b".")
@@ -88,7 +88,7 @@ def main() -> None:
     os._exit(0)
 
 
-def process_request(asked: Asked) -> None:
+def work(asked: Asked) -> None:
     """Make the runs, and write the answers; the process goes on."""
     if asked["serial"]:
         call_when_imported("tensorflow", _run_serially)
