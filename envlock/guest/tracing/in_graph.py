@@ -7,7 +7,7 @@ the trace.
 
 The fingerprint is a sum of integers that wraps round: whatever order it is added in, it is the same
 number, so it is itself deterministic, and the same in TensorFlow's graphs, under XLA and in numpy
-(`of_array`). Each value is multiplied by a factor of its position, so exchanged values are seen.
+(`hash_array`). Each value is multiplied by a factor of its position, so exchanged values are seen.
 What runs several times in a call, in a loop, is summed over all times. It is never 0, which stands
 for what has not run.
 
