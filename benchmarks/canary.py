@@ -81,7 +81,7 @@ def _rounding(make):
         found, other = make(tf, x), make(tf, rounded)
         return dict((name, (other if name in {ROUNDED} else found)[name]) for name in found)
     return operations
-onednn_operations = _rounding(onednn_operations)
+make_onednn_operations = _rounding(make_onednn_operations)
 """
 
 

@@ -54,14 +54,14 @@ def step_of(made, seen=None):
     if seen is None:
         step()
         return step, time.perf_counter() - start
-    private.add(seen._seen)
+    private.add_callback(seen._seen)
     step()
     first = time.perf_counter() - start
-    private.remove(seen._seen)
+    private.remove_callback(seen._seen)
     def looked_at():  # not stop(), which reads all variables once more, at the end of a run
-        private.add(seen._seen)
+        private.add_callback(seen._seen)
         step()
-        private.remove(seen._seen)
+        private.remove_callback(seen._seen)
     return looked_at, first
 
 def measure(jit, every, rounds):

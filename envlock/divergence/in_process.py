@@ -90,14 +90,7 @@ def _observe(
             path = folder / f"{number}.trace"
             paths.append(path)
             try:
-                tracing = traced(
-                    tf,
-                    str(path),
-                    places,
-                    mode=request.mode,
-                    limit=request.steps,
-                    datasets=datasets,
-                )
+                tracing = traced(tf, str(path), datasets, mode=request.mode, limit=request.steps)
                 with tracing as tracer:
                     entries = partial(getattr, tracer, "entries")
                     makers = Makers(places, entries, request.held)

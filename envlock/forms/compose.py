@@ -1,11 +1,12 @@
-"""A service of Docker Compose: https://github.com/compose-spec/compose-spec/blob/main/spec.md. Pure."""
+"""A service of Docker Compose: https://github.com/compose-spec/compose-spec/blob/main/spec.md.
+Pure.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
-from envlock.forms.deployment import CHECKED, deployment, yaml_text
+from envlock.forms.deployment import CHECKED, describe_deployment, format_yaml
 from envlock.lock.models import Lockfile
 from envlock.packages.licenses import License
 
@@ -16,15 +17,15 @@ def render(lock: Lockfile, licenses: Mapping[str, License]) -> str:
     Raises:
         UsageError: the image is in no registry.
     """
-    made = deployment(lock)
-    service: dict[str, Any] = {
-        "image": made.image,
-        "platform": made.platform,
-        "shm_size": made.shared_memory,
+    deployment = describe_deployment(lock)
+    service: dict[str, object] = {
+        "image": deployment.image,
+        "platform": deployment.platform,
+        "shm_size": deployment.shared_memory,
     }
-    if made.cpus:
-        service["cpuset"] = f"0-{made.cpus - 1}" if made.cpus > 1 else "0"
-    if made.gpus:
-        device = {"driver": "nvidia", "count": made.gpus, "capabilities": ["gpu"]}
+    if deployment.cpu_set is not None:
+        service["cpuset"] = deployment.cpu_set
+    if deployment.gpus:
+        device = {"driver": "nvidia", "count": deployment.gpus, "capabilities": ["gpu"]}
         service["deploy"] = {"resources": {"reservations": {"devices": [device]}}}
-    return yaml_text([CHECKED], {"services": {made.name: service}})
+    return format_yaml([CHECKED], {"services": {deployment.name: service}})

@@ -1,6 +1,8 @@
-"""A software bill of materials: CycloneDX 1.6, https://cyclonedx.org/docs/1.6/json/. Pure: values in, text out.
+"""A software bill of materials: CycloneDX 1.6, https://cyclonedx.org/docs/1.6/json/. Pure: values
+in, text out.
 
-The same lock gives the same bytes: there is no time in it, and its serial number is made of its content.
+The same lock gives the same bytes: there is no time in it, and its serial number is made of its
+content.
 """
 
 from __future__ import annotations
@@ -8,16 +10,15 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from envlock import __version__
 from envlock.containers.plan import shipped
 from envlock.data.images import image_tables
 from envlock.forms import purl
-from envlock.images.reference import Reference, parse
-from envlock.lock.models import BaseImage, Lockfile, PackageIdentity, PinnedImage
+from envlock.images.reference import parse
+from envlock.lock.models import BaseImage, Lockfile, PackageIdentity, PinnedImage, WheelFile
 from envlock.packages.licenses import License
 from envlock.packages.proven import checkout
 
@@ -30,214 +31,269 @@ _HOST = ("cuda_driver",)
 """Libraries of the machine, which no image brings."""
 
 
+@dataclass(frozen=True)
+class Component:
+    """A part of the environment; a field that is None is not in the document.
+
+    Attributes:
+        kind: `container`, `library`, `platform` or `file`.
+        ref: the name by which other parts of the document refer to it.
+        sha256: of its file, or of the manifest of an image.
+        purl: its package URL.
+        url: where its file is fetched from.
+        unproven: why there is no `sha256`.
+    """
+
+    kind: str
+    ref: str
+    name: str
+    purl: str
+    version: str | None = None
+    sha256: str | None = None
+    supplier: str | None = None
+    licenses: Sequence[Mapping[str, object]] = field(default=())
+    url: str | None = None
+    unproven: str | None = None
+
+    def to_json(self) -> dict[str, object]:
+        """Return the component as the format has it, always in the same order."""
+        found: dict[str, object] = {"type": self.kind, "bom-ref": self.ref}
+        if self.supplier is not None:
+            found["supplier"] = {"name": self.supplier}
+        found["name"] = self.name
+        if self.version is not None:
+            found["version"] = self.version
+        if self.sha256 is not None:
+            found["hashes"] = [{"alg": "SHA-256", "content": self.sha256}]
+        if self.licenses:
+            found["licenses"] = self.licenses
+        found["purl"] = self.purl
+        if self.url is not None:
+            found["externalReferences"] = [{"type": "distribution", "url": self.url}]
+        if self.unproven is not None:
+            found["properties"] = [{"name": UNPROVEN, "value": self.unproven}]
+        return found
+
+
 def render(lock: Lockfile, licenses: Mapping[str, License]) -> str:
     """Return the bill of materials of a lock.
 
-    Every package is in it: one whose wheel is proven with its hash, another with the reason why it has none. The
-    packages of the base image's operating system are not, which `compositions` says.
+    Every package is in it: one whose wheel is proven with its hash, another with the reason why it
+    has none. The packages of the base image's operating system are not, which `compositions` says.
 
     Args:
         lock: what it is of.
         licenses: what the wheels declare, by the names of the packages.
     """
-    base = lock.base_image
-    components = [*_images(base), *_python(lock), *_archive(base), *_debian(lock), *_cuda(lock)]
-    components += _packages(lock, licenses)
-    document: dict[str, Any] = {
+    components = list(_list_components(lock, licenses))
+    tool = {"type": "application", "name": "tf-envlock", "version": __version__}
+    references = sorted(component.ref for component in components)
+    document: dict[str, object] = {
         "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
         "version": 1,
-        "metadata": {
-            "tools": {
-                "components": [
-                    {"type": "application", "name": "tf-envlock", "version": __version__}
-                ]
-            },
-            "component": _subject(lock),
-        },
-        "components": components,
-        "dependencies": [
-            {"ref": SUBJECT, "dependsOn": sorted(each["bom-ref"] for each in components)}
-        ],
-        "compositions": _compositions(components),
+        "metadata": {"tools": {"components": [tool]}, "component": _describe_subject(lock)},
+        "components": [component.to_json() for component in components],
+        "dependencies": [{"ref": SUBJECT, "dependsOn": references}],
+        "compositions": _describe_completeness(components),
     }
+    # A random serial number would be another one each time.
     digest = hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
     document["serialNumber"] = f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, f'sha256:{digest}')}"
     return json.dumps(document, indent=2) + "\n"
 
 
-def _subject(lock: Lockfile) -> dict[str, Any]:
-    """Return what the bill is of: the image in its registry, where there is one, else the environment."""
-    name = (lock.project.name if lock.project is not None else None) or SUBJECT
-    digest = lock.image.lock if lock.image is not None else None
-    properties = [{"name": LOCK, "value": digest or hashlib.sha256(shipped(lock, {})).hexdigest()}]
-    own = {"type": "application", "bom-ref": SUBJECT, "name": name, "properties": properties}
-    if lock.image is None or lock.image.reference is None:
-        return own
-    pushed = parse(lock.image.reference)
-    return {
-        **own,
-        "type": "container",
-        **_image(pushed, str(pushed.digest), None),
+def _describe_subject(lock: Lockfile) -> dict[str, object]:
+    """Return what the bill is of: the image in its registry, where there is one, else the
+    environment.
+    """
+    name = SUBJECT
+    if lock.project is not None and lock.project.name:
+        name = lock.project.name
+    digest = None
+    if lock.image is not None:
+        digest = lock.image.lock
+    if not digest:
+        digest = hashlib.sha256(shipped(lock, {})).hexdigest()
+    subject: dict[str, object] = {
+        "type": "application",
         "bom-ref": SUBJECT,
+        "name": name,
+        "properties": [{"name": LOCK, "value": digest}],
     }
+    if lock.image is None or lock.image.reference is None:
+        return subject
+    reference = parse(lock.image.reference)
+    manifest = str(reference.digest)
+    subject["type"] = "container"
+    subject["name"] = reference.name
+    subject["version"] = reference.tag or manifest
+    subject["hashes"] = [{"alg": "SHA-256", "content": manifest.removeprefix("sha256:")}]
+    subject["purl"] = purl.build_oci(reference, manifest)
+    return subject
 
 
-def _images(base: BaseImage | None) -> list[dict[str, Any]]:
-    if base is None:
-        return []
-    found = [_pinned(base, BASE, base.platform)]
-    return (
-        found
-        if base.python is None
-        else [*found, _pinned(base.python, PYTHON_IMAGE, base.platform)]
+def _list_components(lock: Lockfile, licenses: Mapping[str, License]) -> Iterator[Component]:
+    """Yield the parts of the environment in the order of the document."""
+    base = lock.base_image
+    if base is not None:
+        yield _describe_image(base, BASE, base.platform)
+        if base.python is not None:
+            yield _describe_image(base.python, PYTHON_IMAGE, base.platform)
+    yield from _list_pythons(lock)
+    if base is not None:
+        yield from _list_debian_packages(lock, base)
+    yield from _list_cuda_libraries(lock)
+    for name, package in sorted((lock.facts.packages or {}).items()):
+        identity = None
+        if lock.identity is not None:
+            identity = lock.identity.packages.get(name)
+        declared = licenses.get(name, License())
+        yield _describe_package(lock, name, package.version, identity, declared)
+
+
+def _describe_image(image: PinnedImage, ref: str, platform: str) -> Component:
+    reference = replace(parse(image.name), tag=image.tag)
+    return Component(
+        "container",
+        ref,
+        reference.name,
+        purl.build_oci(reference, image.digest, platform),
+        version=reference.tag or image.digest,
+        sha256=image.digest.removeprefix("sha256:"),
     )
 
 
-def _pinned(image: PinnedImage, ref: str, platform: str) -> dict[str, Any]:
-    reference = replace(parse(image.name), tag=image.tag)
-    return {"type": "container", "bom-ref": ref, **_image(reference, image.digest, platform)}
-
-
-def _image(reference: Reference, digest: str, platform: str | None) -> dict[str, Any]:
-    return {
-        "name": reference.name,
-        "version": reference.tag or digest,
-        "hashes": [{"alg": "SHA-256", "content": digest.removeprefix("sha256:")}],
-        "purl": purl.oci(reference, digest, platform),
-    }
-
-
-def _python(lock: Lockfile) -> list[dict[str, Any]]:
+def _list_pythons(lock: Lockfile) -> Iterator[Component]:
+    """Yield the Python that runs, and the build of python-build-standalone that is installed in the
+    base.
+    """
     python = lock.facts.python
-    if python is None or python.version is None:
-        return []
-    name = python.implementation or "python"
-    return [
-        {
-            "type": "platform",
-            "bom-ref": "python",
-            "name": name,
-            "version": python.version,
-            "purl": purl.generic(name, python.version),
-        }
-    ]
+    if python is not None and python.version is not None:
+        name = python.implementation or "python"
+        url = purl.build_generic(name, python.version)
+        yield Component("platform", "python", name, url, version=python.version)
+    base = lock.base_image
+    if base is not None and base.python_archive is not None:
+        archive = base.python_archive
+        # Such as cpython-3.11.13+20250612-x86_64-unknown-linux-gnu-install_only.tar.gz.
+        name, version, *_ = archive.file.split("-")
+        url = image_tables().standalone.url(archive.file)
+        yield Component(
+            "file",
+            "python-archive",
+            archive.file,
+            purl.build_generic(name, version, {"download_url": url}),
+            version=version,
+            sha256=archive.sha256,
+            url=url,
+        )
 
 
-def _archive(base: BaseImage | None) -> list[dict[str, Any]]:
-    """Return the build of python-build-standalone that is installed in the base."""
-    if base is None or base.python_archive is None:
-        return []
-    name, version, *_ = base.python_archive.file.split("-")
-    url = image_tables().standalone.url(base.python_archive.file)
-    return [
-        {
-            "type": "file",
-            "bom-ref": "python-archive",
-            "name": base.python_archive.file,
-            "version": version,
-            "hashes": [{"alg": "SHA-256", "content": base.python_archive.sha256}],
-            "purl": purl.generic(name, version, {"download_url": url}),
-            "externalReferences": [{"type": "distribution", "url": url}],
-        }
-    ]
+def _list_debian_packages(lock: Lockfile, base: BaseImage) -> Iterator[Component]:
+    """Yield the packages that are installed in the base by apt."""
+    if base.apt is None:
+        return
+    system = None
+    if lock.facts.system is not None:
+        system = lock.facts.system.os
+    for package in base.apt.packages:
+        yield Component(
+            "library",
+            f"debian:{package.name}",
+            package.name,
+            purl.build_deb(system, package.name, package.version, package.architecture),
+            version=package.version,
+            sha256=package.sha256,
+            url=package.url,
+        )
 
 
-def _debian(lock: Lockfile) -> list[dict[str, Any]]:
-    """Return the packages that are installed in the base by apt."""
-    apt = lock.base_image.apt if lock.base_image is not None else None
-    system = lock.facts.system.os if lock.facts.system is not None else None
-    return [
-        {
-            "type": "library",
-            "bom-ref": f"debian:{each.name}",
-            "name": each.name,
-            "version": each.version,
-            "hashes": [{"alg": "SHA-256", "content": each.sha256}],
-            "purl": purl.deb(system, each.name, each.version, each.architecture),
-            "externalReferences": [{"type": "distribution", "url": each.url}],
-        }
-        for each in (apt.packages if apt is not None else ())
-    ]
-
-
-def _cuda(lock: Lockfile) -> list[dict[str, Any]]:
-    """Return the libraries of NVIDIA's that no wheel brings."""
+def _list_cuda_libraries(lock: Lockfile) -> Iterator[Component]:
+    """Yield the libraries of NVIDIA's that no wheel brings."""
     facts = lock.facts.cuda
-    found = []
-    for name in sorted(facts.model_fields_set) if facts is not None else ():
+    if facts is None:
+        return
+    for name in sorted(facts.model_fields_set):
         library = getattr(facts, name)
         version = getattr(library, "version", None)
         if version is None or library.wheel_version is not None or name in _HOST:
             continue
-        found.append(
-            {
-                "type": "library",
-                "bom-ref": f"cuda:{name}",
-                "supplier": {"name": "NVIDIA"},
-                "name": name,
-                "version": version,
-                "purl": purl.generic(name, version),
-            }
-        )
-    return found
+        url = purl.build_generic(name, version)
+        yield Component("library", f"cuda:{name}", name, url, version=version, supplier="NVIDIA")
 
 
-def _packages(lock: Lockfile, licenses: Mapping[str, License]) -> list[dict[str, Any]]:
-    identities = lock.identity.packages if lock.identity is not None else {}
-    return [
-        _package(lock, name, package.version, identities.get(name), licenses.get(name, License()))
-        for name, package in sorted((lock.facts.packages or {}).items())
-    ]
-
-
-def _package(
+def _describe_package(
     lock: Lockfile,
     name: str,
     version: str | None,
     identity: PackageIdentity | None,
     declared: License,
-) -> dict[str, Any]:
-    component: dict[str, Any] = {"type": "library", "bom-ref": f"package:{name}", "name": name}
-    if version is not None:
-        component["version"] = version
-    wheel = identity.wheel if identity is not None and identity.version == version else None
-    qualifiers: dict[str, str] = {}
-    if wheel is not None:
-        component["hashes"] = [{"alg": "SHA-256", "content": wheel.sha256}]
-        if wheel.index is not None and wheel.index.rstrip("/") != _default_index():
-            qualifiers["repository_url"] = wheel.index.rstrip("/")
-    component |= _licenses(declared)
-    source = checkout(lock, name) if wheel is None else None
+) -> Component:
+    component = Component(
+        "library",
+        f"package:{name}",
+        name,
+        purl.build_pypi(name, version),
+        version=version,
+        licenses=_describe_licenses(declared),
+    )
+    # An identity of another version says nothing of this package.
+    if identity is not None and identity.version == version and identity.wheel is not None:
+        return _add_wheel(component, identity.wheel)
+    reason = "its wheel is unknown"
+    if identity is not None and identity.reason:
+        reason = identity.reason
+    component = replace(component, unproven=reason)
+    source = checkout(lock, name)
     if source is not None:
-        qualifiers["vcs_url"] = f"git+{source.url}@{source.commit}"
-    component["purl"] = purl.pypi(name, version, qualifiers)
-    if wheel is not None and wheel.url is not None:
-        component["externalReferences"] = [{"type": "distribution", "url": wheel.url}]
-    if wheel is None:
-        reason = (identity.reason if identity is not None else None) or "its wheel is unknown"
-        component["properties"] = [{"name": UNPROVEN, "value": reason}]
+        qualifiers = {"vcs_url": f"git+{source.url}@{source.commit}"}
+        component = replace(component, purl=purl.build_pypi(name, version, qualifiers))
     return component
 
 
-def _licenses(declared: License) -> dict[str, Any]:
-    """Return what a package declares, as the format holds it: one expression, or names."""
+def _add_wheel(component: Component, wheel: WheelFile) -> Component:
+    """Return a package with the hash of its wheel, and where that is fetched from."""
+    url = component.purl
+    if wheel.index is not None:
+        index = wheel.index.rstrip("/")
+        # The canonical form does not name PyPI.
+        if index != _get_default_index():
+            qualifiers = {"repository_url": index}
+            url = purl.build_pypi(component.name, component.version, qualifiers)
+    return replace(component, purl=url, sha256=wheel.sha256, url=wheel.url)
+
+
+def _describe_licenses(declared: License) -> list[dict[str, object]]:
+    """Return what a package declares, as the format has it: one expression, or names."""
     if declared.expression is not None:
-        return {"licenses": [{"expression": declared.expression, "acknowledgement": "declared"}]}
-    named = [{"license": {"name": name, "acknowledgement": "declared"}} for name in declared.names]
-    return {"licenses": named} if named else {}
+        return [{"expression": declared.expression, "acknowledgement": "declared"}]
+    return [{"license": {"name": name, "acknowledgement": "declared"}} for name in declared.names]
 
 
-def _compositions(components: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return what is known to be whole: all Python packages, and of the images only that they are there."""
-    images = [each["bom-ref"] for each in components if each["type"] == "container"]
-    packages = [each["bom-ref"] for each in components if each["bom-ref"].startswith("package:")]
-    whole = [{"aggregate": "complete", "assemblies": packages}] if packages else []
-    return [*whole, {"aggregate": "incomplete", "assemblies": images}] if images else whole
+def _describe_completeness(components: Sequence[Component]) -> list[dict[str, object]]:
+    """Return which lists are complete: all Python packages.
+
+    The content of the images is not listed.
+    """
+    images = []
+    packages = []
+    for component in components:
+        if component.kind == "container":
+            images.append(component.ref)
+        elif component.ref.startswith("package:"):
+            packages.append(component.ref)
+    compositions: list[dict[str, object]] = []
+    if packages:
+        compositions.append({"aggregate": "complete", "assemblies": packages})
+    if images:
+        compositions.append({"aggregate": "incomplete", "assemblies": images})
+    return compositions
 
 
-def _default_index() -> str:
-    from pypi_simple import PYPI_SIMPLE_ENDPOINT  # here: it takes a quarter of a second
+def _get_default_index() -> str:
+    # Here: it takes a quarter of a second.
+    from pypi_simple import PYPI_SIMPLE_ENDPOINT
 
     return PYPI_SIMPLE_ENDPOINT.rstrip("/")

@@ -1,11 +1,12 @@
-"""What a deployment needs of a lock: the image by its digest, and the machine that its entrypoint accepts."""
+"""What a deployment needs of a lock: the image by its digest, and the machine that its entrypoint
+accepts.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from envlock import __version__
 from envlock.data.images import image_table
@@ -13,8 +14,15 @@ from envlock.lock.models import Lockfile
 from envlock.lock.route import COMPLETE
 from envlock.runtime.errors import UsageError
 
-CHECKED = "The entrypoint of the image verifies, and then runs the command: give a command, and keep the entrypoint."
+CHECKED = (
+    "The entrypoint of the image verifies, and then runs the command: "
+    "give a command, and keep the entrypoint."
+)
+"""A remark for every form."""
+DEFAULT_NAME = "train"
+"""The name of the service or job where the project has none that Kubernetes takes."""
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+"""https://kubernetes.io/docs/concepts/overview/working-with-objects/names/#dns-label-names"""
 
 
 @dataclass(frozen=True)
@@ -26,7 +34,7 @@ class Deployment:
         image: the image in its registry, by the digest of its manifest.
         platform: such as `linux/amd64`.
         gpus: how many GPUs the lock has.
-        gpu_model: what they all are called; None where there are none, or of several kinds.
+        gpu_model: the model of all GPUs; None where there are none, or of several models.
         cpus: how many CPUs the process may use; None where the lock does not say.
         shared_memory: bytes of /dev/shm.
         lock: the SHA-256 of the lockfile in the image.
@@ -43,9 +51,20 @@ class Deployment:
     lock: str
     entrypoint: tuple[str, ...]
 
+    @property
+    def cpu_set(self) -> str | None:
+        """The first CPUs, as Linux writes a set of them: `0-7`; None where the lock has no number
+        of CPUs.
+        """
+        if not self.cpus:
+            return None
+        if self.cpus == 1:
+            return "0"
+        return f"0-{self.cpus - 1}"
 
-def deployment(lock: Lockfile) -> Deployment:
-    """Return what a lock says of how its image is deployed.
+
+def describe_deployment(lock: Lockfile) -> Deployment:
+    """Return how the image of a lock is deployed.
 
     Raises:
         UsageError: its image is in no registry.
@@ -56,30 +75,48 @@ def deployment(lock: Lockfile) -> Deployment:
             "the lockfile names no image in a registry",
             hint="run `envlock build --tag registry/name:tag --push` to push one",
         )
-    facts = lock.facts
-    found = facts.gpu.devices if facts.gpu is not None else None
-    devices = list((found or {}).values())
-    models = {device.name for device in devices}
-    project = lock.project.name if lock.project is not None else None
-    name = (project or "").replace("_", "-").replace(".", "-").lower()
-    python = "python3" if base.route in COMPLETE and not image.wheels else "/opt/venv/bin/python"
+    gpus: list[str | None] = []
+    if lock.facts.gpu is not None and lock.facts.gpu.devices is not None:
+        gpus = [device.name for device in lock.facts.gpu.devices.values()]
+    gpu_model = None
+    if len(set(gpus)) == 1:
+        gpu_model = gpus[0]
+    cpus = None
+    if lock.facts.cpu is not None:
+        cpus = lock.facts.cpu.affinity_count
+    # A base that has all packages brings its own Python; else there is a virtual environment.
+    python = "/opt/venv/bin/python"
+    if base.route in COMPLETE and not image.wheels:
+        python = "python3"
     return Deployment(
-        name=name if _NAME.fullmatch(name) else "train",
+        name=_choose_name(lock),
         image=image.reference,
         platform=base.platform,
-        gpus=len(devices),
-        gpu_model=models.pop() if len(models) == 1 else None,
-        cpus=facts.cpu.affinity_count if facts.cpu is not None else None,
+        gpus=len(gpus),
+        gpu_model=gpu_model,
+        cpus=cpus,
         shared_memory=image_table().shared_memory.bytes,
         lock=image.lock,
         entrypoint=(python, "-B", "/opt/envlock/entrypoint.py"),
     )
 
 
-def yaml_text(remarks: Sequence[str], *documents: dict[str, Any]) -> str:
-    """Return documents as YAML below remarks, which are our own words."""
-    import yaml  # here: only two forms need it
+def _choose_name(lock: Lockfile) -> str:
+    """Return the name of the project as Kubernetes takes it."""
+    if lock.project is None or lock.project.name is None:
+        return DEFAULT_NAME
+    name = lock.project.name.replace("_", "-").replace(".", "-").lower()
+    if _NAME.fullmatch(name) is None:
+        return DEFAULT_NAME
+    return name
 
-    head = [f"# Written by envlock {__version__}.", *(f"# {remark}" for remark in remarks)]
-    body: str = yaml.safe_dump_all(documents, sort_keys=False, width=1000)
-    return "\n".join([*head, body])
+
+def format_yaml(remarks: Sequence[str], *documents: Mapping[str, object]) -> str:
+    """Return documents as YAML below remarks, which are our own words."""
+    # Here: of all forms only three need it.
+    import yaml
+
+    lines = [f"# Written by envlock {__version__}."]
+    lines += [f"# {remark}" for remark in remarks]
+    lines.append(yaml.safe_dump_all(documents, sort_keys=False, width=1000))
+    return "\n".join(lines)

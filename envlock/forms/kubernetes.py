@@ -1,13 +1,14 @@
-"""A job of Kubernetes: https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/job-v1/. Pure."""
+"""A job of Kubernetes:
+https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/job-v1/. Pure.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from envlock.containers.plan import NAMESPACE
-from envlock.forms.deployment import CHECKED, Deployment, deployment, yaml_text
+from envlock.forms.deployment import CHECKED, Deployment, describe_deployment, format_yaml
 from envlock.lock.models import Lockfile
 from envlock.packages.licenses import License
 
@@ -20,6 +21,7 @@ REMARKS = [
     "The CPUs are a set of their own only where the kubelet's CPU manager is `static` and the pod is Guaranteed:",
     "add `memory` to requests and limits for that.",
 ]
+"""Each is a line of the manifest."""
 
 
 def render(lock: Lockfile, licenses: Mapping[str, License]) -> str:
@@ -28,53 +30,71 @@ def render(lock: Lockfile, licenses: Mapping[str, License]) -> str:
     Raises:
         UsageError: the image is in no registry.
     """
-    return yaml_text(REMARKS, job(deployment(lock)))
+    deployment = describe_deployment(lock)
+    pod = build_pod(deployment, build_container(deployment))
+    return format_yaml(REMARKS, build_job(deployment, {}, pod))
 
 
-def job(made: Deployment) -> dict[str, Any]:
-    """Return the manifest of a job as values."""
-    pod = {
-        "restartPolicy": "Never",
-        "nodeSelector": _node(made),
-        "securityContext": {"runAsNonRoot": True},
-        "containers": [_container(made)],
-        "volumes": [
-            {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": str(made.shared_memory)}}
-        ],
-    }
+def build_job(
+    deployment: Deployment, spec: Mapping[str, object], pod: Mapping[str, object]
+) -> dict[str, object]:
+    """Return the manifest of a job of such pods, as values.
+
+    `spec` stands before what every job has.
+    """
+    annotations = {f"{NAMESPACE}/lock": f"sha256:{deployment.lock}"}
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": {
-            "name": made.name,
-            "annotations": {f"{NAMESPACE}/lock": f"sha256:{made.lock}"},
-        },
-        "spec": {
-            "backoffLimit": 0,
-            "template": {"spec": pod},
-        },  # a refusal is one the next time, too
+        "metadata": {"name": deployment.name, "annotations": annotations},
+        # No second try: the entrypoint would refuse again.
+        "spec": {**spec, "backoffLimit": 0, "template": {"spec": pod}},
     }
 
 
-def _container(made: Deployment) -> dict[str, Any]:
-    wanted: dict[str, Any] = {}
-    if made.cpus:
-        wanted["cpu"] = str(made.cpus)
-    if made.gpus:
-        wanted["nvidia.com/gpu"] = str(made.gpus)
+def build_pod(
+    deployment: Deployment,
+    container: Mapping[str, object],
+    volumes: Sequence[Mapping[str, object]] = (),
+) -> dict[str, object]:
+    """Return the specification of a pod with one container and further volumes, as values."""
+    memory = {"medium": "Memory", "sizeLimit": str(deployment.shared_memory)}
     return {
-        "name": made.name,
-        "image": made.image,
-        **({"resources": {"requests": wanted, "limits": dict(wanted)}} if wanted else {}),
-        "securityContext": {"allowPrivilegeEscalation": False},
-        "volumeMounts": [{"name": "shm", "mountPath": "/dev/shm"}],  # noqa: S108 (in the pod)
+        "restartPolicy": "Never",
+        "nodeSelector": _build_labels(deployment),
+        "securityContext": {"runAsNonRoot": True},
+        "containers": [container],
+        "volumes": [{"name": "shm", "emptyDir": memory}, *volumes],
     }
 
 
-def _node(made: Deployment) -> dict[str, str]:
-    """Return the labels of a node that the entrypoint can accept; that of the GPU is of NVIDIA's feature discovery."""
-    labels = {"kubernetes.io/os": "linux", "kubernetes.io/arch": made.platform.rpartition("/")[2]}
-    product = (made.gpu_model or "").replace(" ", "-")
+def build_container(
+    deployment: Deployment, mounts: Sequence[Mapping[str, object]] = ()
+) -> dict[str, object]:
+    """Return the container that runs the image with further volumes, as values."""
+    resources: dict[str, str] = {}
+    if deployment.cpus:
+        resources["cpu"] = str(deployment.cpus)
+    if deployment.gpus:
+        resources["nvidia.com/gpu"] = str(deployment.gpus)
+    container: dict[str, object] = {"name": deployment.name, "image": deployment.image}
+    if resources:
+        # A copy: YAML would write the same object as an alias.
+        container["resources"] = {"requests": resources, "limits": dict(resources)}
+    container["securityContext"] = {"allowPrivilegeEscalation": False}
+    memory = {"name": "shm", "mountPath": "/dev/shm"}  # noqa: S108 (in the pod)
+    container["volumeMounts"] = [memory, *mounts]
+    return container
+
+
+def _build_labels(deployment: Deployment) -> dict[str, str]:
+    """Return the labels of a node that the entrypoint can accept.
+
+    That of the GPU is of NVIDIA's feature discovery.
+    """
+    architecture = deployment.platform.rpartition("/")[2]
+    labels = {"kubernetes.io/os": "linux", "kubernetes.io/arch": architecture}
+    product = (deployment.gpu_model or "").replace(" ", "-")
     if _LABEL.fullmatch(product):
         labels["nvidia.com/gpu.product"] = product
     return labels

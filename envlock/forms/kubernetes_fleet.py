@@ -1,4 +1,5 @@
-"""An indexed job of Kubernetes, in all pods or in none, and a policy that admits only the locked image. Pure.
+"""An indexed job of Kubernetes, in all pods or in none, and a policy that admits only the locked
+image. Pure.
 
 Sources: https://kubernetes.io/docs/concepts/workloads/controllers/job/#completion-mode
 https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/
@@ -7,17 +8,18 @@ https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-pol
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from envlock.containers.plan import NAMESPACE
-from envlock.forms import kubernetes
-from envlock.forms.deployment import Deployment, deployment, yaml_text
+from envlock.forms.deployment import Deployment, describe_deployment, format_yaml
+from envlock.forms.kubernetes import build_container, build_job, build_pod
 from envlock.lock.models import Lockfile
 from envlock.packages.licenses import License
 
 PODS = 2
 SHARED = "/fleet"
 COMMAND = ("python", "train.py")
+UID = "metadata.labels['batch.kubernetes.io/controller-uid']"
+"""A label that Kubernetes sets; no other job has its value."""
 
 REMARKS = [
     "Change the number of pods in `completions`, `parallelism` and ENVLOCK_FLEET_SIZE, the claim `fleet`, which all",
@@ -34,12 +36,15 @@ def render(lock: Lockfile, licenses: Mapping[str, License]) -> str:
     Raises:
         UsageError: the image is in no registry.
     """
-    made = deployment(lock)
-    job = kubernetes.job(made)
-    spec, pod = job["spec"], job["spec"]["template"]["spec"]
-    (container,) = pod["containers"]
+    deployment = describe_deployment(lock)
+    job = _build_job(deployment)
+    return format_yaml(REMARKS, job, _build_policy(deployment), _build_binding(deployment))
+
+
+def _build_job(deployment: Deployment) -> dict[str, object]:
+    container = build_container(deployment, [{"name": "fleet", "mountPath": SHARED}])
     container["args"] = [
-        *(made.entrypoint[0], "-m", "envlock", "fleet", "run", "--to", SHARED, "--"),
+        *(deployment.entrypoint[0], "-m", "envlock", "fleet", "run", "--to", SHARED, "--"),
         *COMMAND,
     ]
     container["env"] = [
@@ -47,23 +52,27 @@ def render(lock: Lockfile, licenses: Mapping[str, License]) -> str:
         {"name": "ENVLOCK_FLEET_JOB", "valueFrom": {"fieldRef": {"fieldPath": UID}}},
         {"name": "ENVLOCK_FLEET_NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
     ]
-    container["volumeMounts"].append({"name": "fleet", "mountPath": SHARED})
-    pod["volumes"].append({"name": "fleet", "persistentVolumeClaim": {"claimName": "fleet"}})
-    job["spec"] = {"completionMode": "Indexed", "completions": PODS, "parallelism": PODS, **spec}
-    return yaml_text(REMARKS, job, _policy(made), _binding(made))
+    fleet = {"name": "fleet", "persistentVolumeClaim": {"claimName": "fleet"}}
+    pod = build_pod(deployment, container, [fleet])
+    spec = {"completionMode": "Indexed", "completions": PODS, "parallelism": PODS}
+    return build_job(deployment, spec, pod)
 
 
-UID = "metadata.labels['batch.kubernetes.io/controller-uid']"
-"""A label that Kubernetes sets; no other job has its value."""
-
-
-def _policy(made: Deployment) -> dict[str, Any]:
+def _build_policy(deployment: Deployment) -> dict[str, object]:
+    """Return the policy: a job that is annotated with this lockfile has no image but the one built
+    from it.
+    """
     annotation = f"{NAMESPACE}/lock"
-    held = f"has(object.metadata.annotations) && '{annotation}' in object.metadata.annotations"
-    same = f"object.metadata.annotations['{annotation}'] == 'sha256:{made.lock}'"
-    digest = made.image.rpartition("@")[2]
+    has_annotations = "has(object.metadata.annotations)"
+    is_annotated = f"'{annotation}' in object.metadata.annotations"
+    is_this_lockfile = f"object.metadata.annotations['{annotation}'] == 'sha256:{deployment.lock}'"
+    digest = deployment.image.rpartition("@")[2]
     images = f"object.spec.template.spec.containers.all(each, each.image.endsWith('@{digest}'))"
-    message = f"the image of this job is not the one that was built from the lockfile sha256:{made.lock[:12]}"
+    condition = " && ".join([has_annotations, is_annotated, is_this_lockfile])
+    message = (
+        "the image of this job is not the one that was built from the lockfile "
+        f"sha256:{deployment.lock[:12]}"
+    )
     jobs = {
         "apiGroups": ["batch"],
         "apiVersions": ["v1"],
@@ -73,17 +82,23 @@ def _policy(made: Deployment) -> dict[str, Any]:
     spec = {
         "failurePolicy": "Fail",
         "matchConstraints": {"resourceRules": [jobs]},
-        "matchConditions": [{"name": "of-this-lockfile", "expression": f"{held} && {same}"}],
+        "matchConditions": [{"name": "of-this-lockfile", "expression": condition}],
         "validations": [{"expression": images, "message": message}],
     }
-    return _admission("ValidatingAdmissionPolicy", made, spec)
+    return _build_admission("ValidatingAdmissionPolicy", deployment, spec)
 
 
-def _binding(made: Deployment) -> dict[str, Any]:
-    spec = {"policyName": f"{made.name}.envlock", "validationActions": ["Deny"]}
-    return _admission("ValidatingAdmissionPolicyBinding", made, spec)
+def _build_binding(deployment: Deployment) -> dict[str, object]:
+    spec = {"policyName": f"{deployment.name}.envlock", "validationActions": ["Deny"]}
+    return _build_admission("ValidatingAdmissionPolicyBinding", deployment, spec)
 
 
-def _admission(kind: str, made: Deployment, spec: dict[str, Any]) -> dict[str, Any]:
-    version, metadata = "admissionregistration.k8s.io/v1", {"name": f"{made.name}.envlock"}
-    return {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec}
+def _build_admission(
+    kind: str, deployment: Deployment, spec: Mapping[str, object]
+) -> dict[str, object]:
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": kind,
+        "metadata": {"name": f"{deployment.name}.envlock"},
+        "spec": spec,
+    }

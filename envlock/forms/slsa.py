@@ -1,6 +1,8 @@
-"""How an image was built: an in-toto statement with SLSA provenance v1, https://slsa.dev/spec/v1.0/provenance. Pure.
+"""How an image was built: an in-toto statement with SLSA provenance v1,
+https://slsa.dev/spec/v1.0/provenance. Pure.
 
-It is not signed, and holds no time and nothing of the machine that built: the same lock gives the same bytes.
+It is not signed, and holds no time and nothing of the machine that built: the same lock gives the
+same bytes.
 """
 
 from __future__ import annotations
@@ -8,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
 
 from envlock.data.images import image_tables
 from envlock.forms import purl
@@ -34,75 +35,83 @@ def render(lock: Lockfile, licenses: Mapping[str, License]) -> str:
             "the lockfile does not say how its image was built",
             hint="run `envlock build` to build and record one",
         )
+    definition = {
+        "buildType": BUILD_TYPE,
+        "externalParameters": {
+            "lock": {"sha256": image.lock},
+            "platform": base.platform,
+            "route": base.route,
+            "deterministic": image.deterministic,
+        },
+        "internalParameters": {"epoch": image.epoch, "layers": image.layers},
+        "resolvedDependencies": list(_list_materials(lock, image, base)),
+    }
+    versions = {"envlock": image.envlock or "unknown", image.engine: image.engine_version}
     document = {
         "_type": "https://in-toto.io/Statement/v1",
-        "subject": [_subject(image)],
+        "subject": [_describe_subject(image)],
         "predicateType": PREDICATE,
         "predicate": {
-            "buildDefinition": {
-                "buildType": BUILD_TYPE,
-                "externalParameters": {
-                    "lock": {"sha256": image.lock},
-                    "platform": base.platform,
-                    "route": base.route,
-                    "deterministic": image.deterministic,
-                },
-                "internalParameters": {"epoch": image.epoch, "layers": image.layers},
-                "resolvedDependencies": list(_materials(lock, image, base)),
-            },
-            "runDetails": {
-                "builder": {
-                    "id": BUILDER,
-                    "version": {
-                        "envlock": image.envlock or "unknown",
-                        image.engine: image.engine_version,
-                    },
-                }
-            },
+            "buildDefinition": definition,
+            "runDetails": {"builder": {"id": BUILDER, "version": versions}},
         },
     }
     return json.dumps(document, indent=2) + "\n"
 
 
-def _subject(image: Image) -> dict[str, Any]:
-    """Return the image in its registry, by its manifest; one that is in none, by its config."""
+def _describe_subject(image: Image) -> dict[str, object]:
+    """Return the image in its registry, by its manifest.
+
+    One that is in no registry, by its config.
+    """
     if image.reference is None:
-        return {"name": "image-config", "digest": {"sha256": image.id.removeprefix("sha256:")}}
-    pushed = parse(image.reference)
-    return {"name": pushed.name, "digest": {"sha256": str(pushed.digest).removeprefix("sha256:")}}
+        return {"name": "image-config", "digest": _describe_digest(image.id)}
+    reference = parse(image.reference)
+    return {"name": reference.name, "digest": _describe_digest(str(reference.digest))}
 
 
-def _materials(lock: Lockfile, image: Image, base: BaseImage) -> Iterator[dict[str, Any]]:
-    yield _pinned(base, base.platform)
+def _list_materials(lock: Lockfile, image: Image, base: BaseImage) -> Iterator[dict[str, object]]:
+    """Yield everything that the image is made of.
+
+    Raises:
+        UsageError: the lock does not know a wheel that is in the image.
+    """
+    yield _describe_image(base, base.platform)
     if base.python is not None:
-        yield _pinned(base.python, base.platform)
+        yield _describe_image(base.python, base.platform)
     if base.python_archive is not None:
-        url = image_tables().standalone.url(base.python_archive.file)
-        yield {
-            "name": base.python_archive.file,
-            "uri": url,
-            "digest": {"sha256": base.python_archive.sha256},
-        }
-    for each in base.apt.packages if base.apt is not None else ():
-        yield {"name": each.file, "uri": each.url, "digest": {"sha256": each.sha256}}
+        file = base.python_archive.file
+        url = image_tables().standalone.url(file)
+        yield {"name": file, "uri": url, "digest": {"sha256": base.python_archive.sha256}}
+    if base.apt is not None:
+        for package in base.apt.packages:
+            digest = {"sha256": package.sha256}
+            yield {"name": package.file, "uri": package.url, "digest": digest}
     yield {"name": "envlock.lock", "digest": {"sha256": image.lock}}
-    identities = lock.identity.packages if lock.identity is not None else {}
     for name in image.wheels or ():
-        entry = identities.get(name)
-        if entry is None or entry.wheel is None:
-            raise UsageError(
-                f"the lockfile does not have the wheel of {name}, which is in its image",
-                hint="run `envlock build` again",
-            )
-        uri = entry.wheel.url or purl.pypi(name, entry.version)
-        yield {"name": entry.wheel.name, "uri": uri, "digest": {"sha256": entry.wheel.sha256}}
+        yield _describe_wheel(lock, name)
 
 
-def _pinned(image: PinnedImage, platform: str) -> dict[str, Any]:
+def _describe_wheel(lock: Lockfile, name: str) -> dict[str, object]:
+    identity = None
+    if lock.identity is not None:
+        identity = lock.identity.packages.get(name)
+    if identity is None or identity.wheel is None:
+        raise UsageError(
+            f"the lockfile does not have the wheel of {name}, which is in its image",
+            hint="run `envlock build` again",
+        )
+    wheel = identity.wheel
+    uri = wheel.url or purl.build_pypi(name, identity.version)
+    return {"name": wheel.name, "uri": uri, "digest": {"sha256": wheel.sha256}}
+
+
+def _describe_image(image: PinnedImage, platform: str) -> dict[str, object]:
     reference = replace(parse(image.name), tag=image.tag)
-    uri = purl.oci(reference, image.digest, platform)
-    return {
-        "name": reference.name,
-        "uri": uri,
-        "digest": {"sha256": image.digest.removeprefix("sha256:")},
-    }
+    uri = purl.build_oci(reference, image.digest, platform)
+    return {"name": reference.name, "uri": uri, "digest": _describe_digest(image.digest)}
+
+
+def _describe_digest(digest: str) -> dict[str, str]:
+    """Return a digest such as `sha256:...` by its algorithm, as in-toto has it."""
+    return {"sha256": digest.removeprefix("sha256:")}

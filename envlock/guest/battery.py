@@ -1,17 +1,19 @@
-"""A program of its own: computes a fixed battery of operations and prints their exact results, one line a group.
+"""Compute a fixed battery of operations and print their exact results, one line a group: a program
+that stands alone.
 
-It runs in the interpreter of the environment that is examined, where there is no envlock: nothing of this package is
-imported, only NumPy and TensorFlow. Argument: JSON with
+It runs in the interpreter of the environment that is examined, where there is no envlock: nothing
+of this package is imported, only NumPy and TensorFlow. Argument: JSON with
 
     mark            what to put before every line of the answer
     device          `cpu`, or the number of a visible GPU
-    skip            groups that are not to be run (an earlier child died in them)
+    skip            groups that are not computed (an earlier child died in them)
     intra_op_threads, inter_op_threads    a number, or null: as the environment has it
     determinism     true, false, or null: as the environment has it
 
-Inputs are made of integers (a counter, mixed, as a multiple of 2**-23), so neither a random generator nor a
-mathematical library has a part in them. Every operation is computed several times: one that differs from itself is
-`unstable`. Where a group cannot run, the reason is its result; bfloat16 comes last, as it can end the process.
+Inputs are made of integers (a counter, mixed, as a multiple of 2**-23), so neither a random
+generator nor a mathematical library has a part in them. Every operation is computed several times:
+one that differs from itself is `unstable`. Where an operation fails, the type of its error is the
+result; bfloat16 comes last, as it can end the process.
 """
 
 from __future__ import annotations
@@ -24,92 +26,115 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, List, Tuple
+    from types import ModuleType
+    from typing import Callable, Dict, List, Optional, Tuple, TypedDict, Union
 
-    Operation = Callable[[], Any]
+    from numpy import float32, generic
+    from numpy.typing import NDArray
+    from tensorflow import Tensor, Variable
+    from tensorflow.config import PhysicalDevice
+
+    Array = NDArray[generic]
+    Operation = Callable[[], object]
+    Layer = Tuple[Variable, Variable, Variable]
+
+    class Computer(TypedDict):
+        device: Union[int, str]
+        intra_op_threads: Optional[int]
+        inter_op_threads: Optional[int]
+        determinism: Optional[bool]
+
+    class Asked(Computer):
+        mark: str
+        skip: List[str]
+
 
 BATTERY = 1
-"""Raised with every change of an operation or its input: only equal numbers compare."""
+"""It grows by one when an operation or its input changes: results of two numbers are never
+compared.
+
+The code that computes has a digest in tests/numerics/test_battery_number.py.
+"""
 
 BEGAN_AGAIN = "ENVLOCK_BATTERY_BEGAN_AGAIN"
-"""Set for the process that this program becomes when it begins again."""
+"""A variable that is set for the process that this program becomes when it starts again."""
 
 SAMPLES = 64
+"""Values of a result that are printed, to show how far two results are apart."""
 MIX = (0x9E3779B97F4A7C15, 0xD1B54A32D192ED03, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 
 
 def main() -> None:
-    """Compute the groups in order, and print each as soon as it is done: a crash loses one."""
-    asked = json.loads(sys.argv[1])
+    """Compute the groups in order, and print each as soon as it is done: a crash loses only one."""
+    asked: Asked = json.loads(sys.argv[1])
     set_variables(asked, asked["device"] == "cpu")
+    # What an import prints goes to stderr, so that it cannot mix with the answer.
     answer_to = os.dup(1)
-    os.dup2(2, 1)  # what an import prints goes to stderr
+    os.dup2(2, 1)
     sys.argv[1:] = []
     sys.path[:] = [folder for folder in sys.path if folder]
 
-    def say(answer: Dict[str, Any]) -> None:
+    def say(answer: Dict[str, object]) -> None:
         os.write(answer_to, (asked["mark"] + json.dumps(answer) + "\n").encode("ascii"))
 
     try:
         _run(asked, say)
     except BaseException as error:
-        say({"failed": _line(error)})
+        say({"failed": describe_error(error)})
+    # Without whatever TensorFlow would tear down.
     os._exit(0)
 
 
-def _run(asked: Dict[str, Any], say: Callable[[Dict[str, Any]], None]) -> None:
+def _run(asked: Asked, say: Callable[[Dict[str, object]], None]) -> None:
     on_cpu = asked["device"] == "cpu"
+    # Here: only now are the variables set that it reads when it is imported.
     import numpy as np
 
-    head: Dict[str, Any] = {"battery": BATTERY, "numpy": np.__version__, "groups": []}
+    head: Dict[str, object] = {"battery": BATTERY, "numpy": np.__version__, "groups": []}
     if on_cpu and "numpy" not in asked["skip"]:
         say({"begin": ["numpy", "library"]})
-        say(
-            {
-                "group": "numpy",
-                "execution": "library",
-                "operations": _computed(np, numpy_operations(np), 2),
-            }
-        )
+        results = _compute_all(np, make_numpy_operations(np), 2)
+        say({"group": "numpy", "execution": "library", "operations": results})
+    # After NumPy's group: where TensorFlow cannot be imported, that one is still known.
     import tensorflow as tf
 
     start, spent = time.perf_counter(), time.process_time()
     set_threads(tf, asked)
+    gpus: List[PhysicalDevice] = []
+    if not on_cpu:
+        gpus = tf.config.list_physical_devices("GPU")
     head["tensorflow"] = tf.__version__
-    gpus = [] if on_cpu else tf.config.list_physical_devices("GPU")
-    head["devices"] = [name_of(tf, gpu) for gpu in gpus]
-    if not on_cpu and asked["device"] >= len(gpus):
-        say({"head": head})
-        return
-    if (
-        not on_cpu
-    ):  # this one alone, and no more of its memory than needed: others may be computing on it
+    head["devices"] = [get_gpu_name(tf, gpu) for gpu in gpus]
+    device, repeats = "/CPU:0", 2
+    if isinstance(asked["device"], int):
+        if asked["device"] >= len(gpus):
+            say({"head": head})
+            return
+        # This one alone, and no more of its memory than needed: others may be computing on it.
         tf.config.set_visible_devices(gpus[asked["device"]], "GPU")
         tf.config.experimental.set_memory_growth(gpus[asked["device"]], True)
-    repeats = 2 if on_cpu else 3
-    with tf.device("/CPU:0" if on_cpu else "/GPU:0"):
-        groups = _groups(tf, np, asked["device"])
+        device, repeats = "/GPU:0", 3
+    with tf.device(device):
+        groups = _make_groups(tf, np, asked["device"])
         head["groups"] = [group for group, _, _ in groups]
         say({"head": head})
         for group, execution, operations in groups:
-            if group not in asked["skip"]:
-                say({"begin": [group, execution]})
-                say(
-                    {
-                        "group": group,
-                        "execution": execution,
-                        "operations": _computed(np, operations, repeats),
-                    }
-                )
+            if group in asked["skip"]:
+                continue
+            say({"begin": [group, execution]})
+            results = _compute_all(np, operations, repeats)
+            say({"group": group, "execution": execution, "operations": results})
     say({"seconds": time.perf_counter() - start, "cpu_seconds": time.process_time() - spent})
 
 
-def set_variables(asked: Dict[str, Any], on_cpu: bool) -> None:
-    """Set what is read at import; BLAS gets one thread, as OpenBLAS never takes more than there are processors.
+def set_variables(asked: Computer, on_cpu: bool) -> None:
+    """Set what is read at import; BLAS gets one thread, as OpenBLAS never takes more than there are
+    processors.
 
-    Where sitecustomize or a .pth file has imported NumPy already, its BLAS has made its threads, and on a processor
-    without AVX-512 their number changes the bits of a product: this program then begins again, with the variables set.
-    It is called before standard output is redirected, as that would be lost.
+    Where sitecustomize or a .pth file has imported NumPy already, its BLAS has made its threads,
+    and on a processor without AVX-512 their number changes the bits of a product: this program then
+    begins again, with the variables set. It is called before standard output is redirected, as that
+    would be lost.
     """
     wanted: Dict[str, str] = {}
     if on_cpu:
@@ -129,7 +154,7 @@ def set_variables(asked: Dict[str, Any], on_cpu: bool) -> None:
             os.execv(sys.executable, file.read().split(b"\0")[:-1])  # noqa: S606 (its own command)
 
 
-def set_threads(tf: Any, asked: Dict[str, Any]) -> None:
+def set_threads(tf: ModuleType, asked: Computer) -> None:
     """Set TensorFlow's threads, where a number is asked for."""
     threading = tf.config.threading
     if asked["intra_op_threads"] is not None:
@@ -138,16 +163,18 @@ def set_threads(tf: Any, asked: Dict[str, Any]) -> None:
         threading.set_inter_op_parallelism_threads(asked["inter_op_threads"])
 
 
-def name_of(tf: Any, gpu: Any) -> str:
+def get_gpu_name(tf: ModuleType, gpu: PhysicalDevice) -> str:
     """Return what the driver calls a GPU."""
     return str(tf.config.experimental.get_device_details(gpu).get("device_name", "unknown"))
 
 
-def _groups(tf: Any, np: Any, device: Any) -> List[Tuple[str, str, Dict[str, Operation]]]:
+def _make_groups(
+    tf: ModuleType, np: ModuleType, device: Union[int, str]
+) -> List[Tuple[str, str, Dict[str, Operation]]]:
     inputs = Inputs(tf, np)
-    onednn, eigen = onednn_operations(tf, inputs), eigen_operations(tf, np, inputs)
-    graph, compiled = training(tf, np, inputs, False), training(tf, np, inputs, True)
-    half = {"matmul_bf16": lambda: matmul_bf16(tf, inputs)}
+    onednn, eigen = make_onednn_operations(tf, inputs), make_eigen_operations(tf, np, inputs)
+    graph, compiled = make_training(tf, np, inputs, False), make_training(tf, np, inputs, True)
+    half = {"matmul_bf16": lambda: compute_matmul_bf16(tf, inputs)}
     if device == "cpu":
         first = [
             ("cpu-onednn", "eager", onednn),
@@ -164,7 +191,7 @@ def _groups(tf: Any, np: Any, device: Any) -> List[Tuple[str, str, Dict[str, Ope
     ]
 
 
-def numbers(np: Any, count: int, salt: int) -> Any:
+def make_numbers(np: ModuleType, count: int, salt: int) -> NDArray[float32]:
     """Return float32 in [-1, 1), multiples of 2**-23, by splitmix64: integers only."""
     golden, other, first, second = (np.uint64(each) for each in MIX)
     with np.errstate(over="ignore"):
@@ -173,30 +200,35 @@ def numbers(np: Any, count: int, salt: int) -> Any:
         z = (z ^ (z >> np.uint64(27))) * second
         z = z ^ (z >> np.uint64(31))
     integers = (z >> np.uint64(40)).astype(np.int64) - (1 << 23)
-    return integers.astype(np.float32) * np.float32(2.0**-23)
+    return integers.astype(np.float32) * np.float32(2.0**-23)  # type: ignore[no-any-return]
 
 
 class Inputs:
     """Tensors of `numbers`, each made once."""
 
-    def __init__(self, tf: Any, np: Any) -> None:
+    def __init__(self, tf: ModuleType, np: ModuleType) -> None:
         self.tf = tf
         self.np = np
-        self.made: Dict[Tuple[Any, int], Any] = {}
+        self.made: Dict[Tuple[Tuple[int, ...], int], Tensor] = {}
 
-    def __call__(self, shape: Tuple[int, ...], salt: int) -> Any:
+    def __call__(self, shape: Tuple[int, ...], salt: int) -> Tensor:
         """Return the tensor of a shape; another `salt` gives other numbers."""
         if (shape, salt) not in self.made:
             count = 1
             for size in shape:
                 count *= size
-            self.made[shape, salt] = self.tf.constant(numbers(self.np, count, salt).reshape(shape))
+            self.made[shape, salt] = self.tf.constant(
+                make_numbers(self.np, count, salt).reshape(shape)
+            )
         return self.made[shape, salt]
 
 
-def numpy_operations(np: Any) -> Dict[str, Operation]:
+def make_numpy_operations(np: ModuleType) -> Dict[str, Operation]:
     """Return NumPy's operations: its BLAS, its sums, its SIMD loops, its generators."""
-    a, b = numbers(np, 127 * 257, 1).reshape(127, 257), numbers(np, 257 * 65, 2).reshape(257, 65)
+    a, b = (
+        make_numbers(np, 127 * 257, 1).reshape(127, 257),
+        make_numbers(np, 257 * 65, 2).reshape(257, 65),
+    )
     return {
         "np_dot": lambda: a @ b,
         "np_sum": lambda: a.sum(),
@@ -207,12 +239,14 @@ def numpy_operations(np: Any) -> Dict[str, Operation]:
     }
 
 
-def onednn_operations(tf: Any, x: Inputs) -> Dict[str, Operation]:
-    """Return the operations that oneDNN computes on a processor, by the widest instruction set it finds."""
+def make_onednn_operations(tf: ModuleType, x: Inputs) -> Dict[str, Operation]:
+    """Return the operations that oneDNN computes on a processor, by the widest instruction set it
+    finds.
+    """
     raw = tf.raw_ops
     one = [1, 1, 1, 1]
 
-    def depthwise() -> Any:
+    def compute_depthwise() -> Tensor:
         image, kernel, out = x((2, 20, 20, 12), 15), x((3, 3, 12, 2), 16), x((2, 20, 20, 24), 17)
         a = raw.DepthwiseConv2dNative(input=image, filter=kernel, strides=one, padding="SAME")
         b = raw.DepthwiseConv2dNativeBackpropFilter(
@@ -220,7 +254,7 @@ def onednn_operations(tf: Any, x: Inputs) -> Dict[str, Operation]:
         )
         return tf.concat([tf.reshape(a, [-1]), tf.reshape(b, [-1])], 0)
 
-    def batch_norm() -> Any:
+    def compute_batch_norm() -> Tensor:
         found = raw.FusedBatchNormV3(
             x=x((4, 14, 14, 16), 20),
             scale=x((16,), 21),
@@ -242,36 +276,36 @@ def onednn_operations(tf: Any, x: Inputs) -> Dict[str, Operation]:
         "conv_filter_gradient": lambda: raw.Conv2DBackpropFilter(
             input=image, filter_sizes=[3, 3, 8, 16], out_backprop=out, strides=one, padding="SAME"
         ),
-        "depthwise": depthwise,
-        "batch_norm": batch_norm,
+        "depthwise": compute_depthwise,
+        "batch_norm": compute_batch_norm,
     }
 
 
-def eigen_operations(tf: Any, np: Any, x: Inputs) -> Dict[str, Operation]:
+def make_eigen_operations(tf: ModuleType, np: ModuleType, x: Inputs) -> Dict[str, Operation]:
     """Return the operations that TensorFlow's own kernels compute."""
     raw = tf.raw_ops
     rows = tf.constant((np.arange(20000) * 7919 % 113).astype(np.int32))
 
-    def reduce() -> Any:
+    def reduce() -> Tensor:
         values = x((1000003,), 11)
         square = tf.reshape(values[:1000000], (1000, 1000))
         sums = [tf.reduce_sum(values), tf.reduce_mean(values * values)]
         return tf.concat([tf.stack(sums), tf.reduce_sum(square, 0), tf.reduce_sum(square, 1)], 0)
 
-    def cross_entropy() -> Any:
+    def compute_cross_entropy() -> Tensor:
         labels = tf.one_hot([i * 37 % 101 for i in range(64)], 101)
         loss, slope = raw.SoftmaxCrossEntropyWithLogits(
             features=x((64, 101), 12) * 8, labels=labels
         )
         return tf.concat([loss[:, None], slope], 1)
 
-    def layer_norm() -> Any:
+    def compute_layer_norm() -> Tensor:
         values = x((64, 200), 23)
         mean = tf.reduce_mean(values, 1, keepdims=True)
         variance = tf.reduce_mean(tf.math.squared_difference(values, mean), 1, keepdims=True)
         return (values - mean) * tf.math.rsqrt(variance + 1e-5)
 
-    def stateful() -> Any:
+    def draw_stateful() -> Tensor:
         tf.random.set_seed(7)
         shape = (500,)
         return tf.concat(
@@ -282,7 +316,7 @@ def eigen_operations(tf: Any, np: Any, x: Inputs) -> Dict[str, Operation]:
     return {
         "bias_gradient": lambda: raw.BiasAddGrad(out_backprop=x((16, 28, 28, 32), 10)),
         "reduce": reduce,
-        "cross_entropy": cross_entropy,
+        "cross_entropy": compute_cross_entropy,
         "segment_sum": lambda: tf.math.unsorted_segment_sum(x((20000, 4), 13), rows, 113),
         "scatter_add": lambda: tf.tensor_scatter_nd_add(
             tf.zeros((113, 4)), rows[:, None], x((20000, 4), 14)
@@ -292,15 +326,15 @@ def eigen_operations(tf: Any, np: Any, x: Inputs) -> Dict[str, Operation]:
             original_image=x((2, 16, 17, 3), 19),
             half_pixel_centers=True,
         ),
-        "layer_norm": layer_norm,
+        "layer_norm": compute_layer_norm,
         "random_uniform": lambda: tf.random.stateless_uniform((2000,), [1, 2], alg="philox"),
         "random_normal": lambda: tf.random.stateless_normal((4000,), [1, 2], alg="philox"),
-        "random_stateful": stateful,
-        "transcendental": lambda: transcendental(tf, x((4096,), 24)),
+        "random_stateful": draw_stateful,
+        "transcendental": lambda: compute_transcendental(tf, x((4096,), 24)),
     }
 
 
-def transcendental(tf: Any, x: Any) -> Any:
+def compute_transcendental(tf: ModuleType, x: Tensor) -> Tensor:
     """Return ten functions of 4096 numbers."""
     positive = tf.abs(x) + 0.1
     return tf.concat(
@@ -313,17 +347,21 @@ def transcendental(tf: Any, x: Any) -> Any:
     )
 
 
-def matmul_bf16(tf: Any, x: Inputs) -> Any:
-    """Return a product of bfloat16, which TensorFlow computes where the processor can, and oneDNN where it may."""
+def compute_matmul_bf16(tf: ModuleType, x: Inputs) -> Tensor:
+    """Return a product of bfloat16, which TensorFlow computes where the processor can, and oneDNN
+    where it may.
+    """
     a, b = tf.cast(x((64, 128), 5), tf.bfloat16), tf.cast(x((128, 48), 6), tf.bfloat16)
     return tf.cast(tf.matmul(a, b), tf.float32)
 
 
-def training(tf: Any, np: Any, x: Inputs, compiled: bool) -> Operation:
-    """Return what gives ten losses, and the weights after ten steps of Adam on two layers, without Keras."""
-    made: List[Tuple[Any, Any, Any]] = []
+def make_training(tf: ModuleType, np: ModuleType, x: Inputs, compiled: bool) -> Operation:
+    """Return what gives ten losses, and the weights after ten steps of Adam on two layers, without
+    Keras.
+    """
+    made: List[Tuple[List[Tensor], List[Layer], Callable[[Tensor], Tensor]]] = []
 
-    def run() -> Any:
+    def run() -> Tensor:
         if not made:  # at the first call: a second one must not compile anew
             first = [x((20, 32), 26) * 0.25, x((32, 10), 27) * 0.25]
             state = [tuple(tf.Variable(tf.zeros_like(w)) for _ in range(3)) for w in first]
@@ -331,7 +369,9 @@ def training(tf: Any, np: Any, x: Inputs, compiled: bool) -> Operation:
                 (
                     first,
                     state,
-                    _step(tf, x((64, 20), 25), tf.constant(np.arange(64) % 10), state, compiled),
+                    _make_step(
+                        tf, x((64, 20), 25), tf.constant(np.arange(64) % 10), state, compiled
+                    ),
                 )
             )
         first, state, step = made[0]
@@ -345,11 +385,13 @@ def training(tf: Any, np: Any, x: Inputs, compiled: bool) -> Operation:
     return run
 
 
-def _step(tf: Any, images: Any, labels: Any, state: Any, compiled: bool) -> Any:
+def _make_step(
+    tf: ModuleType, images: Tensor, labels: Tensor, state: List[Layer], compiled: bool
+) -> Callable[[Tensor], Tensor]:
     """Return a step; `state` has the weights of each layer, and Adam's two averages of them."""
 
     @tf.function(jit_compile=compiled)  # type: ignore[untyped-decorator]
-    def step(powers: Any) -> Any:
+    def run_step(powers: Tensor) -> Tensor:
         weights = [each[0] for each in state]
         with tf.GradientTape() as tape:
             logits = tf.matmul(tf.nn.relu(tf.matmul(images, weights[0])), weights[1])
@@ -371,17 +413,21 @@ def _step(tf: Any, images: Any, labels: Any, state: Any, compiled: bool) -> Any:
             )
         return loss
 
-    return step
+    return run_step  # type: ignore[no-any-return]
 
 
-def _computed(np: Any, operations: Dict[str, Operation], repeats: int) -> Dict[str, Any]:
-    return {name: _result(np, operation, repeats) for name, operation in operations.items()}
+def _compute_all(
+    np: ModuleType, operations: Dict[str, Operation], repeats: int
+) -> Dict[str, object]:
+    return {name: _compute_result(np, operation, repeats) for name, operation in operations.items()}
 
 
-def _result(np: Any, operation: Operation, repeats: int) -> Dict[str, Any]:
-    """Return digest, type, shape and sample of an operation, or that it is unstable, or why it failed."""
+def _compute_result(np: ModuleType, operation: Operation, repeats: int) -> Dict[str, object]:
+    """Return digest, type, shape and sample of an operation, or that it is unstable, or why it
+    failed.
+    """
     try:
-        arrays = [_array(np, operation()) for _ in range(repeats)]
+        arrays = [_read_array(np, operation()) for _ in range(repeats)]
     except Exception as error:
         return {
             "failed": type(error).__name__
@@ -393,15 +439,15 @@ def _result(np: Any, operation: Operation, repeats: int) -> Dict[str, Any]:
         "sha256": digest(arrays[0]),
         "dtype": arrays[0].dtype.str,
         "shape": shape,
-        "sample": sample(arrays[0]),
+        "sample": take_sample(arrays[0]),
     }
 
 
-def _array(np: Any, value: Any) -> Any:
-    return np.asarray(value.numpy() if hasattr(value, "numpy") else value, order="C")
+def _read_array(np: ModuleType, value: object) -> Array:
+    return np.asarray(value.numpy() if hasattr(value, "numpy") else value, order="C")  # type: ignore[no-any-return]
 
 
-def digest(*arrays: Any) -> str:
+def digest(*arrays: Array) -> str:
     """Return the SHA-256 of type, shape and bytes of each."""
     found = hashlib.sha256()
     for array in arrays:
@@ -411,21 +457,23 @@ def digest(*arrays: Any) -> str:
     return found.hexdigest()
 
 
-def sample(array: Any, most: int = SAMPLES) -> str:
-    """Return up to `most` values, evenly spaced, the first and the last among them, as hexadecimal numbers."""
+def take_sample(array: Array, most: int = SAMPLES) -> str:
+    """Return up to `most` values, evenly spaced, the first and the last among them, as hexadecimal
+    numbers.
+    """
     flat = array.reshape(-1)
     count = min(len(flat), most)
     places = [k * (len(flat) - 1) // max(count - 1, 1) for k in range(count)]
-    return " ".join(_hex(float(flat[place])) for place in places)
+    return " ".join(_format_hex(float(flat[place])) for place in places)
 
 
-def _hex(value: float) -> str:
+def _format_hex(value: float) -> str:
     text = value.hex()
     digits, p, exponent = text.partition("p")
     return digits.rstrip("0").rstrip(".") + p + exponent if p else text
 
 
-def _line(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     text = "{}: {}".format(type(error).__name__, str(error).strip().partition("\n")[0])
     return text.encode("ascii", "replace").decode("ascii")[:200]
 

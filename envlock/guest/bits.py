@@ -1,11 +1,12 @@
-"""Started by a launcher as each rank of a job: one rank of each node computes the canary there, into a file.
+"""Compute the canary on each node of a job: a launcher starts this as each rank, and one rank of
+each node computes.
 
-Runs in the interpreter of the environment, with TensorFlow and NumPy. Argument: JSON with
+It runs in the interpreter of the environment, with TensorFlow and NumPy. Argument: JSON with
 
     mark          what to put before every line of the answer
-    folder, job   where the answer is written: the folder that all nodes share; null: it is printed
-    ranks         those that compute; the others end
-    battery       what the battery is asked (envlock/guest/battery.py)
+    folder, job   where the answer is written: the folder that all nodes share; null: print it
+    ranks         the ranks that compute; the others end
+    battery       the argument of the battery (envlock/guest/battery.py)
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from envlock.runtime.fleet.ranks import rank_of
 
 
 def main() -> None:
-    """Compute the canary, where this rank is one of those."""
+    """Compute the canary, if this rank is one of those that do."""
     asked = json.loads(sys.argv[1])
     rank = rank_of(os.environ, "").rank
     if rank not in asked["ranks"]:

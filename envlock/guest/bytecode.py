@@ -1,9 +1,10 @@
-"""What runs in a child process of the environment's own interpreter: does each .pyc file hold its source's code?
+"""Tell whether each .pyc file holds the code of its source: a child process of the interpreter of
+the environment.
 
-Started as `python -I -S -B -W ignore bytecode.py`, with one JSON list [pyc, source, tag, optimization] a line
-on its standard input; it says `ready`, and answers each with one word a line. Nothing is imported or run, only
-compiled and compared; but the bytes of a .pyc are not to be trusted, so what they do to the interpreter must happen in
-a process of its own.
+It is started as `python -I -S -B -W ignore bytecode.py`, with one JSON list [pyc, source, tag,
+optimization] a line on its standard input; it says `ready`, and answers each with one word a line.
+Nothing is imported or run, only compiled and compared. The bytes of a .pyc cannot be trusted: they
+can crash the interpreter, so this is a process of its own.
 
     fine          Python takes it, and it is the code of the source; or Python does not take it and compiles anew
     unchecked     Python takes it whatever the source says, by a flag in its header; today it is the code of the source
@@ -23,73 +24,96 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Optional, Tuple
 
 HEADER = 16
+"""Bytes before the code (PEP 552)."""
+IS_BY_HASH, IS_CHECKED = 0b01, 0b10
+"""Flags of the header: the source is known by its hash, and Python compares that hash."""
 
 
 def main() -> None:
-    """Answer until there is no more to ask."""
+    """Answer each line of the standard input."""
     os.write(1, b"ready\n")
     for line in sys.stdin.buffer:
         pyc, source, tag, optimization = json.loads(line)
-        word = _answer(pyc, source, optimization) if tag == sys.implementation.cache_tag else "fine"
+        word = "fine"
+        # Python does not look at a .pyc of another version.
+        if tag == sys.implementation.cache_tag:
+            word = _judge(pyc, source, optimization)
         os.write(1, (word + "\n").encode("ascii"))
 
 
-def _answer(pyc: str, source: str, optimization: int) -> str:
+def _judge(pyc: str, source: str, optimization: int) -> str:
     try:
-        held, _ = _read(pyc)
+        compiled, _ = _read(pyc)
         text, mtime = _read(source)
     except (OSError, ValueError):
         return "unreadable"
-    accepted = taken(held, text, mtime)
-    if accepted is None:
+    word = check_header(compiled, text, mtime)
+    if word is None:
         return "fine"
     try:
-        return accepted if is_code_of(held[HEADER:], text, source, optimization) else "other-code"
+        if is_code_of(compiled[HEADER:], text, source, optimization):
+            return word
     except MemoryError:
         return "too-large"
     except (SyntaxError, ValueError, EOFError, TypeError, RecursionError):
-        return "other-code"  # one of them is damaged
+        pass  # one of the two files is damaged
+    return "other-code"
 
 
-def taken(held: bytes, text: bytes, mtime: float) -> str | None:
-    """Return `fine` or `unchecked` when Python takes these bytes for the source, None when it compiles anew.
+def check_header(compiled: bytes, text: bytes, mtime: float) -> Optional[str]:
+    """Return `fine` or `unchecked` when Python takes a .pyc for the source, None when it compiles
+    the source again.
 
-    As importlib's `_classify_pyc`, `_validate_timestamp_pyc` and `_validate_hash_pyc` decide (PEP 552).
+    As importlib's `_classify_pyc`, `_validate_timestamp_pyc` and `_validate_hash_pyc` decide (PEP
+    552).
     """
-    flags = int.from_bytes(held[4:8], "little")
-    if held[:4] != importlib.util.MAGIC_NUMBER or len(held) < HEADER or flags & ~0b11:
+    if compiled[:4] != importlib.util.MAGIC_NUMBER or len(compiled) < HEADER:
         return None
-    if flags & 0b01:
-        if not flags & 0b10:
+    flags = int.from_bytes(compiled[4:8], "little")
+    if flags & ~(IS_BY_HASH | IS_CHECKED):
+        return None
+    if flags & IS_BY_HASH:
+        if not flags & IS_CHECKED:
             return "unchecked"
-        return "fine" if held[8:16] == importlib.util.source_hash(text) else None
-    is_of = (int.from_bytes(held[8:12], "little"), int.from_bytes(held[12:16], "little"))
-    return "fine" if is_of == (int(mtime) & 0xFFFFFFFF, len(text) & 0xFFFFFFFF) else None
+        is_same = compiled[8:16] == importlib.util.source_hash(text)
+    else:
+        seconds = int.from_bytes(compiled[8:12], "little")
+        size = int.from_bytes(compiled[12:16], "little")
+        is_same = (seconds, size) == (int(mtime) & 0xFFFFFFFF, len(text) & 0xFFFFFFFF)
+    if is_same:
+        return "fine"
+    return None
 
 
 def is_code_of(body: bytes, text: bytes, source: str, optimization: int) -> bool:
-    """Return whether the bytes are the code that this interpreter makes of the source, and nothing after it.
+    """Return whether the bytes are the code that this interpreter makes of the source, and nothing
+    after it.
 
     File names are not compared: Python puts its own in when it loads the file.
     """
-    found: Any = marshal.loads(body)  # noqa: S302 (in a process of its own)
-    wanted: Any = compile(text, source, "exec", dont_inherit=True, optimize=optimization)
-    return bool(found == wanted) and _ends_there(body)
+    found: object = marshal.loads(body)  # noqa: S302 (in a process of its own)
+    wanted = compile(text, source, "exec", dont_inherit=True, optimize=optimization)
+    return bool(found == wanted) and _needs_last_byte(body)
 
 
-def _ends_there(body: bytes) -> bool:
+def _needs_last_byte(body: bytes) -> bool:
     """Return whether the last byte belongs to the object: without it, loading must fail."""
     try:
-        marshal.loads(body[:-1])  # noqa: S302 (`marshal.load` of a stream would tell, at ten times the time)
+        # `marshal.load` of a stream would tell where the object ends, in ten times the time.
+        marshal.loads(body[:-1])  # noqa: S302 (in a process of its own)
     except (EOFError, ValueError, TypeError):
         return True
     return False
 
 
-def _read(path: str) -> tuple[bytes, float]:
+def _read(path: str) -> Tuple[bytes, float]:
+    """Return the content of a file and its time of change.
+
+    Raise ValueError for anything but a regular file.
+    """
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     try:
         status = os.fstat(fd)

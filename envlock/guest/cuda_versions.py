@@ -1,10 +1,13 @@
-"""A program of its own: which CUDA libraries TensorFlow's own loader gets, by their version numbers. One line of JSON.
+"""Print the version numbers of the CUDA libraries that TensorFlow's own loader finds: a program
+that stands alone.
 
-libtensorflow_framework exports `cudnnGetVersion` and its like as wrappers that load the library through TensorFlow's
-own loader. Calling them loads the library as the first operation would, so it is never done in the user's process.
+libtensorflow_framework exports `cudnnGetVersion` and its like as wrappers that load the library
+through TensorFlow's own loader. Calling them loads the library as the first operation would, so it
+is never done in the user's process.
 
-Argument: JSON with `mark` (what to put before the answer) and `path` (the import path, or null: the interpreter's own).
-The answer: a number by the library's key, 0 for one that cannot be loaded.
+Argument: JSON with `mark` (what to put before the answer) and `path` (the import path, or null: the
+interpreter's own). The answer is one line of JSON: a number by the key of each library, 0 for one
+that cannot be loaded.
 """
 
 from __future__ import annotations
@@ -22,13 +25,16 @@ ASK = (
     ("cublasLt", "cublasLtGetVersion", "value"),
     ("cufft", "cufftGetVersion", "pointer"),
 )
-"""(key, symbol, how): `value` returns the number, `pointer` writes it, `handle` writes it after a null handle."""
+"""(key, symbol, how): `value` returns the number, `pointer` writes it, `handle` writes it after a
+null handle.
+"""
 
 
 def main() -> None:
     """Import TensorFlow, ask its loader, and leave before anything is torn down."""
     asked = json.loads(sys.argv[1])
     sys.path[:] = asked["path"] or sys.path
+    # Here: it is found on the path that was just set.
     import tensorflow
 
     folder = os.path.dirname(tensorflow.__file__)
@@ -44,8 +50,14 @@ def main() -> None:
             ask.restype = ctypes.c_size_t
             answers[key] = ask()
         else:
-            words = (None, ctypes.byref(number)) if how == "handle" else (ctypes.byref(number),)
-            answers[key] = 0 if ask(*words) else number.value
+            # These two return a status, which is 0 for success.
+            if how == "handle":
+                failed = ask(None, ctypes.byref(number))
+            else:
+                failed = ask(ctypes.byref(number))
+            answers[key] = 0
+            if not failed:
+                answers[key] = number.value
     print(asked["mark"] + json.dumps(answers), flush=True)
     os._exit(0)
 

@@ -1,25 +1,38 @@
-"""The graphs of tf.data pipelines as plain values: of one dataset, and of all that a run reads from."""
+"""The graphs of tf.data pipelines as plain values: of one dataset, and of all that a run reads
+from.
+"""
 
 from __future__ import annotations
 
 from contextlib import contextmanager
+from importlib import import_module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, Union
+    from types import ModuleType
+    from typing import Callable, ContextManager, Dict, Iterator, List, Optional, Tuple, Union
 
-    Value = Union[int, float, str, bytes, bool, None]
+    from tensorflow import Tensor
+    from tensorflow.core.framework.attr_value_pb2 import AttrValue
+    from tensorflow.core.framework.node_def_pb2 import NodeDef
+    from tensorflow.core.framework.tensor_pb2 import TensorProto
+    from tensorflow.data import Dataset
 
     from envlock.guest.tracing.source_lines import Places
 
+    Value = Union[int, float, str, bytes, bool, None]
     Place = Tuple[str, int, str]
+    Node = Tuple[str, str, Tuple[str, ...], Dict[str, Value], Dict[str, str]]
 
 RESOURCE, VARIANT = 20, 21
 """Types of constants that are handles of this process, not values."""
-INTEGERS = (3, 9)  # int32, int64
+INT32, INT64 = 3, 9
+"""Types of constants that are compared by their values: TensorFlow writes the same integer in
+several ways.
+"""
 
 
-def serialized(tf: Any, dataset: Any) -> bytes:
+def serialized(tf: ModuleType, dataset: Dataset) -> bytes:
     """Return the graph of a dataset as TensorFlow writes it; no element is read.
 
     Raises:
@@ -30,72 +43,79 @@ def serialized(tf: Any, dataset: Any) -> bytes:
     return data
 
 
-def plain(data: bytes, deterministic: Optional[bool]) -> Dict[str, Any]:
-    """Return it as dicts and lists; `deterministic` is what the dataset's options say about order."""
-    from tensorflow.core.framework import graph_pb2
+def plain(data: bytes, deterministic: Optional[bool]) -> Dict[str, object]:
+    """Return a serialized graph as dicts and lists.
 
+    `deterministic` is what the options of the dataset say about order; None where they say nothing.
+    """
+    graph_pb2 = import_module("tensorflow.core.framework.graph_pb2")
     parsed = graph_pb2.GraphDef()
     parsed.ParseFromString(data)
-    functions = {
-        function.signature.name: {
-            "nodes": [_node(node) for node in function.node_def],
-            "arguments": [argument.name for argument in function.signature.input_arg],
-            "returns": [function.ret[argument.name] for argument in function.signature.output_arg],
+    functions = {}
+    for function in parsed.library.function:
+        signature = function.signature
+        functions[signature.name] = {
+            "nodes": [_parse_node(node) for node in function.node_def],
+            "arguments": [argument.name for argument in signature.input_arg],
+            "returns": [function.ret[argument.name] for argument in signature.output_arg],
         }
-        for function in parsed.library.function
-    }
-    main = {"nodes": [_node(node) for node in parsed.node], "arguments": [], "returns": []}
+    nodes = [_parse_node(node) for node in parsed.node]
+    main = {"nodes": nodes, "arguments": [], "returns": []}
     return {"main": main, "functions": functions, "deterministic": deterministic}
 
 
-def _node(node: Any) -> Tuple[str, str, Tuple[str, ...], Dict[str, Value], Dict[str, str]]:
+def _parse_node(node: NodeDef) -> Node:
     attributes: Dict[str, Value] = {}
     functions: Dict[str, str] = {}
     for name, value in node.attr.items():
         if value.HasField("func"):
             functions[name] = value.func.name
         elif value.HasField("list") and value.list.func:
-            functions.update(
-                {
-                    "{}/{}".format(name, number): each.name
-                    for number, each in enumerate(value.list.func)
-                }
-            )
+            for number, function in enumerate(value.list.func):
+                functions["{}/{}".format(name, number)] = function.name
         else:
-            attributes[name] = _value(value)
+            attributes[name] = _parse_attribute(value)
     return node.name, node.op, tuple(node.input), attributes, functions
 
 
-def _value(value: Any) -> Value:
-    """Return an attribute as a plain value: what is no number or text as its deterministic bytes."""
+def _parse_attribute(value: AttrValue) -> Value:
+    """Return an attribute as a number or a text; any other as its deterministic bytes."""
     kind = value.WhichOneof("value")
     if kind in ("i", "b", "s", "f", "type"):
         simple: Value = getattr(value, kind)
         return simple
     if kind == "tensor":
-        return _tensor(value.tensor)
+        return _parse_tensor(value.tensor)
     data: bytes = value.SerializeToString(deterministic=True)
     return data
 
 
-def _tensor(tensor: Any) -> Value:
-    """Return a scalar integer as a number; of a handle only that it is one; all else as its bytes."""
+def _parse_tensor(tensor: TensorProto) -> Value:
+    """Return a scalar integer as a number, a handle as the word `handle`, and any other tensor as
+    its bytes.
+    """
     if tensor.dtype in (RESOURCE, VARIANT):
         return "handle"
-    if not tensor.tensor_shape.dim and tensor.dtype in INTEGERS:
-        listed = tensor.int_val if tensor.dtype == INTEGERS[0] else tensor.int64_val
-        if len(listed) == 1:
-            return int(listed[0])
+    if not tensor.tensor_shape.dim and tensor.dtype in (INT32, INT64):
+        values = tensor.int64_val
+        if tensor.dtype == INT32:
+            values = tensor.int_val
+        if len(values) == 1:
+            return int(values[0])
         if tensor.tensor_content:
             return int.from_bytes(tensor.tensor_content, "little", signed=True)
-        if not listed:
+        if not values:
             return 0
     data: bytes = tensor.SerializeToString(deterministic=True)
     return data
 
 
 LIMIT = 8
-LARGEST = 4 << 20  # bytes of a graph: one that holds its data as a constant says no more
+"""Pipelines of a run that are kept."""
+LARGEST = 4 << 20
+"""Bytes of a graph: a larger one holds its data as a constant, which says nothing about its
+operations.
+"""
 
 
 class Datasets:
@@ -103,19 +123,22 @@ class Datasets:
 
     def __init__(self, places: Places) -> None:
         """`places` finds the user's lines."""
-        self._places = places
+        self.places = places
         self._graphs: Dict[Tuple[bytes, Optional[bool]], Optional[Place]] = {}
 
     @contextmanager
-    def seen(self, tf: Any, quietly: Callable[[], Any]) -> Iterator[None]:
-        """See what iterators are made of; `quietly` gives a context in which our own operations are not traced."""
+    def collect(self, tf: ModuleType, pause: Callable[[], ContextManager[None]]) -> Iterator[None]:
+        """Collect the pipelines of all iterators that are made inside; under `pause()`, operations
+        are not traced.
+        """
         owner = tf.data.Dataset
         original = owner.__iter__
 
-        def iterate(dataset: Any) -> Any:
-            with quietly():
+        def iterate(dataset: Dataset) -> Iterator[Tensor]:
+            with pause():
                 self._take(tf, dataset)
-            return original(dataset)
+            iterator: Iterator[Tensor] = original(dataset)
+            return iterator
 
         owner.__iter__ = iterate
         try:
@@ -123,17 +146,18 @@ class Datasets:
         finally:
             owner.__iter__ = original
 
-    def _take(self, tf: Any, dataset: Any) -> None:
+    def _take(self, tf: ModuleType, dataset: Dataset) -> None:
         if len(self._graphs) >= LIMIT or not tf.executing_eagerly():
             return
         try:
             data = serialized(tf, dataset)
-            ordered = getattr(dataset.options(), "deterministic", None)
-        except Exception:  # private, and there are datasets that cannot be written
+            deterministic = getattr(dataset.options(), "deterministic", None)
+        except Exception:  # the method is private, and there are datasets that cannot be written
             return
         if len(data) <= LARGEST:
-            self._graphs.setdefault((data, ordered), self._places.here(3))
+            # Two frames of ours lie between the user's line and here: this one and `iterate`.
+            self._graphs.setdefault((data, deterministic), self.places.find_caller(3))
 
-    def to_json(self) -> List[Dict[str, Any]]:
-        """Return each graph with the line at which it was read, as `pipeline.Graph` has it."""
+    def to_json(self) -> List[Dict[str, object]]:
+        """Return each graph with the line that read it, as `pipeline.Graph` has it."""
         return [{"place": place, "graph": plain(*key)} for key, place in self._graphs.items()]

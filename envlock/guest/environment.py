@@ -1,9 +1,17 @@
-"""Asked of the interpreter of an environment: its facts, its import path, and where its TensorFlow lies."""
+"""Answer questions about the environment of an interpreter: its facts, its import path, the folder
+of its TensorFlow.
+
+Argument: JSON with `mark`, `question` (`facts`, `paths` or `tensorflow`) and `binding` (a module to
+bind NVML, or null).
+"""
 
 from __future__ import annotations
 
 import json
+import os
+import platform
 import sys
+from importlib.util import find_spec
 
 from envlock.runtime.collectors import snapshot
 from envlock.runtime.distributions import import_path
@@ -13,61 +21,68 @@ from envlock.runtime.tooling import tooling
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Callable, Dict
 
 
 def main() -> None:
-    """Answer the question, with what the runtime half sees over there."""
+    """Answer the question, with what the runtime half sees in this interpreter."""
     asked = json.loads(sys.argv[1])
-    probe.LAST_RESORT[:] = [asked["binding"]] if asked["binding"] else []
-    answer = {"facts": _facts, "paths": _paths, "tensorflow": _tensorflow}[asked["question"]]()
+    probe.LAST_RESORT.clear()
+    if asked["binding"]:
+        probe.LAST_RESORT.append(asked["binding"])
+    answers: Dict[str, Callable[[], Dict[str, object]]] = {
+        "facts": _collect_facts,
+        "paths": _collect_paths,
+        "tensorflow": _find_tensorflow,
+    }
+    answer = answers[asked["question"]]()
     sys.stdout.buffer.write((asked["mark"] + json.dumps(answer) + "\n").encode("ascii"))
 
 
-def _facts() -> dict[str, Any]:
+def _collect_facts() -> Dict[str, object]:
     host = Host()
     found = snapshot(host)
     return {"facts": found.facts, "unavailable": found.unavailable, "tooling": tooling(host)}
 
 
-def _paths() -> dict[str, Any]:
+def _collect_paths() -> Dict[str, object]:
     return {"prefix": sys.prefix, "folders": import_path(Host()), "markers": markers()}
 
 
-def markers() -> dict[str, str]:
-    """Return what environment markers are evaluated with.
+def markers() -> Dict[str, str]:
+    """Return the values of the variables in environment markers.
 
-    Source: https://packaging.python.org/en/latest/specifications/dependency-specifiers/#environment-markers
+    Source:
+    https://packaging.python.org/en/latest/specifications/dependency-specifiers/#environment-markers
     """
-    import os
-    import platform
-
-    version = platform.python_version()
+    # A build between two releases calls itself 3.13.0+, which is no version.
+    version = platform.python_version().rstrip("+")
     return {
         "implementation_name": sys.implementation.name,
-        "implementation_version": _implementation_version(),
+        "implementation_version": _spell_implementation_version(),
         "os_name": os.name,
         "platform_machine": platform.machine(),
         "platform_python_implementation": platform.python_implementation(),
         "platform_release": platform.release(),
         "platform_system": platform.system(),
         "platform_version": platform.version(),
-        "python_full_version": version.rstrip(
-            "+"
-        ),  # a build between two releases says 3.13.0+, which is no version
+        "python_full_version": version,
         "python_version": "{}.{}".format(*sys.version_info),
         "sys_platform": sys.platform,
     }
 
 
-def _implementation_version() -> str:
-    found = sys.implementation.version
-    level = "" if found.releaselevel == "final" else f"{found.releaselevel[0]}{found.serial}"
-    return "{}.{}.{}".format(*found) + level
+def _spell_implementation_version() -> str:
+    version = sys.implementation.version
+    text = f"{version.major}.{version.minor}.{version.micro}"
+    if version.releaselevel != "final":
+        text += f"{version.releaselevel[0]}{version.serial}"
+    return text
 
 
-def _tensorflow() -> dict[str, Any]:
-    from importlib.util import find_spec
-
+def _find_tensorflow() -> Dict[str, object]:
     spec = find_spec("tensorflow")
-    return {"folders": list(spec.submodule_search_locations or []) if spec is not None else []}
+    folders = []
+    if spec is not None:
+        folders = list(spec.submodule_search_locations or [])
+    return {"folders": folders}

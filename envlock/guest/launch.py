@@ -1,14 +1,17 @@
-"""The one door into another interpreter: every program that is sent there is started, bounded and ended here.
+"""Start programs in other interpreters, limit their time and memory, and read their answers.
 
-A program is a module of this room. Those that use other modules of the room, or the runtime half, are imported over
-there from this installation's own folder (`module`); one that stands alone is sent as text (`text`), so that it runs in
-a Python without envlock. Each takes one argument, JSON, and answers with lines of JSON that begin with `MARK`.
+Every program that envlock sends to another interpreter starts here. It is a module of this room.
+One that uses other modules of the room, or the runtime half, is imported over there from the folder
+of this installation (`module`). One that stands alone is sent as text (`text`), so that it runs in
+a Python without envlock. Each takes one argument, JSON, and answers with lines of JSON that begin
+with `MARK`.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -27,8 +30,11 @@ if TYPE_CHECKING:
     Stream = Union[int, IO[bytes]]
 
 MARK = "envlock-answer:"
-LONGEST = 300  # characters of a process's last words
-GRACE = 5.0  # seconds for a killed process to be gone
+"""What begins every line of an answer: a program may print other lines, too."""
+LONGEST = 300
+"""Characters of the line that says why a process ended."""
+GRACE = 5.0
+"""Seconds that a killed process has to end."""
 
 BORROWED = """
 import sys
@@ -42,10 +48,12 @@ spec = spec_from_file_location("envlock", package + "/__init__.py", submodule_se
 sys.modules["envlock"] = module_from_spec(spec)
 spec.loader.exec_module(sys.modules["envlock"])
 """
-"""How a program of several modules begins: its first argument, envlock's folder, becomes the package `envlock`.
+"""The first lines of a program of several modules: its first argument, envlock's folder, becomes
+the package `envlock`.
 
-That folder never enters the import path, so nothing of this environment is seen in that one, and no other module called
-`envlock`, nor a file in the current folder, stands in for what is meant.
+That folder never enters the import path. So the other interpreter sees no other package of this
+environment, and neither another module called `envlock` nor a file in the current folder takes the
+place of this one.
 """
 
 BOUND = """
@@ -57,17 +65,22 @@ except (ImportError, OSError, AttributeError):
     pass
 exec(compile(sys.argv.pop(1), "<string>", "exec"))
 """
-"""How a program begins whose answer is waited for: the kernel ends it (signal 9) with the thread that waits.
+"""The first lines of a program that a thread of this process waits for: the kernel kills it when
+that thread ends.
 
-A command that SIGTERM or SIGKILL ends has no say in that: its canary lived on, and grew to 13.5 GB. Without ctypes, or
-on another system, nothing is bound. Source of 1, PR_SET_PDEATHSIG: https://man7.org/linux/man-pages/man2/prctl.2.html
+A command that SIGTERM or SIGKILL ends cannot kill its children itself: a canary ran on, and grew to
+13.5 GB. Without ctypes, or on another system, the program runs on. Source of 1, PR_SET_PDEATHSIG (9
+is SIGKILL): https://man7.org/linux/man-pages/man2/prctl.2.html
 """
 
-_TELLING = ("Error", "Check failed", "Unknown flag")
+_ERROR_WORDS = ("Error", "Check failed", "Unknown flag")
+"""A line of stderr that has one of them says why a process ended."""
 
 
 class Ended(NamedTuple):
-    """How a program ended: its exit code (None: it took longer than `timeout` seconds), and what it wrote."""
+    """How a program ended: its exit code (None: it took longer than `timeout` seconds), and what it
+    wrote.
+    """
 
     code: int | None
     output: bytes
@@ -76,20 +89,23 @@ class Ended(NamedTuple):
 
     @property
     def answers(self) -> list[dict[str, Any]]:
-        """The objects that it answered with; a line that the end of the process cut off is not one of them."""
-        found = []
+        """The objects in the answer, without a last line that the end of the process cut off."""
+        answers = []
         for line in self.output.decode("utf-8", "replace").splitlines():
+            if MARK not in line:
+                continue
             with suppress(ValueError, RecursionError):
-                if MARK in line:
-                    found.append(json.loads(line.rpartition(MARK)[2]))
-        return [answer for answer in found if isinstance(answer, dict)]
+                answer = json.loads(line.rpartition(MARK)[2])
+                if isinstance(answer, dict):
+                    answers.append(answer)
+        return answers
 
     @property
     def ending(self) -> str:
         """How it ended, for a sentence that begins with its name."""
-        return (
-            f"did not answer within {self.timeout:g} s" if self.code is None else ending(self.code)
-        )
+        if self.code is None:
+            return f"did not answer within {self.timeout:g} s"
+        return ending(self.code)
 
     @property
     def last_words(self) -> str:
@@ -97,15 +113,15 @@ class Ended(NamedTuple):
         return last_words(self.errors.decode("utf-8", "replace"))
 
 
-def module(name: str, asked: Mapping[str, Any]) -> list[str]:
-    """Return the arguments that let an interpreter run `main()` of a module of this room."""
+def module(name: str, asked: Mapping[str, object]) -> list[str]:
+    """Return the arguments with which an interpreter runs `main()` of a module of this room."""
     code = f"{BORROWED}\nfrom envlock.guest.{name} import main\nmain()\n"
-    return ["-c", code, str(Path(envlock.__file__).parent), _json(asked)]
+    return ["-c", code, str(Path(envlock.__file__).parent), _encode(asked)]
 
 
-def text(program: str, asked: Mapping[str, Any]) -> list[str]:
-    """Return the arguments that let an interpreter run a program that stands alone, given as its text."""
-    return ["-c", program, _json(asked)]
+def text(program: str, asked: Mapping[str, object]) -> list[str]:
+    """Return the arguments with which an interpreter runs the text of a program that stands alone."""
+    return ["-c", program, _encode(asked)]
 
 
 def read(name: str) -> str:
@@ -123,33 +139,36 @@ def start(
     environ: Mapping[str, str] | None = None,
     memory: int | None = None,
 ) -> subprocess.Popen[bytes]:
-    """Return the process in which an interpreter (this one when not given) runs, in a session of its own.
+    """Start an interpreter in a session of its own, and return the process.
 
     Args:
         words: the arguments, from `module` or `text`.
-        python: the interpreter.
+        python: the interpreter; None: this one.
         output, errors, stdin: its streams, as `subprocess.Popen` takes them.
-        environ: its variables; those of this process when not given.
-        memory: how many bytes of address space it may have.
+        environ: its variables; None: those of this process.
+        memory: the most bytes of address space that it may have; None: no limit.
 
     Raises:
         UsageError: there is no such interpreter, or it cannot be run.
     """
     command = [str(python or sys.executable), *words]
+    variables = None
+    if environ is not None:
+        variables = dict(environ)
     try:
         child = subprocess.Popen(
             command,
             stdin=stdin,
             stdout=output,
             stderr=errors,
-            env=None if environ is None else dict(environ),
+            env=variables,
             start_new_session=True,
         )
     except OSError as error:
         hint = "name the interpreter of an environment, such as .venv/bin/python"
         raise UsageError(f"cannot run {command[0]}: {error.strerror}", hint=hint) from None
     if memory is not None:
-        _limit(child.pid, memory)
+        _set_memory_limit(child.pid, memory)
     return child
 
 
@@ -160,7 +179,8 @@ def ask(
     timeout: float,
     environ: Mapping[str, str] | None = None,
 ) -> Ended:
-    """Run a program to its end, for at most `timeout` seconds, and return what it said; see `start`.
+    """Run a program to its end, for at most `timeout` seconds, and return its output and exit code;
+    see `start`.
 
     Raises:
         UsageError: there is no such interpreter, or it cannot be run.
@@ -172,7 +192,8 @@ def ask(
         return Ended(None, late.output or b"", late.stderr or b"", timeout)
     else:
         return Ended(child.returncode, output, errors, timeout)
-    finally:  # also of an interrupt
+    finally:
+        # Also after KeyboardInterrupt: the session of the child does not get the terminal's signal.
         end(child)
 
 
@@ -183,7 +204,7 @@ def ask_python(
     timeout: float,
     environ: Mapping[str, str] | None = None,
 ) -> Ended:
-    """Do what `ask` does with a program of this room, from `module` or `text`, which ends with this process.
+    """Run a program of this room as `ask` does; the kernel kills it when this process ends.
 
     Raises:
         UsageError: there is no such interpreter, or it cannot be run.
@@ -193,10 +214,12 @@ def ask_python(
 
 
 def end(child: subprocess.Popen[bytes]) -> None:
-    """End a process and all that it has started; no wait here is unbounded."""
-    with suppress(ProcessLookupError, PermissionError):  # gone, or a setuid helper of the driver
+    """Kill a process and all that it has started; every wait here has a limit."""
+    # It may be gone already, or be a setuid helper of the driver.
+    with suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, signal.SIGKILL)
-    with suppress(subprocess.TimeoutExpired):  # a task stuck in a driver answers to nothing
+    # A task that is stuck in a driver does not end by any signal.
+    with suppress(subprocess.TimeoutExpired):
         child.wait(GRACE)
     for stream in (child.stdout, child.stderr):
         if stream is not None:
@@ -213,26 +236,36 @@ def ending(code: int) -> str:
 
 
 def last_words(text: str) -> str:
-    """Return the line that says most about why a process ended: the last that names an error, else the last."""
+    """Return the line that says most about why a process ended: the last that names an error, else
+    the last.
+    """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    telling = [
-        line for line in lines if line.startswith("F0") or any(word in line for word in _TELLING)
-    ]
-    words = (telling or lines or ["no output"])[-1]
-    return (words.rpartition("] ")[2] or words)[
-        :LONGEST
-    ]  # without the head of a line of TensorFlow's log
+    if not lines:
+        return "no output"
+    chosen = lines[-1]
+    for line in lines:
+        # A fatal line of TensorFlow's log begins with F and the month and day: F0131.
+        if line.startswith("F0") or any(word in line for word in _ERROR_WORDS):
+            chosen = line
+    # The head of a line of TensorFlow's log (level, time, thread, file) ends with "] ".
+    message = chosen.rpartition("] ")[2] or chosen
+    return message[:LONGEST]
 
 
-def _limit(pid: int, memory: int) -> None:
-    """Limit a process to this much memory, or to its own limit where that is lower, and let it write no core dump."""
-    import resource
-
+def _set_memory_limit(pid: int, memory: int) -> None:
+    """Limit the address space of a process to `memory` bytes, or to its own lower limit, and forbid
+    core dumps.
+    """
     with suppress(ProcessLookupError):  # it has ended already
         hard = resource.prlimit(pid, resource.RLIMIT_AS)[1]
-        resource.prlimit(pid, resource.RLIMIT_AS, (memory if hard < 0 else min(memory, hard), hard))
+        wanted = memory
+        # -1 (RLIM_INFINITY) means that there is no limit.
+        if hard >= 0:
+            wanted = min(memory, hard)
+        resource.prlimit(pid, resource.RLIMIT_AS, (wanted, hard))
         resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))
 
 
-def _json(asked: Mapping[str, Any]) -> str:
+def _encode(asked: Mapping[str, object]) -> str:
+    """Return the argument of a program: its question and the mark of its answers."""
     return json.dumps({"mark": MARK, **asked})

@@ -1,4 +1,5 @@
-"""Started by a launcher as each rank of a job, in the interpreter of its environment: states what it finds there.
+"""State what a rank finds in its environment: a launcher starts this as each rank of a job, in the
+interpreter of the job.
 
 Argument: JSON with
 
@@ -27,17 +28,15 @@ def main() -> None:
     asked = json.loads(sys.argv[1])
     try:
         if asked["command"] is not None:
-            sys.exit(
-                become(
-                    *(asked[name] for name in ("command", "folder", "lock", "policy", "timeout"))
-                )
+            code = become(
+                asked["command"], asked["folder"], asked["lock"], asked["policy"], asked["timeout"]
             )
+            sys.exit(code)
         if asked["folder"] is not None:
             report(asked["folder"], asked["lock"], asked["job"])
         else:
-            json.dump(
-                looked(rank_of(os.environ, os.uname().nodename), asked["lock"])[1], sys.stdout
-            )
+            rank = rank_of(os.environ, os.uname().nodename)
+            json.dump(looked(rank, asked["lock"])[1], sys.stdout)
     except EnvlockError as error:
         sys.stderr.write(f"error: {error}\n")
         sys.exit(error.exit_code)

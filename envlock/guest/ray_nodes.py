@@ -1,18 +1,20 @@
-"""Runs a program of this room on every node of a Ray cluster, as a rank a node, and keeps what each prints.
+"""Run a program of this room on every node of a Ray cluster, as one rank a node, and keep what each
+prints.
 
-Runs where Ray is installed, in the interpreter of the environment. Argument: JSON with
+It runs where Ray is installed, in the interpreter of the environment. Argument: JSON with
 
-    folder, job   where to keep it; nodes need not share the folder
+    folder, job   where to keep the outputs; nodes need not share the folder
     program       the arguments of an interpreter; the folder of this package must be at the same place on every node
-    is_canary     true: what it prints is kept as bits.py keeps it. Else it is a statement with its facts
+    is_canary     true: the output is the answer of bits.py, and is kept as that. Else it is a statement with its facts
     timeout       seconds to wait for all nodes
-    nodes         how many there have to be; null: those that are alive
+    nodes         how many nodes there have to be; null: those that are alive
 """
 
 from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 
 from envlock.runtime.fleet.folder import Folder
@@ -20,14 +22,24 @@ from envlock.runtime.fleet.ranks import OWN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Iterator, List, Tuple
+    from types import ModuleType
+    from typing import Dict, Iterator, List, Optional, Tuple, TypedDict
+
+    class Asked(TypedDict):
+        folder: str
+        job: str
+        program: List[str]
+        is_canary: bool
+        timeout: float
+        nodes: Optional[int]
 
 
 def main() -> None:
-    """Keep what each node says; exit with 5 where there is no cluster."""
-    asked = json.loads(sys.argv[1])
+    """Keep the output of each node; exit with 5 where there is no cluster."""
+    asked: Asked = json.loads(sys.argv[1])
     sys.argv[1:] = []
     try:
+        # An optional package: where it is missing, the answer is a sentence and an exit code.
         import ray
 
         ray.init(address="auto", log_to_driver=False, logging_level="ERROR")
@@ -36,59 +48,65 @@ def main() -> None:
         sys.stderr.flush()
         os._exit(5)
     folder = Folder(asked["folder"], asked["job"])
-    for rank, output in _outputs(ray, folder, asked):
+    for rank, output in _run_on_nodes(ray, folder, asked):
         if asked["is_canary"]:
             with open(os.path.join(folder.path, f"bits-{rank}.txt"), "wb") as stream:
                 stream.write(output)
         else:
-            folder.keep(
-                *json.loads(output.rpartition(b"\n")[2])
-            )  # what it has imported can have printed lines
-    os._exit(0)  # not through the shutdown of Ray, which waits for tasks that hang
+            # Only the last line: modules that the program imports can have printed others.
+            folder.keep(*json.loads(output.rpartition(b"\n")[2]))
+    # Not through the shutdown of Ray, which waits for tasks that hang.
+    os._exit(0)
 
 
-def _outputs(ray: Any, folder: Folder, asked: Dict[str, Any]) -> Iterator[Tuple[int, bytes]]:
-    """Yield each rank with what it has printed; nothing of a node that is lost, or where the program failed."""
+def _run_on_nodes(ray: ModuleType, folder: Folder, asked: Asked) -> Iterator[Tuple[int, bytes]]:
+    """Yield each rank with the output of its node, without nodes that are lost or where the program
+    failed.
+    """
+    # Parts of the optional package.
     from ray import cloudpickle
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers may not have this package
-    names = {
-        each["NodeID"]: each.get("NodeName") or each["NodeManagerHostname"] for each in ray.nodes()
-    }
-    ranks = folder.peek("nodes") or sorted(
-        [each["NodeID"] for each in ray.nodes() if each["Alive"]]
-    )
-    folder.post("nodes", ranks)  # the next program has the same ranks
+    # By value, as the workers of the cluster may not have this package.
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    names = {}
+    alive = []
+    for node in ray.nodes():
+        names[node["NodeID"]] = node.get("NodeName") or node["NodeManagerHostname"]
+        if node["Alive"]:
+            alive.append(node["NodeID"])
+    nodes = folder.peek("nodes") or sorted(alive)
+    # The next program of the job has the same ranks.
+    folder.post("nodes", nodes)
+    size = max(asked["nodes"] or 0, len(nodes))
     task = ray.remote(num_cpus=0, max_retries=0)(run)
-    waiting = {}
-    for rank, node in enumerate(ranks):
-        where = NodeAffinitySchedulingStrategy(node_id=node, soft=False)
-        who = {"rank": rank, "size": max(asked["nodes"] or 0, len(ranks)), "job": asked["job"]}
-        environ = {OWN[key]: str(value) for key, value in who.items()}
-        asks = (asked["program"], {OWN["node"]: names[node]}, environ, asked["timeout"])
-        waiting[task.options(scheduling_strategy=where).remote(*asks)] = rank
-    done, _ = ray.wait(list(waiting), num_returns=len(waiting), timeout=asked["timeout"])
-    for each in done:
-        rank = waiting[each]
+    ranks = {}
+    for rank, node in enumerate(nodes):
+        strategy = NodeAffinitySchedulingStrategy(node_id=node, soft=False)
+        environ = {OWN["rank"]: str(rank), OWN["size"]: str(size), OWN["job"]: str(asked["job"])}
+        result = task.options(scheduling_strategy=strategy).remote(
+            asked["program"], {OWN["node"]: names[node]}, environ, asked["timeout"]
+        )
+        ranks[result] = rank
+    ready, _ = ray.wait(list(ranks), num_returns=len(ranks), timeout=asked["timeout"])
+    for result in ready:
+        rank = ranks[result]
         try:
-            yield rank, ray.get(each, timeout=1)
+            yield rank, ray.get(result, timeout=1)
         except Exception as error:  # of a node that has died, or of the program
-            sys.stderr.write(f"node {names[ranks[rank]]}: {str(error).strip().splitlines()[-1]}\n")
+            reason = str(error).strip().splitlines()[-1]
+            sys.stderr.write(f"node {names[nodes[rank]]}: {reason}\n")
 
 
 def run(
     program: List[str], defaults: Dict[str, str], environ: Dict[str, str], timeout: float
 ) -> bytes:
-    """Return what a program prints on the node that this task runs on, in the interpreter of Ray's workers there.
+    """Return what a program prints on the node of this task, in the interpreter of Ray's workers
+    there.
 
     Raises:
-        RuntimeError: it failed, with what it wrote to stderr.
+        RuntimeError: it failed; the message is what it wrote to stderr.
     """
-    import os
-    import subprocess
-    import sys
-
     variables = {**defaults, **os.environ, **environ}
     done = subprocess.run(
         [sys.executable, *program], env=variables, capture_output=True, timeout=timeout, check=False

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from envlock.guest.tracing.in_graph import fingerprint, of_array, words
+from envlock.guest.tracing.in_graph import build_fingerprint, hash_array, pack_words
 
 TYPES = ("float16", "bfloat16", "float32", "float64", "complex64", "complex128", "int32", "int64", "uint8", "int8")
 SHAPES = ((), (0,), (7,), (4, 6), (3, 1001), (4096,), (5, 5, 1003), (8192, 3))
@@ -23,20 +23,20 @@ def main() -> None:
     for name in TYPES:
         for shape in SHAPES:
             tensor = tf.cast(tf.constant(source.randn(*shape) * 50), name)
-            found = {of_array(tensor.numpy())}
+            found = {hash_array(tensor.numpy())}
             with_xla = name not in UNKNOWN_TO_XLA and shape in COMPILED
             for compiled in (False, True) if with_xla else (False,):
-                graph = tf.function(lambda x: fingerprint(tf, words(tf, x)), jit_compile=compiled)
+                graph = tf.function(lambda x: build_fingerprint(tf, pack_words(tf, x)), jit_compile=compiled)
                 found.add(int(graph(tensor)[0]) % 2**64)
             wrong += [] if len(found) == 1 and 0 not in found else [f"{name}{shape}: {found}"]
     array = source.randn(10_001).astype("float32")
-    changed = {of_array(array)}
+    changed = {hash_array(array)}
     for number in range(0, 10_000, 7):
         exchanged, signs, nearest = array.copy(), array.copy(), array.copy()
         exchanged[[number, number + 1]] = array[[number + 1, number]]
         signs[[number, (number * 13) % 10_001]] *= -1
         nearest[number] = np.nextafter(array[number], np.float32(np.inf))
-        changed |= {of_array(exchanged), of_array(signs), of_array(nearest)}
+        changed |= {hash_array(exchanged), hash_array(signs), hash_array(nearest)}
     print(json.dumps({"wrong": wrong, "changed": len(changed), "alike": alike()}))
 
 
@@ -55,7 +55,7 @@ def alike() -> list[str]:
                 np.arange(size).astype(name),
                 -np.arange(size).astype(name),
             ]
-            different = {array.tobytes(): of_array(array) for array in arrays}
+            different = {array.tobytes(): hash_array(array) for array in arrays}
             if len(set(different.values())) < len(different):
                 found.append(f"{name}[{size}]")
     return found

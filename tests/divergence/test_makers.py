@@ -18,7 +18,7 @@ import pytest
 
 from envlock.data.determinism import makers, source
 from envlock.divergence.makers import find_candidates
-from envlock.guest.tracing.makers import Makers, _owner
+from envlock.guest.tracing.makers import Makers, _find_owner
 from envlock.guest.tracing.source_lines import Places
 
 HERE = Path(__file__).name
@@ -41,7 +41,7 @@ def noted(name: str, *prints: str | None, line: int = 7, entries: int = 3, numbe
 def test_every_row_is_of_a_source_and_every_function_is_there() -> None:
     assert [source(row.row).id for row in makers() if row.row] == ["unseeded-random-ops"] * 2
     names = [name for row in makers() for name in row.functions]
-    assert [name for name in names if getattr(*_owner(name), None) is None] == []
+    assert [name for name in names if getattr(*_find_owner(name), None) is None] == []
 
 
 @pytest.mark.parametrize(
@@ -73,9 +73,9 @@ def test_a_line_is_noted_and_held_it_gives_the_same(name: str, call: Callable[[]
 
 
 def test_afterwards_all_is_as_it_was() -> None:
-    before = [getattr(*_owner(name)) for row in makers() for name in row.functions]
+    before = [getattr(*_find_owner(name)) for row in makers() for name in row.functions]
     watched(random.random)
-    assert [getattr(*_owner(name)) for row in makers() for name in row.functions] == before
+    assert [getattr(*_find_owner(name)) for row in makers() for name in row.functions] == before
     assert multiprocessing.pool.IMapUnorderedIterator.__next__.__module__ == "multiprocessing.pool"
 
 

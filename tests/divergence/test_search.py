@@ -131,7 +131,7 @@ def test_eager_runs_in_which_python_drew_the_same_by_chance_are_made_once_more()
 def test_a_line_that_autograph_made_is_the_line_it_was_made_of(tmp_path: Path) -> None:
     places, generated = Places(str(tmp_path)), "/tmp/__autograph_generated_file1.py"
     made: dict[str, Any] = {"places": places}
-    exec(compile("def loss():\n    return places.here()", generated, "exec"), made)
+    exec(compile("def loss():\n    return places.find_caller()", generated, "exec"), made)
     origin = SimpleNamespace(loc=SimpleNamespace(filename=str(tmp_path / "train.py"), lineno=7), function_name="loss")
     made["loss"].ag_source_map = {(generated, 2): origin}
 

@@ -46,11 +46,11 @@ def written(*records: tuple[Any, ...], header: dict[str, Any] | None = None) -> 
     stream = io.BytesIO()
     with TraceWriter(stream, header or HEADER) as writer:
         for number, fields in enumerate(records):
-            writer.step(number)
+            writer.begin_step(number)
             if isinstance(fields[0], tuple):
-                writer.record(*fields)
+                writer.write_operation(*fields)
             else:
-                writer.value(*fields)
+                writer.write_value(*fields)
     return stream.getvalue()
 
 
@@ -70,9 +70,10 @@ def test_what_is_written_comes_back(steps: list[list[Any]]) -> None:
     wanted: list[Record | Value] = []
     with TraceWriter(stream, HEADER) as writer:
         for step, run in enumerate(steps):
-            writer.step(step)
+            writer.begin_step(step)
             for kind, *fields in run:
-                getattr(writer, kind)(*fields)
+                method = "write_operation" if kind == "record" else "write_value"
+                getattr(writer, method)(*fields)
                 index = len(wanted)
                 wanted.append(Record(step, index, *fields) if kind == "record" else Value(step, *fields))
     trace = Trace(io.BytesIO(stream.getvalue()), "a.trace")
@@ -283,9 +284,9 @@ def test_memory_is_flat_in_the_writer_and_the_reader(tmp_path: Path, monkeypatch
         tracemalloc.start()
         with file.open("wb") as stream, TraceWriter(stream, HEADER) as writer:
             for step in range(steps):
-                writer.step(step)
+                writer.begin_step(step)
                 for number in range(50):
-                    writer.record(MATMUL._replace(outputs=(f"float32[{step},{number}]",)), [step], [number])
+                    writer.write_operation(MATMUL._replace(outputs=(f"float32[{step},{number}]",)), [step], [number])
         wrote = tracemalloc.get_traced_memory()[1]
         tracemalloc.reset_peak()
         assert sum(1 for _ in read(file)) == steps * 50

@@ -10,7 +10,7 @@ from envlock.divergence.comparison import compare
 from envlock.divergence.observe import Observed, Request
 from envlock.divergence.readings import describe_other_workers
 from envlock.divergence.threads import ThreadEvidence
-from envlock.guest.tracing.runs import workers
+from envlock.guest.tracing.runs import count_workers
 from envlock.numerics.target import target
 from tests.divergence.traces import HEADER, op
 
@@ -27,7 +27,7 @@ from tests.divergence.traces import HEADER, op
 )
 def test_workers_are_counted_as_tf_config_names_them(config: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TF_CONFIG", config)
-    assert workers() == count
+    assert count_workers() == count
 
 
 @pytest.mark.parametrize(

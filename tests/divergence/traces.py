@@ -33,10 +33,10 @@ def write(path: Path, entries: list[Record | Value], end: dict[str, Any] | None 
     with path.open("wb") as stream:
         writer = TraceWriter(stream, fields)
         for entry in entries:
-            writer.step(entry.step)
+            writer.begin_step(entry.step)
             if isinstance(entry, Record):
-                writer.record(entry.operation, entry.inputs, entry.outputs)
+                writer.write_operation(entry.operation, entry.inputs, entry.outputs)
             else:
-                writer.value(entry.name, entry.fingerprint, entry.spec)
+                writer.write_value(entry.name, entry.fingerprint, entry.spec)
         writer.close(end)
     return path

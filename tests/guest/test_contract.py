@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from envlock.guest.training.contract import Misuse, is_model, load, named, steps
+from envlock.guest.training.contract import Misuse, flatten, is_model, iterate_steps, load
 
 
 @pytest.fixture(autouse=True)
@@ -93,13 +93,13 @@ def test_steps_come_one_by_one() -> None:
             made.append(n)
             yield {"n": n}
 
-    found = steps(training())
+    found = iterate_steps(training())
     assert made == []
     assert next(found) == {"n": 0}
     assert made == [0]
     assert list(found) == [{"n": 1}, {"n": 2}]
-    assert list(steps({"a": 1})) == [{"a": 1}]
-    assert list(steps([{"a": 1}, {"a": 2}])) == [{"a": 1}, {"a": 2}]
+    assert list(iterate_steps({"a": 1})) == [{"a": 1}]
+    assert list(iterate_steps([{"a": 1}, {"a": 2}])) == [{"a": 1}, {"a": 2}]
 
 
 class Model:
@@ -124,12 +124,12 @@ class Model:
     ],
 )
 def test_what_a_function_may_return(result: Any, expected: list[dict[str, Any]]) -> None:
-    assert list(steps(result)) == expected
+    assert list(iterate_steps(result)) == expected
 
 
 def test_an_array_is_one_value() -> None:
     array = np.zeros(3)
-    assert [list(step.values()) for step in steps(array)] == [[array]]
+    assert [list(step.values()) for step in iterate_steps(array)] == [[array]]
 
 
 def test_a_model_is_known_by_what_it_can() -> None:
@@ -146,7 +146,7 @@ class Slices:
 
 def test_quantities_are_flat_and_none_is_nothing() -> None:
     array = np.zeros(2)
-    found = named({"loss": 1.0, "shape": [1, 2], "w": [array, None, {"b": array}], "g": Slices(), "none": None})
+    found = flatten({"loss": 1.0, "shape": [1, 2], "w": [array, None, {"b": array}], "g": Slices(), "none": None})
     assert found == {
         "loss": 1.0,
         "shape": [1, 2],

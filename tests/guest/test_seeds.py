@@ -55,7 +55,7 @@ def test_nothing_is_imported_for_it_and_what_comes_later_is_seeded_then() -> Non
     assert keras.seen == [6]
     seed_all(7)
     assert (tensorflow.seen, keras.seen) == ([5, 6, 7], [6, 7])
-    assert len([finder for finder in sys.meta_path if type(finder).__name__ == "_Later"]) == 1
+    assert len([finder for finder in sys.meta_path if type(finder).__name__ == "_AfterImport"]) == 1
 
 
 def test_a_module_that_is_not_there_stays_missing() -> None:

@@ -45,13 +45,13 @@ def test_an_array_is_kept_once_under_its_digest(folder: Path) -> None:
 @given(st.lists(st.integers(-3, 3), min_size=4, max_size=4), st.lists(st.integers(-3, 3), min_size=4, max_size=4))
 def test_digests_are_equal_where_kind_shape_and_bits_are(a: list[int], b: list[int]) -> None:
     one, other = np.array(a, "f4"), np.array(b, "f4")
-    assert (store.digest(one) == store.digest(other)) == (one.tobytes() == other.tobytes())
-    assert store.digest(one)[2] != store.digest(one.reshape(2, 2))[2]
-    assert store.digest(one)[2] != store.digest(one.view("i4"))[2]
+    assert (store.compute_digest(one) == store.compute_digest(other)) == (one.tobytes() == other.tobytes())
+    assert store.compute_digest(one)[2] != store.compute_digest(one.reshape(2, 2))[2]
+    assert store.compute_digest(one)[2] != store.compute_digest(one.view("i4"))[2]
 
 
 def test_the_sign_of_a_zero_is_a_bit() -> None:
-    assert store.digest(np.array([0.0]))[2] != store.digest(np.array([-0.0]))[2]
+    assert store.compute_digest(np.array([0.0]))[2] != store.compute_digest(np.array([-0.0]))[2]
 
 
 @pytest.mark.parametrize(
@@ -67,9 +67,9 @@ def test_the_sign_of_a_zero_is_a_bit() -> None:
     ],
 )
 def test_values_of_all_sorts(value: Any, kind: str, shape: tuple[int, ...]) -> None:
-    array = store.as_array(value, "x")
-    assert store.digest(array)[:2] == (kind, shape)
-    assert len(store.raw(array)) == array.nbytes
+    array = store.make_array(value, "x")
+    assert store.compute_digest(array)[:2] == (kind, shape)
+    assert len(store.get_bytes(array)) == array.nbytes
 
 
 def test_what_is_read_by_numpy_and_what_cannot_be() -> None:
@@ -81,11 +81,11 @@ def test_what_is_read_by_numpy_and_what_cannot_be() -> None:
         def numpy(self) -> Any:
             raise NotImplementedError("numpy() is only available when eager execution is enabled.\nmore")
 
-    assert store.as_array(Tensor(), "x").tolist() == [1, 1, 1]
+    assert store.make_array(Tensor(), "x").tolist() == [1, 1, 1]
     with pytest.raises(ValueError, match=r"^`x` cannot be read: NotImplementedError: numpy\(\) is only available when"):
-        store.as_array(Symbolic(), "x")
+        store.make_array(Symbolic(), "x")
     with pytest.raises(ValueError, match=r"^`x` holds objects, not numbers: set$"):
-        store.as_array({1}, "x")
+        store.make_array({1}, "x")
 
 
 def test_steps_are_counted_by_names_that_come_again(folder: Path) -> None:
@@ -121,7 +121,7 @@ def test_beyond_the_limit_only_the_last_step_is_kept(folder: Path) -> None:
         taker.take(step, {"w": np.full(10, step, "f4")})
     digests = [line["values"]["w"][2] for line in lines(folder)]
     assert sorted(file.name for file in (folder / ARRAYS).iterdir()) == sorted([digests[0], digests[1], digests[4]])
-    taker.store.next_run()
+    taker.store.end_run()
     again = recorder(folder, 1, limit=80)  # another process: what is there counts
     for step in range(5):
         again.take(step, {"w": np.full(10, step + 100 if step > 2 else step, "f4")})

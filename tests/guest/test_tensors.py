@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from envlock.guest.tracing import names
-from envlock.guest.tracing.tensors import LARGE, STRIDES, VERY_LARGE, of_array, of_tensor
+from envlock.guest.tracing.tensors import LARGE, STRIDES, VERY_LARGE, hash_array, hash_tensor
 
 SIZES = [0, 1, 8, LARGE - 1, LARGE, VERY_LARGE - 1, VERY_LARGE, VERY_LARGE + 5, 3 * 8 * STRIDES[0] * STRIDES[1] // 100]
 
@@ -22,13 +22,13 @@ def some(size: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
 @pytest.mark.parametrize("size", SIZES)
 def test_equal_bytes_are_alike_and_one_changed_byte_is_not(size: int) -> None:
     array = some(size)
-    found = of_array(array)
-    assert found == of_array(array.copy())
+    found = hash_array(array)
+    assert found == hash_array(array.copy())
     assert 0 <= found < 1 << 64
     for place in {0, size // 2, size - 1} if size else ():
         changed = array.copy()
         changed[place] ^= 1
-        assert of_array(changed) != found
+        assert hash_array(changed) != found
 
 
 @pytest.mark.parametrize("apart", [1, 2, *STRIDES, 2 * STRIDES[0], 3 * STRIDES[1], 10_000])
@@ -36,21 +36,21 @@ def test_words_that_change_places_are_seen(apart: int) -> None:
     words = some(VERY_LARGE * 2).view("u8")
     exchanged = words.copy()
     exchanged[[7, 7 + apart]] = words[[7 + apart, 7]]
-    assert of_array(exchanged) != of_array(words)
+    assert hash_array(exchanged) != hash_array(words)
 
 
 @pytest.mark.parametrize("rows", [16, 32, 128])
 def test_another_order_of_rows_is_seen(rows: int) -> None:
     """As a pipeline gives them that shuffles."""
     batch = some(VERY_LARGE * 2).reshape(rows, -1)
-    assert of_array(batch[::-1]) != of_array(batch)
+    assert hash_array(batch[::-1]) != hash_array(batch)
 
 
 def test_layout_is_no_difference_and_the_sign_of_zero_is() -> None:
     array = some(VERY_LARGE).view("f4").reshape(256, -1)
-    assert of_array(np.asfortranarray(array)) == of_array(array)
+    assert hash_array(np.asfortranarray(array)) == hash_array(array)
     zeros = np.zeros(VERY_LARGE, "f4")
-    assert of_array(-zeros) != of_array(zeros)
+    assert hash_array(-zeros) != hash_array(zeros)
 
 
 def test_names_of_temporary_folders_and_ports_are_left_out_and_marked(tmp_path: Path) -> None:
@@ -62,8 +62,8 @@ def test_names_of_temporary_folders_and_ports_are_left_out_and_marked(tmp_path: 
             "grpc://localhost:41001",
             "localhost",
         ]
-        found = [of_tensor(np.array([text], object)) for text in texts]
+        found = [hash_tensor(np.array([text], object)) for text in texts]
     assert [spec for _, spec in found] == [*["string[1] (a name)"] * 4, "string[1]"]
     assert found[0] != found[1]  # the first and the second folder
     assert found[2] == found[3]
-    assert of_tensor(np.array([texts[2]], object)) == found[2]
+    assert hash_tensor(np.array([texts[2]], object)) == found[2]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from envlock.guest.tracing.undefined import outputs
+from envlock.guest.tracing.undefined import find_undefined
 
 
 @pytest.mark.parametrize(
@@ -18,5 +18,5 @@ from envlock.guest.tracing.undefined import outputs
     ],
 )
 def test_a_switch_decides_which_outputs_are_unwritten(kind: str, off: set[int], on: set[int]) -> None:
-    assert outputs(kind, lambda name: False) == off
-    assert outputs(kind, lambda name: True) == on
+    assert find_undefined(kind, lambda name: False) == off
+    assert find_undefined(kind, lambda name: True) == on

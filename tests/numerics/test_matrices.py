@@ -26,7 +26,7 @@ def runs_of(folder: Path, *runs: dict[str, Any]) -> list[Run]:
     for number, quantities in enumerate(runs):
         values = {}
         for name, array in quantities.items():
-            kind, shape, digest = arrays.digest(array)
+            kind, shape, digest = arrays.compute_digest(array)
             store.keep(array, digest)
             values[name] = Value(kind, shape, digest)
         made.append(Run(str(number), {0: values}, "finished"))

@@ -72,7 +72,7 @@ def _compared_here(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
 def judged_here(python: Path, asked: list[Compiled], *_: object) -> tuple[bool, list[str]]:
     """Return the child's words."""
     assert {each.tag for each in asked} <= {sys.implementation.cache_tag}
-    return True, [child._answer(each.path, each.source, each.optimization) for each in asked]
+    return True, [child._judge(each.path, each.source, each.optimization) for each in asked]
 
 
 @pytest.mark.processes

@@ -1,7 +1,10 @@
-"""Take the Python of an image for another one, with the libraries that it is linked to: `donor.py EPOCH`
+"""Take the Python of an image for another one, with the libraries that it is linked to.
 
-Fills /layers/python, as if that folder were the other image's root: all of /usr/local, and beside it, in
-`python-needs`, what is not part of every glibc. Everything in it gets one time, which goes into the layer.
+    donor.py EPOCH
+
+Fills /layers/python, as if that folder were the other image's root: all of /usr/local, and beside
+it, in `python-needs`, what is not part of every glibc. Everything in it gets one time, which goes
+into the layer.
 
 Runs in a stage of its own, on Python 3.6 or newer; standard library only.
 """
@@ -19,9 +22,12 @@ LAYER = "/layers/python"
 NEEDS = LAYER + PLACE + "/lib/python-needs"
 
 GLIBC = re.compile(
-    r"(ld-linux|libc|libm|libdl|libpthread|librt|libutil|libgcc_s|libstdc\+\+|libpython)[-.0-9a-z_]*\.so"
+    r"(ld-linux|libc|libm|libdl|libpthread|librt|libutil|libgcc_s|libstdc\+\+|libpython)"
+    r"[-.0-9a-z_]*\.so"
 )
-"""What every base of CUDA's has, at its own version, and Python's own library, which is in /usr/local."""
+"""What every base of CUDA's has, at its own version, and Python's own library, which is in
+/usr/local.
+"""
 
 
 def main(epoch: int) -> int:
@@ -29,7 +35,7 @@ def main(epoch: int) -> int:
     os.umask(0o022)
     shutil.copytree(PLACE, LAYER + PLACE, symlinks=True)
     os.mkdir(NEEDS)
-    for path in sorted(libraries()):
+    for path in sorted(find_libraries()):
         shutil.copy(path, NEEDS)
     for folder, folders, files in os.walk(LAYER, topdown=False):
         for name in folders + files:
@@ -37,16 +43,21 @@ def main(epoch: int) -> int:
     return 0
 
 
-def libraries() -> Set[str]:
-    """Return the files that the interpreter and its modules are linked to."""
+def find_libraries() -> Set[str]:
+    """Return the files that the interpreter and its modules are linked to, without those of every
+    base.
+    """
     linked = [PLACE + "/bin/python3", *glob.glob(PLACE + "/lib/python3*/lib-dynload/*.so")]
     lines = subprocess.check_output(["ldd", *linked]).decode("utf-8", "replace").split("\n")
-    found = {
-        words[2]
-        for words in map(str.split, lines)
-        if words[1:2] == ["=>"] and words[2].startswith("/")
-    }
-    return {path for path in found if GLIBC.match(os.path.basename(path)) is None}
+    found = set()
+    for line in lines:
+        words = line.split()
+        # Such as `libz.so.1 => /lib/x86_64-linux-gnu/libz.so.1 (0x00007f...)`.
+        if words[1:2] != ["=>"] or not words[2].startswith("/"):
+            continue
+        if GLIBC.match(os.path.basename(words[2])) is None:
+            found.add(words[2])
+    return found
 
 
 if __name__ == "__main__":

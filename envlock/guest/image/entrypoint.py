@@ -1,24 +1,28 @@
 """Refuse to start in another environment than the locked one: `entrypoint.py [CMD ARGS...]`
 
-Verifies against /opt/envlock/envlock.lock (or $ENVLOCK_LOCK), then becomes the command. Where the environment is not
-the locked one, one line goes to stderr and the exit code says why, as the README's table has it. `ENVLOCK_MODE=deep`
-also hashes every installed file, `ENVLOCK_MODE=warn` goes on all the same, `ENVLOCK_MODE=off` does not look.
-The command `envlock verify [--deep]` prints the whole report.
+Verifies against /opt/envlock/envlock.lock (or $ENVLOCK_LOCK), then becomes the command. Where the
+environment is not the locked one, one line goes to stderr and the exit code says why, as the
+README's table has it. `ENVLOCK_MODE=deep` also hashes every installed file, `ENVLOCK_MODE=warn`
+starts the command all the same, `ENVLOCK_MODE=off` does not verify. The command
+`envlock verify [--deep]` prints the whole report.
 
-`entrypoint.py --facts` prints what is found as JSON instead, `--deep` that and what is wrong with the installed files,
-`--files EPOCH` every file of that time.
+`entrypoint.py --facts` prints the facts as JSON instead, `--deep` the facts and what is wrong with
+the installed files, `--files EPOCH` every file of that time.
 
-Runs inside the image, on Python 3.8 or newer; standard library only.
+Runs inside the image, on Python 3.8 or newer; standard library only. Modules are imported in the
+functions that use them: the runtime half is found only when `main` has set the path, and every
+start of a container waits for the rest.
 """
 
 from __future__ import annotations
 
 import os
+import stat
 import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import List, Mapping
+    from typing import Dict, List, Mapping
 
     from envlock.runtime.host import Host
 
@@ -32,34 +36,36 @@ NO_COMMAND = 127
 
 def main(argv: List[str]) -> int:
     """Return the exit code; does not return when a command takes over."""
+    # Last, so that nothing of envlock stands before the environment's own modules.
     sys.path[:] = [folder for folder in sys.path if folder != HOME] + [HOME]
-    extra = of_the_base(os.environ)
+    extra = find_base_variables(os.environ)
     for name in extra:
         del os.environ[name]
-    if any(
-        name.startswith("PYTHON") for name in extra
-    ):  # this interpreter has obeyed it: start again
+    # This interpreter has obeyed such a variable already: start again without it.
+    if any(name.startswith("PYTHON") for name in extra):
         os.execv(sys.executable, [sys.executable, "-B", os.path.abspath(__file__), *argv])
     if argv[:1] in (["--facts"], ["--deep"]):
-        return facts(deep=argv[0] == "--deep")
+        return print_json(collect_facts(with_files=argv[0] == "--deep"))
     if argv[:1] == ["--files"]:
-        return files(int(argv[1]))
-    if argv[:1] == ["envlock"]:  # it looks for itself, and says more
-        from envlock.runtime.command import main as command
+        return print_json(list_files(int(argv[1])))
+    if argv[:1] == ["envlock"]:
+        # The command verifies the environment itself, and says more.
+        from envlock.runtime import command
 
-        return command(argv[1:])
-    code = verify()
+        return command.main(argv[1:])
+    code = verify_environment()
     if code or not argv:
         return code
-    return become(argv)
+    return run_command(argv)
 
 
-def of_the_base(environ: Mapping[str, str]) -> List[str]:
+def find_base_variables(environ: Mapping[str, str]) -> List[str]:
     """Return the variables that only the base has set.
 
     A value that is not the base's own was given on purpose: it stays, and is judged.
     """
-    from envlock.runtime import strict_json  # `json` costs 8 ms
+    # `json` would cost 8 ms.
+    from envlock.runtime import strict_json
 
     try:
         with open(UNSET, "rb") as stream:
@@ -69,43 +75,43 @@ def of_the_base(environ: Mapping[str, str]) -> List[str]:
     return [name for name, value in unset.items() if environ.get(name) == value]
 
 
-def machine() -> Host:
+def make_host() -> Host:
     """Return this machine as the command will see it: started with the variables that are left."""
     from envlock.runtime.host import Host
 
     return Host(started_with=dict(os.environ))
 
 
-def verify() -> int:
+def verify_environment() -> int:
     """Return 0 when this is the locked environment, else the exit code that says why not."""
-    from envlock.runtime.assertion import ENFORCING, mode_of_process, say
-    from envlock.runtime.errors import EnvlockError
-    from envlock.runtime.image import in_one_line, verify_image
-    from envlock.runtime.lockfile import read_file
+    from envlock.runtime import assertion, errors, image, lockfile
 
     try:
-        mode = mode_of_process()
+        mode = assertion.mode_of_process()
         if mode == "off":
-            say("warning: ENVLOCK_MODE=off, the environment is not verified")
+            assertion.say("warning: ENVLOCK_MODE=off, the environment is not verified")
             return 0
-        lock = read_file(os.environ.get("ENVLOCK_LOCK") or LOCK)
-        report = verify_image(
-            lock, os.environ.get("ENVLOCK_POLICY") or None, deep=mode == "deep", host=machine()
+        lock = lockfile.read_file(os.environ.get("ENVLOCK_LOCK") or LOCK)
+        report = image.verify_image(
+            lock, os.environ.get("ENVLOCK_POLICY") or None, deep=mode == "deep", host=make_host()
         )
         if report.match:
             return 0
-        if mode in ENFORCING:
-            say("refusing to start: " + in_one_line(report))
+        if mode in assertion.ENFORCING:
+            assertion.say("refusing to start: " + image.in_one_line(report))
             return report.exit_code
-        say("warning: ENVLOCK_MODE=warn, so this does not stop the program: " + in_one_line(report))
-    except EnvlockError as error:
-        say(
-            "refusing to start: "
-            + error.message
-            + (" ({})".format(error.hint) if error.hint else "")
+        assertion.say(
+            "warning: ENVLOCK_MODE=warn, so this does not stop the program: "
+            + image.in_one_line(report)
         )
+    except errors.EnvlockError as error:
+        reason = error.message
+        if error.hint:
+            reason += " ({})".format(error.hint)
+        assertion.say("refusing to start: " + reason)
         return error.exit_code
     except Exception as error:
+        # Here: only a bug needs it.
         import traceback
 
         traceback.print_exc()
@@ -114,8 +120,8 @@ def verify() -> int:
     return 0
 
 
-def become(argv: List[str]) -> int:
-    """Take the command's name and place."""
+def run_command(argv: List[str]) -> int:
+    """Become the command, in this process; return the exit code where that fails."""
     try:
         os.execvp(argv[0], argv)
     except OSError as error:
@@ -123,51 +129,64 @@ def become(argv: List[str]) -> int:
         return NO_COMMAND
 
 
-def facts(deep: bool) -> int:
-    """Print what the collectors find, and what they could not; and what is wrong with files, where that is asked."""
+def print_json(answer: object) -> int:
+    """Print an answer; return the exit code."""
+    # Here: the start of a container does not need it.
     import json
 
-    from envlock.runtime.lockfile import read_file
-    from envlock.runtime.verify import found_here
-
-    found = found_here(read_file(LOCK) if os.path.isfile(LOCK) else {}, machine())
-    answer = [found.facts, found.unavailable]  # type: List[object]
-    if deep:
-        from envlock.runtime.files.deep import verify_files
-
-        answer.append([finding.to_json() for finding in verify_files(read_file(LOCK))])
     json.dump(answer, sys.stdout)
     return 0
 
 
-def files(epoch: int) -> int:
-    """Print every path of the image that a build has written, known by its time: mode, owner, size and SHA-256."""
-    import json
+def collect_facts(*, with_files: bool) -> List[object]:
+    """Return the facts, and which could not be collected.
 
+    With `with_files`, also what is wrong with the installed files.
+    """
+    from envlock.runtime import lockfile, verify
+    from envlock.runtime.files import deep
+
+    lock = {}
+    if os.path.isfile(LOCK):
+        lock = lockfile.read_file(LOCK)
+    found = verify.found_here(lock, make_host())
+    answer = [found.facts, found.unavailable]  # type: List[object]
+    if with_files:
+        findings = deep.verify_files(lockfile.read_file(LOCK))
+        answer.append([finding.to_json() for finding in findings])
+    return answer
+
+
+def list_files(epoch: int) -> Dict[str, List[object]]:
+    """Return every path of the image that a build has written, known by its time: mode, owner, and
+    its content.
+    """
     device = os.lstat("/").st_dev
     found = {}
     for folder, folders, names in os.walk("/"):
-        names += [name for name in folders if os.path.islink(os.path.join(folder, name))]
-        folders[:] = [
-            name for name in folders if os.lstat(os.path.join(folder, name)).st_dev == device
-        ]
-        for path in [folder] + [os.path.join(folder, name) for name in names]:
+        paths = [folder] + [os.path.join(folder, name) for name in names]
+        entered = []
+        for name in folders:
+            path = os.path.join(folder, name)
+            if os.path.islink(path):
+                paths.append(path)
+            # Not /proc, nor what else is mounted.
+            if os.lstat(path).st_dev == device:
+                entered.append(name)
+        # `os.walk` enters the folders that are left in this list, without links.
+        folders[:] = entered
+        for path in paths:
             status = os.lstat(path)
             if status.st_mtime_ns == epoch * 10**9 and status.st_dev == device:
-                found[path] = [
-                    status.st_mode,
-                    status.st_uid,
-                    status.st_gid,
-                    content(path, status.st_mode),
-                ]
-    json.dump(found, sys.stdout)
-    return 0
+                identity = identify_content(path, status.st_mode)
+                found[path] = [status.st_mode, status.st_uid, status.st_gid, identity]
+    return found
 
 
-def content(path: str, mode: int) -> str:
-    """Return what identifies a file's bytes or a link's target."""
+def identify_content(path: str, mode: int) -> str:
+    """Return the SHA-256 of a file's bytes, or a link's target; empty for what has no content."""
+    # Here: only `--files` needs it.
     import hashlib
-    import stat
 
     if stat.S_ISLNK(mode):
         return os.readlink(path)

@@ -6,13 +6,14 @@
     wheels LAYER MODE        the wheels of a layer, which are in /wheels/LAYER; over a base, those that it has not
     runtime                  the runtime half, and its bytecode for every Python of the image
 
-Each step fills /layers/NAME with what goes into the image, as if that folder were its root, and gives everything in it
-one time; no package of the base is replaced or removed. The rest of the stage is thrown away.
-Runs under whatever Python 3.6 or newer the base has; standard library only.
+Each step fills /layers/NAME with what goes into the image, as if that folder were its root, and
+gives everything in it one time; no package of the base is replaced or removed. The rest of the
+stage is not used. Runs under whatever Python 3.6 or newer the base has; standard library only.
 """
 
 import glob
 import hashlib
+import importlib.util
 import json
 import os
 import re
@@ -34,102 +35,105 @@ ONLY_HERE = ("install.py", "donor.py", "unpack.py")
 
 USER_HOME = "/home/user"
 NEEDS = "/usr/local/lib/python-needs"
+"""Libraries that the Python of another image needs; donor.py fills it."""
 LOADER = ("/etc/ld.so.conf.d/zzz-envlock.conf", "/etc/ld.so.cache")
+"""The list of folders that the loader searches after all of the base's own, by its name, and its
+cache.
+"""
 
 DPKG = "/var/lib/dpkg/"
 PASSING = (
-    *(
-        "/dev",
-        "/proc",
-        "/run",
-        "/sys",
-        "/tmp",
-        "/var/cache",
-        "/var/lib/apt",
-        "/var/log",
-        "/var/tmp",
-    ),
+    *("/dev", "/proc", "/run", "/sys", "/tmp"),
+    *("/var/cache", "/var/lib/apt", "/var/log", "/var/tmp"),
     *(HOME, LAYERS, WHEELS, "/etc/machine-id", "/var/lib/dbus/machine-id"),
     *(DPKG + "lock", DPKG + "lock-frontend", DPKG + "triggers/Lock"),
 )
-"""What the scripts of Debian packages leave that is no part of them: logs, caches, what is of one machine."""
+"""Paths that the scripts of Debian packages change and that are no part of a package: logs, caches,
+a machine's own.
+"""
 
 OLDEST = (3, 8)
 """Of Python, for the runtime half."""
 
 ASK = (
     "import json, os, site, sys; "
-    "print(json.dumps([sys.version_info[:2], sys.prefix, site.getsitepackages(), os.path.realpath(sys.executable)]))"
+    "print(json.dumps([sys.version_info[:2], sys.prefix, site.getsitepackages(), "
+    "os.path.realpath(sys.executable)]))"
 )
+"""A program that prints version, prefix, folders for packages and real path of its interpreter."""
+APT = (
+    *("apt-get", "-qq", "-y", "--no-install-recommends", "--no-remove"),
+    *("-o", "Dir::Etc::SourceList=/dev/null", "-o", "Dir::Etc::SourceParts=/dev/null"),
+    *("-o", "Dpkg::Use-Pty=0", "install"),
+)
+"""The command that installs Debian packages from files, without any source on the network."""
+DPKG_QUERY = (
+    *("dpkg-query", "-W", "-f"),
+    "${Package} ${Architecture} ${Version} ${db:Status-Status}\n",
+)
+PIP = (
+    *("-m", "pip", "install", "--quiet", "--ignore-installed", "--no-index"),
+    *("--require-hashes", "--no-deps", "--no-compile", "--no-cache-dir"),
+    *("--no-warn-script-location", "--disable-pip-version-check"),
+)
+"""How pip installs wheels of a folder by their hashes: nothing else is looked for, and nothing is
+kept.
+"""
 
 
 def main(argv: List[str]) -> int:
     """Run a step; return the exit code."""
     epoch, step = int(argv[0]), argv[1]
     os.umask(0o022)
-    os.environ.update(
-        PYTHONDONTWRITEBYTECODE="1", PYTHONHASHSEED="0"
-    )  # the order of a set goes into bytecode
+    # The order of a set goes into bytecode, so the seed of hashes is fixed.
+    os.environ.update(PYTHONDONTWRITEBYTECODE="1", PYTHONHASHSEED="0")
     if step == "apt":
-        layer = apt(epoch)
+        layer = install_debian_packages(epoch)
     elif step == "venv":
-        layer = virtual_environment(argv[2])
+        layer = make_virtual_environment(argv[2])
     elif step == "account":
-        layer = account(argv[2], argv[3:])
+        layer = make_account(argv[2], argv[3:])
     elif step == "wheels":
-        layer = wheels(argv[2], argv[3])
+        layer = install_wheels(argv[2], argv[3])
     else:
-        layer = runtime()
+        layer = install_runtime()
     settle(layer, epoch)
     return 0
 
 
-def apt(epoch: int) -> str:
-    """Install Debian packages, and keep each file that this makes or changes; return the layer's folder."""
-    layer, place = os.path.join(LAYERS, "apt"), os.path.join(WHEELS, "apt")
+def install_debian_packages(epoch: int) -> str:
+    """Install Debian packages, and keep each file that this makes or changes; return the layer's
+    folder.
+    """
+    layer, folder = os.path.join(LAYERS, "apt"), os.path.join(WHEELS, "apt")
     os.makedirs(layer)
-    with open(os.path.join(place, "packages.txt"), encoding="ascii") as stream:
+    with open(os.path.join(folder, "packages.txt"), encoding="ascii") as stream:
         rows = [line.split() for line in stream]
+    archives = []
     for name, architecture, _, sha256 in rows:
-        with open(os.path.join(place, "{}_{}.deb".format(name, architecture)), "rb") as content:
+        archive = os.path.join(folder, "{}_{}.deb".format(name, architecture))
+        with open(archive, "rb") as content:
             if hashlib.sha256(content.read()).hexdigest() != sha256:
                 fail("the Debian package {} is not the locked one".format(name))
-    before = files_of_the_system()
-    command = ["apt-get", "-qq", "-y", "--no-install-recommends", "--no-remove"]
-    command += [
-        "-o",
-        "Dir::Etc::SourceList=/dev/null",
-        "-o",
-        "Dir::Etc::SourceParts=/dev/null",
-        "-o",
-        "Dpkg::Use-Pty=0",
-    ]
-    command += [
-        "install",
-        *(os.path.join(place, "{}_{}.deb".format(row[0], row[1])) for row in rows),
-    ]
+        archives.append(archive)
+    before = list_files()
     environ = {
         "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
         "HOME": "/root",
         "LC_ALL": "C",
+        "DEBIAN_FRONTEND": "noninteractive",
+        "SOURCE_DATE_EPOCH": str(epoch),
     }
-    run(command, {**environ, "DEBIAN_FRONTEND": "noninteractive", "SOURCE_DATE_EPOCH": str(epoch)})
-    asked = [
-        "dpkg-query",
-        "-W",
-        "-f",
-        "${Package} ${Architecture} ${Version} ${db:Status-Status}\n",
-    ]
-    has = subprocess.check_output(asked).decode("ascii").splitlines()
-    for row in rows:
-        if " ".join([*row[:3], "installed"]) not in has:
-            fail("{} {} was not installed".format(row[0], row[2]))
-    after = files_of_the_system()
+    run([*APT, *archives], environ)
+    installed = subprocess.check_output(DPKG_QUERY).decode("ascii").splitlines()
+    for name, architecture, version, _ in rows:
+        if " ".join([name, architecture, version, "installed"]) not in installed:
+            fail("{} {} was not installed".format(name, version))
+    after = list_files()
     for path in sorted(before.keys() - after.keys()):
         fail(
-            "the scripts of the Debian packages remove {} of the base; put them into a base of your own".format(
-                path
-            )
+            "the scripts of the Debian packages remove {} of the base; "
+            "put them into a base of your own".format(path)
         )
     for path in sorted(after):
         if after[path] != before.get(path):
@@ -137,33 +141,41 @@ def apt(epoch: int) -> str:
     return layer
 
 
-def files_of_the_system() -> Dict[str, Tuple[int, ...]]:
-    """Return what tells of each file whether it was changed."""
+def list_files() -> Dict[str, Tuple[int, ...]]:
+    """Return the files of the stage by their paths, each with numbers that are others once it has
+    changed.
+    """
     found = {}  # type: Dict[str, Tuple[int, ...]]
     for folder, folders, names in os.walk("/"):
-        folders[:] = [
-            name
-            for name in folders
-            if os.path.join(folder, name) not in PASSING and name != "__pycache__"
-        ]
-        for path in (os.path.join(folder, name) for name in folders + names):
-            if path in PASSING or (path.startswith(DPKG) and path.endswith("-old")):
+        # `os.walk` enters the folders that are left in this list.
+        folders[:] = [name for name in folders if is_searched(folder, name)]
+        for name in folders + names:
+            path = os.path.join(folder, name)
+            # dpkg's copies of its own files before the last change.
+            is_old_copy = path.startswith(DPKG) and path.endswith("-old")
+            if path in PASSING or is_old_copy:
                 continue
             status = os.lstat(path)
             found[path] = (status.st_mode, status.st_uid, status.st_gid)
+            # The size and times of a folder change with what is in it, which is kept by itself.
             if not stat.S_ISDIR(status.st_mode):
                 found[path] += (status.st_size, status.st_ctime_ns)
     return found
 
 
+def is_searched(folder: str, name: str) -> bool:
+    """Return whether a folder in another one can hold files of a package."""
+    return os.path.join(folder, name) not in PASSING and name != "__pycache__"
+
+
 def keep(path: str, layer: str) -> None:
     """Copy a file, link or folder into a layer's folder, with its owner and mode."""
-    shape(os.path.dirname(path), layer)
+    copy_folder(os.path.dirname(path), layer)
     status = os.lstat(path)
     if stat.S_ISLNK(status.st_mode):
         os.symlink(os.readlink(path), layer + path)
     elif stat.S_ISDIR(status.st_mode):
-        shape(path, layer)
+        copy_folder(path, layer)
     elif stat.S_ISREG(status.st_mode):
         shutil.copyfile(path, layer + path)
         give_owner(path, layer)
@@ -171,105 +183,120 @@ def keep(path: str, layer: str) -> None:
         fail("{} is a special file, which no layer can hold".format(path))
 
 
-def virtual_environment(mode: str) -> str:
-    """Make the virtual environment, and let the loader find what its Python needs; return the layer's folder."""
+def make_virtual_environment(mode: str) -> str:
+    """Make the virtual environment, and let the loader find what its Python needs; return the
+    layer's folder.
+    """
     if os.path.lexists(VENV):
         fail("the base has {} already; build on the base of that image instead".format(VENV))
     layer = os.path.join(LAYERS, "venv")
     os.makedirs(layer)
     if os.path.isdir(NEEDS):
         with open(LOADER[0], "w", encoding="ascii") as stream:
-            stream.write(NEEDS + "\n")  # after all of the base's own
+            stream.write(NEEDS + "\n")
         run(["ldconfig"])
         for path in LOADER:
-            place(path, layer)
-    options = ["--system-site-packages"] if mode == "system" else []
-    run([sys.executable, "-B", "-m", "venv", "--without-pip", *options, VENV])
+            copy_file(path, layer)
+    command = [sys.executable, "-B", "-m", "venv", "--without-pip"]
+    if mode == "system":
+        command.append("--system-site-packages")
+    run([*command, VENV])
+    # Nobody activates it: PATH is the image's.
     for script in glob.glob(os.path.join(VENV, "bin", "*ctivate*")):
-        os.unlink(script)  # nobody activates it: PATH is the image's
+        os.unlink(script)
     shutil.copytree(VENV, layer + VENV, symlinks=True)
     return layer
 
 
-def account(user: str, folders: List[str]) -> str:
-    """Give the user and its group names where they have none, and make its folders; return the layer's folder."""
+def make_account(user: str, folders: List[str]) -> str:
+    """Give the user and its group names where they have none, and make its folders; return the
+    layer's folder.
+    """
     layer = os.path.join(LAYERS, "account")
     os.makedirs(layer)
     number, group = user.split(":")
-    add("/etc/group", 2, group, "{}:x:%s:" % group, layer)
-    add("/etc/passwd", 2, number, "{}:x:%s:%s::%s:/bin/sh" % (number, group, USER_HOME), layer)
+    add_name("/etc/group", group, "{}:x:%s:" % group, layer)
+    add_name("/etc/passwd", number, "{}:x:%s:%s::%s:/bin/sh" % (number, group, USER_HOME), layer)
     for folder in folders:
         if os.path.realpath(folder) != folder:
             fail("{} is a link in the base; name another `workdir`".format(folder))
         os.makedirs(folder, exist_ok=True)
-        shape(folder, layer)
-        os.chmod(layer + folder, 0o1777)  # `docker run --user` may name anybody
+        copy_folder(folder, layer)
+        # Anybody may write there: `docker run --user` can name any user.
+        os.chmod(layer + folder, 0o1777)
     return layer
 
 
-def add(path: str, at: int, number: str, line: str, layer: str) -> None:
+def add_name(path: str, number: str, line: str, layer: str) -> None:
     """Add a line for a number to a list of names, unless it has one."""
     try:
         with open(path, encoding="utf-8", errors="surrogateescape") as stream:
             text = stream.read()
     except FileNotFoundError:
         text = ""
-    rows = [row.split(":") for row in text.splitlines()]
-    if any(row[at : at + 1] == [number] for row in rows):
-        return
-    name = "user" if not any(row[0] == "user" for row in rows) else "user" + number
+    name = "user"
+    for row in text.splitlines():
+        fields = row.split(":")
+        # The number stands in the third field of both lists.
+        if fields[2:3] == [number]:
+            return
+        if fields[0] == "user":
+            name = "user" + number
     with open(path, "a", encoding="utf-8") as stream:
-        stream.write(("\n" if text and not text.endswith("\n") else "") + line.format(name) + "\n")
-    place(path, layer)
+        if text and not text.endswith("\n"):
+            stream.write("\n")
+        stream.write(line.format(name) + "\n")
+    copy_file(path, layer)
 
 
-def wheels(name: str, mode: str) -> str:
+def install_wheels(name: str, mode: str) -> str:
     """Install the wheels of a layer, by hash; return the layer's folder."""
     layer = os.path.join(LAYERS, name)
     os.makedirs(layer)
-    lines = requirements(name, mode)
+    lines = select_requirements(name, mode)
     if lines:
-        install(lines, name, layer)
-    compiled = layer + VENV
-    if os.path.isdir(compiled) and sys.version_info >= (3, 7):  # 3.6 has no bytecode without times
-        command = compiler(os.path.join(VENV, "bin", "python"), compiled, VENV, "checked-hash")
-        subprocess.call(
-            [*command, "-q"]
-        )  # a file of a wheel may be no valid Python: nobody imports it
+        install_lines(lines, name, layer)
+    installed = layer + VENV
+    # 3.6 has no bytecode without times.
+    if os.path.isdir(installed) and sys.version_info >= (3, 7):
+        python = os.path.join(VENV, "bin", "python")
+        command = get_compile_command(python, installed, VENV, "checked-hash")
+        # A failure does not end the build: a file of a wheel may be no valid Python, and nobody imports it.
+        subprocess.call([*command, "-q"])
     return layer
 
 
-def runtime() -> str:
+def install_runtime() -> str:
     """Let every Python find the runtime half, compiled for it; return the layer's folder."""
     layer = os.path.join(LAYERS, "runtime")
     os.makedirs(layer)
-    for folder in [
-        path for path, folders, _ in os.walk(HOME) if os.path.basename(path) == "__pycache__"
-    ]:
-        shutil.rmtree(folder)
-    for python, folders in interpreters():
-        enter(python, folders, layer)
-    write_down()
+    caches = [path for path, _, _ in os.walk(HOME) if os.path.basename(path) == "__pycache__"]
+    for cache in caches:
+        shutil.rmtree(cache)
+    for python, folders in find_interpreters():
+        add_to_path(python, folders, layer)
+    write_contradictions()
     shutil.copytree(HOME, layer + HOME, ignore=shutil.ignore_patterns(*ONLY_HERE))
-    for path, _, names in os.walk(layer + HOME):  # a checkout has the modes of whoever made it
+    # A checkout has the modes of whoever made it.
+    for path, _, names in os.walk(layer + HOME):
         os.chmod(path, 0o755)
         for name in names:
             os.chmod(os.path.join(path, name), 0o644)
     return layer
 
 
-def place(path: str, layer: str) -> None:
+def copy_file(path: str, layer: str) -> None:
     """Copy a file into a layer's folder, below folders with the modes that they have here."""
     path = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
-    shape(os.path.dirname(path), layer)
+    copy_folder(os.path.dirname(path), layer)
     shutil.copy(path, layer + path)
 
 
-def shape(folder: str, layer: str) -> None:
-    """Make a folder in a layer's, with the modes that it and those above it have here."""
+def copy_folder(folder: str, layer: str) -> None:
+    """Make a folder in a layer's, empty, with the modes that it and those above it have here."""
     if folder == "/" or os.path.isdir(layer + folder):
         return
-    shape(os.path.dirname(folder), layer)
+    copy_folder(os.path.dirname(folder), layer)
     os.mkdir(layer + folder)
     give_owner(folder, layer)
 
@@ -282,7 +309,9 @@ def give_owner(path: str, layer: str) -> None:
 
 
 def settle(root: str, epoch: int) -> None:
-    """Give everything in a folder one time, so that its layer is the same whenever the step runs again."""
+    """Give everything in a folder one time, so that its layer is the same whenever the step runs
+    again.
+    """
     for folder, folders, files in os.walk(root, topdown=False):
         for name in folders + files:
             os.utime(os.path.join(folder, name), (epoch, epoch), follow_symlinks=False)
@@ -295,64 +324,65 @@ def fail(sentence: str) -> None:
     sys.exit(1)
 
 
-def distributions() -> Dict[str, str]:
-    """Return {name: version} of what the base's own Python finds."""
+def find_distributions() -> Dict[str, str]:
+    """Return {name: version} of the packages that the base's own Python finds."""
     found = {}  # type: Dict[str, str]
     for folder in sys.path[1:]:
         for info in sorted(glob.glob(os.path.join(glob.escape(folder), "*.dist-info"))):
             name, _, version = os.path.basename(info)[: -len(".dist-info")].partition("-")
+            # The first on the path is the one that is imported.
             found.setdefault(re.sub(r"[-_.]+", "-", name).lower(), version)
     return found
 
 
 def is_protected(name: str) -> bool:
-    """Return whether it may be NVIDIA's."""
+    """Return whether a package may be a build of NVIDIA's, which no index has."""
     return name.startswith(("tensorflow", "nvidia-")) or name == "tensorrt"
 
 
-def requirements(name: str, mode: str) -> List[str]:
-    """Return the lines of a layer's requirements.txt to install: over a base, only those that it has not."""
+def select_requirements(name: str, mode: str) -> List[str]:
+    """Return the lines of a layer's requirements.txt to install: over a base, those of packages
+    that it lacks.
+    """
     with open(os.path.join(WHEELS, name, "requirements.txt"), encoding="ascii") as stream:
         lines = [line.strip() for line in stream if line.strip()]
     if mode == "isolated":
         return lines
-    has = distributions()
+    present = find_distributions()
     wanted = []
     for line in lines:
         package, _, version = line.partition(" ")[0].partition("==")
-        there = has.get(package)
-        if there is not None and is_protected(package) and there != version:
-            sys.stderr.write("envlock: {} stays at {}, as the base has it\n".format(package, there))
-        elif there != version:
-            wanted.append(line)
+        base_version = present.get(package)
+        if base_version == version:
+            continue
+        if base_version is not None and is_protected(package):
+            sys.stderr.write(
+                "envlock: {} stays at {}, as the base has it\n".format(package, base_version)
+            )
+            continue
+        wanted.append(line)
     return wanted
 
 
-def install(lines: List[str], name: str, layer: str) -> None:
-    """Install by hash, from the wheels of a layer alone, as if its folder were the root."""
+def install_lines(lines: List[str], name: str, layer: str) -> None:
+    """Install lines of requirements from the wheels of a layer alone, as if its folder were the
+    root.
+    """
     chosen = os.path.join("/tmp", "envlock-requirements")
     with open(chosen, "w", encoding="ascii") as stream:
         stream.write("\n".join(lines) + "\n")
-    python, folder, program = os.path.join(VENV, "bin", "python"), os.path.join(WHEELS, name), pip()
-    if program is None:
+    python = os.path.join(VENV, "bin", "python")
+    folder = os.path.join(WHEELS, name)
+    pip = find_pip()
+    if pip is None:
         run([python, "-B", os.path.join(HOME, "unpack.py"), layer, chosen, folder])
-        os.unlink(chosen)
-        return
-    environ = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("PIP_", "PYTHONPATH"))
-    }
-    environ.update(PIP_CONFIG_FILE=os.devnull, PIP_ROOT_USER_ACTION="ignore", PYTHONPATH=program)
-    argv = [python, "-B", "-m", "pip", "install", "--quiet", "--ignore-installed"]
-    argv += ["--no-index", "--find-links", folder, "--require-hashes", "--no-deps"]
-    argv += [
-        "--no-compile",
-        "--no-cache-dir",
-        "--no-warn-script-location",
-        "--disable-pip-version-check",
-    ]
-    run([*argv, "--root", layer, "-r", chosen], environ)
+    else:
+        environ = dict(os.environ)
+        for variable in os.environ:
+            if variable.startswith(("PIP_", "PYTHONPATH")):
+                del environ[variable]
+        environ.update(PIP_CONFIG_FILE=os.devnull, PIP_ROOT_USER_ACTION="ignore", PYTHONPATH=pip)
+        run([python, "-B", *PIP, "--find-links", folder, "--root", layer, "-r", chosen], environ)
     os.unlink(chosen)
 
 
@@ -363,94 +393,102 @@ def run(argv: List[str], environ: Optional[Dict[str, str]] = None) -> None:
         fail("`{}` failed with exit code {}".format(" ".join(argv[:5]), code))
 
 
-def pip() -> Optional[str]:
-    """Return what `-m pip` needs on the path: the locked pip's wheel, else the base's pip, else its spare one.
+def find_pip() -> Optional[str]:
+    """Return what `-m pip` needs on the path: the locked pip's wheel, else the base's pip, else its
+    spare one.
 
-    None where there is none, or where it cannot run: before Python 3.10 it needs all of distutils, which Debian and
-    Ubuntu have in a package of its own.
+    None where there is none, or where it cannot run: before Python 3.10 it needs all of distutils,
+    which Debian and Ubuntu have in a package of its own.
     """
-    import importlib.util
-
     if sys.version_info < (3, 10) and importlib.util.find_spec("distutils.cmd") is None:
         return None
     locked = sorted(glob.glob(os.path.join(WHEELS, "pip", "pip-*.whl")))
     if locked:
         return locked[-1]
-    found = importlib.util.find_spec("pip")
-    if found is not None and found.origin:
-        return os.path.dirname(os.path.dirname(found.origin))
+    spec = importlib.util.find_spec("pip")
+    if spec is not None and spec.origin:
+        return os.path.dirname(os.path.dirname(spec.origin))
     spare = glob.glob("/usr/share/python-wheels/pip-*.whl")
-    try:
-        import ensurepip
-
-        spare += glob.glob(
-            os.path.join(os.path.dirname(ensurepip.__file__), "_bundled", "pip-*.whl")
-        )
-    except ImportError:
-        pass
+    ensurepip = importlib.util.find_spec("ensurepip")
+    # Debian and Ubuntu have it in a package of its own.
+    if ensurepip is not None and ensurepip.origin:
+        bundled = os.path.join(os.path.dirname(ensurepip.origin), "_bundled")
+        spare += glob.glob(os.path.join(bundled, "pip-*.whl"))
     return max(spare, default=None)
 
 
-def interpreters() -> List[Tuple[str, List[str]]]:
-    """Return (program, folders for its packages) of every Python of the image that the runtime half can run on."""
+def find_interpreters() -> List[Tuple[str, List[str]]]:
+    """Return (program, folders for its packages) of every Python of the image that the runtime half
+    can run on.
+    """
     folders = [os.path.join(VENV, "bin"), *os.environ.get("PATH", os.defpath).split(os.pathsep)]
-    names = ["python", "python3"] + ["python3.{}".format(minor) for minor in range(OLDEST[1], 30)]
-    candidates = [os.path.join(folder, name) for folder in folders for name in names]
+    names = ["python", "python3"]
+    names += ["python3.{}".format(minor) for minor in range(OLDEST[1], 30)]
     found = {}  # type: Dict[Tuple[str, str], Tuple[str, List[str]]]
-    for program in candidates:
-        if not os.access(program, os.X_OK):
-            continue
-        try:
-            answer = subprocess.check_output([program, "-B", "-c", ASK], stderr=subprocess.DEVNULL)
-            version, prefix, places, real = json.loads(answer.decode("ascii"))
-        except (OSError, ValueError, subprocess.CalledProcessError):
-            continue
-        if tuple(version) >= OLDEST:
-            found.setdefault((prefix, real), (program, places))
+    for folder in folders:
+        for name in names:
+            program = os.path.join(folder, name)
+            if not os.access(program, os.X_OK):
+                continue
+            answer = ask_interpreter(program)
+            if answer is None:
+                continue
+            version, prefix, places, real = answer
+            # One interpreter has several names; the first is kept.
+            if tuple(version) >= OLDEST:
+                found.setdefault((prefix, real), (program, places))
     return [found[key] for key in sorted(found)]
 
 
-def enter(python: str, folders: List[str], layer: str) -> None:
+def ask_interpreter(program: str) -> Optional[Tuple[List[int], str, List[str], str]]:
+    """Return version, prefix, folders for packages and real path of an interpreter.
+
+    None where it is none.
+    """
+    try:
+        answer = subprocess.check_output([program, "-B", "-c", ASK], stderr=subprocess.DEVNULL)
+        version, prefix, places, real = json.loads(answer.decode("ascii"))
+    except (OSError, ValueError, subprocess.CalledProcessError):
+        return None
+    return version, prefix, places, real
+
+
+def add_to_path(python: str, folders: List[str], layer: str) -> None:
     """Let a Python find the runtime half, after everything else, and compile it for that Python."""
     places = [folder for folder in folders if os.path.isdir(folder)] or folders[:1]
-    has = subprocess.check_output([python, "-B", "-c", "import sys; print(chr(10).join(sys.path))"])
-    if HOME not in has.decode("utf-8", "surrogateescape").split(
-        "\n"
-    ):  # a virtual environment sees the base's
+    ask = "import sys; print(chr(10).join(sys.path))"
+    answer = subprocess.check_output([python, "-B", "-c", ask])
+    path = answer.decode("utf-8", "surrogateescape").split("\n")
+    # A virtual environment sees the folder of its base, which can have the line already.
+    if HOME not in path:
         os.makedirs(places[-1], exist_ok=True)
         with open(os.path.join(places[-1], PTH), "w", encoding="ascii") as stream:
             stream.write(HOME + "\n")
-        place(os.path.join(places[-1], PTH), layer)
-    own = os.path.join(HOME, "envlock")
-    run(compiler(python, own, own, "unchecked-hash"))
+        copy_file(os.path.join(places[-1], PTH), layer)
+    package = os.path.join(HOME, "envlock")
+    run(get_compile_command(python, package, package, "unchecked-hash"))
     run([python, "-B", "-c", "import envlock.runtime.assertion"])
 
 
-def write_down() -> None:
-    """Let the Python that will verify the image write down which files of the base contradict their RECORDs."""
-    own = os.path.join(VENV, "bin", "python")
-    python = own if os.path.exists(own) else "python3"
+def write_contradictions() -> None:
+    """Let the Python that will verify the image write down which files of the base contradict their
+    RECORDs.
+    """
+    python = os.path.join(VENV, "bin", "python")
+    if not os.path.exists(python):
+        python = "python3"
     ask = "import sys; sys.exit(sys.version_info < {!r})".format(OLDEST)
-    if (
-        subprocess.call([python, "-B", "-c", ask]) == 0
-    ):  # with an older one, nothing will be verified
+    # With an older one, nothing will be verified.
+    if subprocess.call([python, "-B", "-c", ask]) == 0:
         run([python, "-B", "-c", "from envlock.runtime.files.deep import write_down; write_down()"])
 
 
-def compiler(python: str, folder: str, there: str, mode: str) -> List[str]:
-    """Return the command that compiles the sources in a folder, which will be `there`, by hash: no time goes in."""
-    return [
-        python,
-        "-B",
-        "-m",
-        "compileall",
-        "-q",
-        "--invalidation-mode",
-        mode,
-        "-d",
-        there,
-        folder,
-    ]
+def get_compile_command(python: str, folder: str, final: str, mode: str) -> List[str]:
+    """Return the command that compiles the sources in a folder, which will be `final`, by hash: no
+    time goes in.
+    """
+    options = ["-q", "--invalidation-mode", mode, "-d", final]
+    return [python, "-B", "-m", "compileall", *options, folder]
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
-"""Install wheels without pip, for a Python that has none, or not what pip needs: `unpack.py ROOT REQUIREMENTS FOLDER`
+"""Install wheels without pip, for a Python that has none, or not what pip needs.
 
-Installs each wheel of REQUIREMENTS, which FOLDER holds and which is found by its hash, for the Python that runs this,
-as if ROOT were the root: files, commands and a RECORD, as pip writes them.
+    unpack.py ROOT REQUIREMENTS FOLDER
+
+Installs each wheel of REQUIREMENTS, which FOLDER holds and which is found by its hash, for the
+Python that runs this, as if ROOT were the root: files, commands and a RECORD, as pip writes them.
 Source: https://packaging.python.org/en/latest/specifications/binary-distribution-format/.
 
 Runs in a stage of the build, on Python 3.6 or newer; standard library only.
@@ -38,76 +40,79 @@ class UnsuitableError(Exception):
     """A wheel is not there, is not for this Python, or would be written to where no wheel belongs."""
 
 
-def unsuitable(text: str, *values: object) -> UnsuitableError:
+def make_error(text: str, *values: object) -> UnsuitableError:
     """Return the error with this text."""
     return UnsuitableError(text.format(*values))
 
 
 def main(argv: List[str]) -> int:
-    """Install; return the exit code."""
+    """Install the wheels; return the exit code."""
     root, requirements, folder = argv
     os.umask(0o022)
     with open(requirements, encoding="ascii") as stream:
         wanted = re.findall(r"--hash=sha256:([0-9a-f]{64})", stream.read())
-    held = {digest(path): path for path in glob.glob(os.path.join(folder, "*.whl"))}
+    wheels = {compute_digest(path): path for path in glob.glob(os.path.join(folder, "*.whl"))}
     try:
         for sha256 in wanted:
-            if sha256 not in held:
-                raise unsuitable("no wheel has the sha256 {}", sha256)
-            Wheel(held[sha256]).install(root)
+            if sha256 not in wheels:
+                raise make_error("no wheel has the sha256 {}", sha256)
+            Wheel(wheels[sha256]).install(root)
     except (UnsuitableError, configparser.Error, zipfile.BadZipFile) as error:
         sys.stderr.write("envlock: {}\n".format(error))
         return 1
     return 0
 
 
-def digest(path: str) -> str:
+def compute_digest(path: str) -> str:
     """Return the SHA-256 of a file."""
-    found = hashlib.sha256()
+    sha256 = hashlib.sha256()
     with open(path, "rb") as stream:
         for piece in iter(lambda: stream.read(1 << 20), b""):
-            found.update(piece)
-    return found.hexdigest()
+            sha256.update(piece)
+    return sha256.hexdigest()
 
 
 class Wheel:
-    """A wheel, and what was written of it: the rows of its RECORD."""
+    """A wheel, and the rows of the RECORD of what was written."""
 
     def __init__(self, path: str) -> None:
         self.file = os.path.basename(path)
         self.archive = zipfile.ZipFile(path)
-        names = self.archive.namelist()
-        infos = sorted(
-            {name.split("/")[0] for name in names if re.match(r"[^/]+\.dist-info/WHEEL$", name)}
-        )
+        infos = set()
+        for name in self.archive.namelist():
+            if re.match(r"[^/]+\.dist-info/WHEEL$", name):
+                infos.add(name.split("/")[0])
         if len(infos) != 1:
-            raise unsuitable("{} is not a wheel", self.file)
-        self.info = infos[0]
-        self.about = self.text("WHEEL").splitlines()
-        self.places = self.parts()
+            raise make_error("{} is not a wheel", self.file)
+        self.info = infos.pop()
+        self.about = self.read_text("WHEEL").splitlines()
+        self.places = self.find_places()
         self.rows = []  # type: List[Tuple[str, str, str]]
 
-    def text(self, name: str) -> str:
+    def read_text(self, name: str) -> str:
         """Return a file of its metadata; empty where there is none."""
         path = "{}/{}".format(self.info, name)
-        return self.archive.read(path).decode("utf-8") if path in self.archive.namelist() else ""
+        if path not in self.archive.namelist():
+            return ""
+        return self.archive.read(path).decode("utf-8")
 
     def install(self, root: str) -> None:
         """Install it below a folder that stands for the root.
 
         Raises:
-            UnsuitableError: it is not for this Python, or holds a path that leads out of the folders for packages.
+            UnsuitableError: it is not for this Python, or holds a path that leads out of the
+                folders for packages.
         """
         tags = [line.partition(":")[2].strip() for line in self.about if line.startswith("Tag:")]
         if not any(suits(tag) for tag in tags):
-            raise unsuitable("{} is not for Python {}.{}", self.file, *sys.version_info[:2])
+            raise make_error("{} is not for Python {}.{}", self.file, *sys.version_info[:2])
         site = self.places[""]
+        own_record = "{}/RECORD".format(self.info)
         for member in self.archive.infolist():
-            if not member.filename.endswith("/") and member.filename != "{}/RECORD".format(
-                self.info
-            ):
+            # A new RECORD is written: its paths are those of this Python.
+            if not member.filename.endswith("/") and member.filename != own_record:
                 self.put(root, member)
-        for path, text in scripts(self.text("entry_points.txt")):
+        for path, text in make_scripts(self.read_text("entry_points.txt")):
             self.write(root, path, [text.encode("utf-8")], True)
         self.write(root, os.path.join(site, self.info, "INSTALLER"), [b"envlock\n"], False)
         record = os.path.join(site, self.info, "RECORD")
@@ -115,17 +120,20 @@ class Wheel:
         with open(root + record, "w", encoding="utf-8", newline="") as stream:
             csv.writer(stream, lineterminator="\n").writerows(sorted(self.rows))
 
-    def parts(self) -> Dict[str, str]:
-        """Return where the parts of a wheel go: by the name of its part, and all else."""
+    def find_places(self) -> Dict[str, str]:
+        """Return the folders of the parts of a wheel by their keys.
+
+        That of everything else has an empty key.
+        """
         name = self.info.partition("-")[0]
-        pure = any(
-            re.match(r"Root-Is-Purelib:\s*true$", line, re.IGNORECASE) for line in self.about
-        )
-        found = {key: sysconfig.get_path(key) for key in ("purelib", "platlib", "scripts", "data")}
+        places = {key: sysconfig.get_path(key) for key in ("purelib", "platlib", "scripts", "data")}
         version = "python{}.{}".format(*sys.version_info[:2])
-        found["headers"] = os.path.join(sys.prefix, "include", "site", version, name)
-        found[""] = found["purelib" if pure else "platlib"]
-        return found
+        places["headers"] = os.path.join(sys.prefix, "include", "site", version, name)
+        places[""] = places["platlib"]
+        for line in self.about:
+            if re.match(r"Root-Is-Purelib:\s*true$", line, re.IGNORECASE):
+                places[""] = places["purelib"]
+        return places
 
     def put(self, root: str, member: zipfile.ZipInfo) -> None:
         """Write a member to where it belongs."""
@@ -134,26 +142,31 @@ class Wheel:
         if parts[0].endswith(".data") and len(parts) > 2:
             key, parts = parts[1], parts[2:]
         if key not in self.places or os.path.isabs(member.filename) or {"", ".", ".."} & set(parts):
-            raise unsuitable("{} holds a file in a wrong place: {!r}", self.file, member.filename)
+            raise make_error("{} holds a file in a wrong place: {!r}", self.file, member.filename)
         path = os.path.join(self.places[key], *parts)
         with self.archive.open(member) as stream:
             pieces = iter(lambda: stream.read(1 << 20), b"")
             if key == "scripts":
+                # The first line of a script names `python`, which becomes this one.
                 first = b"#!" + sys.executable.encode()
                 pieces = iter([re.sub(rb"\A#!python[^\n]*", lambda _: first, b"".join(pieces))])
+            # The upper half holds the mode of the file where it was packed.
             self.write(root, path, pieces, bool(member.external_attr >> 16 & 0o111))
 
     def write(self, root: str, path: str, pieces: Iterable[bytes], is_program: bool) -> None:
         """Write a file and a row of the RECORD."""
         os.makedirs(os.path.dirname(root + path), exist_ok=True)
-        found, size = hashlib.sha256(), 0
+        sha256, size = hashlib.sha256(), 0
         with open(root + path, "wb") as stream:
             for piece in pieces:
                 stream.write(piece)
-                found.update(piece)
+                sha256.update(piece)
                 size += len(piece)
-        os.chmod(root + path, 0o755 if is_program else 0o644)
-        hashed = base64.urlsafe_b64encode(found.digest()).rstrip(b"=").decode("ascii")
+        mode = 0o644
+        if is_program:
+            mode = 0o755
+        os.chmod(root + path, mode)
+        hashed = base64.urlsafe_b64encode(sha256.digest()).rstrip(b"=").decode("ascii")
         self.rows.append((os.path.relpath(path, self.places[""]), "sha256=" + hashed, str(size)))
 
 
@@ -171,25 +184,27 @@ def suits(tag: str) -> bool:
     return False
 
 
-def scripts(text: str) -> Iterator[Tuple[str, str]]:
+def make_scripts(text: str) -> Iterator[Tuple[str, str]]:
     """Yield (path, text) of the commands that entry points make."""
-    found = configparser.ConfigParser(delimiters=("=",), interpolation=None, strict=False)
-    found.optionxform = str  # type: ignore[assignment,method-assign]
-    found.read_string(text)
+    parser = configparser.ConfigParser(delimiters=("=",), interpolation=None, strict=False)
+    # Names are written as they are: by default they would become lower case.
+    parser.optionxform = str  # type: ignore[assignment,method-assign]
+    parser.read_string(text)
     for group in ("console_scripts", "gui_scripts"):
-        for name, value in sorted(found.items(group)) if found.has_section(group) else ():
+        if not parser.has_section(group):
+            continue
+        for name, value in sorted(parser.items(group)):
             match = ENTRY.match(value)
+            # A name with a slash would lead out of the folder.
             if match is None or os.path.basename(name) != name:
-                raise unsuitable("invalid entry point: {} = {}", name, value)
-            fields = {
-                "module": match.group(1),
-                "name": match.group(2).split(".")[0],
-                "call": match.group(2),
-            }
-            yield (
-                os.path.join(sysconfig.get_path("scripts"), name),
-                SCRIPT.format(python=sys.executable, **fields),
+                raise make_error("invalid entry point: {} = {}", name, value)
+            script = SCRIPT.format(
+                python=sys.executable,
+                module=match.group(1),
+                name=match.group(2).split(".")[0],
+                call=match.group(2),
             )
+            yield os.path.join(sysconfig.get_path("scripts"), name), script
 
 
 if __name__ == "__main__":

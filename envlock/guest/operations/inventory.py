@@ -1,4 +1,5 @@
-"""Notes which operations a program runs: type, attributes, dtypes and shapes, each distinct one once; no data.
+"""Note which operations a program runs: type, attributes, dtypes and shapes, each distinct one
+once; no data.
 
 The values of an input are noted only where they decide shapes or places, as replay.toml lists them.
 """
@@ -6,6 +7,7 @@ The values of an input are noted only where they decide shapes or places, as rep
 from __future__ import annotations
 
 import json
+import math
 import time
 from threading import get_ident
 
@@ -15,13 +17,32 @@ from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Optional
+    from types import ModuleType
+    from typing import Dict, List, Optional, Sequence, Set, TypedDict, Union
 
-    Noted = Dict[str, Any]
+    from tensorflow import Tensor
+    from tensorflow.core.framework.op_def_pb2 import OpDef
+
+    Number = Union[bool, int, float]
+    Attribute = Union[Number, str, Sequence[Optional[Number]], None]
+    """None where JSON has no form of it: a function, a tensor, a shape that is not whole."""
+
+    class Input(TypedDict, total=False):
+        dtype: str
+        shape: List[int]
+        values: List[Number]
+
+    class Operation(TypedDict, total=False):
+        type: str
+        inputs: List[Input]
+        attributes: Dict[str, Attribute]
+
 
 MOST_OPERATIONS = 500
-MOST_VALUES = 64  # of an input that decides a shape
-MOST_BYTES = 1 << 29  # of all inputs, and of all results, of one operation
+MOST_VALUES = 64
+"""Of an input that decides a shape."""
+MOST_BYTES = 1 << 29
+"""Of all inputs, and of all results, of one operation."""
 
 _REPLAY, _GROUPS = table("replay"), table("operations")
 LISTED = frozenset(_REPLAY["operations"])
@@ -29,192 +50,218 @@ PARAMETERS = frozenset(_REPLAY["parameters"])
 _NUMBERLESS = SKIPPED.union(
     _GROUPS["moving"], _GROUPS["unobserved"], _GROUPS["bookkeeping"], _GROUPS["opened"]
 )
-"""They compute no numbers of their own, so nothing of theirs can have other bits."""
+"""They compute no numbers of their own, so that their results cannot have other bits."""
 _RANDOM = frozenset(_GROUPS["random"] + _GROUPS["random_images"] + _GROUPS["generators"])
 _PLAIN = frozenset(
     [
-        *(
-            "bool",
-            "bfloat16",
-            "complex64",
-            "complex128",
-            "float16",
-            "float32",
-            "float64",
-            "int8",
-            "int16",
-            "int32",
-        ),
-        *("int64", "uint8", "uint16", "uint32", "uint64"),
+        *("bool", "bfloat16", "float16", "float32", "float64", "complex64", "complex128"),
+        *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
     ]
 )
+"""Types whose values are numbers."""
+_SCALARS = {"int": int, "float": float, "bool": bool}
 
 
 class Inventory:
-    """Takes the tracer's place: sees the operations of the thread that has made it, for some steps and seconds."""
+    """Notes the operations of the thread that has made it, for some steps and seconds, in place of
+    the tracer.
+    """
 
-    def __init__(self, tf: Any, steps: Optional[int], seconds: float) -> None:
+    def __init__(self, tf: ModuleType, steps: Optional[int], seconds: float) -> None:
         """Raise `Enough` at step `steps`, or at the first operation after `seconds`."""
         self._tf = tf
         self._steps = steps
         self._end = time.monotonic() + seconds
         self._thread = get_ident()
-        self._seen: Dict[str, None] = {}
-        self.noted: List[Noted] = []
+        self._known: Dict[str, None] = {}
+        self.operations: List[Operation] = []
         self.left_out: Dict[str, Dict[str, int]] = {}
+        """How many operations of which type were not noted, by the reason."""
         self.step = 0
         self.batches = 0
-        self.cut = False
+        self.is_cut = False
+        """Whether the time was up before the program ended."""
 
     @property
     def distinct(self) -> int:
         """How many different operations the program has run."""
-        return len(self._seen)
+        return len(self._known)
 
     def begin_step(self, number: int) -> None:
-        """Say that what follows belongs to step `number`.
+        """Begin step `number`.
 
         Raises:
-            Enough: no more are wanted.
+            Enough: no more steps are wanted.
         """
         if self._steps is not None and number >= self._steps:
             raise Enough
         self.step = max(self.step, number)
 
-    def value(self, name: str, value: Any) -> None:
-        """Leave a quantity of the run alone."""
+    def write_value(self, name: str, value: object) -> None:
+        """Ignore a quantity of the run: it is no operation."""
 
-    def seen(
+    def observe(
         self,
-        op_type: Any,
-        inputs: Any,
-        attrs: Any,
-        outputs: Any,
+        op_type: Union[bytes, str],
+        inputs: Sequence[Tensor],
+        attrs: Optional[Sequence[object]],
+        outputs: object,
         op_name: Optional[str] = None,
-        graph: Any = None,
+        graph: Optional[object] = None,
     ) -> None:
         """Note an operation; the arguments are those of TensorFlow's callbacks.
 
         Raises:
             Enough: the time is up.
         """
-        kind = private.kind(op_type)
+        kind = private.decode_kind(op_type)
         if graph is not None or get_ident() != self._thread or kind in _NUMBERLESS:
             return
         if time.monotonic() > self._end:
-            self.cut = True
+            self.is_cut = True
             raise Enough
-        definition = private.definition(kind)
-        if definition is not None and _is_plumbing(definition):
-            return
-        noted: Noted = {"type": kind}
-        reason = "control" if definition is None else None
+        definition = private.find_definition(kind)
+        operation: Operation = {"type": kind}
+        reason: Optional[str] = "control"
         if definition is not None:
-            noted["inputs"] = [self._input(*each) for each in _named(definition, inputs)]
-            noted["attributes"], strange = self._attributes(definition, attrs, inputs)
-            reason = _reason(kind, noted, strange=strange)
-        key = json.dumps(noted, sort_keys=True, default=str)
-        if key in self._seen:
+            if _is_plumbing(definition):
+                return
+            operation["inputs"] = _describe_inputs(definition, inputs)
+            operation["attributes"] = self._describe_attributes(definition, attrs, len(inputs))
+            reason = _find_obstacle(operation)
+        key = json.dumps(operation, sort_keys=True, default=str)
+        if key in self._known:
             return
-        self._seen[key] = None
-        if reason is None and len(self.noted) >= MOST_OPERATIONS:
+        self._known[key] = None
+        if reason is None and len(self.operations) >= MOST_OPERATIONS:
             reason = "room"
         if reason is None:
-            self.noted.append(noted)
+            self.operations.append(operation)
         else:
             counts = self.left_out.setdefault(reason, {})
             counts[kind] = counts.get(kind, 0) + 1
 
-    def _input(self, name: str, tensor: Any) -> Noted:
-        dtype = getattr(getattr(tensor, "dtype", None), "name", "unknown")
-        found: Noted = {"dtype": dtype, "shape": list(getattr(tensor, "shape", ()))}
-        if name in PARAMETERS and dtype in _PLAIN and _count(found["shape"]) <= MOST_VALUES:
-            found["values"] = tensor.numpy().reshape(-1).tolist()
-        return found
+    def _describe_attributes(
+        self, definition: OpDef, attrs: Optional[Sequence[object]], input_count: int
+    ) -> Dict[str, Attribute]:
+        """Return the attributes that the inputs do not decide, and how many tensors a list has."""
+        values: Dict[object, object] = {}
+        # They come as one flat row: name, value, name, value.
+        for at in range(0, len(attrs or ()) - 1, 2):
+            values[attrs[at]] = attrs[at + 1]  # type: ignore[index]
+        inferred: Set[str] = set()
+        for argument in definition.input_arg:
+            inferred.update((argument.type_attr, argument.type_list_attr))
+        attributes: Dict[str, Attribute] = {}
+        for declared in definition.attr:
+            value = values.get(declared.name)
+            if declared.name not in inferred and value is not None:
+                attributes[declared.name] = self._make_plain(declared.type, value)
+        for argument in definition.input_arg:
+            if argument.number_attr and argument.number_attr not in attributes:
+                attributes[argument.number_attr] = _count_listed(definition, input_count)
+        return attributes
 
-    def _attributes(self, definition: Any, attrs: Any, inputs: Any) -> Any:
-        """Return the attributes as JSON values, without those that the inputs tell; and whether one has no such."""
-        given = {attrs[at]: attrs[at + 1] for at in range(0, len(attrs or ()) - 1, 2)}
-        told = {each.type_attr for each in definition.input_arg} | {
-            each.type_list_attr for each in definition.input_arg
-        }
-        found: Dict[str, Any] = {}
-        strange = False
-        for each in definition.attr:
-            if each.name in told or given.get(each.name) is None:
-                continue
-            value = self._plain(each.type, given[each.name])
-            strange = strange or value is None
-            found[each.name] = value
-        for each in definition.input_arg:  # how many tensors a list has
-            if each.number_attr and each.number_attr not in found:
-                found[each.number_attr] = len(inputs) - len(definition.input_arg) + 1
-        return found, strange
-
-    def _plain(self, kind: str, value: Any) -> Any:
+    def _make_plain(self, kind: str, value: object) -> Attribute:
+        """Return the value of an attribute as JSON has it; None where there is no such form."""
         if kind == "type":
-            return self._tf.as_dtype(value).name
+            name: str = self._tf.as_dtype(value).name
+            return name
         if kind == "string":
-            return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+            if isinstance(value, bytes):
+                return value.decode("utf-8", "replace")
+            return str(value)
         if kind == "shape":
             shape = self._tf.TensorShape(value)
-            return shape.as_list() if shape.is_fully_defined() else None
-        if kind in ("int", "float", "bool"):
-            return {"int": int, "float": float, "bool": bool}[kind](value)
+            if not shape.is_fully_defined():
+                return None
+            sizes: List[int] = shape.as_list()
+            return sizes
+        if kind in _SCALARS:
+            scalar: Number = _SCALARS[kind](value)
+            return scalar
         if kind in ("list(int)", "list(float)"):
-            return [(int if kind == "list(int)" else float)(each) for each in value]
-        return None  # a function, a tensor
+            convert = _SCALARS[kind[len("list(") : -1]]
+            return [convert(element) for element in value]  # type: ignore[attr-defined]
+        return None
 
 
-def _is_plumbing(definition: Any) -> bool:
-    """Return whether an operation gives nothing but handles and calls no function: a dataset, an iterator."""
-    handles = private.handle_types()
-    functions = any(each.type in ("func", "list(func)") for each in definition.attr)
-    return (
-        not functions
-        and all(each.type in handles for each in definition.output_arg)
-        and bool(definition.output_arg)
-    )
+def _count_listed(definition: OpDef, count: int) -> int:
+    """Return how many tensors the one list among the arguments has, where an operation has `count`
+    inputs.
+    """
+    return count - len(definition.input_arg) + 1
 
 
-def _named(definition: Any, inputs: Any) -> Any:
-    """Return the inputs with the names of their arguments; at most one argument is a list."""
+def _describe_inputs(definition: OpDef, inputs: Sequence[Tensor]) -> List[Input]:
+    """Return type, shape and, of those that decide shapes, the values of the inputs."""
     names: List[str] = []
-    for each in definition.input_arg:
-        many = bool(each.number_attr or each.type_list_attr)
-        names += [each.name] * (len(inputs) - len(definition.input_arg) + 1 if many else 1)
-    return (
-        list(zip(names, inputs)) if len(names) == len(inputs) else [("", each) for each in inputs]
-    )
+    for argument in definition.input_arg:
+        # At most one argument of an operation is a list.
+        if argument.number_attr or argument.type_list_attr:
+            names += [argument.name] * _count_listed(definition, len(inputs))
+        else:
+            names.append(argument.name)
+    if len(names) != len(inputs):
+        names = [""] * len(inputs)
+    return [_describe_input(name, tensor) for name, tensor in zip(names, inputs)]
 
 
-def _reason(kind: str, noted: Noted, *, strange: bool) -> Optional[str]:
-    """Return why an operation cannot be computed again alone; None where it can."""
-    dtypes = {each["dtype"] for each in noted["inputs"]}
-    if strange:
+def _describe_input(name: str, tensor: Tensor) -> Input:
+    dtype = getattr(getattr(tensor, "dtype", None), "name", "unknown")
+    shape = list(getattr(tensor, "shape", ()))
+    described: Input = {"dtype": dtype, "shape": shape}
+    if name in PARAMETERS and dtype in _PLAIN and count_values(shape) <= MOST_VALUES:
+        described["values"] = tensor.numpy().reshape(-1).tolist()
+    return described
+
+
+def _is_plumbing(definition: OpDef) -> bool:
+    """Return whether an operation gives nothing but handles and calls no function: a dataset, an
+    iterator.
+    """
+    handles = private.get_handle_types()
+    if any(attribute.type in ("func", "list(func)") for attribute in definition.attr):
+        return False
+    types = {argument.type for argument in definition.output_arg}
+    return bool(types) and types.issubset(handles)
+
+
+def _find_obstacle(operation: Operation) -> Optional[str]:
+    """Return why an operation cannot be computed again alone, in a word; None where it can."""
+    dtypes = set()
+    total = 0
+    for described in operation["inputs"]:
+        dtypes.add(described["dtype"])
+    if None in operation["attributes"].values():
         return "control"
-    if kind in _RANDOM:
+    if operation["type"] in _RANDOM:
         return "random"
     if dtypes & {"resource", "variant"}:
         return "state"
     if "string" in dtypes:
         return "text"
-    if kind not in LISTED or not dtypes <= _PLAIN:
+    if operation["type"] not in LISTED or not dtypes <= _PLAIN:
         return "unlisted"
-    return (
-        "large"
-        if sum(_count(each["shape"]) * size(each["dtype"]) for each in noted["inputs"]) > MOST_BYTES
-        else None
-    )
+    for described in operation["inputs"]:
+        total += count_bytes(described)
+    if total > MOST_BYTES:
+        return "large"
+    return None
 
 
-def size(dtype: str) -> int:
-    """Return how many bytes a number of a type has."""
-    return 1 if dtype == "bool" else int("".join(each for each in dtype if each.isdigit())) // 8
+def count_bytes(described: Input) -> int:
+    """Return how many bytes an input has."""
+    return count_values(described["shape"]) * get_item_size(described["dtype"])
 
 
-def _count(shape: Any) -> int:
-    count = 1
-    for each in shape:
-        count *= each
-    return count
+def get_item_size(dtype: str) -> int:
+    """Return how many bytes a number of a type has: the digits in its name are its bits."""
+    if dtype == "bool":
+        return 1
+    return int("".join(filter(str.isdigit, dtype))) // 8
+
+
+def count_values(shape: Sequence[int]) -> int:
+    """Return how many values an array of a shape has."""
+    return math.prod(shape)

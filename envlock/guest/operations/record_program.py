@@ -1,8 +1,10 @@
-"""The program that runs a user's function eagerly and notes its operations, in the user's interpreter.
+"""Run a user's function eagerly and note its operations: a program for the user's interpreter.
 
-It leaves `operations.json`, either {"unusable": sentence}, {"failed": sentence, "traceback": ...} or
+It leaves `operations.json`, either {"unusable": sentence}, {"failed": sentence, "traceback": ...}
+or
 
-    {"operations": [...], "distinct": number, "left_out": {reason: {type: number}}, "cut": whether the time was up}
+    {"operations": [...], "distinct": number, "left_out": {reason: {type: number}}, "cut": whether
+        the time was up}
 """
 
 from __future__ import annotations
@@ -17,34 +19,46 @@ from envlock.guest.operations.inventory import Inventory
 from envlock.guest.tracing import private, runs
 from envlock.guest.tracing.tracer import Enough
 from envlock.guest.training import contract, seeds
-from envlock.guest.training.failures import described
+from envlock.guest.training.failures import describe_failure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict
+    from typing import Dict, List, Optional, TypedDict
+
+    class Asked(TypedDict):
+        script: str
+        module: bool
+        function: Optional[str]
+        args: List[str]
+        folder: str
+        steps: Optional[int]
+        seconds: float
+
 
 SEED = 7
 
 
 def main() -> None:
-    """Do what the JSON in `sys.argv[1]` asks for: script, module, function, args; folder, steps, seconds."""
-    asked = json.loads(sys.argv.pop(1))
+    """Run what the JSON in `sys.argv[1]` names, and write `operations.json` into its folder."""
+    asked: Asked = json.loads(sys.argv.pop(1))
+    answer: Dict[str, object]
     try:
-        answer = _recorded(asked)
+        answer = _record(asked)
     except (contract.Misuse, private.CallbacksMissing) as error:
         answer = {"unusable": str(error)}
     except BaseException as error:
         traceback.print_exc()
-        answer = {"failed": described(error)}
+        answer = {"failed": describe_failure(error)}
     with open(os.path.join(asked["folder"], "operations.json"), "w", encoding="utf-8") as file:
         json.dump(answer, file)
     sys.stdout.flush()
     sys.stderr.flush()
+    # Without the atexit functions of the user's program and of TensorFlow.
     os._exit(0)
 
 
-def _recorded(asked: Dict[str, Any]) -> Dict[str, Any]:
-    """Run the function with every graph taken apart, and return what was noted.
+def _record(asked: Asked) -> Dict[str, object]:
+    """Run the function with every graph taken apart, and return the operations.
 
     Raises:
         Misuse: it cannot be run so.
@@ -57,24 +71,24 @@ def _recorded(asked: Dict[str, Any]) -> Dict[str, Any]:
         tf = import_module("tensorflow")
     except ImportError as error:
         raise contract.Misuse("TensorFlow cannot be imported: " + str(error)) from None
+    # Again: importing the script can have drawn numbers.
     seeds.seed_all(SEED)
-    found: Any = Inventory(tf, asked["steps"], asked["seconds"])
-    private.add(found.seen)
+    inventory = Inventory(tf, asked["steps"], asked["seconds"])
+    private.add_callback(inventory.observe)
     try:
         tf.config.run_functions_eagerly(True)
-        with runs.counted_batches(found):
-            runs.perform(lambda: call(SEED), lambda: found)
+        with runs.count_batches(inventory):
+            runs.perform(lambda: call(SEED), lambda: inventory)
     except Enough:
         pass
     finally:
-        private.remove(found.seen)
-    if (
-        not found.distinct
-    ):  # only now: trying starts the runtime, after which a program can no longer choose threads
-        private.probe(tf)
+        private.remove_callback(inventory.observe)
+    if not inventory.distinct:
+        # Only now: trying starts the runtime, after which a program can no longer choose threads.
+        private.check_callbacks(tf)
     return {
-        "operations": found.noted,
-        "distinct": found.distinct,
-        "left_out": found.left_out,
-        "cut": found.cut,
+        "operations": inventory.operations,
+        "distinct": inventory.distinct,
+        "left_out": inventory.left_out,
+        "cut": inventory.is_cut,
     }

@@ -1,7 +1,9 @@
-"""The program that computes noted operations again, each alone, on inputs made of a counter; one line each.
+"""Compute noted operations again, each alone, on inputs made of a counter: a program that prints
+one line for each.
 
-It runs in the interpreter of the environment that is examined. What it is given can come from anyone's lockfile, so
-only operations of replay.toml are run, whose results' sizes TensorFlow can tell beforehand, and are bounded.
+It runs in the interpreter of the environment that is examined. Its operations can come from
+anyone's lockfile, so it runs only operations of replay.toml whose results have sizes that
+TensorFlow can tell beforehand, and limits those sizes.
 """
 
 from __future__ import annotations
@@ -9,26 +11,47 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import resource
 import sys
 import time
 from importlib import import_module
 
 from envlock.guest import battery
-from envlock.guest.operations import making
+from envlock.guest.operations.inputs import count_all_bytes, list_arguments, make_arrays
 from envlock.guest.operations.inventory import LISTED, MOST_BYTES
 from envlock.guest.tracing import private, undefined
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, List
+    from types import ModuleType
+    from typing import Callable, Dict, List, Sequence, Set, Tuple, Union
 
-    Noted = Dict[str, Any]
+    from numpy import generic
+    from numpy.typing import NDArray
+    from tensorflow import Tensor
+    from tensorflow.core.framework.op_def_pb2 import OpDef
+
+    from envlock.guest.operations.inventory import Attribute, Input, Operation
+
+    Array = NDArray[generic]
+    Results = Union[Tensor, Sequence["Results"]]
+    Call = Callable[[List[Tensor]], Results]
+
+    class Asked(battery.Computer):
+        file: str
+        mark: str
+        skip: List[str]
+        seconds: float
+
 
 MOST_MEMORY = 4 << 30
-"""Bytes: inputs and results of 512 MB each, what a kernel needs besides, and what its threads reserve."""
+"""Bytes: inputs and results of 512 MB each, what a kernel needs besides, and what its threads
+reserve.
+"""
 MOST_OUTPUTS = 10_000
-"""Of one operation; TensorFlow makes them all in order to tell their sizes, and `Unpack` takes 2**31."""
-REPEATS = 2
+"""Of one operation; TensorFlow makes them all in order to tell their sizes, and `Unpack` takes
+2**31.
+"""
 SAMPLES = 8
 DEVICES = {"cpu": "/CPU:0", "gpu": "/GPU:0"}
 
@@ -38,18 +61,20 @@ class NotReplayed(Exception):  # noqa: N818 (it says why)
 
 
 def main() -> None:
-    """Compute what the file named in the JSON of `sys.argv[1]` lists, and print each result as soon as it is there.
+    """Compute what the file named in the JSON of `sys.argv[1]` lists, and print each result as soon
+    as it is there.
 
-    file: {name: operation}; mark; device: `cpu` or `gpu`; skip: names; seconds: after which no operation begins;
-    intra_op_threads, inter_op_threads, determinism: as the battery has them.
+    file: {name: operation}; mark; device: `cpu` or `gpu`; skip: names; seconds: after which no
+    operation begins; intra_op_threads, inter_op_threads, determinism: as the battery has them.
     """
-    asked = json.loads(sys.argv[1])
+    asked: Asked = json.loads(sys.argv[1])
     battery.set_variables(asked, asked["device"] == "cpu")
+    # What an import prints goes to stderr, so that it cannot mix with the answer.
     answer_to = os.dup(1)
     os.dup2(2, 1)
     sys.argv[1:] = []
 
-    def say(answer: Dict[str, Any]) -> None:
+    def say(answer: Dict[str, object]) -> None:
         os.write(answer_to, (asked["mark"] + json.dumps(answer) + "\n").encode("ascii"))
 
     try:
@@ -59,125 +84,146 @@ def main() -> None:
     os._exit(0)
 
 
-def _run(asked: Dict[str, Any], say: Callable[[Dict[str, Any]], None]) -> None:
+def _run(asked: Asked, say: Callable[[Dict[str, object]], None]) -> None:
     with open(asked["file"], encoding="utf-8") as file:
-        operations = json.load(file)
+        operations: Dict[str, Operation] = json.load(file)
     tf, np = import_module("tensorflow"), import_module("numpy")
     battery.set_threads(tf, asked)
-    gpus = tf.config.list_physical_devices("GPU") if asked["device"] == "gpu" else []
+    gpus = []
+    if asked["device"] == "gpu":
+        gpus = tf.config.list_physical_devices("GPU")
     for gpu in gpus:
         tf.config.experimental.set_memory_growth(gpu, True)
-    say({"device": battery.name_of(tf, gpus[0]) if gpus else "cpu"})
-    if not gpus:  # CUDA reserves more address space than any machine has memory
-        _limit_memory()
+    if gpus:
+        device = "gpu"
+        say({"device": battery.get_gpu_name(tf, gpus[0])})
+    else:
+        device = "cpu"
+        say({"device": "cpu"})
+        # Not with a GPU: CUDA reserves more address space than any machine has memory.
+        _set_memory_limit()
     end = time.monotonic() + asked["seconds"]
-    with tf.device(DEVICES["gpu" if gpus else "cpu"]):
-        for name, noted in operations.items():
+    with tf.device(DEVICES[device]):
+        for name, operation in operations.items():
             if name in asked["skip"]:
                 continue
             if time.monotonic() > end:
                 say({"name": name, "left_out": "time"})
                 continue
             say({"begin": name})
-            say({"name": name, **_computed(tf, np, noted)})
+            say({"name": name, **_compute(tf, np, operation)})
     say({"done": True})
 
 
-def _limit_memory() -> None:
-    """Let this process grow by `MOST_MEMORY` at most: some kernels keep tables beside their inputs and results."""
-    import resource
-
+def _set_memory_limit() -> None:
+    """Let this process grow by `MOST_MEMORY` at most: some kernels keep tables beside their inputs
+    and results.
+    """
     with open("/proc/self/statm", encoding="ascii") as file:
         now = int(file.read().split()[0]) * resource.getpagesize()
     hard = resource.getrlimit(resource.RLIMIT_AS)[1]
     wanted = now + MOST_MEMORY
-    resource.setrlimit(resource.RLIMIT_AS, (wanted if hard < 0 else min(wanted, hard), hard))
+    # -1 (RLIM_INFINITY) means that there is no limit.
+    if hard >= 0:
+        wanted = min(wanted, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (wanted, hard))
 
 
-def _computed(tf: Any, np: Any, noted: Noted) -> Noted:
-    """Return the result of an operation, or the reason why there is none."""
+def _compute(tf: ModuleType, np: ModuleType, operation: Operation) -> Dict[str, object]:
+    """Return the result of an operation, computed twice, or the reason why there is none."""
     try:
-        call, inputs = _prepared(tf, np, noted)
-        results = [_result(np, _defined(call(inputs), noted)) for _ in range(REPEATS)]
+        call, inputs = _prepare(tf, np, operation)
+        first = _describe_result(np, _select_defined(call(inputs), operation))
+        second = _describe_result(np, _select_defined(call(inputs), operation))
     except NotReplayed as reason:
         return {"left_out": str(reason)}
     except Exception:
         return {"left_out": "failed"}
-    return {"left_out": "unstable"} if results[0] != results[1] else {"result": results[0]}
+    if first != second:
+        return {"left_out": "unstable"}
+    return {"result": first}
 
 
-def _prepared(tf: Any, np: Any, noted: Noted) -> Any:
-    """Return what computes an operation, and its inputs, once it is known to be harmless and its results' sizes are.
+def _prepare(tf: ModuleType, np: ModuleType, operation: Operation) -> Tuple[Call, List[Tensor]]:
+    """Return what computes an operation, and its inputs, once it is known to be harmless and of
+    limited size.
 
     Raises:
         NotReplayed: it is not.
     """
-    definition = private.definition(noted["type"])
-    if noted["type"] not in LISTED or definition is None or definition.is_stateful:
+    definition = private.find_definition(operation["type"])
+    if operation["type"] not in LISTED or definition is None or definition.is_stateful:
         raise NotReplayed("unlisted")
-    call = _call(tf, definition, noted)
-    counts = [
-        noted["attributes"].get(each.number_attr, 1)
-        for each in definition.output_arg
-        if each.number_attr
-    ]
-    if making.all_bytes(noted["inputs"]) > MOST_BYTES or any(
-        count > MOST_OUTPUTS for count in counts
-    ):
+    call = _make_call(tf, definition, operation)
+    for argument in definition.output_arg:
+        count = operation["attributes"].get(argument.number_attr, 1)
+        if argument.number_attr and count > MOST_OUTPUTS:  # type: ignore[operator]
+            raise NotReplayed("large")
+    if count_all_bytes(operation["inputs"]) > MOST_BYTES:
         raise NotReplayed("large")
-    _bound(tf, call, noted)
-    names = making.names(definition, noted)
-    return call, [tf.constant(each) for each in making.arrays(np, tf, noted, names)]
+    _check_sizes(tf, call, operation)
+    arrays = make_arrays(np, tf, operation, list_arguments(definition, operation))
+    return call, [tf.constant(array) for array in arrays]
 
 
-def _call(tf: Any, definition: Any, noted: Noted) -> Callable[[List[Any]], Any]:
-    kinds = {each.name: each.type for each in definition.attr}
-    told = {each.number_attr for each in definition.input_arg}
-    given = noted["attributes"]
-    if not set(given) <= set(kinds):
+def _make_call(tf: ModuleType, definition: OpDef, operation: Operation) -> Call:
+    """Return a function that gives an operation its inputs and attributes.
+
+    Raises:
+        NotReplayed: this TensorFlow declares it in another way.
+    """
+    values = operation["attributes"]
+    kinds = {attribute.name: attribute.type for attribute in definition.attr}
+    inferred = {argument.number_attr for argument in definition.input_arg}
+    if not set(values) <= set(kinds):
         raise NotReplayed("unlisted")
-    function = getattr(tf.raw_ops, noted["type"])
-    called = _spelling(definition, function)
-    attributes = {
-        called[name]: tf.as_dtype(value) if kinds[name] == "type" else value
-        for name, value in given.items()
-        if name not in told
-    }
+    function = getattr(tf.raw_ops, operation["type"])
+    keywords = _match_keywords(definition, function)
+    attributes: Dict[str, Attribute] = {}
+    for name, value in values.items():
+        if name in inferred:
+            continue
+        attributes[keywords[name]] = value
+        if kinds[name] == "type":
+            attributes[keywords[name]] = tf.as_dtype(value)
 
-    def call(inputs: List[Any]) -> Any:
-        rest, arguments = list(inputs), {}
-        for each in definition.input_arg:
-            if each.number_attr:
-                count = given[each.number_attr]
-                arguments[called[each.name]], rest = rest[:count], rest[count:]
+    def call(inputs: List[Tensor]) -> Results:
+        rest = list(inputs)
+        arguments: Dict[str, object] = {}
+        for argument in definition.input_arg:
+            keyword = keywords[argument.name]
+            if argument.number_attr:
+                count = int(values[argument.number_attr])  # type: ignore[arg-type]
+                arguments[keyword], rest = rest[:count], rest[count:]
             else:
-                arguments[called[each.name]] = rest.pop(0)
+                arguments[keyword] = rest.pop(0)
         return function(**arguments, **attributes)
 
     return call
 
 
-def _spelling(definition: Any, function: Any) -> Dict[str, str]:
-    """Return how Python calls each argument and attribute: `reduction_indices` of a sum is `axis` there.
+def _match_keywords(definition: OpDef, function: Callable[..., object]) -> Dict[str, str]:
+    """Return how Python calls each argument and attribute: `reduction_indices` of a sum is `axis`
+    there.
 
     Raises:
         NotReplayed: more than one has another name.
     """
-    names = [each.name for each in [*definition.input_arg, *definition.attr]]
-    here = [name for name in inspect.signature(function).parameters if name != "name"]
-    inferred = {
-        each
-        for one in definition.input_arg
-        for each in (one.type_attr, one.number_attr, one.type_list_attr)
-    }
-    others = [name for name in names if name not in here and name not in inferred]
-    left = [name for name in here if name not in names]
-    if len(others) > 1 or len(others) != len(left):
+    names = [declared.name for declared in [*definition.input_arg, *definition.attr]]
+    inferred: Set[str] = set()
+    for argument in definition.input_arg:
+        inferred.update((argument.type_attr, argument.number_attr, argument.type_list_attr))
+    keywords = [keyword for keyword in inspect.signature(function).parameters if keyword != "name"]
+    unmatched = [name for name in names if name not in keywords and name not in inferred]
+    unused = [keyword for keyword in keywords if keyword not in names]
+    if len(unmatched) > 1 or len(unmatched) != len(unused):
         raise NotReplayed("unlisted")
-    return {**{name: name for name in names}, **dict(zip(others, left))}
+    matches = {name: name for name in names}
+    matches.update(zip(unmatched, unused))
+    return matches
 
 
-def _bound(tf: Any, call: Callable[[List[Any]], Any], noted: Noted) -> None:
+def _check_sizes(tf: ModuleType, call: Call, operation: Operation) -> None:
     """Let TensorFlow tell the sizes of the results, in a graph that is never run.
 
     Raises:
@@ -185,61 +231,70 @@ def _bound(tf: Any, call: Callable[[List[Any]], Any], noted: Noted) -> None:
     """
     graph = tf.Graph()
     with graph.as_default():
-        results = call([_symbol(tf, each) for each in noted["inputs"]])
+        results = call([_make_symbol(tf, described) for described in operation["inputs"]])
     total = 0
-    for each in _defined(results, noted):
-        if not each.shape.is_fully_defined():
+    for tensor in _select_defined(results, operation):
+        if not tensor.shape.is_fully_defined():
             raise NotReplayed("shape")
-        total += each.shape.num_elements() * each.dtype.size
+        total += tensor.shape.num_elements() * tensor.dtype.size
     if total > MOST_BYTES:
         raise NotReplayed("large")
 
 
-def _symbol(tf: Any, noted: Noted) -> Any:
-    dtype = tf.as_dtype(noted["dtype"])
-    if "values" in noted:
-        return tf.constant(noted["values"], dtype, noted["shape"])
-    return tf.compat.v1.placeholder(dtype, noted["shape"])
+def _make_symbol(tf: ModuleType, described: Input) -> Tensor:
+    dtype = tf.as_dtype(described["dtype"])
+    if "values" in described:
+        return tf.constant(described["values"], dtype, described["shape"])
+    return tf.compat.v1.placeholder(dtype, described["shape"])
 
 
-def _flat(results: Any) -> List[Any]:
+def _flatten(results: Results) -> List[Tensor]:
     if not isinstance(results, (list, tuple)):
         return [results]
-    return [tensor for each in results for tensor in _flat(each)]
+    tensors = []
+    for result in results:
+        tensors += _flatten(result)
+    return tensors
 
 
-def _defined(results: Any, noted: Noted) -> List[Any]:
+def _select_defined(results: Results, operation: Operation) -> List[Tensor]:
     """Return the results that have a meaning."""
-    left_out = undefined.outputs(noted["type"], noted["attributes"].get)
-    return [each for place, each in enumerate(_flat(results)) if place not in left_out]
+    left_out = undefined.find_undefined(operation["type"], operation["attributes"].get)
+    tensors = enumerate(_flatten(results))
+    return [tensor for number, tensor in tensors if number not in left_out]
 
 
-def _result(np: Any, results: List[Any]) -> Noted:
+def _describe_result(np: ModuleType, results: List[Tensor]) -> Dict[str, object]:
     """Return the digest of all results, and a sample of their numbers, as the battery has them.
 
     Raises:
         NotReplayed: there is not a single number.
     """
-    arrays = [np.asarray(each.numpy(), order="C") for each in results]
-    wide = any(
-        (each.dtype.itemsize > 4 and each.dtype.kind != "c") or each.dtype.name == "complex128"
-        for each in arrays
-    )
-    numbers = [_real(np, each).astype(np.float64 if wide else np.float32) for each in arrays]
-    joined = np.concatenate(numbers)
-    if not joined.size:
+    arrays = [np.asarray(tensor.numpy(), order="C") for tensor in results]
+    dtype, kind = np.float32, "<f4"
+    if any(map(_is_wide, arrays)):
+        dtype, kind = np.float64, "<f8"
+    numbers = np.concatenate([_split_complex(np, array).astype(dtype) for array in arrays])
+    if not numbers.size:
         raise NotReplayed("empty")
-    digest = battery.digest(*arrays)
-    kind = "<f8" if wide else "<f4"
     return {
         "dtype": kind,
-        "shape": [int(joined.size)],
-        "sha256": digest,
-        "sample": battery.sample(joined, SAMPLES),
+        "shape": [int(numbers.size)],
+        "sha256": battery.digest(*arrays),
+        "sample": battery.take_sample(numbers, SAMPLES),
     }
 
 
-def _real(np: Any, array: Any) -> Any:
+def _is_wide(array: Array) -> bool:
+    """Return whether a number has more bits than a float32 can show."""
     if array.dtype.kind == "c":
-        return np.stack([array.real, array.imag], -1).reshape(-1)
-    return array.reshape(-1)
+        return array.dtype.name == "complex128"
+    return array.dtype.itemsize > 4
+
+
+def _split_complex(np: ModuleType, array: Array) -> Array:
+    """Return the numbers in a row, a complex one as two."""
+    row: Array = array.reshape(-1)
+    if array.dtype.kind == "c":
+        row = np.stack([array.real, array.imag], -1).reshape(-1)
+    return row

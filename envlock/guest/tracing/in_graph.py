@@ -1,13 +1,15 @@
 """Fingerprints of what operations compute inside of graphs, taken while the graphs run (level 3).
 
-While a graph is built, each operation that computes numbers gets a few more after it, which add its fingerprint to a
-slot of one table. That works wherever graphs are: under XLA, in the bodies of loops and branches, in replicas. When the
-graph has run, `take` reads the table and writes it into the trace.
+While a graph is built, each operation that computes numbers gets a few more after it, which add its
+fingerprint to a slot of one table. That works wherever graphs are: under XLA, in the bodies of
+loops and branches, in replicas. When the graph has run, `take` reads the table and writes it into
+the trace.
 
-The fingerprint is a sum of integers that wraps round: whatever order it is added in, it is the same number, so it is
-itself deterministic, and the same in TensorFlow's graphs, under XLA and in numpy (`of_array`). Each value is multiplied
-by a factor of its position, so exchanged values are seen. What runs several times in a call, in a loop, is summed over
-all times. It is never 0, which stands for what has not run.
+The fingerprint is a sum of integers that wraps round: whatever order it is added in, it is the same
+number, so it is itself deterministic, and the same in TensorFlow's graphs, under XLA and in numpy
+(`hash_array`). Each value is multiplied by a factor of its position, so exchanged values are seen.
+What runs several times in a call, in a loop, is summed over all times. It is never 0, which stands
+for what has not run.
 
 It runs in the user's interpreter: standard library, numpy and TensorFlow only, Python 3.8.
 """
@@ -22,7 +24,13 @@ from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Optional, Tuple
+    from types import ModuleType
+    from typing import Callable, Dict, List, Optional, Sequence, Tuple
+
+    from numpy import generic, int64
+    from numpy.typing import NDArray
+    from tensorflow import Graph, Tensor
+    from tensorflow import Operation as GraphOperation
 
     from envlock.guest.tracing.source_lines import Places
     from envlock.guest.tracing.trace_writer import Operation, TraceWriter
@@ -32,11 +40,16 @@ if TYPE_CHECKING:
 NAME = "position-sum-64"
 """What a trace's header calls this fingerprint."""
 ROOM = 1 << 15
-"""Slots; operations that come when they are used up are counted, and not seen."""
+"""Slots of the table; operations for which there is none left are counted, and not seen."""
 BLOCK = 4096
 """Words of eight bytes whose sum of products is made at once."""
 _STEP = 0x9E3779B97F4A7C15
+"""The step of SplitMix64."""
 _DOWN = 31
+"""By how many bits the upper bits go down: by 31, as the two numbers of eight bytes are often
+equal.
+"""
+_UNSIGNED = 1 << 64
 _INTEGERS = {
     "float16": "int16",
     "bfloat16": "int16",
@@ -50,192 +63,266 @@ _INTEGERS = {
     "int8": "int8",
     "uint8": "uint8",
 }
-"""As which integers the bits of a type are taken."""
+"""The type of integers of as many bits, by the name of a type whose tensors are fingerprinted."""
 _GROUPS = table("operations")
 _MOVING = frozenset(_GROUPS["moving"])
 """What comes out is what came in: not looked at, and no break in where a value comes from."""
 _SKIPPED = frozenset(_GROUPS["unobserved"])
 _SOURCES = tuple(_GROUPS["integers_prefix"])
 """In the types of operations whose integers are looked at as well: data, and what is drawn."""
-_EACH = frozenset(_GROUPS["each"])
-"""Each number that comes out is made of a fixed few that go in, or is one of them: nothing is summed, so there is no
-order that could be another one."""
+_ELEMENTWISE = frozenset(_GROUPS["each"])
+"""Each number that comes out is made of a fixed few that go in, or is one of them: nothing is
+summed, so there is no order that could be another one.
+"""
 _MUTATING = tuple(_GROUPS["mutating_prefix"])
 _TEMPORARY = "envlock_"
-_UNSEEDED = "seed=0 seed2=0"  # as the eager trace has it
+_UNSEEDED = "seed=0 seed2=0"
+"""The words of the eager trace."""
+
+
+class Entry:
+    """An operation of a graph, and the slots of its inputs and outputs."""
+
+    __slots__ = ("inputs", "operation", "outputs")
+
+    def __init__(self, operation: Operation, inputs: Slots, outputs: List[int]) -> None:
+        self.operation = operation
+        self.inputs = inputs
+        self.outputs = outputs
 
 
 class InGraph:
-    """Puts fingerprints into every graph that is built while it hears of it, and reads them."""
+    """Puts fingerprints into every graph of whose operations it is told, and reads them."""
 
-    def __init__(self, tf: Any, places: Places, *, every: bool = True) -> None:
-        """Look at what is put into graphs from now on; `places` finds the user's lines.
+    def __init__(self, tf: ModuleType, places: Places, *, every: bool = True) -> None:
+        """Begin with an empty table; `places` finds the user's lines.
 
-        Without `every`, operations that work on each number by itself are left out, and a variable is looked at once a
-        graph: on one machine they give the same where the same goes in. That is most of the cost.
+        Without `every`, operations that work on each number by itself are left out, and a variable
+        is looked at once a graph: on one machine they give the same where the same goes in. That is
+        most of the cost.
         """
         self._tf = tf
         self._places = places
         self._every = every
         self._device = ""
-        self._empty: Any = None
-        self.handle: Any = None
-        self._functions: Dict[Optional[int], Any] = {}
-        self._slots: WeakKeyDictionary[Any, Dict[str, Optional[int]]] = WeakKeyDictionary()
-        self._data: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
-        self._operations: List[Tuple[Operation, Slots, Slots]] = []
+        self._empty: Optional[Tensor] = None
+        self.handle: Optional[Tensor] = None
+        """The table; None before it is needed."""
+        self._functions: Dict[Optional[int], Callable[[Tensor], Tensor]] = {}
+        self._slots: WeakKeyDictionary[Graph, Dict[str, Optional[int]]] = WeakKeyDictionary()
+        self._is_data: WeakKeyDictionary[Graph, bool] = WeakKeyDictionary()
+        self._operations: List[Entry] = []
         self._used = 0
         self.unseen = 0  # operations for which there was no room
 
-    def built(self, kind: str, inputs: Any, outputs: Any, name: Optional[str], graph: Any) -> None:
-        """Look at an operation that has just been put into a graph. The caller sees to it that ours are not shown."""
-        if (
-            kind in _SKIPPED
-            or name is None
-            or not private.is_function(graph)
-            or self._is_data(graph)
-        ):
+    def observe(
+        self,
+        kind: str,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        name: Optional[str],
+        graph: Graph,
+    ) -> None:
+        """Fingerprint an operation that has just been put into a graph; the caller leaves out those
+        of this class.
+        """
+        if kind in _SKIPPED or name is None:
+            return
+        if not private.is_function(graph) or self._is_of_data(graph):
             return
         if kind in _MOVING:
             for before, after in zip(inputs, outputs):
-                self._slots_of(graph)[after.name] = self._slot(before)
-        elif self._every or not (kind in _EACH or self._is_known(kind, inputs, outputs)):
-            self._look(kind, inputs, outputs, name, graph)
+                self._get_slots(graph)[after.name] = self._find_slot(before)
+            return
+        if not self._every and (kind in _ELEMENTWISE or self._is_known(kind, inputs, outputs)):
+            return
+        self._fingerprint(kind, inputs, outputs, name, graph)
 
-    def _is_known(self, kind: str, inputs: Any, outputs: Any) -> bool:
-        """Return whether this only reads a variable that the graph has read before."""
+    def _is_known(self, kind: str, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> bool:
+        """Return whether this only reads a variable that the graph has read before.
+
+        Note that it has been read.
+        """
         if kind != "ReadVariableOp":
             return False
-        known = self._slots_of(inputs[0].graph)
-        before = known.get(inputs[0].name)
+        slots = self._get_slots(inputs[0].graph)
+        before = slots.get(inputs[0].name)
         if before is None:
-            known[inputs[0].name] = self._used  # where the fingerprint will be
-        else:
-            known[outputs[0].name] = before
-        return before is not None
+            slots[inputs[0].name] = self._used  # where the fingerprint will be
+            return False
+        slots[outputs[0].name] = before
+        return True
 
-    def _look(self, kind: str, inputs: Any, outputs: Any, name: str, graph: Any) -> None:
-        void = undefined.outputs(kind, outputs[0].op.get_attr) if outputs else ()
-        looked_at = [
-            each for at, each in enumerate(outputs) if at not in void and _is_looked_at(kind, each)
-        ]
-        left = [] if looked_at or not kind.startswith(_MUTATING) else self._states(inputs)
-        if not (looked_at or left) or name.rpartition("/")[2].startswith(_TEMPORARY):
+    def _fingerprint(
+        self,
+        kind: str,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        name: str,
+        graph: Graph,
+    ) -> None:
+        """Let the graph compute the fingerprints of an operation's results, or of the variables
+        that it changes.
+        """
+        tensors = _select_outputs(kind, outputs)
+        if not tensors and kind.startswith(_MUTATING):
+            tensors = self._read_states(inputs)
+        if not tensors or name.rpartition("/")[2].startswith(_TEMPORARY):
             return
-        if self._used + len(looked_at) + len(left) > ROOM:
+        if self._used + len(tensors) > ROOM:
             self.unseen += 1
             return
-        known = [self._slot(each) for each in inputs]
-        made: Slots = [self._add(each, graph) for each in looked_at + left]
-        operation = outputs[0].op if outputs else graph.get_operation_by_name(name)
-        place = self._places.of_stack(operation.traceback)
-        read, given = (tuple([_spec(each) for each in side]) for side in (inputs, looked_at + left))
-        about = _UNSEEDED if _is_unseeded(operation) else operation.name
-        self._operations.append(((kind, about, place, read, given), known, made))
+        known = [self._find_slot(tensor) for tensor in inputs]
+        slots = [self._add(tensor, graph) for tensor in tensors]
+        if outputs:
+            built: GraphOperation = outputs[0].op
+        else:
+            built = graph.get_operation_by_name(name)
+        place = self._places.find_in_stack(built.traceback)
+        about = built.name
+        if _is_unseeded(built):
+            about = _UNSEEDED
+        operation = (kind, about, place, _format_specs(inputs), _format_specs(tensors))
+        self._operations.append(Entry(operation, known, slots))
 
     def take(self, writer: TraceWriter) -> bool:
-        """Write down what has run since the last time, in the order in which it was built; return whether any has."""
+        """Write down what has run since the last time, in the order in which it was built; return
+        whether any has.
+        """
         if not self._used:
             return False
         table = self._tf.raw_ops.ReadVariableOp(resource=self.handle, dtype=self._tf.int64)
-        values = table.numpy()[: self._used].tolist()
+        values: List[int] = table.numpy()[: self._used].tolist()
         if not any(values):
             return False
         self._tf.raw_ops.AssignVariableOp(resource=self.handle, value=self._empty)
-        for operation, known, made in self._operations:
-            outputs = [values[slot] for slot in made if slot is not None]
-            if any(outputs):
-                inputs = [None if slot is None else values[slot] or None for slot in known]
-                writer.record(operation, inputs, [each or None for each in outputs])
+        for entry in self._operations:
+            outputs = [values[slot] for slot in entry.outputs]
+            if not any(outputs):
+                continue
+            inputs: List[Optional[int]] = []
+            for slot in entry.inputs:
+                # 0 stands for what has not run.
+                if slot is None:
+                    inputs.append(None)
+                else:
+                    inputs.append(values[slot] or None)
+            writer.write_operation(entry.operation, inputs, [value or None for value in outputs])
         return True
 
-    def _make(self) -> None:
-        """Make the table: not before it is needed, or the program could not choose threads and devices any more.
+    def _make_table(self) -> None:
+        """Make the table: not before it is needed, or the program could not choose threads and
+        devices any more.
 
         It is no `tf.Variable`, which a strategy would give to each replica.
         """
         tf = self._tf
-        self._device = "/GPU:0" if tf.config.list_logical_devices("GPU") else "/CPU:0"
+        self._device = "/CPU:0"
+        if tf.config.list_logical_devices("GPU"):
+            self._device = "/GPU:0"
         with tf.init_scope(), tf.device(self._device):
             self._empty = tf.zeros((ROOM,), tf.int64)
             name = "envlock_table_{}".format(id(self))
             self.handle = tf.raw_ops.VarHandleOp(dtype=tf.int64, shape=(ROOM,), shared_name=name)
             tf.raw_ops.AssignVariableOp(resource=self.handle, value=self._empty)
 
-    def _add(self, tensor: Any, graph: Any) -> int:
+    def _add(self, tensor: Tensor, graph: Graph) -> int:
         """Let the graph add the fingerprint of a tensor to the next slot; return the slot."""
         if self.handle is None:
-            self._make()
+            self._make_table()
         tf, slot = self._tf, self._used
         self._used += 1
         with tf.name_scope(_TEMPORARY):
-            row = words(tf, tensor)
-            print_ = self._function(row.shape.num_elements())(row)
+            row = pack_words(tf, tensor)
+            fingerprint = self._get_function(row.shape.num_elements())(row)
             with tf.device(self._device):
-                tf.raw_ops.ResourceScatterNdAdd(ref=self.handle, indices=[[slot]], updates=print_)
-        self._slots_of(graph)[tensor.name] = slot
+                tf.raw_ops.ResourceScatterNdAdd(
+                    ref=self.handle, indices=[[slot]], updates=fingerprint
+                )
+        self._get_slots(graph)[tensor.name] = slot
         return slot
 
-    def _function(self, size: Optional[int]) -> Any:
-        """Return the graph that makes the fingerprint of a row: few for all tensors, or building takes minutes."""
-        key = (
-            size
-            if size is not None and size <= BLOCK
-            else -1
-            if size is not None and size % BLOCK == 0
-            else None
-        )
+    def _get_function(self, size: Optional[int]) -> Callable[[Tensor], Tensor]:
+        """Return the graph that makes the fingerprint of a row of `size` words: None where that is
+        not known.
+
+        There are few for all tensors, or building takes minutes: one for each size of one block
+        that is not filled, one for whole blocks, and one for all other rows.
+        """
+        tf = self._tf
+        key: Optional[int] = None
+        shape: Optional[int] = None
+        if size is not None and size <= BLOCK:
+            key = shape = size
+        elif size is not None and size % BLOCK == 0:
+            key = -1
         if key not in self._functions:
-            tf = self._tf
-            shape = None if key in (None, -1) else key
+            is_whole = key is not None
             with tf.init_scope():
-                traced = tf.function(lambda row: fingerprint(tf, row, whole=key is not None))
-                self._functions[key] = traced.get_concrete_function(
+                function = tf.function(lambda row: build_fingerprint(tf, row, is_whole=is_whole))
+                self._functions[key] = function.get_concrete_function(
                     tf.TensorSpec((shape,), tf.int64)
                 )
         return self._functions[key]
 
-    def _states(self, inputs: Any) -> List[Any]:
+    def _read_states(self, inputs: Sequence[Tensor]) -> List[Tensor]:
         """Return what an operation without outputs leaves in its variables, read after it."""
-        found = []
-        for each in inputs:
-            dtype = private.held_type(each) if each.dtype == self._tf.resource else None
+        states = []
+        for handle in inputs:
+            if handle.dtype != self._tf.resource:
+                continue
+            dtype = private.find_held_type(handle)
             if dtype is not None and self._tf.as_dtype(dtype).name in _INTEGERS:
                 with self._tf.name_scope(_TEMPORARY):
-                    found.append(self._tf.raw_ops.ReadVariableOp(resource=each, dtype=dtype))
-        return found
+                    states.append(self._tf.raw_ops.ReadVariableOp(resource=handle, dtype=dtype))
+        return states
 
-    def _slots_of(self, graph: Any) -> Dict[str, Optional[int]]:
-        known = self._slots.get(graph)
-        if known is None:
-            known = self._slots[graph] = {}
-        return known
+    def _get_slots(self, graph: Graph) -> Dict[str, Optional[int]]:
+        """Return the slots of a graph's tensors by their names.
 
-    def _slot(self, tensor: Any) -> Optional[int]:
-        """Return where the fingerprint of a tensor is; of what a graph has from the one around it, that one's."""
+        None is one of a tensor without a fingerprint.
+        """
+        slots = self._slots.get(graph)
+        if slots is None:
+            slots = self._slots[graph] = {}
+        return slots
+
+    def _find_slot(self, tensor: Tensor) -> Optional[int]:
+        """Return where the fingerprint of a tensor is.
+
+        Of one that is captured from the surrounding graph, there.
+        """
         graph = getattr(tensor, "graph", None)
         if graph is None:
             return None
-        known = self._slots_of(graph)
-        if tensor.name not in known:
-            outer = private.captured(graph, tensor)
-            known[tensor.name] = None if outer is None else self._slot(outer)
-        return known[tensor.name]
+        slots = self._get_slots(graph)
+        if tensor.name not in slots:
+            outer = private.find_captured(graph, tensor)
+            slot = None
+            if outer is not None:
+                slot = self._find_slot(outer)
+            slots[tensor.name] = slot
+        return slots[tensor.name]
 
-    def _is_data(self, graph: Any) -> bool:
-        """Return whether a graph is a function of tf.data's: a table in it would change how the pipeline runs."""
-        found = self._data.get(graph)
-        if found is None:
+    def _is_of_data(self, graph: Graph) -> bool:
+        """Return whether a graph is a function of tf.data's: a table in it would change how the
+        pipeline runs.
+        """
+        known = self._is_data.get(graph)
+        if known is None:
+            known = private.is_in_data_function(graph)
             outer = getattr(graph, "outer_graph", None)
-            found = private.in_data_function(graph) or (
-                private.is_function(outer) and self._is_data(outer)
-            )
-            self._data[graph] = found
-        return found
+            if not known and private.is_function(outer):
+                known = self._is_of_data(outer)
+            self._is_data[graph] = known
+        return known
 
 
-def words(tf: Any, tensor: Any) -> Any:
-    """Return the bits of a tensor as a row of int64; of one whose bytes do not fill the last, the rest is zero."""
+def pack_words(tf: ModuleType, tensor: Tensor) -> Tensor:
+    """Return the bits of a tensor as a row of int64.
+
+    Of one whose bytes do not fill the last, the rest is zero.
+    """
     together, count = max(8 // tensor.dtype.size, 1), tensor.shape.num_elements()
     if together == 1:
         return tf.reshape(tf.bitcast(tensor, tf.int64), [-1])
@@ -245,69 +332,83 @@ def words(tf: Any, tensor: Any) -> Any:
     return tf.bitcast(tf.reshape(tensor, [-1, together]), tf.int64)
 
 
-def fingerprint(tf: Any, row: Any, *, whole: bool = False) -> Any:
+def build_fingerprint(tf: ModuleType, row: Tensor, *, is_whole: bool = False) -> Tensor:
     """Return the fingerprint of a row of int64, as a tensor of one.
 
-    `whole`: it is known to be one block that is not filled, or to consist of whole blocks.
+    `is_whole`: it is known to be one block that is not filled, or to consist of whole blocks.
     """
-    size = row.shape.num_elements() if whole else None
+    size = None
     count = tf.size(row, out_type=tf.int64)
-    if not whole:
+    if is_whole:
+        size = row.shape.num_elements()
+    else:
         row = tf.concat([row, tf.zeros([-tf.size(row) % BLOCK], tf.int64)], 0)
-    # the upper bits go into the lower ones, or changed signs would cancel out; by 31, as two numbers are often equal
+    # The upper bits go into the lower ones, or changed signs would cancel out.
     row = tf.bitwise.bitwise_xor(row, tf.bitwise.right_shift(row, tf.constant(_DOWN, tf.int64)))
     if size is not None and size <= BLOCK:
-        constant = (size + 1) * _STEP % (1 << 64)
-        return _sums(tf, tf.reshape(row, [1, size]), factors(size)) + tf.constant(
-            _signed(constant), tf.int64
-        )
-    blocks = _sums(tf, tf.reshape(row, [-1, BLOCK]), factors(BLOCK))
-    order = tf.range(tf.size(blocks, out_type=tf.int64)) * tf.constant(_signed(_STEP), tf.int64)
-    total = tf.reduce_sum(
-        blocks * tf.bitwise.bitwise_or(order, tf.constant(1, tf.int64)), keepdims=True
-    )
-    return total + (count + 1) * tf.constant(_signed(_STEP), tf.int64)
+        constant = _make_signed((size + 1) * _STEP % _UNSIGNED)
+        sums = _sum_products(tf, tf.reshape(row, [1, size]), make_factors(size))
+        return sums + tf.constant(constant, tf.int64)
+    step = tf.constant(_make_signed(_STEP), tf.int64)
+    blocks = _sum_products(tf, tf.reshape(row, [-1, BLOCK]), make_factors(BLOCK))
+    order = tf.range(tf.size(blocks, out_type=tf.int64)) * step
+    odd = tf.bitwise.bitwise_or(order, tf.constant(1, tf.int64))
+    total = tf.reduce_sum(blocks * odd, keepdims=True)
+    return total + (count + 1) * step
 
 
-def _sums(tf: Any, rows: Any, by: Any) -> Any:
+def _sum_products(tf: ModuleType, rows: Tensor, factors: NDArray[int64]) -> Tensor:
     """Return the sum of each row's numbers, each times its factor."""
-    if tf.config.list_physical_devices("GPU"):  # where matrices of integers cannot be multiplied
-        return tf.reduce_sum(rows * tf.constant(by), 1)
-    return tf.reshape(tf.linalg.matmul(rows, tf.constant(by[:, None])), [-1])
+    # A GPU cannot multiply matrices of integers.
+    if tf.config.list_physical_devices("GPU"):
+        return tf.reduce_sum(rows * tf.constant(factors), 1)
+    return tf.reshape(tf.linalg.matmul(rows, tf.constant(factors[:, None])), [-1])
 
 
-def factors(size: int) -> Any:
-    """Return the first factors of a block: the numbers that SplitMix64 makes of 0, 1, 2 ..., made odd."""
+def _import_numpy() -> ModuleType:
+    # Not at the top: the user's program may have variables to set before NumPy is imported.
     import numpy
 
+    return numpy
+
+
+def make_factors(size: int) -> NDArray[int64]:
+    """Return the first factors of a block: the numbers that SplitMix64 makes of 0, 1, 2 ..., made
+    odd.
+    """
+    numpy = _import_numpy()
     with numpy.errstate(over="ignore"):
         mixed = (numpy.arange(size, dtype=numpy.uint64) + numpy.uint64(1)) * numpy.uint64(_STEP)
         mixed = (mixed ^ (mixed >> numpy.uint64(30))) * numpy.uint64(0xBF58476D1CE4E5B9)
         mixed = (mixed ^ (mixed >> numpy.uint64(27))) * numpy.uint64(0x94D049BB133111EB)
-        return (mixed ^ (mixed >> numpy.uint64(31)) | numpy.uint64(1)).view(numpy.int64)
+        odd = mixed ^ (mixed >> numpy.uint64(31)) | numpy.uint64(1)
+    factors: NDArray[int64] = odd.view(numpy.int64)
+    return factors
 
 
-def of_array(array: Any) -> int:
+def hash_array(array: NDArray[generic]) -> int:
     """Return the same number for a numpy array, from 0 to 2**64 - 1."""
-    import numpy
-
+    numpy = _import_numpy()
     raw = numpy.ascontiguousarray(array).tobytes()
     row = numpy.frombuffer(raw + b"\0" * (-len(raw) % 8), dtype=numpy.int64)
     row = row ^ (row >> numpy.int64(_DOWN))
-    total, by = 0, factors(BLOCK)
+    total, factors = 0, make_factors(BLOCK)
     with numpy.errstate(over="ignore"):
         for number, start in enumerate(range(0, row.size, BLOCK)):
             block = row[start : start + BLOCK]
-            total += int((block * by[: block.size]).sum(dtype=numpy.int64)) * (number * _STEP | 1)
-    return int((total + (row.size + 1) * _STEP) % (1 << 64))
+            products = block * factors[: block.size]
+            total += int(products.sum(dtype=numpy.int64)) * (number * _STEP | 1)
+    return int((total + (row.size + 1) * _STEP) % _UNSIGNED)
 
 
-def _signed(number: int) -> int:
+def _make_signed(number: int) -> int:
     """Return a number of 64 bits as int64 has it."""
-    return number - (1 << 64) if number >> 63 else number
+    if number >> 63:
+        return number - _UNSIGNED
+    return number
 
 
-def _is_unseeded(operation: Any) -> bool:
+def _is_unseeded(operation: GraphOperation) -> bool:
     """Return whether an operation draws with no seed at all."""
     try:
         return not (operation.get_attr("seed") or operation.get_attr("seed2"))
@@ -315,13 +416,30 @@ def _is_unseeded(operation: Any) -> bool:
         return False
 
 
-def _is_looked_at(kind: str, tensor: Any) -> bool:
+def _select_outputs(kind: str, outputs: Sequence[Tensor]) -> List[Tensor]:
+    """Return the outputs of an operation that have a meaning, and whose type is fingerprinted."""
+    if not outputs:
+        return []
+    left_out = undefined.find_undefined(kind, outputs[0].op.get_attr)
+    selected = []
+    for number, tensor in enumerate(outputs):
+        if number not in left_out and _has_fingerprint(kind, tensor):
+            selected.append(tensor)
+    return selected
+
+
+def _has_fingerprint(kind: str, tensor: Tensor) -> bool:
     dtype = tensor.dtype.name
     if dtype not in _INTEGERS:
         return False
     return "int" not in dtype or kind == "Placeholder" or any(word in kind for word in _SOURCES)
 
 
-def _spec(tensor: Any) -> str:
-    shape = tensor.shape
-    return spec(tensor.dtype.name, None if shape.rank is None else shape.as_list())
+def _format_specs(tensors: Sequence[Tensor]) -> Tuple[str, ...]:
+    specs = []
+    for tensor in tensors:
+        shape = None
+        if tensor.shape.rank is not None:
+            shape = tensor.shape.as_list()
+        specs.append(spec(tensor.dtype.name, shape))
+    return tuple(specs)

@@ -1,14 +1,19 @@
-"""One run of the user's function or script under the tracer, in his own mode or eagerly; a trace is left of it."""
+"""One run of the user's function or script under the tracer, in his own mode or eagerly; a trace is
+left of it.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import random
 import sys
 from contextlib import ExitStack, contextmanager
+from functools import wraps
 
+from envlock import __version__
 from envlock.guest.tracing import in_graph, private, tensors
-from envlock.guest.tracing.state import of as conditions_of
+from envlock.guest.tracing.state import read_conditions
 from envlock.guest.tracing.threads import Threads
 from envlock.guest.tracing.trace_writer import TraceWriter
 from envlock.guest.tracing.tracer import Enough, Tracer
@@ -17,11 +22,24 @@ from envlock.runtime import recording
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Sequence
+    from types import ModuleType
+    from typing import Callable, Dict, Iterator, List, Mapping, Optional, Protocol, Sequence, Tuple
+
+    from tensorflow import Tensor
 
     from envlock.guest.datasets import Datasets
     from envlock.guest.tracing.makers import Makers
-    from envlock.guest.tracing.source_lines import Places
+
+    class Steps(Protocol):
+        """What takes the steps of a run: a tracer, or an inventory of operations."""
+
+        step: int
+        batches: int
+
+        def begin_step(self, number: int) -> None: ...
+
+        def write_value(self, name: str, value: Tensor) -> None: ...
+
 
 EAGER, GRAPH = "eager", "graph"
 IN_GRAPH, IN_GRAPH_ALL = "in-graph", "in-graph-all"
@@ -32,72 +50,77 @@ class Observed:
     """What a run left beside its trace."""
 
     def __init__(self, tracer: Tracer, seeded: Sequence[int], makers: Makers) -> None:
-        """Take it from a tracer that has been stopped; `seeded`: at which entries the program set all seeds."""
-        self.threads = {
+        """Take it from a tracer that has been stopped; `seeded`: at which entries the program set
+        all seeds.
+        """
+        self.threads: Dict[str, object] = {
             "elsewhere": tracer.elsewhere,
             "seeded": list(seeded),
             "makers": makers.to_json(),
+            "workers": count_workers(),
         }
-        self.threads["workers"] = workers()
         if tracer.threads is not None:
             self.threads.update(tracer.threads.to_json())
         self.suspects = tracer.suspects.to_json()
         self.blind = tracer.blind
 
 
-def workers() -> int:
-    """Return how many processes TF_CONFIG names, as tf.distribute reads it; 1 where it names none."""
+def count_workers() -> int:
+    """Return how many processes TF_CONFIG names, as tf.distribute reads it.
+
+    1 where it names none.
+    """
     try:
         cluster = json.loads(os.environ.get("TF_CONFIG", "{}"))["cluster"]
-        return max(sum(len(each) for each in cluster.values()), 1)
+        return max(sum(map(len, cluster.values())), 1)
     except (ValueError, KeyError, TypeError, AttributeError):
         return 1
 
 
 @contextmanager
 def traced(
-    tf: Any,
+    tf: ModuleType,
     path: str,
-    places: Places,
+    datasets: Datasets,
     *,
     mode: str,
     limit: Optional[int],
-    datasets: Datasets,
     counts: bool = False,
-    conditions: Optional[Mapping[str, Any]] = None,
+    conditions: Optional[Mapping[str, object]] = None,
 ) -> Iterator[Tracer]:
     """Trace what is done inside into the file `path`; the last step asked for ends it quietly.
 
-    `counts`: where nobody else counts, each call of a graph that is looked into is a step.
+    `datasets` takes the pipelines, and finds the places of all entries. `counts`: where nobody else
+    counts, each call of a graph that is looked into is a step.
 
     Raises:
         CallbacksMissing: this TensorFlow has no operation callbacks.
     """
     was_eager = tf.config.functions_run_eagerly()
     with open(path, "wb") as stream, ExitStack() as stack:
-        writer = TraceWriter(stream, header(tf, mode, conditions or {}))
-        graphs = (
-            in_graph.InGraph(tf, places, every=mode == IN_GRAPH_ALL)
-            if mode in (IN_GRAPH, IN_GRAPH_ALL)
-            else None
-        )
-        threads = Threads(path, header(tf, mode, conditions or {}))
+        header = make_header(tf, mode, conditions or {})
+        writer = TraceWriter(stream, header)
+        graphs = None
+        if mode in (IN_GRAPH, IN_GRAPH_ALL):
+            graphs = in_graph.InGraph(tf, datasets.places, every=mode == IN_GRAPH_ALL)
+        threads = Threads(path, header)
         tracer = Tracer(
             tf,
             writer,
-            places,
+            datasets.places,
             limit,
             graphs=graphs,
             counts=counts and graphs is not None,
             threads=threads,
         )
-        stack.enter_context(private.python_functions(tracer.python))
-        stack.enter_context(counted_batches(tracer))
-        stack.enter_context(datasets.seen(tf, tracer.quietly))
-        writer.step(0)
+        stack.enter_context(private.watch_python_functions(tracer.observe_python))
+        stack.enter_context(count_batches(tracer))
+        stack.enter_context(datasets.collect(tf, tracer.pause))
+        writer.begin_step(0)
+        # In the user's own mode, what the run shows of itself is compared even where no operation can be seen.
         tracer.start(needed=mode != GRAPH)
         if tracer.blind is None:
-            stack.enter_context(threads.followed(tracer.see, lambda: tracer.entries))
+            stack.enter_context(threads.follow(tracer.observe, lambda: tracer.entries))
         try:
             tf.config.run_functions_eagerly(mode == EAGER)
             yield tracer
@@ -106,65 +129,68 @@ def traced(
         finally:
             tf.config.run_functions_eagerly(was_eager)
             tracer.stop()
-            unseen = 0 if graphs is None else graphs.unseen
-            writer.close(
-                {
-                    "elsewhere": tracer.elsewhere + threads.entries,
-                    "unseen": unseen,
-                    **conditions_of(tf),
-                }
-            )
+            end: Dict[str, object] = {"elsewhere": tracer.elsewhere + threads.entries, "unseen": 0}
+            if graphs is not None:
+                end["unseen"] = graphs.unseen
+            writer.close({**end, **read_conditions(tf)})
 
 
-def header(tf: Any, mode: str, conditions: Mapping[str, Any]) -> Dict[str, Any]:
+def make_header(tf: ModuleType, mode: str, conditions: Mapping[str, object]) -> Dict[str, object]:
     """Return the header of a trace."""
-    from envlock import __version__
-
     keras = getattr(sys.modules.get("keras"), "__version__", None)
-    return {
+    if not isinstance(keras, str):
+        keras = None
+    fingerprint = tensors.NAME
+    if mode not in (EAGER, GRAPH):
+        fingerprint = "{}, {}".format(tensors.NAME, in_graph.NAME)
+    header = {
         "made_by": "envlock " + __version__,
         "tensorflow": tf.__version__,
-        "keras": keras if isinstance(keras, str) else None,
+        "keras": keras,
         "python": "{}.{}.{}".format(*sys.version_info[:3]),
-        "mode": EAGER if mode == EAGER else GRAPH,
-        "fingerprint": tensors.NAME
-        if mode in (EAGER, GRAPH)
-        else "{}, {}".format(tensors.NAME, in_graph.NAME),
+        "mode": GRAPH,
+        "fingerprint": fingerprint,
         "conditions": dict(conditions),
     }
+    if mode == EAGER:
+        header["mode"] = EAGER
+    return header
 
 
-def perform(call: Callable[[], Any], current: Callable[[], Optional[Tracer]]) -> None:
-    """Call, and write down the quantities of its steps: what it records, gives or trains, or else its result.
+def perform(call: Callable[[], object], current: Callable[[], Optional[Steps]]) -> None:
+    """Call, and write down the quantities of its steps: what it records, gives or trains, or else
+    its result.
 
-    `current` gives the tracer, which may come to be only while a script is running.
+    `current` gives the tracer, which may be made only while a script is running.
 
     Raises:
         BaseException: whatever the user's code raises.
     """
-    recording.listen(_taker(current))
+    recording.listen(_make_taker(current))
     try:
         result = call()
         tracer = current()
         if tracer is None or result is None:
             return
         if contract.is_model(result):
-            from envlock.guest.training import keras_fit
 
-            keras_fit.train(*result, taker=lambda step, values: _write(tracer, values))
+            def take(step: int, values: Mapping[str, object]) -> None:
+                _write(tracer, values)
+
+            contract.train_model(result, take)
         else:
-            for number, values in enumerate(contract.steps(result)):
+            for number, values in enumerate(contract.iterate_steps(result)):
                 _write(tracer, values)
                 tracer.begin_step(number + 1)
     finally:
         recording.listen(None)
 
 
-def _taker(current: Callable[[], Optional[Tracer]]) -> Callable[..., None]:
+def _make_taker(current: Callable[[], Optional[Steps]]) -> Callable[..., None]:
     """Return what takes recorded values: a name that comes again begins the next step."""
     names: Dict[str, None] = {}
 
-    def take(step: Optional[int], values: Mapping[str, Any]) -> None:
+    def take(step: Optional[int], values: Mapping[str, object]) -> None:
         tracer = current()
         if tracer is None:
             return
@@ -179,29 +205,31 @@ def _taker(current: Callable[[], Optional[Tracer]]) -> Callable[..., None]:
     return take
 
 
-def _write(tracer: Tracer, values: Mapping[str, Any]) -> None:
-    for name, value in contract.named(values).items():
-        tracer.value(name, value)
+def _write(tracer: Steps, values: Mapping[str, object]) -> None:
+    for name, value in contract.flatten(values).items():
+        tracer.write_value(name, value)
 
 
 @contextmanager
-def counted_batches(tracer: Tracer) -> Iterator[None]:
+def count_batches(tracer: Steps) -> Iterator[None]:
     """Let every batch of `Model.fit`, of whatever Keras, be a step."""
-    undo = []
-    for keras in _kerases():
-        owner = next((each for each in keras.Model.__mro__ if "fit" in vars(each)), None)
-        if owner is not None:
-            original = owner.fit
-            undo.append((owner, original))
-            owner.fit = _counting(original, keras, tracer)
+    undo: List[Tuple[type, Callable[..., object]]] = []
+    for keras in _find_kerases():
+        for owner in keras.Model.__mro__:
+            # `Model` may inherit it.
+            if "fit" in vars(owner):
+                undo.append((owner, owner.fit))
+                owner.fit = _make_counting_fit(owner.fit, keras, tracer)
+                break
     try:
         yield
     finally:
         for owner, original in undo:
-            owner.fit = original
+            owner.fit = original  # type: ignore[attr-defined]
 
 
-def _kerases() -> Any:
+def _find_kerases() -> List[ModuleType]:
+    """Return the Kerases that are imported and have models."""
     found = []
     for name in ("keras", "tf_keras"):
         module = sys.modules.get(name)
@@ -210,37 +238,41 @@ def _kerases() -> Any:
     return found
 
 
-def _counting(original: Any, keras: Any, tracer: Tracer) -> Any:
-    from functools import wraps
-
-    class Counts(keras.callbacks.Callback):  # type: ignore[misc]
-        def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+def _make_counting_fit(
+    original: Callable[..., object], keras: ModuleType, tracer: Steps
+) -> Callable[..., object]:
+    class Counts(keras.callbacks.Callback):  # type: ignore[misc,name-defined]
+        def on_train_batch_begin(self, batch: int, logs: Optional[object] = None) -> None:
             tracer.begin_step(tracer.batches)
             tracer.batches += 1
 
     @wraps(original)
-    def fit(self: Any, *args: Any, **kwargs: Any) -> Any:
-        given = kwargs.get("callbacks") or []
-        if len(args) < 6 and isinstance(given, (list, tuple)):  # it is the sixth argument
-            kwargs["callbacks"] = [*given, Counts()]
+    def fit(self: object, *args: object, **kwargs: object) -> object:
+        callbacks = kwargs.get("callbacks") or []
+        # It is the sixth argument: where it is given by position, or is no list, nothing is added.
+        if len(args) < 6 and isinstance(callbacks, (list, tuple)):
+            kwargs["callbacks"] = [*callbacks, Counts()]
         return original(self, *args, **kwargs)
 
     return fit
 
 
-def as_new(script: str, *, module: bool = False) -> None:
-    """Make this process like a new one: the script's module is forgotten, what Keras counts, and every seed."""
-    import random
-
+def forget_previous_run(script: str, *, module: bool = False) -> None:
+    """Make this process like a new one: the script's module is forgotten, what Keras counts, and
+    every seed.
+    """
     path = os.path.realpath(script)
-    for name, each in list(sys.modules.items()):
-        file = getattr(each, "__file__", None)
-        same = (
-            name == script if module else isinstance(file, str) and os.path.realpath(file) == path
-        )
-        if name != "__main__" and same:
+    for name, imported in list(sys.modules.items()):
+        if name == "__main__":
+            continue
+        file = getattr(imported, "__file__", None)
+        if module:
+            is_script = name == script
+        else:
+            is_script = isinstance(file, str) and os.path.realpath(file) == path
+        if is_script:
             del sys.modules[name]
-    for keras in _kerases():
+    for keras in _find_kerases():
         keras.backend.clear_session()
     random.seed()
     if "numpy" in sys.modules:

@@ -8,13 +8,17 @@ import sysconfig
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from traceback import FrameSummary
     from types import CodeType, FrameType
-    from typing import Any, Dict, Iterable, Optional, Tuple
+    from typing import Dict, Iterable, Optional, Tuple
 
     Place = Tuple[str, int, str]
 
-LIBRARIES = ("site-packages", "dist-packages")
-DEEPEST = 200  # frames
+LIBRARIES = {"site-packages", "dist-packages"}
+DEEPEST = 200
+"""Frames that are searched for a line of the user's."""
+MOST_NAMES = 10_000
+"""Files whose names are kept at a time: a program can make code under ever new names."""
 _AUTOGRAPH = "__autograph_generated_file"
 
 
@@ -26,81 +30,94 @@ class Places:
         self.folder = os.path.realpath(folder)
         paths = sysconfig.get_paths()
         self._libraries = tuple(
-            os.path.realpath(paths[each]) + os.sep for each in ("stdlib", "platstdlib")
+            os.path.realpath(paths[name]) + os.sep for name in ("stdlib", "platstdlib")
         )
-        self._ours = (
-            os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__)))) + os.sep
-        )
-        self._known: Dict[
-            int, Tuple[CodeType, Optional[str]]
-        ] = {}  # by identity: to hash code takes a microsecond
+        package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+        self._package = package + os.sep
+        # By identity: to hash code takes a microsecond. The code is kept, so that no identity comes again.
+        self._known: Dict[int, Tuple[CodeType, Optional[str]]] = {}
         self._names: Dict[str, Optional[str]] = {}
 
-    def here(self, depth: int = 1, *, libraries: bool = True) -> Optional[Place]:
-        """Return the innermost frame of the user's, from `depth` frames above the caller on.
+    def find_caller(self, depth: int = 1, *, through_libraries: bool = True) -> Optional[Place]:
+        """Return the innermost frame of the user's, from `depth` frames above this method on.
 
-        Without `libraries`: None where that frame itself is a library's.
+        Without `through_libraries`: None where the frame at `depth` itself is a library's.
         """
-        return self._innermost(sys._getframe(depth), DEEPEST if libraries else 1)
+        limit = DEEPEST
+        if not through_libraries:
+            limit = 1
+        return self._find_innermost(sys._getframe(depth), limit)
 
-    def of_thread(self, thread: int) -> Optional[Place]:
+    def find_in_thread(self, thread: int) -> Optional[Place]:
         """Return the innermost frame of the user's in which a thread is now, by its identity."""
-        return self._innermost(sys._current_frames().get(thread), DEEPEST)
+        return self._find_innermost(sys._current_frames().get(thread), DEEPEST)
 
-    def _innermost(self, frame: Optional[FrameType], left: int) -> Optional[Place]:
-        found = self._known
+    def _find_innermost(self, frame: Optional[FrameType], limit: int) -> Optional[Place]:
+        """Return the first of `limit` frames, from `frame` outwards, that is the user's."""
+        known = self._known
         converted: Optional[Tuple[str, int]] = None
-        while frame is not None and left:
+        while frame is not None and limit:
             code = frame.f_code
-            known = found.get(id(code)) or self._learn(code)
-            if known[1] is not None:
-                return known[1], frame.f_lineno, code.co_name
+            _, name = known.get(id(code)) or self._learn(code)
+            if name is not None:
+                return name, frame.f_lineno, code.co_name
             if converted is not None and code.co_name == "converted_call":
-                return self._origin(frame, converted) or self._innermost(frame.f_back, left)
+                place = self._find_origin(frame, converted)
+                return place or self._find_innermost(frame.f_back, limit)
             if converted is None and _AUTOGRAPH in code.co_filename:
                 converted = code.co_filename, frame.f_lineno
             frame = frame.f_back
-            left -= 1
+            limit -= 1
         return None
 
-    def _origin(self, frame: FrameType, line: Tuple[str, int]) -> Optional[Place]:
-        """Return the user's line that AutoGraph made a line of; `frame` is TensorFlow's call of what it has made."""
+    def _find_origin(self, frame: FrameType, line: Tuple[str, int]) -> Optional[Place]:
+        """Return the user's line from which AutoGraph made a line.
+
+        `frame` is TensorFlow's call of the new code.
+        """
         sources = getattr(frame.f_locals.get("converted_f"), "ag_source_map", None) or {}
-        origin: Any = sources.get(line)
-        name = None if origin is None else self.name(origin.loc.filename)
-        return None if name is None else (name, origin.loc.lineno, origin.function_name or "")
+        origin = sources.get(line)
+        if origin is None:
+            return None
+        name = self.find_name(origin.loc.filename)
+        if name is None:
+            return None
+        return name, origin.loc.lineno, origin.function_name or ""
 
-    def of_stack(self, stack: Iterable[Any]) -> Optional[Place]:
-        """Return the innermost frame of the user's in the stack of an operation in a graph, mapped to his own lines."""
+    def find_in_stack(self, stack: Iterable[FrameSummary]) -> Optional[Place]:
+        """Return the innermost frame of the user's in the stack of an operation in a graph, mapped
+        to his own lines.
+        """
         for frame in reversed(list(stack)):
-            name = self.name(frame.filename)
+            name = self.find_name(frame.filename)
             if name is not None:
-                return name, frame.lineno, frame.name
+                return name, frame.lineno or 0, frame.name
         return None
 
-    def name(self, file: str) -> Optional[str]:
-        """Return how a file of the user's is called, and None for a library's."""
+    def find_name(self, file: str) -> Optional[str]:
+        """Return the name of a file of the user's, from his folder on; None for a library's."""
         if file not in self._names:
-            if len(self._names) > 10_000:
+            if len(self._names) > MOST_NAMES:
                 self._names.clear()
-            self._names[file] = self._name(file)
+            self._names[file] = self._compute_name(file)
         return self._names[file]
 
-    def _name(self, file: str) -> Optional[str]:
+    def _compute_name(self, file: str) -> Optional[str]:
         if file.startswith("<") or _AUTOGRAPH in file:
             return None
         real = os.path.realpath(file)
-        if real.startswith(self._ours):
+        if real.startswith(self._package):
             return None
         inside = os.path.relpath(real, self.folder)
-        if inside.startswith(".."):
-            if real.startswith(self._libraries) or any(
-                each in real.split(os.sep) for each in LIBRARIES
-            ):
-                return None
-            return os.path.basename(real)
-        return None if any(each in inside.split(os.sep) for each in LIBRARIES) else inside
+        if not inside.startswith(".."):
+            # An environment may lie in the user's folder.
+            if LIBRARIES.isdisjoint(inside.split(os.sep)):
+                return inside
+            return None
+        if real.startswith(self._libraries) or not LIBRARIES.isdisjoint(real.split(os.sep)):
+            return None
+        return os.path.basename(real)
 
     def _learn(self, code: CodeType) -> Tuple[CodeType, Optional[str]]:
-        found = self._known[id(code)] = code, self.name(code.co_filename)
-        return found
+        entry = self._known[id(code)] = code, self.find_name(code.co_filename)
+        return entry

@@ -1,4 +1,6 @@
-"""What a run changes and reads in a process: variables and seed, put back before each run, and settings."""
+"""What a run changes and reads in a process: variables and seed, put back before each run, and
+settings.
+"""
 
 from __future__ import annotations
 
@@ -10,24 +12,29 @@ from envlock.guest.tracing import private
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Optional, Tuple
+    from types import ModuleType
+    from typing import Dict, List, Optional, Tuple
+
+    from tensorflow import Tensor, Variable
 
 
 class State:
     """The values of all variables that are alive, and TensorFlow's seed."""
 
-    def __init__(self, tf: Any) -> None:
-        """Take them."""
+    def __init__(self, tf: ModuleType) -> None:
+        """Read them."""
         self._tf = tf
-        self._seed: Optional[int] = private.global_seed()
-        self._variables: List[Tuple[Any, Any]] = []
-        for each in gc.get_objects():
-            if isinstance(each, tf.Variable):
+        self._seed = private.read_global_seed()
+        self._variables: List[Tuple[Variable, Tensor]] = []
+        for candidate in gc.get_objects():
+            if isinstance(candidate, tf.Variable):
                 with suppress(Exception):  # not initialised, or of a graph
-                    self._variables.append((each, tf.identity(each)))
+                    self._variables.append((candidate, tf.identity(candidate)))
 
     def put_back(self) -> None:
-        """Give every variable that lives still what it held, and let TensorFlow's seed begin anew."""
+        """Give every variable that is still alive the value that it had, and restart TensorFlow's
+        seed.
+        """
         for variable, value in self._variables:
             variable.assign(value)
         if self._seed is not None:
@@ -37,25 +44,30 @@ class State:
 _INTER, _INTRA = "TF_NUM_INTEROP_THREADS", "TF_NUM_INTRAOP_THREADS"
 
 
-def of(tf: Any) -> Dict[str, Any]:
-    """Return threads, op determinism, the kinds of devices and whether XLA is on for all."""
+def read_conditions(tf: ModuleType) -> Dict[str, object]:
+    """Return threads, op determinism, how many devices of each kind there are, and whether XLA is
+    on for all.
+    """
     threading = tf.config.threading
-    found: Dict[str, Any] = {
-        "threads.intra_op": _threads(threading.get_intra_op_parallelism_threads(), _INTRA),
-        "threads.inter_op": _threads(threading.get_inter_op_parallelism_threads(), _INTER),
+    conditions = {
+        "threads.intra_op": _count_threads(threading.get_intra_op_parallelism_threads(), _INTRA),
+        "threads.inter_op": _count_threads(threading.get_inter_op_parallelism_threads(), _INTER),
         "op_determinism": private.determinism(),
         "xla": str(tf.config.optimizer.get_jit() or "off"),
     }
+    devices: Dict[str, int] = {}
     for device in tf.config.list_logical_devices():
         name = "devices." + device.device_type
-        found[name] = found.get(name, 0) + 1
-    return found
+        devices[name] = devices.get(name, 0) + 1
+    return {**conditions, **devices}
 
 
-def _threads(asked: int, variable: str) -> Optional[int]:
-    """Return how many threads there are: as asked for, as the variable says, else one for each CPU we may use."""
-    if asked:
-        return asked
+def _count_threads(setting: int, variable: str) -> Optional[int]:
+    """Return how many threads there are: as set, as the variable says, else one for each CPU we may
+    use.
+    """
+    if setting:
+        return setting
     try:
         return int(os.environ.get(variable, "")) or len(os.sched_getaffinity(0))
     except ValueError:

@@ -1,4 +1,6 @@
-"""What races only inside graphs: seen while a graph is built, with the line that asked for it. Nothing is changed."""
+"""What races only inside graphs: found while a graph is built, with the line that asked for it.
+Nothing is changed.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,9 @@ from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Optional, Set, Tuple
+    from typing import Dict, Optional, Sequence, Set, Tuple
+
+    from tensorflow import Graph, Operation, Tensor
 
     from envlock.guest.tracing.source_lines import Places
 
@@ -15,52 +19,61 @@ if TYPE_CHECKING:
 
 _GROUPS = table("operations")
 SUMS = frozenset(_GROUPS["sums"])
-SUMMANDS = 3  # two numbers give the same sum in both orders
+SUMMANDS = 3
+"""Two numbers give the same sum in both orders."""
 STATEFUL = frozenset(_GROUPS["random"] + _GROUPS["generators"])
 LIMIT = 200
+"""Operations, and called functions, that are kept."""
 
 
 class Suspects:
-    """Collects operations of graphs that can give another result each time although every operation is sound."""
+    """Collects operations of graphs that can give another result each time although every operation
+    is sound.
+    """
 
     def __init__(self, places: Places) -> None:
         """`places` finds the user's lines."""
         self._places = places
-        self._found: Dict[Tuple[str, str, str, Optional[Place]], None] = {}
+        self._operations: Dict[Tuple[str, str, str, Optional[Place]], None] = {}
         self._calls: Set[str] = set()
-        self._compiled = False
+        self._is_compiled = False
 
-    def built(self, kind: str, outputs: Any, graph: Any, attrs: Any) -> None:
-        """Look at an operation that has just been put into a graph."""
-        if (kind in SUMS or kind in STATEFUL) and len(self._found) < LIMIT and outputs:
-            self._look(kind, outputs[0].op, graph)
-
-    def called(self, name: str) -> None:
-        """Look whether XLA compiles a function that was called; later it may be forgotten."""
-        if len(self._calls) < LIMIT and name not in self._calls:
-            self._calls.add(name)
-            self._compiled = self._compiled or private.is_compiled(name)
-
-    def _look(self, kind: str, operation: Any, graph: Any) -> None:
-        if kind in SUMS:
-            if len(operation.inputs) < SUMMANDS:
-                return
+    def check_operation(self, kind: str, outputs: Sequence[Tensor], graph: Graph) -> None:
+        """Keep an operation that has just been put into a graph, if it is a suspect."""
+        if kind not in SUMS and kind not in STATEFUL:
+            return
+        if len(self._operations) >= LIMIT or not outputs:
+            return
+        operation: Operation = outputs[0].op
+        if kind not in SUMS:
+            why = "random"
+            if _is_in_loop(graph):
+                why = "random in a loop"
+        elif len(operation.inputs) >= SUMMANDS:
             why = "sum"
         else:
-            why = "random in a loop" if _in_loop(graph) else "random"
-        place = self._places.of_stack(operation.traceback)
-        self._found[(why, kind, operation.name, place)] = None
+            return
+        place = self._places.find_in_stack(operation.traceback)
+        self._operations[(why, kind, operation.name, place)] = None
 
-    def to_json(self) -> Dict[str, Any]:
+    def check_call(self, name: str) -> None:
+        """Find out whether XLA compiles a function that was called; later TensorFlow may have
+        forgotten it.
+        """
+        if len(self._calls) < LIMIT and name not in self._calls:
+            self._calls.add(name)
+            self._is_compiled = self._is_compiled or private.is_compiled(name)
+
+    def to_json(self) -> Dict[str, object]:
         """Return what was found, and whether any function that was called is compiled by XLA."""
-        listed = [
+        operations = [
             {"why": why, "type": kind, "name": name, "place": place}
-            for why, kind, name, place in self._found
+            for why, kind, name, place in self._operations
         ]
-        return {"operations": listed, "xla": self._compiled}
+        return {"operations": operations, "xla": self._is_compiled}
 
 
-def _in_loop(graph: Any) -> bool:
+def _is_in_loop(graph: Optional[Graph]) -> bool:
     while graph is not None:
         if type(graph).__name__ in ("WhileBodyFuncGraph", "WhileCondFuncGraph"):
             return True

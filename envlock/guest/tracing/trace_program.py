@@ -1,10 +1,11 @@
-"""The program that runs a user's script or function under the tracer, in the user's interpreter.
+"""Run a user's script or function under the tracer: a program for the user's interpreter.
 
 It leaves a trace a run, `0.trace`, `1.trace` ..., and `answers.jsonl`, a line each of:
 
     {"unusable": sentence}                                     it cannot be run at all
     {"callbacks": reason}                                      this TensorFlow shows no operations; what the runs show
-                                                               of themselves is in the traces, if the mode is `graph`
+                                                               of themselves is in the traces, if
+                                                                   the mode is `graph`
     {"run": 0, "end": "finished" or "failed", "message": ..., "traceback": ...}  how a run ended
     {"folder": folder}                                         where the files lie that places are in
     {"environment": versions, "determinism": bool or null, "suspects": ..., "datasets": ...}
@@ -15,180 +16,245 @@ from __future__ import annotations
 import importlib.abc
 import json
 import os
+import random
 import socket
 import sys
 import traceback
 from contextlib import ExitStack
+from importlib import import_module
 
 from envlock.guest.datasets import Datasets
 from envlock.guest.tracing import names, private
 from envlock.guest.tracing.makers import Makers
 from envlock.guest.tracing.private import CallbacksMissing, blindness
-from envlock.guest.tracing.runs import Observed, as_new, perform, traced
+from envlock.guest.tracing.runs import Observed, forget_previous_run, perform, traced
 from envlock.guest.tracing.source_lines import Places
 from envlock.guest.training import contract, seeds
-from envlock.guest.training.failures import described, traceback_of
-from envlock.guest.training.repeat_program import environment
+from envlock.guest.training.failures import describe_failure, format_traceback
+from envlock.guest.training.repeat_program import read_versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, List, Optional
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+    from typing import Dict, List, Mapping, Optional, Sequence, TextIO, TypedDict
 
-    Asked = Dict[str, Any]
+    from envlock.guest.tracing.tracer import Tracer
+    from envlock.guest.training.seeds import Action
+
+    class Asked(TypedDict):
+        """What is asked for.
+
+        folder: where to write; script, module, function, args: what to run; runs: the numbers of
+        the runs; seed: a number or null; mode: `graph` (the user's own) or `eager`; steps: how
+        many, or null; generators: a seed for Python's and NumPy's generators before every run, or
+        null; held: a function, a file and a line that give the same in every run, or null; serial:
+        one operation of a graph at a time; conditions: for the header of the trace.
+        """
+
+        folder: str
+        script: str
+        module: bool
+        function: Optional[str]
+        args: List[str]
+        runs: List[int]
+        seed: Optional[int]
+        mode: str
+        steps: Optional[int]
+        generators: Optional[int]
+        held: Optional[Sequence[object]]
+        serial: bool
+        conditions: Optional[Mapping[str, object]]
 
 
 def main() -> None:
-    """Do what the JSON in `sys.argv[1]` asks for, then what each further line of the standard input does.
+    """Do what the JSON in `sys.argv[1]` asks for, then what each further line of the standard input
+    does.
 
-    After each a byte is written to where the lines come from, a socket. The user's program finds no input.
-
-    folder: where to write; script, module, function, args: what to run; runs: the numbers of the runs; seed: a number
-    or null; mode: `graph` (the user's own) or `eager`; steps: how many, or null; generators: a seed for Python's and
-    NumPy's generators before every run, or null; held: a function, a file and a line that give the same in every run,
-    or null; serial: one operation of a graph at a time.
+    After each a byte is written to where the lines come from, a socket. The user's program finds no
+    input.
     """
-    asked = socket.socket(fileno=os.dup(0))
+    requests = socket.socket(fileno=os.dup(0))
     with open(os.devnull, "rb") as nothing:
         os.dup2(nothing.fileno(), 0)
-    lines = asked.makefile("r", encoding="utf-8")
+    lines = requests.makefile("r", encoding="utf-8")
     line = sys.argv.pop(1)
     while line:
         work(json.loads(line))
         sys.stdout.flush()
         sys.stderr.flush()
-        asked.sendall(b".")
+        requests.sendall(b".")
         line = lines.readline()
     os._exit(0)
 
 
 def work(asked: Asked) -> None:
-    """Do it, and stay alive."""
+    """Make the runs, and write the answers; the process goes on."""
     if asked["serial"]:
-        when_imported("tensorflow", _serial)
-    script = asked["script"] if asked["module"] else os.path.abspath(asked["script"])
-    places = Places(contract.folder_of(script, module=asked["module"]))
-    datasets = Datasets(places)
-    found: Dict[str, Any] = {}
-    blind: Optional[str] = None
-    with open(os.path.join(asked["folder"], "answers.jsonl"), "a", encoding="utf-8") as answers:
+        call_when_imported("tensorflow", _run_serially)
+    script = asked["script"]
+    if not asked["module"]:
+        script = os.path.abspath(script)
+    places = Places(contract.find_folder(script, module=asked["module"]))
+    path = os.path.join(asked["folder"], "answers.jsonl")
+    with open(path, "a", encoding="utf-8") as answers:
+        _write_answer(answers, {"folder": places.folder})
+        Runs(asked, script, places, answers).make()
 
-        def answer(line: Dict[str, Any]) -> None:
-            answers.write(json.dumps(line, default=_text) + "\n")
-            answers.flush()
 
-        answer({"folder": places.folder})
-        kept = list(sys.path)
-        for number in asked["runs"]:
-            try:
-                observed = _run(asked, number, script, places, datasets)
-            except contract.Misuse as error:
-                answer({"unusable": str(error)})
+def _write_answer(answers: TextIO, line: Mapping[str, object]) -> None:
+    answers.write(json.dumps(line, default=_decode) + "\n")
+    answers.flush()
+
+
+class Runs:
+    """The runs of one request."""
+
+    def __init__(self, asked: Asked, script: str, places: Places, answers: TextIO) -> None:
+        self.asked = asked
+        self.script = script
+        self.places = places
+        self.answers = answers
+        self.datasets = Datasets(places)
+        self.suspects: Dict[str, object] = {}
+        self.blind: Optional[str] = None
+        """Why no operation is seen."""
+
+    def make(self) -> None:
+        """Make all runs, and write how each ended, and what is known of all."""
+        for number in self.asked["runs"]:
+            if not self._make_one(number):
                 break
-            except CallbacksMissing as error:
-                blind = str(error)
-                break
-            except BaseException as error:
-                sys.path[:] = kept
-                traceback.print_exc()  # into the log of what the script said
-                failure = {
-                    "end": "failed",
-                    "message": described(error),
-                    "traceback": traceback_of(error),
-                }
-                answer({"run": number, **failure})
-                if not os.path.exists(
-                    trace_of(asked, number)
-                ):  # it has shown nothing, and the next will not either
-                    break
-                continue
-            answer({"run": number, "end": "finished", **observed.threads})
-            found, blind = observed.suspects, observed.blind
-        blind = blind or blindness(sys.modules.get("tensorflow"))
+        blind = self.blind or blindness(sys.modules.get("tensorflow"))
         if blind is not None:
-            answer({"callbacks": blind})
-        answer(
-            {"environment": environment(), "determinism": private.determinism(), "suspects": found}
-        )
-        answer({"datasets": datasets.to_json()})
+            _write_answer(self.answers, {"callbacks": blind})
+        environment = {
+            "environment": read_versions(),
+            "determinism": private.determinism(),
+            "suspects": self.suspects,
+        }
+        _write_answer(self.answers, environment)
+        _write_answer(self.answers, {"datasets": self.datasets.to_json()})
+
+    def _make_one(self, number: int) -> bool:
+        """Make a run, and write how it ended; return whether the next one can show something."""
+        path = os.path.join(self.asked["folder"], "{}.trace".format(number))
+        import_path = list(sys.path)
+        try:
+            observed = self._run(path)
+        except contract.Misuse as error:
+            _write_answer(self.answers, {"unusable": str(error)})
+            return False
+        except CallbacksMissing as error:
+            self.blind = str(error)
+            return False
+        except BaseException as error:
+            sys.path[:] = import_path
+            traceback.print_exc()  # into the log of what the script said
+            failure = {
+                "run": number,
+                "end": "failed",
+                "message": describe_failure(error),
+                "traceback": format_traceback(error),
+            }
+            _write_answer(self.answers, failure)
+            # Where it has shown nothing, the next one will not either.
+            return os.path.exists(path)
+        _write_answer(self.answers, {"run": number, "end": "finished", **observed.threads})
+        self.suspects, self.blind = observed.suspects, observed.blind
+        return True
+
+    def _run(self, path: str) -> Observed:
+        """Run once under the tracer; the trace goes into the file `path`.
+
+        Raises:
+            Misuse: it cannot be run so.
+            CallbacksMissing: this TensorFlow has no operation callbacks.
+            BaseException: whatever the user's code raises.
+        """
+        asked = self.asked
+        forget_previous_run(self.script, module=asked["module"])
+        self._set_seeds()
+        import_path = list(sys.path)
+        tracers: List[Tracer] = []
+
+        def count_entries() -> int:
+            if not tracers:
+                return 0
+            return tracers[0].entries
+
+        def get_tracer() -> Optional[Tracer]:
+            if not tracers:
+                return None
+            return tracers[0]
+
+        with ExitStack() as stack:
+            calls = stack.enter_context(seeds.watched(count_entries))
+            makers = Makers(self.places, count_entries, asked["held"])
+            stack.enter_context(makers.watched())
+            stack.enter_context(names.watched())
+
+            def begin(tf: ModuleType) -> None:
+                tracing = traced(
+                    tf,
+                    path,
+                    self.datasets,
+                    mode=asked["mode"],
+                    limit=asked["steps"],
+                    counts=asked["function"] is None,
+                    conditions=asked["conditions"],
+                )
+                tracers.append(stack.enter_context(tracing))
+
+            # A script is traced from its import of TensorFlow on; a function only when its module is imported.
+            if asked["function"] is None:
+                call_when_imported("tensorflow", begin)
+            call = contract.load(
+                self.script, asked["function"], asked["args"], module=asked["module"]
+            )
+            if asked["function"] is not None:
+                begin(_import_tensorflow())
+                # Again: importing the module can have drawn numbers.
+                self._set_seeds()
+            perform(lambda: call(asked["seed"]), get_tracer)
+        sys.path[:] = import_path
+        if not tracers:
+            raise contract.Misuse(os.path.basename(self.script) + " does not import TensorFlow")
+        return Observed(tracers[0], calls, makers)
+
+    def _set_seeds(self) -> None:
+        """Set the seeds that are asked for."""
+        _set_generators(self.asked["generators"])
+        if self.asked["seed"] is not None:
+            seeds.seed_all(self.asked["seed"])
 
 
-def _run(asked: Asked, number: int, script: str, places: Places, datasets: Datasets) -> Observed:
-    """Run once under the tracer.
-
-    Raises:
-        Misuse: it cannot be run so.
-        CallbacksMissing: this TensorFlow has no operation callbacks.
-        BaseException: whatever the user's code raises.
-    """
-    as_new(script, module=asked["module"])
-    _generators(asked["generators"])
-    if asked["seed"] is not None:
-        seeds.seed_all(asked["seed"])
-    kept = list(sys.path)
-    path = trace_of(asked, number)
-    with ExitStack() as stack:
-        tracers: List[Any] = []
-
-        def entries() -> int:
-            return tracers[0].entries if tracers else 0
-
-        calls = stack.enter_context(seeds.watched(entries))
-        makers = Makers(places, entries, asked["held"])
-        stack.enter_context(makers.watched())
-        stack.enter_context(names.watched())
-
-        def begin(tf: Any) -> None:
-            arguments = {"mode": asked["mode"], "limit": asked["steps"], "datasets": datasets}
-            arguments.update(counts=asked["function"] is None, conditions=asked["conditions"])
-            tracers.append(stack.enter_context(traced(tf, path, places, **arguments)))
-
-        if asked["function"] is None:
-            when_imported("tensorflow", begin)
-        call = contract.load(script, asked["function"], asked["args"], module=asked["module"])
-        if asked["function"] is not None:
-            begin(_tensorflow())
-            _generators(asked["generators"])
-            if asked["seed"] is not None:
-                seeds.seed_all(asked["seed"])
-        perform(lambda: call(asked["seed"]), lambda: tracers[0] if tracers else None)
-    sys.path[:] = kept
-    if not tracers:
-        raise contract.Misuse(os.path.basename(script) + " does not import TensorFlow")
-    return Observed(tracers[0], calls, makers)
-
-
-def trace_of(asked: Asked, number: int) -> str:
-    """Return the file of a run's trace."""
-    return os.path.join(asked["folder"], "{}.trace".format(number))
-
-
-def _serial(tf: Any) -> None:
+def _run_serially(tf: ModuleType) -> None:
     """Let graphs run one operation at a time, whatever the program asks for later."""
-    tf.config.threading.set_inter_op_parallelism_threads(1)
-    tf.config.threading.set_inter_op_parallelism_threads = lambda threads: None
+    threading = tf.config.threading
+    threading.set_inter_op_parallelism_threads(1)
+    threading.set_inter_op_parallelism_threads = lambda threads: None
 
 
-def _tensorflow() -> Any:
+def _import_tensorflow() -> ModuleType:
     try:
-        import importlib
-
-        return importlib.import_module("tensorflow")
+        return import_module("tensorflow")
     except ImportError as error:
         raise contract.Misuse("TensorFlow cannot be imported: " + str(error)) from None
 
 
-def _generators(seed: Optional[int]) -> None:
-    """Set the seeds of the generators outside of TensorFlow, to see whether they are what differs."""
+def _set_generators(seed: Optional[int]) -> None:
+    """Set the seeds of the generators outside of TensorFlow, to find out whether they are what
+    differs.
+    """
     if seed is None:
         return
-    import random
-
     random.seed(seed)
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed(seed)
 
 
-def when_imported(name: str, action: Callable[[Any], None]) -> None:
+def call_when_imported(name: str, action: Action) -> None:
     """Call `action` with a module when it is there, now or right after its first import."""
     if name in sys.modules:
         action(sys.modules[name])
@@ -197,29 +263,22 @@ def when_imported(name: str, action: Callable[[Any], None]) -> None:
 
 
 class _Watch(importlib.abc.MetaPathFinder):
-    def __init__(self, name: str, action: Callable[[Any], None]) -> None:
+    def __init__(self, name: str, action: Action) -> None:
         self._name = name
-        self._action: Optional[Callable[[Any], None]] = action
+        self._action: Optional[Action] = action
 
-    def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
+    def find_spec(
+        self, name: str, path: Optional[Sequence[str]], target: Optional[ModuleType] = None
+    ) -> Optional[ModuleSpec]:
         """Return the module's own spec, with the action after its execution."""
         action = self._action
         if name != self._name or action is None:
             return None
         self._action = None
-        from importlib.util import find_spec
-
-        spec = find_spec(name)
-        if spec is not None and spec.loader is not None and hasattr(spec.loader, "exec_module"):
-            execute = spec.loader.exec_module
-
-            def execute_and_act(module: Any) -> None:
-                execute(module)
-                action(module)
-
-            spec.loader.exec_module = execute_and_act  # type: ignore[method-assign]
-        return spec
+        return seeds.make_spec(name, action)
 
 
-def _text(value: Any) -> str:
-    return value.decode("latin-1") if isinstance(value, bytes) else str(value)
+def _decode(value: object) -> str:
+    if isinstance(value, bytes):
+        return value.decode("latin-1")
+    return str(value)

@@ -1,9 +1,11 @@
-"""Write a trace: what every operation of a run read and made, as fingerprints. See docs/reference/trace.md.
+"""Write a trace: what every operation of a run read and made, as fingerprints. See
+docs/reference/trace.md.
 
-It runs in the user's interpreter, where there is no envlock: standard library only, Python 3.8, nothing of this package
-is imported. The reader (`envlock/divergence/trace.py`) takes the format's words and limits from here.
+It runs in the user's interpreter: standard library only, Python 3.8, nothing of this package is
+imported. The reader (`envlock/divergence/trace.py`) takes the format's words and limits from here.
 
-A trace is gzip of lines of JSON. The first is the header; then come, in the order in which things happened:
+A trace is gzip of lines of JSON. The first is the header; then come, in the order in which things
+happened:
 
     ["op", type, name, place, input specs, output specs]    defines the next operation: 0, 1, 2 ...
     ["step", number]                                        what follows belongs to this step
@@ -12,8 +14,9 @@ A trace is gzip of lines of JSON. The first is the header; then come, in the ord
     ["forget"]                                              all definitions end here; the next operation is 0 again
     ["end", number of operations and values, what is known only then]
 
-A place is [file, line, function] of the user's code, or null; a spec is `float32[32,10]`; a fingerprint is 16
-hexadecimal digits, or null where there is none (a resource, a variant, a value that nobody could look at).
+A place is [file, line, function] of the user's code, or null; a spec is `float32[32,10]`; a
+fingerprint is 16 hexadecimal digits, or null where there is none (a resource, a variant, a value
+that nobody could look at).
 """
 
 from __future__ import annotations
@@ -23,65 +26,74 @@ import zlib
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, BinaryIO, Dict, List, Optional, Sequence, Tuple
+    from types import TracebackType
+    from typing import BinaryIO, Dict, List, Mapping, Optional, Sequence, Tuple, Type
 
     Place = Tuple[str, int, str]
     Operation = Tuple[str, Optional[str], Optional[Place], Tuple[str, ...], Tuple[str, ...]]
     Fingerprint = Optional[int]
 
 TRACE_VERSION = 1
-DEFINITIONS_LIMIT = (
-    20_000  # operations that are known at a time; it keeps the memory of both sides flat
-)
-LINE_LIMIT = 1 << 18  # bytes
-TENSORS_LIMIT = 4_096  # inputs, or outputs, of one operation that are recorded
-TEXT_LIMIT = 400  # characters of a name
-_CHUNK = 1 << 16  # bytes of lines that are compressed at a time
+DEFINITIONS_LIMIT = 20_000
+"""Operations that are known at a time: it keeps the memory of writer and reader flat."""
+LINE_LIMIT = 1 << 18
+"""Bytes of a line."""
+TENSORS_LIMIT = 4_096
+"""Inputs, or outputs, of one operation that are recorded."""
+TEXT_LIMIT = 400
+"""Characters of a name."""
+_CHUNK = 1 << 16
+"""Bytes of lines that are compressed at a time."""
+_LEVEL, _GZIP = 1, 31
+"""The fastest compression, and the window bits with which zlib writes the head of a gzip file."""
 _MASK = (1 << 64) - 1
 
 
 class TraceWriter:
-    """Writes a trace into a binary stream, which stays the caller's; use it with `with`, or call `close`.
+    """Writes a trace into a binary stream, which stays the caller's; use it with `with`, or call
+    `close`.
 
     Without `close` (a run that died) the trace has no end, and its reader says that it is cut off.
     """
 
-    def __init__(self, stream: BinaryIO, header: Dict[str, Any]) -> None:
+    def __init__(self, stream: BinaryIO, header: Mapping[str, object]) -> None:
         """Begin a trace; `header` is what `trace.Header` holds, without the version of the format."""
         self._stream = stream
-        self._deflate = zlib.compressobj(1, zlib.DEFLATED, 31)
+        self._deflate = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
         self._lines: List[str] = []
         self._pending = 0
         self._known: Dict[Operation, int] = {}
         self._step: Optional[int] = None
         self.count = 0
-        self._line({"trace_version": TRACE_VERSION, **header})
+        self._write_json({"trace_version": TRACE_VERSION, **header})
 
-    def step(self, number: int) -> None:
-        """Say that what follows belongs to step `number`; a step is begun once, and numbers grow."""
+    def begin_step(self, number: int) -> None:
+        """Begin step `number`, unless it is the current one; numbers grow."""
         if number != self._step:
             self._step = number
             self._put('["step",%d]' % number)
 
-    def record(
+    def write_operation(
         self, operation: Operation, inputs: Sequence[Fingerprint], outputs: Sequence[Fingerprint]
     ) -> None:
-        """Write that an operation has run; `operation` is (type, name, place, input specs, output specs)."""
+        """Write that an operation has run: (type, name, place, input specs, output specs)."""
         number = self._known.get(operation)
         if number is None:
             number = self._define(operation)
         self.count += 1
-        self._put("[%d,[%s],[%s]]" % (number, _prints(inputs), _prints(outputs)))
+        self._put("[%d,[%s],[%s]]" % (number, _format_all(inputs), _format_all(outputs)))
 
-    def value(self, name: str, fingerprint: Fingerprint, spec: str) -> None:
+    def write_value(self, name: str, fingerprint: Fingerprint, spec: str) -> None:
         """Write a quantity of the run, such as a loss or what a variable holds."""
         self.count += 1
-        print_ = None if fingerprint is None else "%016x" % (fingerprint & _MASK)
-        self._line(["value", name[:TEXT_LIMIT], print_, spec[:TEXT_LIMIT]])
+        digits = None
+        if fingerprint is not None:
+            digits = "%016x" % (fingerprint & _MASK)
+        self._write_json(["value", name[:TEXT_LIMIT], digits, spec[:TEXT_LIMIT]])
 
-    def close(self, end: Optional[Dict[str, Any]] = None) -> None:
+    def close(self, end: Optional[Mapping[str, object]] = None) -> None:
         """Write the end, with what is known only now (threads, devices); nothing may follow."""
-        self._line(["end", self.count, end or {}])
+        self._write_json(["end", self.count, end or {}])
         self._compress()
         self._stream.write(self._deflate.flush())
 
@@ -89,7 +101,12 @@ class TraceWriter:
         """Return the writer."""
         return self
 
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+    def __exit__(
+        self,
+        kind: Optional[Type[BaseException]],
+        error: Optional[BaseException],
+        trace: Optional[TracebackType],
+    ) -> None:
         """End the trace, unless something went wrong: then it must not look whole."""
         if kind is None:
             self.close()
@@ -99,13 +116,18 @@ class TraceWriter:
             self._known.clear()
             self._put('["forget"]')
         kind, name, place, inputs, outputs = operation
-        where = None if place is None else [place[0][:TEXT_LIMIT], place[1], place[2][:TEXT_LIMIT]]
-        specs = [[spec[:TEXT_LIMIT] for spec in side[:TENSORS_LIMIT]] for side in (inputs, outputs)]
-        self._line(["op", kind[:TEXT_LIMIT], name and name[:TEXT_LIMIT], where, specs[0], specs[1]])
+        where = None
+        if place is not None:
+            file, line, function = place
+            where = [file[:TEXT_LIMIT], line, function[:TEXT_LIMIT]]
+        if name is not None:
+            name = name[:TEXT_LIMIT]
+        specs = [_shorten_all(inputs), _shorten_all(outputs)]
+        self._write_json(["op", kind[:TEXT_LIMIT], name, where, *specs])
         number = self._known[operation] = len(self._known)
         return number
 
-    def _line(self, value: Any) -> None:
+    def _write_json(self, value: object) -> None:
         self._put(json.dumps(value, separators=(",", ":")))
 
     def _put(self, line: str) -> None:
@@ -120,14 +142,26 @@ class TraceWriter:
         self._lines, self._pending = [], 0
 
 
-def _prints(fingerprints: Sequence[Fingerprint]) -> str:
-    return ",".join(
-        ["null" if f is None else '"%016x"' % (f & _MASK) for f in fingerprints[:TENSORS_LIMIT]]
-    )
+def _shorten_all(specs: Sequence[str]) -> List[str]:
+    return [spec[:TEXT_LIMIT] for spec in specs[:TENSORS_LIMIT]]
+
+
+def _format_all(fingerprints: Sequence[Fingerprint]) -> str:
+    """Return fingerprints as JSON has them in a list."""
+    words = []
+    for fingerprint in fingerprints[:TENSORS_LIMIT]:
+        if fingerprint is None:
+            words.append("null")
+        else:
+            words.append('"%016x"' % (fingerprint & _MASK))
+    return ",".join(words)
 
 
 def spec(dtype: str, shape: Optional[Sequence[Optional[int]]]) -> str:
-    """Return how a tensor's type and shape are written: `float32[32,10]`, `float32[?,10]`, `float32[*]`."""
+    """Return how a tensor's type and shape are written: `float32[32,10]`, `float32[?,10]`,
+    `float32[*]`.
+    """
     if shape is None:
         return dtype + "[*]"
-    return dtype + "[" + ",".join(["?" if size is None else str(size) for size in shape]) + "]"
+    sizes = ["?" if size is None else str(size) for size in shape]
+    return dtype + "[" + ",".join(sizes) + "]"

@@ -1,8 +1,9 @@
-"""Writes down every operation that TensorFlow runs eagerly, and every call of a function that it has made a graph of.
+"""Write down every operation that TensorFlow runs eagerly, and every call of a function that it has
+made a graph of.
 
-In eager mode (level 2) those are all operations; in the user's own mode (level 1) they are what stands between the
-graphs, the graphs' results, and the variables that they leave behind. Graphs are looked at while they are built, for
-what is known to race, and never changed.
+In eager mode (level 2) those are all operations; in the user's own mode (level 1) they are what
+stands between the graphs, the graphs' results, and the variables that they leave behind. Graphs are
+looked at while they are built, for what is known to race, and never changed.
 """
 
 from __future__ import annotations
@@ -11,21 +12,27 @@ import re
 import threading
 from contextlib import contextmanager
 
-from envlock.guest.tracing import private, tensors, undefined
+from envlock.guest.tracing import private, undefined
 from envlock.guest.tracing.suspects import Suspects
+from envlock.guest.tracing.tensors import hash_element, hash_tensor
 from envlock.guest.tracing.threads import REPLICA
 from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Iterator, List, Optional, Tuple
+    from types import ModuleType
+    from typing import Dict, Iterator, List, Optional, Sequence, Tuple, Union
+
+    from tensorflow import Graph, Tensor
 
     from envlock.guest.tracing.in_graph import InGraph
     from envlock.guest.tracing.source_lines import Places
+    from envlock.guest.tracing.tensors import Fingerprint
     from envlock.guest.tracing.threads import Threads
     from envlock.guest.tracing.trace_writer import TraceWriter
 
-    Print = Tuple[Optional[int], str]
+    Attributes = Optional[Sequence[object]]
+    """A flat row: name, value, name, value."""
 
 SKIPPED = frozenset(
     {"VarHandleOp", "VarIsInitializedOp", "DestroyResourceOp", "Const", "Placeholder"}
@@ -38,7 +45,13 @@ _CALLED = re.compile(r"^__(?:inference|forward|backward)_(.*?)(?:_\d+)*$")
 _MUTATING = tuple(table("operations")["mutating_prefix"])
 _READS = frozenset(table("operations")["reads"])
 _ELEMENTS = frozenset(table("operations")["next_element"])
-_HANDLE_AS_TEXT = "ToStringHandle"  # a number of the process's own
+_HANDLE_AS_TEXT = "ToStringHandle"
+"""What operations end with whose result is a number of the process's own."""
+_RESOURCE = "resource[]"
+_DEPTH = 5
+"""Frames of this class and of TensorFlow below each operation, in which no line of the user's is
+looked for.
+"""
 
 
 class Enough(BaseException):
@@ -53,7 +66,7 @@ class Tracer:
 
     def __init__(
         self,
-        tf: Any,
+        tf: ModuleType,
         writer: TraceWriter,
         places: Places,
         limit: Optional[int] = None,
@@ -64,8 +77,8 @@ class Tracer:
     ) -> None:
         """Raise `Enough` when step `limit` begins; without a limit there is no end.
 
-        `graphs` looks inside of graphs (level 3); with `counts`, each call of one is a step where nobody else counts.
-        `threads` takes operations of other threads; without, they are counted.
+        `graphs` looks inside of graphs (level 3); with `counts`, each call of one is a step where
+        nobody else counts. `threads` takes operations of other threads; without, they are counted.
         """
         self._tf = tf
         self._own = writer
@@ -73,12 +86,12 @@ class Tracer:
         self._limit = limit
         self._thread = threading.get_ident()
         self._local = threading.local()
-        self._stopped = False
+        self._is_stopped = False
         self._graphs = graphs
         self._counts = counts
         self.threads = threads
-        self._over = False  # whether the last call was one that counts
-        self._handles: Dict[str, List[Any]] = {}
+        self._is_call_over = False  # whether the last call was one that counts as a step
+        self._handles: Dict[str, List[Tensor]] = {}
         self.suspects = Suspects(places)
         self.step = 0
         self.batches = 0  # that `Model.fit` has begun
@@ -89,14 +102,16 @@ class Tracer:
 
     @property
     def _writer(self) -> TraceWriter:
-        return getattr(self._local, "writer", self._own)
+        writer: TraceWriter = getattr(self._local, "writer", self._own)
+        return writer
 
     @property
-    def _busy(self) -> bool:
+    def _is_busy(self) -> bool:
+        """Whether this thread is in the tracer: what the tracer itself runs is not written down."""
         return getattr(self._local, "busy", False)
 
-    @_busy.setter
-    def _busy(self, busy: bool) -> None:
+    @_is_busy.setter
+    def _is_busy(self, busy: bool) -> None:
         self._local.busy = busy
 
     @property
@@ -105,11 +120,10 @@ class Tracer:
         return self._own.count
 
     def _is_elsewhere(self) -> bool:
-        """Return whether this is a thread that the run's own trace has no place for."""
-        return (
-            threading.get_ident() != self._thread
-            and type(threading.current_thread()).__name__ != REPLICA
-        )
+        """Return whether this is a thread whose operations have no place in the run's own trace."""
+        if threading.get_ident() == self._thread:
+            return False
+        return type(threading.current_thread()).__name__ != REPLICA
 
     def start(self, *, needed: bool) -> None:
         """Begin to see.
@@ -118,7 +132,7 @@ class Tracer:
             CallbacksMissing: this TensorFlow has no operation callbacks, and they are `needed`.
         """
         try:
-            private.add(self.see)
+            private.add_callback(self.observe)
         except private.CallbacksMissing as error:
             if needed:
                 raise
@@ -126,224 +140,253 @@ class Tracer:
 
     def stop(self) -> None:
         """See no more."""
-        self._stopped = True  # for threads that go on
+        # For threads that go on: each has a callback of its own.
+        self._is_stopped = True
         if self.blind is not None:
             return
-        private.remove(self.see)
-        for name, handles in self._last_calls():
-            self._variables(name, handles)
+        private.remove_callback(self.observe)
+        for name, handles in self._find_last_calls():
+            self._write_variables(name, handles)
 
     def begin_step(self, number: int) -> None:
-        """Say that what follows belongs to step `number`.
+        """Begin step `number`.
 
         Raises:
             Enough: that is beyond the last one asked for.
         """
+        # Somebody else counts.
         self._counts = False
-        self._go_on(number)
+        self._go_to_step(number)
 
-    def _go_on(self, number: int) -> None:
+    def _go_to_step(self, number: int) -> None:
         if self._limit is not None and number >= self._limit:
             raise Enough
         if number > self.step:
             self.step = number
-        self._writer.step(self.step)
+        self._writer.begin_step(self.step)
 
     @contextmanager
-    def quietly(self) -> Iterator[None]:
-        """Let what is done inside go unseen."""
-        was, self._busy = self._busy, True
+    def pause(self) -> Iterator[None]:
+        """Write down nothing of what this thread does inside."""
+        before = self._is_busy
+        self._is_busy = True
         try:
             yield
         finally:
-            self._busy = was
+            self._is_busy = before
 
-    def value(self, name: str, value: Any) -> None:
+    def write_value(self, name: str, value: Tensor) -> None:
         """Write down a quantity of the run, such as a loss."""
-        with self.quietly():
-            print_, kind = tensors.of_tensor(value)
-            self._writer.value(name, print_, kind)
+        with self.pause():
+            fingerprint, spec = hash_tensor(value)
+            self._writer.write_value(name, fingerprint, spec)
 
-    def python(self, function: Any, inputs: Any, outputs: Any) -> None:
+    def observe_python(self, function: object, inputs: Sequence[object], outputs: object) -> None:
         """Write down that TensorFlow called a Python function."""
-        if self._busy or self._is_elsewhere():
+        if self._is_busy or self._is_elsewhere():
             return
-        self._busy = True
-        try:
+        with self.pause():
             name = getattr(function, "__qualname__", type(function).__name__)
-            self._write(
-                PYTHON, name, [tensors.of_tensor(each) for each in inputs], _prints(outputs), 4
-            )
-        finally:
-            self._busy = False
+            read = [hash_tensor(value) for value in inputs]
+            self._write(PYTHON, name, read, _hash_outputs(outputs), _DEPTH - 1)
 
-    def see(
+    def observe(
         self,
-        op_type: Any,
-        inputs: Any,
-        attrs: Any,
-        outputs: Any,
+        op_type: Union[bytes, str],
+        inputs: Sequence[Tensor],
+        attrs: Attributes,
+        outputs: Sequence[Tensor],
         op_name: Optional[str] = None,
-        graph: Any = None,
+        graph: Optional[Graph] = None,
     ) -> None:
-        """Take an operation that has run, or was put into a graph, as TensorFlow's callbacks tell it."""
-        if self._busy or self._stopped:  # our own looks at variables come through here, too
+        """Take an operation that has run, or was put into a graph, as TensorFlow's callbacks give
+        it.
+        """
+        # Our own looks at variables come through here, too.
+        if self._is_busy or self._is_stopped:
             return
-        kind = private.kind(op_type)
-        if graph is not None:
-            self._busy = True
-            try:
-                self.suspects.built(kind, outputs, graph, attrs)
-                if self._graphs is not None:
-                    self._graphs.built(kind, inputs, outputs, op_name, graph)
-            finally:
-                self._busy = False
+        kind = private.decode_kind(op_type)
+        if graph is None and self._is_elsewhere():
+            self._write_elsewhere(kind, inputs, attrs, outputs)
             return
-        if self._is_elsewhere():
-            self._ran_elsewhere(kind, inputs, attrs, outputs)
-            return
-        self._busy = True
+        # Not `pause`: this is called for every operation.
+        self._is_busy = True
         try:
-            self._ran(kind, inputs, attrs, outputs)
+            if graph is None:
+                self._write_eager(kind, inputs, attrs, outputs)
+            else:
+                self.suspects.check_operation(kind, outputs, graph)
+                if self._graphs is not None:
+                    self._graphs.observe(kind, inputs, outputs, op_name, graph)
         finally:
-            self._busy = False
+            self._is_busy = False
 
-    def _ran_elsewhere(self, kind: str, inputs: Any, attrs: Any, outputs: Any) -> None:
+    def _write_elsewhere(
+        self, kind: str, inputs: Sequence[Tensor], attrs: Attributes, outputs: Sequence[Tensor]
+    ) -> None:
         """Write an operation of another thread into that thread's trace, or count it."""
         if self.threads is None:
             self.elsewhere += 1
             return
         with self.threads.lock:
-            writer = self.threads.writer()
+            writer = self.threads.get_writer()
             if writer is None:
                 self.elsewhere += 1
                 return
-            self._local.writer, self._busy = writer, True
+            self._local.writer = writer
+            self._is_busy = True
             try:
-                self._ran(kind, inputs, attrs, outputs)
+                self._write_eager(kind, inputs, attrs, outputs)
             finally:
-                self._busy = False
+                self._is_busy = False
 
-    def _ran(self, kind: str, inputs: Any, attrs: Any, outputs: Any) -> None:
-        if kind in SKIPPED or kind.endswith(_HANDLE_AS_TEXT):
-            if kind.endswith(_HANDLE_AS_TEXT):
-                outputs[0]._envlock_print = None, "string[]"  # wherever it is read
+    def _write_eager(
+        self, kind: str, inputs: Sequence[Tensor], attrs: Attributes, outputs: Sequence[Tensor]
+    ) -> None:
+        """Write an operation that this thread has run, with its fingerprints."""
+        if kind.endswith(_HANDLE_AS_TEXT):
+            # It has no fingerprint wherever it is read.
+            outputs[0]._envlock_print = None, "string[]"
+            return
+        if kind in SKIPPED:
             if kind == "VarHandleOp":
-                outputs[0]._envlock_name = str(_attribute(attrs, "debug_name") or "").rstrip("/")
+                name = str(_find_attribute(attrs, "debug_name") or "")
+                outputs[0]._envlock_name = name.rstrip("/")
             return
         if kind.startswith("__") and _CALLED.match(kind):
-            self._called(kind, inputs, outputs)
+            self._write_call(kind, inputs, outputs)
             return
-        made = (
-            [tensors.of_element(self._tf, each) for each in outputs]
-            if kind in _ELEMENTS
-            else _prints(outputs)
-        )
-        for number in undefined.outputs(kind, lambda name: _attribute(attrs, name)):
+        if kind in _ELEMENTS:
+            made = [hash_element(self._tf, tensor) for tensor in outputs]
+        else:
+            made = _hash_outputs(outputs)
+        for number in undefined.find_undefined(kind, lambda name: _find_attribute(attrs, name)):
             made[number] = outputs[number]._envlock_print = None, made[number][1]
         about = None
-        read = [tensors.of_tensor(each) for each in inputs]
-        if inputs and read[0][1] == "resource[]":
+        read = [hash_tensor(tensor) for tensor in inputs]
+        if inputs and read[0][1] == _RESOURCE:
             about = getattr(inputs[0], "_envlock_name", None)
             if not made and kind.startswith(_MUTATING):
-                made = self._left_behind(kind, inputs, read)
-            self._used(inputs[:1], kind)
+                made = self._read_left_behind(kind, inputs, read)
+            self._add_uses(inputs[:1], kind)
         elif "Random" in kind or kind == "Multinomial":
-            about = "seed={} seed2={}".format(
-                _attribute(attrs, "seed") or 0, _attribute(attrs, "seed2") or 0
-            )
-        self._write(kind, about, read, made, 5)
+            seeds = [_find_attribute(attrs, name) or 0 for name in ("seed", "seed2")]
+            about = "seed={} seed2={}".format(*seeds)
+        self._write(kind, about, read, made, _DEPTH)
 
-    def _called(self, kind: str, inputs: Any, outputs: Any) -> None:
+    def _write_call(self, kind: str, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> None:
         """Write down a graph's results, and what its variables hold now."""
+        name = kind
         match = _CALLED.match(kind)
-        name = match.group(1) if match else kind
-        self.suspects.called(kind)
-        if self._over and self._counts:
-            self._go_on(self.step + 1)
-        ran = self._graphs is not None and self._graphs.take(self._writer)
-        table = None if self._graphs is None else self._graphs.handle
-        handles = [each for each in inputs if _is_handle(each) and each is not table]
-        self._used(handles, CALL)
-        self._write(CALL, name, [tensors.of_tensor(each) for each in inputs], _prints(outputs), 5)
+        if match is not None:
+            name = match.group(1)
+        self.suspects.check_call(kind)
+        if self._is_call_over and self._counts:
+            self._go_to_step(self.step + 1)
+        has_run = False
+        table = None
+        if self._graphs is not None:
+            has_run = self._graphs.take(self._writer)
+            table = self._graphs.handle
+        handles = [value for value in inputs if _is_handle(value) and value is not table]
+        self._add_uses(handles, CALL)
+        read = [hash_tensor(value) for value in inputs]
+        self._write(CALL, name, read, _hash_outputs(outputs), _DEPTH)
         if self._graphs is None:
-            self._variables(name, handles)
-        else:  # it has looked at them itself; how they are when all is over tells whether looking changed anything
+            self._write_variables(name, handles)
+        else:
+            # The graph has shown its variables itself. Read once more at the end of the run, they show whether
+            # looking changed anything.
             self._handles.pop(name, None)
             self._handles[name] = handles
-        self._over = ran
+        self._is_call_over = has_run
 
-    def _used(self, handles: Any, kind: str) -> None:
+    def _add_uses(self, handles: Sequence[Tensor], kind: str) -> None:
         """Note that a thread uses variables, where there is more than one thread."""
-        if self.threads is not None and self.threads.begun:
-            place = self._places.here(5)
-            for each in handles:
-                self.threads.used(each, kind, place, changed=kind not in _READS)
+        if self.threads is not None and self.threads.are_begun:
+            place = self._places.find_caller(_DEPTH)
+            for handle in handles:
+                self.threads.add_use(handle, kind, place, is_change=kind not in _READS)
 
-    def _last_calls(self) -> List[Tuple[str, List[Any]]]:
-        """Return the calls that nobody but them has used some variable after."""
-        later: Dict[int, str] = {}
+    def _find_last_calls(self) -> List[Tuple[str, List[Tensor]]]:
+        """Return the calls after which no other call has used one of their variables."""
+        users: Dict[int, str] = {}
         for name, handles in self._handles.items():
-            later.update((id(each), name) for each in handles)
-        return [
-            (name, each)
-            for name, each in self._handles.items()
-            if all(later[id(one)] == name for one in each)
-        ]
+            users.update((id(handle), name) for handle in handles)
+        calls = []
+        for name, handles in self._handles.items():
+            if all(users[id(handle)] == name for handle in handles):
+                calls.append((name, handles))
+        return calls
 
-    def _variables(self, name: str, handles: List[Any]) -> None:
+    def _write_variables(self, name: str, handles: Sequence[Tensor]) -> None:
         """Write down what variables hold after a call."""
         for number, handle in enumerate(handles):
-            print_, kind = self._state(handle)
-            if print_ is not None:
+            fingerprint, spec = self._read_state(handle)
+            if fingerprint is not None:
                 label = getattr(handle, "_envlock_name", None) or "#{}".format(number)
-                self._writer.value("variable {} after {}".format(label, name), print_, kind)
+                value = "variable {} after {}".format(label, name)
+                self._writer.write_value(value, fingerprint, spec)
 
-    def _left_behind(self, kind: str, inputs: Any, read: List[Print]) -> List[Print]:
+    def _read_left_behind(
+        self, kind: str, inputs: Sequence[Tensor], read: List[Fingerprint]
+    ) -> List[Fingerprint]:
         """Return what an operation without outputs left in its variables."""
         if kind == "AssignVariableOp" and len(read) == 2:
+            # The variable holds what it was given: there is no need to read it.
             return [read[1]]
-        return [self._state(each) for each, (_, kind) in zip(inputs, read) if kind == "resource[]"]
+        states = []
+        for handle, (_, spec) in zip(inputs, read):
+            if spec == _RESOURCE:
+                states.append(self._read_state(handle))
+        return states
 
-    def _state(self, handle: Any) -> Print:
+    def _read_state(self, handle: Tensor) -> Fingerprint:
         data = getattr(handle, "_handle_data", None)
         if data is None or not data.is_set or not data.shape_and_type:
-            return None, "resource[]"
+            return None, _RESOURCE
         try:
             dtype = self._tf.as_dtype(data.shape_and_type[0].dtype)
-            return tensors.of_tensor(self._tf.raw_ops.ReadVariableOp(resource=handle, dtype=dtype))
+            return hash_tensor(self._tf.raw_ops.ReadVariableOp(resource=handle, dtype=dtype))
         except Exception:  # not initialised yet, or of another device
-            return None, "resource[]"
+            return None, _RESOURCE
 
     def _write(
-        self, kind: str, name: Optional[str], read: List[Print], made: List[Print], depth: int
+        self,
+        kind: str,
+        name: Optional[str],
+        read: List[Fingerprint],
+        made: List[Fingerprint],
+        depth: int,
     ) -> None:
-        place = self._places.here(depth)
-        if (
-            place is None and threading.get_ident() != self._thread
-        ):  # a replica whose step is a library's
-            place = self._places.of_thread(self._thread)
-        operation = (
-            kind,
-            name,
-            place,
-            tuple([spec for _, spec in read]),
-            tuple([spec for _, spec in made]),
-        )
-        self._writer.record(
-            operation, [print_ for print_, _ in read], [print_ for print_, _ in made]
-        )
+        place = self._places.find_caller(depth)
+        if place is None and threading.get_ident() != self._thread:
+            # A replica whose step is a library's: the thread that waits for it is in the user's code.
+            place = self._places.find_in_thread(self._thread)
+        read_prints, read_specs = _split(read)
+        made_prints, made_specs = _split(made)
+        operation = (kind, name, place, read_specs, made_specs)
+        self._writer.write_operation(operation, read_prints, made_prints)
 
 
-def _prints(outputs: Any) -> List[Print]:
+def _split(values: List[Fingerprint]) -> Tuple[List[Optional[int]], Tuple[str, ...]]:
+    """Return the fingerprints, and the specs."""
+    fingerprints, specs = [], []
+    for fingerprint, spec in values:
+        fingerprints.append(fingerprint)
+        specs.append(spec)
+    return fingerprints, tuple(specs)
+
+
+def _hash_outputs(outputs: object) -> List[Fingerprint]:
     if outputs is None:
         return []
     if not isinstance(outputs, (list, tuple)):
         outputs = [outputs]
-    return [tensors.of_tensor(each) for each in outputs if each is not None]
+    return [hash_tensor(value) for value in outputs if value is not None]
 
 
-def _attribute(attrs: Any, name: str) -> Any:
+def _find_attribute(attrs: Attributes, name: str) -> object:
     if not attrs:
         return None
     for number in range(0, len(attrs) - 1, 2):
@@ -352,6 +395,6 @@ def _attribute(attrs: Any, name: str) -> Any:
     return None
 
 
-def _is_handle(value: Any) -> bool:
+def _is_handle(value: Tensor) -> bool:
     """Return whether this stands for a variable; some inputs are no tensors."""
     return getattr(getattr(value, "dtype", None), "name", None) == "resource"

@@ -1,4 +1,6 @@
-"""Outputs that a kernel leaves as it found the memory: they hold no result, so nothing is compared by them."""
+"""Outputs that a kernel leaves as it found the memory: they hold no result, so nothing is compared
+by them.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, FrozenSet, List, Optional, Tuple
+    from typing import Callable, Dict, FrozenSet, List, Optional, Tuple
 
 _ROWS: Dict[str, List[Tuple[Optional[str], FrozenSet[int]]]] = {}
 for _row in table("replay")["undefined"]:
@@ -14,9 +16,16 @@ for _row in table("replay")["undefined"]:
 _NONE: FrozenSet[int] = frozenset()
 
 
-def outputs(kind: str, switch: Callable[[str], Any]) -> FrozenSet[int]:
-    """Return the numbers of an operation's outputs that hold no result; `switch` gives the value of an attribute."""
+def find_undefined(kind: str, get_attribute: Callable[[str], object]) -> FrozenSet[int]:
+    """Return the numbers of an operation's outputs that hold no result.
+
+    Some hold none only where an attribute, which `get_attribute` reads, is false.
+    """
     rows = _ROWS.get(kind)
     if rows is None:
         return _NONE
-    return _NONE.union(*(numbers for where, numbers in rows if where is None or not switch(where)))
+    found = _NONE
+    for attribute, numbers in rows:
+        if attribute is None or not get_attribute(attribute):
+            found = found.union(numbers)
+    return found

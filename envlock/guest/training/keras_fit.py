@@ -1,37 +1,55 @@
-"""Train a Keras model with its own `fit`, and show inputs, predictions, loss, gradients and weights of every step.
+"""Train a Keras model with its own `fit`, and show inputs, predictions, loss, gradients and weights
+of every step.
 
-What a step computes is copied inside of the graph into variables, and read by a callback when the step is over: the
-mode of execution (eager, graph, XLA) stays the user's. Works with Keras 2 and 3 over TensorFlow.
+What a step computes is copied inside of the graph into variables, and read by a callback when the
+step is over: the mode of execution (eager, graph, XLA) stays the user's. Works with Keras 2 and 3
+over TensorFlow.
+
+Import it only when there is a model: it imports TensorFlow.
 """
 
 from __future__ import annotations
 
 import sys
 
+import tensorflow as tf
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, List, Mapping, Optional
+    from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+
+    from tensorflow import Tensor, Variable
+    from tensorflow.keras import Model
+    from tensorflow.keras.callbacks import Callback
+
+    Parts = Mapping[str, Tensor]
+    Taker = Callable[[int, Mapping[str, object]], None]
+    Undo = List[Tuple[str, object]]
+    """Attributes of objects that hide a method of their class."""
 
 ORDER = ("inputs", "predictions", "loss", "gradients", "weights")
 """As they are computed: the first of them that differs is nearest to the cause."""
 
 
 def train(
-    model: Any,
-    data: Any,
-    fit_arguments: Optional[Mapping[str, Any]] = None,
+    model: Model,
+    data: object,
+    fit_arguments: Optional[Mapping[str, object]] = None,
     *,
-    taker: Callable[..., None],
+    taker: Taker,
 ) -> None:
     """Call `model.fit`, and give what each batch computed to `taker(step, values)`.
 
-    `data` is what `fit` takes first: a dataset or generator, or a tuple of `(x, y)` or `(x, y, sample_weight)`.
+    `data` is what `fit` takes first: a dataset or generator, or a tuple of `(x, y)` or
+    `(x, y, sample_weight)`.
     """
     taps = Taps()
     undo = [*_tap_step(model, taps), *_tap_gradients(model, taps)]
-    model.train_function = None  # or one that was traced before, without the taps, is used
-    arguments = {"verbose": 0, **dict(fit_arguments or {})}
-    arguments["callbacks"] = [*(arguments.get("callbacks") or []), _callback(model, taps, taker)]
+    # One that was made before, without the taps, would be used again.
+    model.train_function = None
+    arguments: Dict[str, object] = {"verbose": 0, **dict(fit_arguments or {})}
+    callbacks: Sequence[object] = arguments.get("callbacks") or []  # type: ignore[assignment]
+    arguments["callbacks"] = [*callbacks, _make_callback(model, taps, taker)]
     try:
         if isinstance(data, (tuple, list)):
             names = ("x", "y", "sample_weight")[: len(data)]
@@ -47,155 +65,187 @@ def train(
 class Taps:
     """Variables that hold what the last step computed, by quantity.
 
-    A step that was traced for a batch of another shape has its own set of them; the set that a step has counted up
-    is the one that it has filled.
+    A step that was traced for a batch of another shape has its own set of variables; the set that a
+    step has counted up is the one that it has filled.
     """
 
     def __init__(self) -> None:
         self.sets: Dict[str, List[Set]] = {}
 
-    def hold(self, quantity: str, parts: Mapping[str, Any], *, static: bool = False) -> None:
-        """Copy tensors into variables, from inside of the step; compiled by XLA (`static`), only known shapes fit."""
-        import tensorflow as tf
+    def hold(self, quantity: str, parts: Parts, *, is_static: bool = False) -> None:
+        """Copy tensors into variables, from inside of the step; compiled by XLA, only those of
+        known shape fit.
+        """
+        # A replica's values would need variables of the strategy's own.
+        if tf.distribute.has_strategy():
+            return
+        tensors = {name: tf.convert_to_tensor(part) for name, part in parts.items()}
+        if not tensors:
+            return
+        if is_static and not all(part.shape.is_fully_defined() for part in tensors.values()):
+            return
+        self._find_set(quantity, tensors, is_static=is_static).fill(tensors)
 
-        if (
-            tf.distribute.has_strategy()
-        ):  # a replica's values would need variables of the strategy's own
-            return
-        found = {name: tf.convert_to_tensor(part) for name, part in parts.items()}
-        if not found or (
-            static and not all(part.shape.is_fully_defined() for part in found.values())
-        ):
-            return
+    def _find_set(self, quantity: str, parts: Parts, *, is_static: bool) -> Set:
+        """Return the set of variables for such parts, made when the first ones come."""
         sets = self.sets.setdefault(quantity, [])
-        held = next((each for each in sets if each.fits(found)), None)
-        if held is None:
-            with tf.init_scope():
-                held = Set(found, static=static)
-            sets.append(held)
-        held.fill(found)
+        for candidate in sets:
+            if candidate.can_hold(parts):
+                return candidate
+        # Outside of the step's graph, or the variables would be gone with it.
+        with tf.init_scope():
+            made = Set(parts, is_static=is_static)
+        sets.append(made)
+        return made
 
-    def read(self) -> Dict[str, Dict[str, Any]]:
+    def read(self) -> Dict[str, Dict[str, object]]:
         """Return what the last step has filled, in the order in which a step computes it."""
-        found: Dict[str, Dict[str, Any]] = {}
+        values: Dict[str, Dict[str, object]] = {}
         for quantity in ORDER:
-            for each in self.sets.get(quantity, []):
-                if each.moved():
-                    found[quantity] = {
-                        name: variable.numpy() for name, variable in each.variables.items()
-                    }
-        return found
+            for candidate in self.sets.get(quantity, []):
+                if candidate.has_new_values():
+                    values[quantity] = candidate.read()
+        return values
 
 
 class Set:
     """Variables for parts of these kinds, and how often they were filled."""
 
-    def __init__(self, parts: Mapping[str, Any], *, static: bool) -> None:
-        import tensorflow as tf
-
-        self.variables = {name: _room(part, static=static) for name, part in parts.items()}
+    def __init__(self, parts: Parts, *, is_static: bool) -> None:
+        self.variables: Dict[str, Variable] = {
+            name: _make_variable(part, is_static=is_static) for name, part in parts.items()
+        }
         self.filled = tf.Variable(0, dtype=tf.int64, trainable=False, name="envlock_filled")
         self.seen = 0
 
-    def fits(self, parts: Mapping[str, Any]) -> bool:
+    def can_hold(self, parts: Parts) -> bool:
         """Return whether the variables can hold these parts."""
-        return self.variables.keys() == parts.keys() and all(
-            variable.dtype.base_dtype == parts[name].dtype
-            and variable.shape.is_compatible_with(parts[name].shape)
-            for name, variable in self.variables.items()
-        )
+        if self.variables.keys() != parts.keys():
+            return False
+        for name, variable in self.variables.items():
+            part = parts[name]
+            if variable.dtype.base_dtype != part.dtype:
+                return False
+            if not variable.shape.is_compatible_with(part.shape):
+                return False
+        return True
 
-    def fill(self, parts: Mapping[str, Any]) -> None:
+    def fill(self, parts: Parts) -> None:
         """Copy the parts, from inside of the step."""
         for name, variable in self.variables.items():
             variable.assign(parts[name])
         self.filled.assign_add(1)
 
-    def moved(self) -> bool:
+    def has_new_values(self) -> bool:
         """Return whether it was filled since this was asked last."""
         before, self.seen = self.seen, int(self.filled.numpy())
         return self.seen != before
 
+    def read(self) -> Dict[str, object]:
+        """Return what the variables hold."""
+        return {name: variable.numpy() for name, variable in self.variables.items()}
 
-def _room(value: Any, *, static: bool) -> Any:
-    import tensorflow as tf
 
-    shape = value.shape if static else tf.TensorShape(None)
-    filling = [size or 0 for size in shape.as_list()] if static else []
-    first = tf.fill(filling, "") if value.dtype == tf.string else tf.zeros(filling, value.dtype)
+def _make_variable(value: Tensor, *, is_static: bool) -> Variable:
+    """Return a variable that can hold such a value: of its shape where that is static, else of any."""
+    shape = tf.TensorShape(None)
+    sizes: List[int] = []
+    if is_static:
+        shape = value.shape
+        sizes = [size or 0 for size in shape.as_list()]
+    if value.dtype == tf.string:
+        first = tf.fill(sizes, "")
+    else:
+        first = tf.zeros(sizes, value.dtype)
     return tf.Variable(first, shape=shape, trainable=False, name="envlock_tap")
 
 
-def _parts(values: Any) -> Dict[str, Any]:
+def _split(values: object) -> Parts:
     """Return the tensors of a structure by their number, those of ragged and sparse ones too."""
-    import tensorflow as tf
+    tensors = tf.nest.flatten(values, expand_composites=True)
+    present = [tensor for tensor in tensors if tensor is not None]
+    return {str(number): tensor for number, tensor in enumerate(present)}
 
-    flat = [each for each in tf.nest.flatten(values, expand_composites=True) if each is not None]
-    return {str(n): each for n, each in enumerate(flat)}
 
-
-def _gradient_parts(gradients: List[Any], variables: List[Any]) -> Dict[str, Any]:
-    """Return the gradients by number and name of their variable; a sparse one has two."""
-    found: Dict[str, Any] = {}
-    for n, (gradient, variable) in enumerate(zip(gradients, variables)):
-        name = f"{n}/{_name(variable)}"
+def _name_gradients(gradients: Sequence[Tensor], variables: Sequence[Variable]) -> Parts:
+    """Return the gradients by number and name of their variable; a sparse one has two parts."""
+    parts: Dict[str, Tensor] = {}
+    for number, (gradient, variable) in enumerate(zip(gradients, variables)):
+        name = f"{number}/{_get_name(variable)}"
         if hasattr(gradient, "indices") and hasattr(gradient, "values"):
-            found.update({f"{name}/indices": gradient.indices, f"{name}/values": gradient.values})
+            parts[f"{name}/indices"] = gradient.indices
+            parts[f"{name}/values"] = gradient.values
         elif gradient is not None:
-            found[name] = gradient
-    return found
+            parts[name] = gradient
+    return parts
 
 
-def _tap_step(model: Any, taps: Taps) -> List[Any]:
-    """Let the model show its inputs, predictions and loss; return what is to be undone."""
-    step: Any = model.train_step
-    loss_of: Any = getattr(model, "compute_loss", None)  # TensorFlow before 2.8 has none
+def _tap_step(model: Model, taps: Taps) -> Undo:
+    """Let the model show its inputs, predictions and loss; return what to undo."""
+    original_step = model.train_step
+    original_loss = getattr(model, "compute_loss", None)  # TensorFlow before 2.8 has none
 
-    def train_step(data: Any) -> Any:
-        taps.hold("inputs", _parts(data), static=_compiled(model))
-        return step(data)
+    def train_step(data: object) -> object:
+        taps.hold("inputs", _split(data), is_static=_is_compiled(model))
+        return original_step(data)
 
-    def compute_loss(*args: Any, **kwargs: Any) -> Any:
-        loss = loss_of(*args, **kwargs)
-        predictions = kwargs.get("y_pred", args[2] if len(args) > 2 else None)
-        taps.hold("predictions", _parts(predictions), static=_compiled(model))
-        taps.hold("loss", _parts(loss), static=_compiled(model))
+    def compute_loss(*args: object, **kwargs: object) -> object:
+        loss = original_loss(*args, **kwargs)  # type: ignore[misc]
+        predictions = kwargs.get("y_pred")
+        if "y_pred" not in kwargs and len(args) > 2:
+            predictions = args[2]
+        is_static = _is_compiled(model)
+        taps.hold("predictions", _split(predictions), is_static=is_static)
+        taps.hold("loss", _split(loss), is_static=is_static)
         return loss
 
     model.train_step = train_step
-    if loss_of is None:
+    if original_loss is None:
         return [("train_step", model)]
     model.compute_loss = compute_loss
     return [("train_step", model), ("compute_loss", model)]
 
 
-def _tap_gradients(model: Any, taps: Taps) -> List[Any]:
-    """Let the optimizer show the gradients that it is given; return what is to be undone."""
+def _tap_gradients(model: Model, taps: Taps) -> Undo:
+    """Let the optimizer show the gradients that it gets; return what to undo."""
     optimizer = getattr(model, "optimizer", None)
     if optimizer is None:
         return []
-    name = (
-        "apply" if hasattr(optimizer, "apply") else "apply_gradients"
-    )  # Keras 3's calls the former
+    # Keras 3 calls `apply`; before, there is only `apply_gradients`.
+    name = "apply_gradients"
+    if hasattr(optimizer, "apply"):
+        name = "apply"
     original = getattr(optimizer, name)
 
-    def apply(gradients: Any, *args: Any, **kwargs: Any) -> Any:
+    def apply_gradients(
+        pairs: Sequence[Tuple[Tensor, Variable]], *args: object, **kwargs: object
+    ) -> object:
+        pairs = list(pairs)
+        gradients = [gradient for gradient, _ in pairs]
+        variables = [variable for _, variable in pairs]
+        parts = _name_gradients(gradients, variables)
+        taps.hold("gradients", parts, is_static=_is_compiled(model))
+        return original(pairs, *args, **kwargs)
+
+    def apply(gradients: Sequence[Tensor], *args: object, **kwargs: object) -> object:
         gradients = list(gradients)
-        if name == "apply":
-            variables = args[0] if args else kwargs.get("trainable_variables")
-            parts = _gradient_parts(gradients, list(variables or model.trainable_variables))
-        else:
-            parts = _gradient_parts(
-                [each for each, _ in gradients], [variable for _, variable in gradients]
-            )
-        taps.hold("gradients", parts, static=_compiled(model))
+        variables = kwargs.get("trainable_variables")
+        if args:
+            variables = args[0]
+        if not variables:
+            variables = model.trainable_variables
+        parts = _name_gradients(gradients, list(variables))  # type: ignore[call-overload]
+        taps.hold("gradients", parts, is_static=_is_compiled(model))
         return original(gradients, *args, **kwargs)
 
-    setattr(optimizer, name, apply)
+    if name == "apply":
+        optimizer.apply = apply
+    else:
+        optimizer.apply_gradients = apply_gradients
     return [(name, optimizer)]
 
 
-def _compiled(model: Any) -> bool:
+def _is_compiled(model: Model) -> bool:
     """Return whether XLA compiles the step, which has no room for values of unknown shape."""
     compiled = getattr(model, "jit_compile", None)
     if compiled is None:
@@ -203,31 +253,42 @@ def _compiled(model: Any) -> bool:
     return bool(compiled)
 
 
-def _callback(model: Any, taps: Taps, taker: Callable[..., None]) -> Any:
+def _make_callback(model: Model, taps: Taps, taker: Taker) -> Callback:
     """Return a callback of the model's own Keras that shows every batch."""
     keras = sys.modules.get("keras") or sys.modules["tensorflow"].keras
-    if not any(type_.__module__.partition(".")[0] == "keras" for type_ in type(model).__mro__):
+    packages = {base.__module__.partition(".")[0] for base in type(model).__mro__}
+    if "keras" not in packages:
         keras = sys.modules["tf_keras"]
 
     class Shows(keras.callbacks.Callback):  # type: ignore[name-defined,misc]
         step = 0
 
-        def on_train_batch_end(self, batch: int, logs: Optional[Mapping[str, Any]] = None) -> None:
-            values: Dict[str, Any] = {name: _alone(parts) for name, parts in taps.read().items()}
-            if "loss" not in values and logs and "loss" in logs:  # a train_step of the user's own
+        def on_train_batch_end(
+            self, batch: int, logs: Optional[Mapping[str, object]] = None
+        ) -> None:
+            values: Dict[str, object] = {}
+            for name, parts in taps.read().items():
+                values[name] = _unwrap_single(parts)
+            # Where a train_step of the user's own computes it without `compute_loss`.
+            if "loss" not in values and logs and "loss" in logs:
                 values["loss"] = logs["loss"]
-            values["weights"] = {f"{n}/{_name(w)}": w for n, w in enumerate(model.weights)}
+            weights = {}
+            for number, weight in enumerate(model.weights):
+                weights[f"{number}/{_get_name(weight)}"] = weight
+            values["weights"] = weights
             taker(self.step, values)
             self.step += 1
 
     return Shows()
 
 
-def _alone(parts: Mapping[str, Any]) -> Any:
-    """Return the only part without a name that is but its number, or all by their names."""
-    return parts["0"] if parts.keys() == {"0"} else parts
+def _unwrap_single(parts: Mapping[str, object]) -> object:
+    """Return the part where there is only one, or all by their names."""
+    if parts.keys() == {"0"}:
+        return parts["0"]
+    return parts
 
 
-def _name(weight: Any) -> str:
+def _get_name(weight: Variable) -> str:
     """Return the last word of a weight's name; the first ones count the models of the process."""
     return str(weight.name).rpartition("/")[2].partition(":")[0]

@@ -1,4 +1,6 @@
-"""The program that runs a user's script or function several times and writes down what it computes."""
+"""Run a user's script or function several times and write down what it computes: a program for his
+interpreter.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +11,23 @@ import time
 import traceback
 
 from envlock.guest.training import contract, seeds, store
-from envlock.guest.training.failures import described, traceback_of
+from envlock.guest.training.failures import describe_failure, format_traceback
 from envlock.runtime import recording
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, NoReturn, Optional
+    from typing import Callable, Dict, List, NoReturn, Optional, TypedDict
+
+    class Asked(TypedDict):
+        folder: str
+        script: str
+        module: bool
+        function: Optional[str]
+        args: List[str]
+        runs: List[int]
+        seed: Optional[int]
+        limit: int
+
 
 PACKAGES = ("tensorflow", "keras", "numpy", "jax", "torch")
 
@@ -22,13 +35,13 @@ PACKAGES = ("tensorflow", "keras", "numpy", "jax", "torch")
 def main() -> None:
     """Do what the JSON in `sys.argv[1]` asks for.
 
-    folder: where to write; script, module, function, args: what to run; runs: the numbers of the runs; seed: a number
-    or null; limit: how many bytes of arrays to keep.
+    folder: where to write; script, module, function, args: what to run; runs: the numbers of the
+    runs; seed: a number or null; limit: how many bytes of arrays to keep.
     """
-    asked = json.loads(sys.argv.pop(1))
+    asked: Asked = json.loads(sys.argv.pop(1))
     _end_with_parent()
     log = store.Log(asked["folder"])
-    kept = store.Store(asked["folder"], asked["limit"])
+    arrays = store.Store(asked["folder"], asked["limit"])
     try:
         if asked["seed"] is not None:
             seeds.seed_all(asked["seed"])
@@ -38,42 +51,42 @@ def main() -> None:
     except contract.Misuse as error:
         log.write({"unusable": str(error)})
         _leave()
-    recorded = False
+    is_useful = False
     for number in asked["runs"]:
-        recorded = _run(number, call, asked["seed"], kept, log) or recorded
-        if not recorded:
-            break  # nothing can be compared, and a run may take hours
-    log.write({"environment": environment()})
+        recorder = store.Recorder(number, arrays, log)
+        if _run(call, asked["seed"], recorder):
+            is_useful = True
+        arrays.end_run()
+        # Nothing can be compared where the first run has recorded nothing, and a run may take hours.
+        if not is_useful:
+            break
+    log.write({"environment": read_versions()})
     _leave()
 
 
-def _run(
-    number: int, call: contract.Call, seed: Optional[int], kept: store.Store, log: store.Log
-) -> bool:
-    """Run once, and write down how it ended; return whether there is a point in going on: it recorded, or failed."""
-    recorder = store.Recorder(number, kept, log)
+def _run(call: contract.Call, seed: Optional[int], recorder: store.Recorder) -> bool:
+    """Run once, and write down how it ended; return whether there is a point in going on: it
+    recorded, or failed.
+    """
     start = time.monotonic()
     try:
         run_once(call, seed, recorder.take)
     except contract.Misuse as error:
-        log.write({"unusable": str(error)})
+        recorder.log.write({"unusable": str(error)})
         _leave()
     except BaseException as error:
         traceback.print_exc()  # into the log of what the script said
-        log.write(
-            {
-                "run": number,
-                "end": "failed",
-                "message": described(error),
-                "traceback": traceback_of(error),
-            }
-        )
-        useful = True
-    else:
-        useful = recorder.step >= 0
-        log.write({"run": number, "end": "finished", "seconds": round(time.monotonic() - start, 3)})
-    kept.next_run()
-    return useful
+        failure = {
+            "run": recorder.run,
+            "end": "failed",
+            "message": describe_failure(error),
+            "traceback": format_traceback(error),
+        }
+        recorder.log.write(failure)
+        return True
+    seconds = round(time.monotonic() - start, 3)
+    recorder.log.write({"run": recorder.run, "end": "finished", "seconds": seconds})
+    return recorder.step >= 0
 
 
 def run_once(call: contract.Call, seed: Optional[int], taker: Callable[..., None]) -> None:
@@ -89,18 +102,16 @@ def run_once(call: contract.Call, seed: Optional[int], taker: Callable[..., None
     try:
         result = call(seed)
         if contract.is_model(result):
-            from envlock.guest.training import keras_fit
-
-            keras_fit.train(*result, taker=taker)
+            contract.train_model(result, taker)
         elif result is not None:
-            for number, step in enumerate(contract.steps(result)):
+            for number, step in enumerate(contract.iterate_steps(result)):
                 taker(number, step)
     finally:
         recording.listen(None)
 
 
-def environment() -> Dict[str, Any]:
-    """Return the versions of what computed."""
+def read_versions() -> Dict[str, str]:
+    """Return the versions of Python and of the packages that computed."""
     versions = {"python": "{}.{}.{}".format(*sys.version_info[:3])}
     for name in PACKAGES:
         version = getattr(sys.modules.get(name), "__version__", None)
@@ -110,8 +121,11 @@ def environment() -> Dict[str, Any]:
 
 
 def _end_with_parent() -> None:
-    """Let Linux end this process when envlock is killed: hours of training that nobody waits for are a nuisance."""
+    """Let Linux end this process when envlock is killed: nobody waits for its hours of training
+    then.
+    """
     try:
+        # Optional: a Python can be built without it.
         import ctypes
 
         prctl = ctypes.CDLL(None).prctl
@@ -121,7 +135,9 @@ def _end_with_parent() -> None:
 
 
 def _leave() -> NoReturn:
-    """End at once: what TensorFlow's threads and the script's own atexit functions do now is of no interest."""
+    """End at once: what TensorFlow's threads and the script's own atexit functions do now is of no
+    interest.
+    """
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)

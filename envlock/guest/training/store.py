@@ -1,4 +1,6 @@
-"""What the runs compute, on the disk: every array once, under its digest, and a log of which run had which."""
+"""What the runs compute, on the disk: every array once, under its digest, and a log of which run
+had which.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +9,17 @@ import json
 import os
 import sys
 
-from envlock.guest.training.contract import named
+from envlock.guest.training.contract import flatten
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Mapping, Optional, Set, Tuple
+    from types import ModuleType
+    from typing import Dict, List, Mapping, Optional, Set, Tuple
+
+    from numpy import generic
+    from numpy.typing import NDArray
+
+    Array = NDArray[generic]
 
 LOG = "runs.jsonl"
 ARRAYS = "arrays"
@@ -20,16 +28,19 @@ ARRAYS = "arrays"
 class Store:
     """A folder with arrays, each under its digest.
 
-    Up to `limit` bytes all are kept. Of what comes then only the digests are, and the arrays of each run's last step.
+    Up to `limit` bytes all are kept. Of those that come later only the digests are, and the arrays
+    of each run's last step.
     """
 
     def __init__(self, folder: str, limit: int) -> None:
         self.folder = os.path.join(folder, ARRAYS)
         os.makedirs(self.folder, exist_ok=True)
-        self.left = limit - sum(entry.stat().st_size for entry in os.scandir(self.folder))
+        self.left = limit
+        for entry in os.scandir(self.folder):
+            self.left -= entry.stat().st_size
         self.passing: List[str] = []
 
-    def keep(self, array: Any, digest: str) -> None:
+    def keep(self, array: Array, digest: str) -> None:
         """Write an array, unless it is there."""
         path = os.path.join(self.folder, digest)
         if os.path.exists(path):
@@ -38,19 +49,20 @@ class Store:
             self.passing.append(path)
         else:
             self.left -= array.nbytes
+        # Renamed when it is whole: a run can be killed while it writes.
         part = f"{path}.{os.getpid()}"
         with open(part, "wb") as file:
-            file.write(raw(array))
+            file.write(get_bytes(array))
         os.rename(part, path)
 
-    def next_step(self) -> None:
-        """Forget the arrays that are kept only as long as no later step has come."""
+    def start_step(self) -> None:
+        """Remove the arrays that are kept only as long as no later step has come."""
         for path in self.passing:
             os.unlink(path)
         self.passing = []
 
-    def next_run(self) -> None:
-        """Keep what the run that is over had at its last step."""
+    def end_run(self) -> None:
+        """Keep the arrays of the last step of a run that is over."""
         self.passing = []
 
 
@@ -58,47 +70,48 @@ class Log:
     """The log, written a line at a time."""
 
     def __init__(self, folder: str) -> None:
-        self.file = os.open(
-            os.path.join(folder, LOG), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644
-        )
+        path = os.path.join(folder, LOG)
+        self.file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
 
-    def write(self, line: Mapping[str, Any]) -> None:
+    def write(self, line: Mapping[str, object]) -> None:
         """Append one line."""
         data = (json.dumps(line) + "\n").encode("ascii")
-        while data:  # a full disk raises, and a signal cuts it short
+        # A signal can cut a write short; a full disk raises.
+        while data:
             data = data[os.write(self.file, data) :]
 
 
 class Recorder:
-    """Takes what one run shows, and writes it down."""
+    """Takes the values of one run, and writes them down."""
 
     def __init__(self, run: int, store: Store, log: Log) -> None:
         self.run = run
         self.store = store
         self.log = log
         self.step = -1
-        self.seen: Dict[int, Set[str]] = {}
+        self.names: Dict[int, Set[str]] = {}
+        """The quantities of each step."""
 
-    def take(self, step: Optional[int], values: Mapping[str, Any]) -> None:
+    def take(self, step: Optional[int], values: Mapping[str, object]) -> None:
         """Write down the values of a step; see `envlock.record`."""
-        quantities = named(values)
-        at = self._step(step, set(quantities))
-        again = self.seen.get(at, set()) & set(quantities)
-        if again:
-            raise ValueError(f"`{min(again)}` was already recorded at step {at}")
-        if at != self.step:
-            self.store.next_step()
-        line: Dict[str, Any] = {}
+        quantities = flatten(values)
+        number = self._find_step(step, set(quantities))
+        repeated = self.names.get(number, set()) & set(quantities)
+        if repeated:
+            raise ValueError(f"`{min(repeated)}` was already recorded at step {number}")
+        if number != self.step:
+            self.store.start_step()
+        line: Dict[str, object] = {}
         for name, value in quantities.items():
-            array = as_array(value, name)
-            kind, shape, sha256 = digest(array)
+            array = make_array(value, name)
+            kind, shape, sha256 = compute_digest(array)
             self.store.keep(array, sha256)
             line[name] = [kind, shape, sha256]
-        self.step = at
-        self.seen.setdefault(at, set()).update(quantities)
-        self.log.write({"run": self.run, "step": at, "values": line})
+        self.step = number
+        self.names.setdefault(number, set()).update(quantities)
+        self.log.write({"run": self.run, "step": number, "values": line})
 
-    def _step(self, step: Optional[int], names: Set[str]) -> int:
+    def _find_step(self, step: Optional[int], names: Set[str]) -> int:
         """Return the step that is meant: without a number the last one, until a name comes again."""
         if step is not None:
             number = int(step)
@@ -106,52 +119,65 @@ class Recorder:
                 raise ValueError(f"step {number} is below 0")
             return number
         last = max(self.step, 0)
-        return last + 1 if names & self.seen.get(last, set()) else last
+        if names & self.names.get(last, set()):
+            return last + 1
+        return last
 
 
-def as_array(value: Any, name: str) -> Any:
+def make_array(value: object, name: str) -> Array:
     """Return the numbers of a value as a numpy array in C order and this machine's byte order.
 
     Raises:
         ValueError: there are none in it, or they cannot be read.
     """
+    # Not at the top: the user's program may have variables to set before NumPy is imported.
     import numpy
 
     try:
         if hasattr(value, "detach"):  # torch, where a tensor with a gradient refuses numpy()
             value = value.detach().cpu()
         reader = getattr(value, "numpy", None)
-        array = numpy.asarray(reader() if callable(reader) else value, order="C")
+        if callable(reader):
+            value = reader()
+        array = numpy.asarray(value, order="C")
     except Exception as error:
         reason = str(error).strip().partition("\n")[0][:200]
         raise ValueError(f"`{name}` cannot be read: {type(error).__name__}: {reason}") from None
     if array.dtype.hasobject:
-        return _of_strings(array, name)
-    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+        return _join_strings(numpy, array, name)
+    if array.dtype.isnative:
+        return array
+    return array.astype(array.dtype.newbyteorder("="))
 
 
-def _of_strings(array: Any, name: str) -> Any:
-    """Return the strings of TensorFlow, which come as objects, as one array of their lengths and bytes."""
-    import numpy
-
-    each = [item.encode() if isinstance(item, str) else item for item in array.reshape(-1).tolist()]
-    if not all(isinstance(item, bytes) for item in each):
-        kinds = sorted({type(item).__name__ for item in each})
+def _join_strings(numpy: ModuleType, array: Array, name: str) -> Array:
+    """Return the strings of TensorFlow, which come as objects, as one array of their lengths and
+    bytes.
+    """
+    items = []
+    for item in array.reshape(-1).tolist():
+        if isinstance(item, str):
+            item = item.encode()
+        items.append(item)
+    if not all(isinstance(item, bytes) for item in items):
+        kinds = sorted({type(item).__name__ for item in items})
         raise ValueError(f"`{name}` holds objects, not numbers: {', '.join(kinds)}")
-    return numpy.frombuffer(
-        b"".join(len(item).to_bytes(8, "little") + item for item in each), dtype="V1"
-    )
+    joined = b"".join(len(item).to_bytes(8, "little") + item for item in items)
+    strings: Array = numpy.frombuffer(joined, dtype="V1")
+    return strings
 
 
-def raw(array: Any) -> memoryview:
+def get_bytes(array: Array) -> memoryview:
     """Return the bytes of an array in C order, without a copy."""
-    return memoryview(array.reshape(-1).view("u1")) if array.size else memoryview(b"")
+    if not array.size:
+        return memoryview(b"")
+    return array.reshape(-1).view("u1").data
 
 
-def digest(array: Any) -> Tuple[str, Tuple[int, ...], str]:
+def compute_digest(array: Array) -> Tuple[str, Tuple[int, ...], str]:
     """Return kind, shape, and the SHA-256 over both and the bytes: equal where every bit is."""
     kind, shape = str(array.dtype.name), tuple(array.shape)
     header = f"{kind} {','.join(map(str, shape))} {sys.byteorder}\n"
-    found = hashlib.sha256(header.encode("ascii"))
-    found.update(raw(array))
-    return kind, shape, found.hexdigest()
+    sha256 = hashlib.sha256(header.encode("ascii"))
+    sha256.update(get_bytes(array))
+    return kind, shape, sha256.hexdigest()
