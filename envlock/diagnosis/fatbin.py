@@ -13,7 +13,7 @@ import os
 import struct
 
 from envlock.data import cuda_table
-from envlock.runtime.loader.elf import check_header, pread
+from envlock.runtime.loader.elf import check_header, read_at
 
 SECTION = b".nv_fatbin"
 IMAGE_LIMIT = 200_000  # headers; TensorFlow 2.21 has 1734
@@ -89,16 +89,16 @@ def read_gpu_code(path: str) -> GpuCode | None:
 
 def _section(fd: int) -> tuple[int, int] | None:
     """Return (offset, size) of the section."""
-    head = pread(fd, 64, 0)
+    head = read_at(fd, 64, 0)
     check_header(head, None)
     (start,) = struct.unpack_from("<Q", head, 40)
     entry, count, names = struct.unpack_from("<HHH", head, 58)
-    table = pread(fd, entry * count, start) if entry == 64 else b""
+    table = read_at(fd, entry * count, start) if entry == 64 else b""
     if not count or names >= count or len(table) < 64 * count:
         return None
     rows = [struct.unpack_from("<I20xQQ", table, 64 * row) for row in range(count)]
     _, offset, size = rows[names]
-    text = pread(fd, min(size, 1 << 16), offset)
+    text = read_at(fd, min(size, 1 << 16), offset)
     for name, begin, length in rows:
         if text[name : name + len(SECTION) + 1] == SECTION + b"\0":
             return begin, length
@@ -150,7 +150,7 @@ def _read_images(fd: int, at: int, end: int, code: GpuCode) -> int:
 
 def _unpack(fd: int, layout: str, offset: int) -> tuple[int, ...]:
     size = struct.calcsize(layout)
-    data = pread(fd, size, offset)
+    data = read_at(fd, size, offset)
     if len(data) < size:
         raise ValueError("the fat binaries are cut off")
     return struct.unpack(layout, data)
