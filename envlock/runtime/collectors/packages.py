@@ -113,7 +113,7 @@ def _convert_origin(document: Tree) -> Tree:
     commit = vcs.get("commit_id")
     if is_local and is_editable:
         # The specification gives a local folder no commit, so the checkout's own is read.
-        commit = checkout_commit(_parse_local_path(document["url"]))
+        commit = find_checkout_commit(_parse_local_path(document["url"]))
     sha256 = archive.get("hashes", {}).get("sha256")
     if not sha256:  # older installers write `hash`: "sha256=..."
         sha256 = archive.get("hash", "").partition("sha256=")[2]
@@ -176,7 +176,7 @@ def public_url(url: str) -> Optional[str]:
     return f"{scheme}://{host}{slash}{path}"
 
 
-def checkout_commit(folder: str) -> Optional[str]:
+def find_checkout_commit(folder: str) -> Optional[str]:
     """Return the commit checked out in a Git work tree, from its files, or None without one."""
     try:
         git = os.path.join(folder, ".git")

@@ -206,7 +206,7 @@ class PortablePaths:
         return any(path.startswith(folder + "/") for folder in self._site)
 
     def resolve_path(self, path: str) -> str:
-        """Return the one path that stands for a file: links followed, unless out of the environment.
+        """Return the one path that stands for a file: links are followed inside the environment.
 
         Installers may link files from a cache (`uv --link-mode symlink`); the cache's path says
         nothing.
@@ -284,7 +284,7 @@ class WheelOwners:
         return max(folders, key=len, default=None)
 
     def find_claims(self, file: str) -> List[Claim]:
-        """Return the claims of all wheels on the file (a real path), in order of the wheels' names."""
+        """Return the claims of all wheels on the file (a real path), in order of their names."""
         folder = self.find_folder(file)
         if folder is None:
             return []

@@ -52,7 +52,7 @@ class Package:
 
 
 class Places(NamedTuple):
-    """The roots below which files of RECORDs may lie, and the real paths of folders found so far."""
+    """The roots below which files of RECORDs may lie, and the real paths of folders so far."""
 
     roots: tuple[str, ...]
     real: dict[str, str]

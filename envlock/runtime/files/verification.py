@@ -108,7 +108,7 @@ def check_permissions(survey: Survey, states: list[State]) -> list[Fault]:
                 severity=ERROR if verdict.sure else INFO,
             )
         )
-    folders = _map_metadata(survey)
+    folders = _get_metadata_folders(survey)
     what = "anyone can write to most of its files"
     for title in check_file.find_world_writable(files):
         path = folders[title]
@@ -116,7 +116,7 @@ def check_permissions(survey: Survey, states: list[State]) -> list[Fault]:
     return faults
 
 
-def _map_metadata(survey: Survey) -> dict[str, str]:
+def _get_metadata_folders(survey: Survey) -> dict[str, str]:
     """Return title -> metadata folder."""
     return {package.title: package.info for package in survey.packages}
 
@@ -128,7 +128,7 @@ def find_unhashed(survey: Survey, states: list[State]) -> Iterator[Fault]:
         claims = survey.claims[state.path]
         if has_no_hash(state.path, claims, state):
             unhashed.setdefault(claims[0].package, []).append(os.path.basename(state.path))
-    folders = _map_metadata(survey)
+    folders = _get_metadata_folders(survey)
     for title, names in sorted(unhashed.items()):
         what = f"{len(names)} of its files have no hash, such as {min(names)}"
         yield Fault("no-hash", folders[title], what, (title,), severity=INFO)
@@ -183,7 +183,7 @@ def check(
 def report(survey: Survey, faults: list[Fault]) -> list[Finding]:
     """Return faults as findings; of the system's own packages they are information."""
     managers = _find_managers(survey)
-    return findings([_excuse_system(fault, managers) for fault in faults], survey.sites)
+    return findings([_reduce_severity(fault, managers) for fault in faults], survey.sites)
 
 
 def _find_managers(survey: Survey) -> dict[str, str]:
@@ -197,7 +197,7 @@ def _find_managers(survey: Survey) -> dict[str, str]:
     return managers
 
 
-def _excuse_system(fault: Fault, managers: Mapping[str, str]) -> Fault:
+def _reduce_severity(fault: Fault, managers: Mapping[str, str]) -> Fault:
     """Return a fault of the system's packages as information.
 
     They strip and move what a RECORD lists.

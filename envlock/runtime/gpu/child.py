@@ -50,7 +50,7 @@ def query_nvml(environ: Mapping[str, str]) -> Answer:
 
     `status` is `ok`, `init-failed` or a word for the binding.
     """
-    _defer_ctypes_util()
+    _replace_ctypes_util()
     try:
         import pynvml  # type: ignore[import-untyped,unused-ignore]  # not everyone has it
     except ImportError:
@@ -84,7 +84,7 @@ def query_nvml(environ: Mapping[str, str]) -> Answer:
     }
 
 
-def _defer_ctypes_util() -> None:
+def _replace_ctypes_util() -> None:
     """Import `ctypes.util` when it is used: pynvml needs it on Windows only, and it costs 10 ms."""
 
     def find_library(name: str) -> Optional[str]:

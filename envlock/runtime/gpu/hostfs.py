@@ -50,9 +50,9 @@ def count_gpus(host: Host) -> int:
 
 
 def _is_usable_gpu(host: Host, folder: str) -> bool:
-    if not _text(host, folder + "/vendor").startswith(NVIDIA_VENDOR):
+    if not _read_text(host, folder + "/vendor").startswith(NVIDIA_VENDOR):
         return False
-    if not _text(host, folder + "/class").startswith(DISPLAY_CLASS):
+    if not _read_text(host, folder + "/class").startswith(DISPLAY_CLASS):
         return False
     try:
         driver = os.path.basename(os.readlink(host.system(folder + "/driver")))
@@ -66,8 +66,8 @@ def read_kernel_module(host: Host) -> Optional[Dict[str, Optional[str]]]:
 
     `flavour` is `open` or `proprietary`, or null when only `/sys` tells of the module.
     """
-    line = _text(host, "/proc/driver/nvidia/version").partition("\n")[0]
-    version = _text(host, "/sys/module/nvidia/version").strip() or parse_module_version(line)
+    line = _read_text(host, "/proc/driver/nvidia/version").partition("\n")[0]
+    version = _read_text(host, "/sys/module/nvidia/version").strip() or parse_module_version(line)
     if version is None:
         return None
     flavour = None
@@ -99,7 +99,7 @@ def parse_module_version(line: str) -> Optional[str]:
 def detect_surroundings(host: Host) -> List[str]:
     """Return which of `wsl2`, `gvisor` and `cdi` there is evidence for."""
     names: List[str] = []
-    kernel = _text(host, "/proc/version")
+    kernel = _read_text(host, "/proc/version")
     if host.exists(WSL_NODE) or "microsoft" in kernel.lower():
         names.append("wsl2")
     if GVISOR_BUILD in kernel:
@@ -130,7 +130,7 @@ def get_control_node_errno(host: Host) -> Optional[int]:
     return 0
 
 
-def _text(host: Host, path: str) -> str:
+def _read_text(host: Host, path: str) -> str:
     """Return a file's text; "" when it does not exist or cannot be read (sysfs may be masked)."""
     try:
         return host.read(path, 4096) or ""
