@@ -59,7 +59,9 @@ def main() -> None:
     parser.add_argument("python", type=Path)
     parser.add_argument("--rounds", type=int, default=7)
     chosen = parser.parse_args()
-    wanted = [each for each in survey(installation(chosen.python)).wanted() if each.algorithms]
+    wanted = [
+        each for each in survey(installation(chosen.python)).list_requests() if each.algorithms
+    ]
     wanted.sort(key=expected_size, reverse=True)
     size = sum(map(expected_size, wanted))
     with tempfile.NamedTemporaryFile() as names:

@@ -180,7 +180,7 @@ def main() -> None:
     import pynvml  # type: ignore[import-untyped,unused-ignore]
 
     pynvml.nvmlInit()
-    module = hostfs.kernel_module(Host())
+    module = hostfs.read_kernel_module(Host())
     profile = record(pynvml, module["flavour"] if module else None, arguments.symbols)
     real = nvml.capture(pynvml, {})
     pynvml.nvmlShutdown()

@@ -1,1 +1,1 @@
-"""The doctor: what is unsound or not deterministic about an environment, by rules per TensorFlow version."""
+"""The doctor: unsound or not deterministic settings of an environment, by rules per version."""

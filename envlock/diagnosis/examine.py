@@ -1,4 +1,4 @@
-"""From a live environment or a lock to what the rules look at."""
+"""Builds what the rules look at, from a live environment or from a lock."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from pathlib import Path
 from envlock.data import determinism, variables
 from envlock.diagnosis.environment import Environment, Requirement
 from envlock.diagnosis.fatbin import read_gpu_code
-from envlock.diagnosis.flags import flags
-from envlock.diagnosis.remedies import installer_of
+from envlock.diagnosis.flags import list_flags
+from envlock.diagnosis.remedies import choose_installer
 from envlock.lock.live import ask
 from envlock.lock.models import Lockfile
 from envlock.packages.installation import by_name, header, installation, required
@@ -23,7 +23,8 @@ from envlock.runtime.collectors import Snapshot
 from envlock.runtime.distributions import normalise
 
 LIBRARY = "libtensorflow_cc.so.2"
-LEAST = 1 << 20  # bytes: smaller libraries of TensorFlow register no flag
+LEAST = 1 << 20
+"""Bytes: smaller libraries of TensorFlow register no flag."""
 
 
 def of_lock(lock: Lockfile) -> Environment:
@@ -34,7 +35,7 @@ def of_lock(lock: Lockfile) -> Environment:
     )
     locked = environment.get("keras.config.backend")
     return replace(
-        environment, installer=installer_of(environment, has_uv=True), locked_backend=locked
+        environment, installer=choose_installer(environment, has_uv=True), locked_backend=locked
     )
 
 
@@ -46,22 +47,23 @@ def requirements_of(python: Path | None = None) -> list[Requirement]:
         FactError: it did not answer.
     """
     place = installation(python)
-    return [
-        Requirement(
-            name,
-            version,
-            normalise(each.name),
-            str(each.specifier),
-            tuple(sorted(each.extras)),
-            each.url or "",
-            extra,
-        )
-        for name, found in by_name(place).items()
-        for version in [
-            header(found, "Version") or "(version unknown)"
-        ]  # which parses its METADATA
-        for each, extra in required(found, place.markers)
-    ]
+    requirements = []
+    for name, distribution in by_name(place).items():
+        # The first access parses the whole METADATA.
+        version = header(distribution, "Version") or "(version unknown)"
+        for requirement, extra in required(distribution, place.markers):
+            requirements.append(
+                Requirement(
+                    by=name,
+                    version=version,
+                    name=normalise(requirement.name),
+                    takes=str(requirement.specifier),
+                    extras=tuple(sorted(requirement.extras)),
+                    url=requirement.url or "",
+                    extra=extra,
+                )
+            )
+    return requirements
 
 
 def of_live(
@@ -74,122 +76,125 @@ def of_live(
 
     Args:
         found: its facts.
-        environ: the variables as they are now, all of them; only names and values of the tables are used.
+        environ: the current variables, all of them; only names and values of the tables are used.
         python: the interpreter whose environment it is; this one when not given.
         requirements: what the distributions there require.
     """
-    known = {row.name for row in variables()} | {
-        row.name for row in determinism.variable_table().variable
-    }
-    late = {path.rpartition(".")[2] for path in found.unavailable if path.startswith("environ.")}
-    now = {name: environ.get(name) for name in known - late}
-    file = now.get("XLA_FLAGS") or ""
+    known = {row.name for row in variables()}
+    known.update(row.name for row in determinism.variable_table().variable)
+    values = {}
+    for name in known:
+        # One that changed after the start has no value to judge.
+        if f"environ.{name}" not in found.unavailable:
+            values[name] = environ.get(name)
     environment = Environment(
         found.facts,
         found.unavailable,
-        now,
+        values,
         others=sorted(name for name in environ if name not in known),
-        missing_flag_file=bool(file.strip())
-        and not file.strip().startswith("--")
-        and not Path(file.strip()).is_file(),
+        missing_flag_file=_is_missing_file(values.get("XLA_FLAGS") or ""),
         requirements=requirements,
     )
     installing = with_installer(found, python)
     environment = replace(environment, installer=installing.installer, python=installing.python)
-    unlisted, has_gpu = (
-        _unlisted(environment),
-        environment.gpus and environment.get("tensorflow.cuda_build"),
-    )
+    unlisted = _list_unlisted_flags(environment)
+    has_gpu = environment.gpus and environment.get("tensorflow.cuda_build")
     if environment.tensorflow is None or not (unlisted or has_gpu):
         return environment
-    folder = _folder(python)
-    ptx = _ptx_cuda(folder) if has_gpu else None
-    return replace(environment, strange_flags=missing_flags(folder, unlisted), ptx_cuda=ptx)
+    folder = _find_tensorflow(python)
+    ptx = _read_ptx_cuda(folder) if has_gpu else None
+    return replace(environment, strange_flags=find_missing_flags(folder, unlisted), ptx_cuda=ptx)
+
+
+def _is_missing_file(flags_value: str) -> bool:
+    """Return whether a value of XLA_FLAGS names a file of flags that does not exist."""
+    value = flags_value.strip()
+    if not value or value.startswith("--"):
+        return False
+    return not Path(value).is_file()
 
 
 def with_installer(found: Snapshot, python: Path | None = None) -> Environment:
-    """Return what is installed somewhere, and what installs there; of variables nothing is known."""
-    name = (
-        sys.executable or "python"
-        if python is None
-        else str(Path(shutil.which(python) or python).absolute())
-    )
+    """Return the environment of some facts and its installer; of variables nothing is known."""
+    if python is None:
+        name = sys.executable or "python"
+    else:
+        name = str(Path(shutil.which(python) or python).absolute())
     environment = Environment(found.facts, found.unavailable, python=name)
-    return replace(
-        environment, installer=installer_of(environment, has_uv=shutil.which("uv") is not None)
-    )
+    has_uv = shutil.which("uv") is not None
+    return replace(environment, installer=choose_installer(environment, has_uv=has_uv))
 
 
-def _ptx_cuda(folder: Path | None) -> str | None:
-    """Return the CUDA version that a driver needs for the PTX in TensorFlow's own library; None where it has none."""
-    try:
-        code = None if folder is None else read_gpu_code(str(folder / LIBRARY))
-    except (
-        OSError,
-        ValueError,
-    ):  # of another layout, or from before TensorFlow 2.12, which has it elsewhere
+def _read_ptx_cuda(folder: Path | None) -> str | None:
+    """Return the CUDA version that a driver needs for the PTX in TensorFlow's library, or None."""
+    if folder is None:
         return None
-    return None if code is None else code.ptx_cuda()
+    try:
+        code = read_gpu_code(str(folder / LIBRARY))
+    except (OSError, ValueError):
+        # Of another layout, or from before TensorFlow 2.12, which has it elsewhere.
+        return None
+    if code is None:
+        return None
+    return code.ptx_cuda()
 
 
-def _unlisted(environment: Environment) -> list[str]:
-    """Return the flags that the table says nothing about for this TensorFlow."""
-    rows = determinism.variable_table().flag
-    listed = {
-        (row.variable, row.name)
-        for row in rows
-        if environment.stock and environment.holds(row.tensorflow)
-    }
-    gone = {
-        (row.variable, row.name)
-        for row in rows
-        if environment.stock and not environment.holds(row.tensorflow)
-    }
-    return sorted(
-        {name for variable, name, _ in flags(environment) if (variable, name) not in listed | gone}
-    )
+def _list_unlisted_flags(environment: Environment) -> list[str]:
+    """Return the flags that are set and that the table does not have."""
+    listed = set()
+    if environment.stock:
+        for row in determinism.variable_table().flag:
+            listed.add((row.variable, row.name))
+    unlisted = set()
+    for variable, name, _ in list_flags(environment):
+        if (variable, name) not in listed:
+            unlisted.add(name)
+    return sorted(unlisted)
 
 
-def _folder(python: Path | None) -> Path | None:
+def _find_tensorflow(python: Path | None) -> Path | None:
+    folders: Sequence[str] = ()
     if python is not None:
         folders = ask(python, "tensorflow")["folders"]
     else:
         spec = find_spec("tensorflow")
-        folders = list(spec.submodule_search_locations or []) if spec is not None else []
-    return Path(folders[0]) if folders else None
+        if spec is not None:
+            folders = list(spec.submodule_search_locations or [])
+    if not folders:
+        return None
+    return Path(folders[0])
 
 
-def missing_flags(folder: Path | None, names: Sequence[str]) -> list[str]:
-    """Return the flags that none of TensorFlow's libraries contains; none where there are no libraries to look at.
+def find_missing_flags(folder: Path | None, names: Sequence[str]) -> list[str]:
+    """Return the flags that none of TensorFlow's libraries contains; [] without libraries.
 
-    A flag is registered by its name without dashes, a C string. Checked with TensorFlow 2.18.1 and 2.21.0: each of the
-    198 and 79 flags that XLA lists itself is found, no name made up is.
+    A flag is registered by its name without dashes, a C string. Checked with TensorFlow 2.18.1 and
+    2.21.0: each of the 198 and 79 flags that XLA lists itself is found, no name made up is.
     """
     if folder is None:
         return []
-    libraries = [file for file in _libraries(folder) if file.stat().st_size >= LEAST]
-    left = set(names)
+    libraries = [file for file in _list_libraries(folder) if file.stat().st_size >= LEAST]
+    if not libraries:
+        return []
+    missing = set(names)
     for file in libraries:
-        left -= _contained(file, left)
-    return sorted(left) if libraries else []
+        missing -= _find_contained(file, missing)
+    return sorted(missing)
 
 
-def _libraries(folder: Path) -> list[Path]:
-    return sorted(
-        file
-        for place in (folder, folder / "python")
-        for file in place.glob("*.so*")
-        if file.is_file()
-    )
+def _list_libraries(folder: Path) -> list[Path]:
+    files = [*folder.glob("*.so*"), *(folder / "python").glob("*.so*")]
+    return sorted(file for file in files if file.is_file())
 
 
-def _contained(file: Path, names: set[str]) -> set[str]:
+def _find_contained(file: Path, names: set[str]) -> set[str]:
+    contained = set()
     with (
         file.open("rb") as stream,
         mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content,
     ):
-        return {
-            name
-            for name in names
-            if content.find(os.fsencode(name.removeprefix("--")) + b"\0") >= 0
-        }
+        for name in names:
+            text = os.fsencode(name.removeprefix("--")) + b"\0"
+            if content.find(text) >= 0:
+                contained.add(name)
+    return contained

@@ -4,14 +4,30 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import TypedDict
 
 from envlock.diagnosis.environment import Environment
 from envlock.diagnosis.remedies import Remedy, change
-from envlock.diagnosis.requirements import joint, joint_with_tensorflow, requirers, violated
-from envlock.runtime.collectors.tensorflow import DISTRIBUTIONS
+from envlock.diagnosis.requirements import (
+    find_common_requirement,
+    find_preferred_requirement,
+    find_violated,
+    list_requirers,
+    list_tensorflow_specifiers,
+)
 from envlock.runtime.release import numbers
 from envlock.runtime.report import Finding
+
+
+class Library(TypedDict, total=False):
+    """Facts of a library."""
+
+    soname: str
+    file: str | None
+    resolved_by: str
+    wheel_version: str | None
+    problem: str
+
 
 NOT_FOUND = "not found"
 _DRIVER = "cuda_driver"
@@ -24,11 +40,11 @@ _WHEELS = {
     "cupti": "cuda_cupti",
     "nvrtc": "cuda_nvrtc",
 }
-"""Folder below `nvidia` of the libraries whose wheel is not called as they are."""
+"""Folder below `nvidia` of the libraries whose wheel has another name."""
 
 _SKIPPED = (
-    "TensorFlow opens these libraries when it looks for GPUs; if one is missing it prints `Cannot dlopen some GPU "
-    "libraries`, skips every GPU and computes on the CPU."
+    "TensorFlow opens these libraries when it looks for GPUs; if one is missing it prints `Cannot "
+    "dlopen some GPU libraries`, skips every GPU and computes on the CPU."
 )
 _NO_GPU = "TensorFlow computes on the CPU, which needs none of them; a GPU would be skipped."
 _SKIPPED_SOURCE = (
@@ -36,207 +52,233 @@ _SKIPPED_SOURCE = (
 )
 
 
-def found(environment: Environment) -> Mapping[str, Mapping[str, Any]]:
-    """Return the libraries that TensorFlow opens at run time, with what the loader answers."""
-    cuda = environment.get("cuda") or {}
+def list_libraries(environment: Environment) -> Mapping[str, Library]:
+    """Return the libraries that TensorFlow opens at run time, with the loader's answers."""
+    cuda: Mapping[str, Library | list[str]] = environment.get("cuda") or {}
     return {
-        key: each for key, each in cuda.items() if isinstance(each, Mapping) and each.get("soname")
+        key: library
+        for key, library in cuda.items()
+        if isinstance(library, Mapping) and library.get("soname")
     }
 
 
-def missing(environment: Environment) -> Iterator[Finding]:
-    """Yield libraries that are not found: one finding a wheel where there is a GPU, one for all where there is none.
+def check_found(environment: Environment) -> Iterator[Finding]:
+    """Yield libraries that are not found: a finding for each wheel, or one for all without a GPU.
 
-    A CUDA build without any of these libraries, on a machine without GPU, is a CPU installation and no problem.
+    A CUDA build without any of these libraries, on a machine without GPU, is a CPU installation and
+    no problem.
     """
-    libraries = found(environment)
-    needed = {key: each for key, each in libraries.items() if key not in (_DRIVER, *_OPTIONAL)}
-    lost = [key for key, each in needed.items() if each.get("resolved_by") == NOT_FOUND]
-    if not lost or not (environment.gpus or any(each.get("file") for each in needed.values())):
+    libraries = list_libraries(environment)
+    missing = []
+    has_any_file = False
+    for key, library in libraries.items():
+        if key == _DRIVER or key in _OPTIONAL:
+            continue
+        if library.get("resolved_by") == NOT_FOUND:
+            missing.append(key)
+        if library.get("file"):
+            has_any_file = True
+    if not missing or not (environment.gpus or has_any_file):
         return
-    fix = _found_again(environment, lost)
-    for keys in _by_wheel(lost) if environment.gpus else [lost]:
-        evidence = f"{_named(keys, libraries, 'is', 'are')} not found by TensorFlow's loader"
-        where = f"cuda.{keys[0]}"
-        if environment.gpus:
-            commands = fix.commands
-            yield Finding(
-                "library-missing",
-                "error",
-                where,
-                evidence,
-                _SKIPPED,
-                fix.text,
-                _SKIPPED_SOURCE,
-                commands=commands,
-            )
-        else:
-            evidence, told = (
-                f"{evidence}, and no GPU is visible",
-                f"not needed on a CPU; for a GPU: {fix.text}",
-            )
-            yield Finding(
-                "library-missing", "info", where, evidence, _NO_GPU, told, _SKIPPED_SOURCE
-            )
+    fix = _make_findable(environment, missing)
+    if not environment.gpus:
+        evidence = f"{_describe(missing, libraries, 'is', 'are')} not found by TensorFlow's loader"
+        yield Finding(
+            "library-missing",
+            "info",
+            f"cuda.{missing[0]}",
+            f"{evidence}, and no GPU is visible",
+            _NO_GPU,
+            f"not needed on a CPU; for a GPU: {fix.text}",
+            _SKIPPED_SOURCE,
+        )
+        return
+    for keys in _group_by_wheel(missing):
+        yield Finding(
+            "library-missing",
+            "error",
+            f"cuda.{keys[0]}",
+            f"{_describe(keys, libraries, 'is', 'are')} not found by TensorFlow's loader",
+            _SKIPPED,
+            fix.text,
+            _SKIPPED_SOURCE,
+            commands=fix.commands,
+        )
 
 
-def _by_wheel(keys: Iterable[str]) -> list[list[str]]:
+def _group_by_wheel(keys: Iterable[str]) -> list[list[str]]:
     """Return libraries in groups of one wheel: what is wrong with one of them is wrong with all."""
     groups: dict[str, list[str]] = {}
     for key in keys:
-        groups.setdefault(_wheel(key), []).append(key)
+        groups.setdefault(_get_wheel(key), []).append(key)
     return list(groups.values())
 
 
-def _named(
-    keys: list[str], libraries: Mapping[str, Mapping[str, Any]], one: str, several: str
-) -> str:
-    first, more = libraries[keys[0]]["soname"], len(keys) - 1
-    return f"{first} {one}" if not more else f"{first} and {more} more {several}"
+def _describe(keys: list[str], libraries: Mapping[str, Library], one: str, several: str) -> str:
+    """Return the libraries with a verb, which is given in both numbers."""
+    first, others = libraries[keys[0]]["soname"], len(keys) - 1
+    if others:
+        return f"{first} and {others} more {several}"
+    return f"{first} {one}"
 
 
-def _found_again(environment: Environment, keys: Iterable[str]) -> Remedy:
-    """Return what makes libraries found: their wheels, and the folders in which TensorFlow does not look for them."""
-    wheels = {_wheel(key): _folder(key) for key in keys}
+def _make_findable(environment: Environment, keys: Iterable[str]) -> Remedy:
+    """Return what makes libraries found: their wheels, and their folders for the loader."""
+    folders: dict[str, str] = {}
+    for key in keys:
+        folders[_get_wheel(key)] = _get_folder(key)
     lines: list[str] = []
-    if not all(map(environment.installed, wheels)):
-        name = next(iter(environment.get("tensorflow.distributions") or ()), "tensorflow")
-        wanted = {name: f"{name}[and-cuda]=={environment.tensorflow}"}
-        if not environment.stock or not environment.holds([">=2.14"]):
+    if not all(map(environment.is_installed, folders)):
+        if not environment.stock or not environment.has_tensorflow([">=2.14"]):
             return Remedy(
-                "install the CUDA libraries that this TensorFlow was built with, and name their folder in "
-                "LD_LIBRARY_PATH"
+                "install the CUDA libraries that this TensorFlow was built with, and name their "
+                "folder in LD_LIBRARY_PATH"
             )
-        fix = change(environment, add=wanted)
+        name = next(iter(environment.get("tensorflow.distributions") or ()), "tensorflow")
+        requirement = f"{name}[and-cuda]=={environment.tensorflow}"
+        fix = change(environment, add={name: requirement})
         if not fix.commands:
             return fix
         lines += fix.commands
-    for folder in [folder for wheel, folder in wheels.items() if environment.installed(wheel)]:
-        asked = shlex.join(
-            [environment.python, "-c", f"import nvidia.{folder} as m; print(m.__path__[0])"]
-        )
-        lines.append(
-            f'export LD_LIBRARY_PATH="$({asked})/lib${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"'
-        )
+    for wheel, folder in folders.items():
+        if environment.is_installed(wheel):
+            program = f"import nvidia.{folder} as m; print(m.__path__[0])"
+            command = shlex.join([environment.python, "-c", program])
+            lines.append(
+                f'export LD_LIBRARY_PATH="$({command})/lib${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"'
+            )
     text = "; ".join(lines)
     return Remedy(text, [text])
 
 
-def _folder(key: str) -> str:
+def _get_folder(key: str) -> str:
     """Return the folder below `nvidia` of the wheel that holds a library."""
-    return "cudnn" if key.startswith("cudnn") else _WHEELS.get(key, key.lower())
+    if key.startswith("cudnn"):
+        return "cudnn"
+    return _WHEELS.get(key, key.lower())
 
 
-def _wheel(key: str) -> str:
-    return f"nvidia-{_folder(key).replace('_', '-')}-cu12"
+def _get_wheel(key: str) -> str:
+    return f"nvidia-{_get_folder(key).replace('_', '-')}-cu12"
 
 
-def unloadable(environment: Environment) -> Iterator[Finding]:
+def check_loadable(environment: Environment) -> Iterator[Finding]:
     """Yield libraries that are found and cannot be loaded."""
-    driverless = (
-        found(environment).get(_DRIVER, {}).get("resolved_by") == NOT_FOUND and not environment.gpus
-    )
-    for key, each in found(environment).items():
-        problem = each.get("problem")
-        if (
-            problem is None
-            or (driverless and "libcuda.so" in problem)
-            or (key == _DRIVER and not environment.gpus)
+    libraries = list_libraries(environment)
+    has_driver = libraries.get(_DRIVER, {}).get("resolved_by") != NOT_FOUND
+    for key, library in libraries.items():
+        problem = library.get("problem")
+        if problem is None:
+            continue
+        # Without a GPU nobody misses the driver's library.
+        if not environment.gpus and (
+            key == _DRIVER or (not has_driver and "libcuda.so" in problem)
         ):
             continue
-        evidence = f"{each['soname']} cannot be loaded: {problem}"
-        why = "The first operation that needs it fails, or TensorFlow skips every GPU."
-        fix = "reinstall its wheel, and remove wrong folders from LD_LIBRARY_PATH"
         yield Finding(
             "library-broken",
             "error",
             f"cuda.{key}",
-            evidence,
-            why,
-            fix,
+            f"{library['soname']} cannot be loaded: {problem}",
+            "The first operation that needs it fails, or TensorFlow skips every GPU.",
+            "reinstall its wheel, and remove wrong folders from LD_LIBRARY_PATH",
             "the loader's own rules (ld.so(8))",
         )
 
 
-def cudnn(environment: Environment) -> Iterator[Finding]:
-    """Yield that the cuDNN that is loaded is older than the one that TensorFlow was compiled against."""
-    built, runs = (
-        environment.get("tensorflow.compiled_against_cudnn"),
-        environment.get("cuda.cudnn.version"),
-    )
-    if not isinstance(built, str) or not isinstance(runs, str):
+def check_cudnn(environment: Environment) -> Iterator[Finding]:
+    """Yield that the loaded cuDNN is older than the one that TensorFlow was compiled against."""
+    built = environment.get("tensorflow.compiled_against_cudnn")
+    loaded = environment.get("cuda.cudnn.version")
+    if not isinstance(built, str) or not isinstance(loaded, str):
         return
-    wants, has = (*numbers(built), 0, 0), (*numbers(runs), 0, 0)
-    if wants[0] == has[0] and has[:2] >= wants[:2]:
+    needed_parts, loaded_parts = (*numbers(built), 0, 0), (*numbers(loaded), 0, 0)
+    if needed_parts[0] == loaded_parts[0] and loaded_parts[:2] >= needed_parts[:2]:
         return
-    evidence = f"cuDNN {runs} is loaded ({_place(environment)}), and TensorFlow was compiled against {built}"
-    why = "TensorFlow rejects a cuDNN of another major or of a lower minor version, and the first convolution fails."
-    name = (
-        "nvidia-cudnn-cu12"
-        if environment.installed("nvidia-cudnn-cu12")
-        else f"nvidia-cudnn-cu{_cuda(environment)}"
+    resolved_by = environment.get("cuda.cudnn.resolved_by")
+    place = "from an unknown place"
+    if isinstance(resolved_by, str):
+        place = f"by {resolved_by}"
+    evidence = f"cuDNN {loaded} is loaded ({place}), and TensorFlow was compiled against {built}"
+    why = (
+        "TensorFlow rejects a cuDNN of another major or of a lower minor version, "
+        "and the first convolution fails."
     )
-    fix = _other_cudnn(environment, name, f"{wants[0]}.{wants[1]}")
-    if environment.get("cuda.cudnn.resolved_by") in ("LD_LIBRARY_PATH", "LD_PRELOAD"):
-        fix = Remedy(f"remove that cuDNN from {environment.get('cuda.cudnn.resolved_by')}")
-    source = "TensorFlow's stream_executor/cuda/cuda_dnn.cc: `CuDNN library needs to have matching major version`"
-    where = "cuda.cudnn.version"
+    if resolved_by in ("LD_LIBRARY_PATH", "LD_PRELOAD"):
+        fix = Remedy(f"remove that cuDNN from {resolved_by}")
+    else:
+        name = "nvidia-cudnn-cu12"
+        if not environment.is_installed(name):
+            name = f"nvidia-cudnn-cu{_get_cuda_major(environment)}"
+        fix = _change_cudnn(environment, name, f"{needed_parts[0]}.{needed_parts[1]}")
+    source = (
+        "TensorFlow's stream_executor/cuda/cuda_dnn.cc: "
+        "`CuDNN library needs to have matching major version`"
+    )
     yield Finding(
-        "cudnn-version", "error", where, evidence, why, fix.text, source, commands=fix.commands
+        "cudnn-version",
+        "error",
+        "cuda.cudnn.version",
+        evidence,
+        why,
+        fix.text,
+        source,
+        commands=fix.commands,
     )
 
 
-def _other_cudnn(environment: Environment, name: str, minor: str) -> Remedy:
-    """Return what installs the cuDNN that TensorFlow's own metadata names, else the newest of the minor version."""
-    own = {
-        each.takes
-        for each in environment.requirements
-        if each.name == name and each.by in DISTRIBUTIONS
-    }
-    exact = own.pop() if len(own) == 1 and "==" in "".join(own) else f"=={minor}.*"
-    agreed = joint(environment, name, exact)
+def _change_cudnn(environment: Environment, name: str, minor: str) -> Remedy:
+    """Return what installs the cuDNN that TensorFlow's metadata names, or of the minor version."""
+    specifiers = list_tensorflow_specifiers(environment, name)
+    specifier = f"=={minor}.*"
+    if len(specifiers) == 1 and "==" in specifiers[0]:
+        specifier = specifiers[0]
+    agreed = find_common_requirement(environment, name, specifier)
     if agreed is None:
-        asking = " and ".join(requirers(environment, name))
+        owners = " and ".join(list_requirers(environment, name))
         return Remedy(
-            f"move {asking}, which requires another {name}, to another environment than TensorFlow's"
+            f"move {owners}, which requires another {name}, to another environment than "
+            "TensorFlow's"
         )
-    missing = {each.name for each in violated(environment) if each.by == name}
-    beside = {
-        each: requirement
-        for each in sorted(missing)
-        if (requirement := joint_with_tensorflow(environment, each)) is not None
-    }
-    return change(environment, add={name: agreed, **beside})
+    add = {name: agreed}
+    # What the cuDNN wheel itself requires and is missing is installed in the same step.
+    for missing in sorted({each.name for each in find_violated(environment) if each.by == name}):
+        requirement = find_preferred_requirement(environment, missing)
+        if requirement is not None:
+            add[missing] = requirement
+    return change(environment, add=add)
 
 
-def shadowed(environment: Environment) -> Iterator[Finding]:
+def check_shadowed(environment: Environment) -> Iterator[Finding]:
     """Yield libraries that a variable puts in front of the installed wheel's."""
-    libraries = found(environment)
-    told = {
-        finding.where.fact.split(".")[1] for finding in cudnn(environment)
-    }  # that is the greater trouble of the two
-    for by in ("LD_LIBRARY_PATH", "LD_PRELOAD"):
-        hit = [
-            key
-            for key, each in libraries.items()
-            if each.get("resolved_by") == by and not each.get("wheel_version")
-        ]
-        for keys in _by_wheel(key for key in hit if environment.installed(_wheel(key))):
-            if told & {*keys}:
+    libraries = list_libraries(environment)
+    # A cuDNN of a wrong version is the greater trouble of the two.
+    reported = {finding.where.fact.split(".")[1] for finding in check_cudnn(environment)}
+    for variable in ("LD_LIBRARY_PATH", "LD_PRELOAD"):
+        keys_of_wheels = []
+        for key, library in libraries.items():
+            if library.get("resolved_by") != variable or library.get("wheel_version"):
                 continue
-            evidence = f"{_named(keys, libraries, 'comes', 'come')} from {by}, not from the installed {_wheel(keys[0])}"
-            why = "Another library computes than the installed wheel, and another build gives different bits."
-            fix = f"remove its folder from {by}" if by == "LD_LIBRARY_PATH" else "unset LD_PRELOAD"
-            source = "the loader's order (ld.so(8))"
+            if environment.is_installed(_get_wheel(key)):
+                keys_of_wheels.append(key)
+        for keys in _group_by_wheel(keys_of_wheels):
+            if not reported.isdisjoint(keys):
+                continue
+            fix = "unset LD_PRELOAD"
+            if variable == "LD_LIBRARY_PATH":
+                fix = f"remove its folder from {variable}"
             yield Finding(
-                "library-shadowed", "warning", f"cuda.{keys[0]}", evidence, why, fix, source
+                "library-shadowed",
+                "warning",
+                f"cuda.{keys[0]}",
+                f"{_describe(keys, libraries, 'comes', 'come')} from {variable}, not from the "
+                f"installed {_get_wheel(keys[0])}",
+                "Another library computes than the installed wheel, and another build gives "
+                "different bits.",
+                fix,
+                "the loader's order (ld.so(8))",
             )
 
 
-def _place(environment: Environment) -> str:
-    by = environment.get("cuda.cudnn.resolved_by")
-    return f"by {by}" if isinstance(by, str) else "from an unknown place"
-
-
-def _cuda(environment: Environment) -> str:
+def _get_cuda_major(environment: Environment) -> str:
     return str(environment.get("tensorflow.built_with_cuda") or "12").partition(".")[0]

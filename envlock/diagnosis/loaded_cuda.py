@@ -1,10 +1,8 @@
-"""The CUDA libraries that TensorFlow itself gets, asked in a child process and held against what its files say."""
+"""The CUDA libraries that TensorFlow itself gets, by a child process, compared with its files."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from envlock.guest import launch
 from envlock.runtime.errors import UsageError
@@ -12,10 +10,14 @@ from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import Host
 from envlock.runtime.report import ABSENT, DEEP, ERROR, UNKNOWN, Finding, show
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from envlock.runtime.facts import Tree
+
+
 Answers = dict[str, str | None]
-TIMEOUT = (
-    120.0  # seconds: a cold `import tensorflow` was seen to take 8, on a busy network disk far more
-)
+TIMEOUT = 120.0
+"""Seconds: a cold `import tensorflow` was seen to take 8, on a busy network disk far more."""
 
 
 def ask_tensorflow(
@@ -23,23 +25,17 @@ def ask_tensorflow(
 ) -> Answers | Unavailable:
     """Return the version of each library that TensorFlow loads, None for one that it cannot load.
 
-    The child starts with this process's start variables for the dynamic loader and its present ones otherwise.
-
     Args:
         host: gives the variables and the import path.
         timeout: seconds.
         python: the interpreter; this one when not given.
     """
-    start = host.start_environ()
-    environ = {name: value for name, value in host.environ.items() if not name.startswith("LD_")}
-    environ.update({name: value for name, value in start.items() if name.startswith("LD_")})
-    environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-    path = (
-        host.path if python is None else None
-    )  # another interpreter has an import path of its own
+    path = None  # another interpreter has an import path of its own
+    if python is None:
+        path = host.path
     words = launch.text(launch.read("cuda_versions"), {"path": path})
     try:
-        ended = launch.ask_python(words, python, timeout=timeout, environ=environ)
+        ended = launch.ask_python(words, python, timeout=timeout, environ=_build_environ(host))
     except UsageError:
         return Unavailable(
             "the child process with TensorFlow could not be started", "child-not-started"
@@ -54,62 +50,74 @@ def ask_tensorflow(
         return Unavailable("the child process with TensorFlow did not answer", "child-failed")
 
 
-def spell(key: str, number: int) -> str | None:
-    """Return a library's version number as text, None for 0, which says that it could not be loaded.
+def _build_environ(host: Host) -> dict[str, str]:
+    """Return the child's variables: the loader's as at this process's start, the others current."""
+    current, at_start = host.environ, host.start_environ()
+    environ = {name: current[name] for name in current if not name.startswith("LD_")}
+    environ.update({name: at_start[name] for name in at_start if name.startswith("LD_")})
+    environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+    return environ
 
-    cuDNN counts major x 10000 + minor x 100 + patch from 9 on and major x 1000 before (cudnn_version.h), as NCCL does
-    from 2.9 on (nccl.h); CUDA's runtime major x 1000 + minor x 10; cuFFT major x 1000 + minor x 100 + patch; cuBLAS
-    major x 10000 + minor x 100 + patch.
+
+def spell(key: str, number: int) -> str | None:
+    """Return a library's version number as text, None for 0: it could not be loaded.
+
+    cuDNN counts major x 10000 + minor x 100 + patch from 9 on and major x 1000 before
+    (cudnn_version.h), as NCCL does from 2.9 on (nccl.h); CUDA's runtime major x 1000 + minor x 10;
+    cuFFT major x 1000 + minor x 100 + patch; cuBLAS major x 10000 + minor x 100 + patch.
     """
     if number <= 0:
         return None
     if key == "cudart":
         return f"{number // 1000}.{number % 1000 // 10}"
-    thousands = key == "cufft" or (key in ("cudnn", "nccl") and number < 10000)
-    unit = 1000 if thousands else 10000
+    unit = 10000
+    if key == "cufft" or (key in ("cudnn", "nccl") and number < 10000):
+        unit = 1000
     return f"{number // unit}.{number % unit // 100}.{number % 100}"
 
 
-def contradictions(cuda: Mapping[str, Any], answers: Answers) -> list[Finding]:
+def contradictions(cuda: Tree, answers: Answers) -> list[Finding]:
     """Return a finding for every library on which the files and TensorFlow's own answer disagree.
 
     Args:
         cuda: the section `cuda` of the live facts, collected from files.
-        answers: what `ask_tensorflow` gave. A library that something else loaded into *this* process first
-            (`resolved_by` "loaded") is left out: the child has not got it.
+        answers: what `ask_tensorflow` gave. A library that something else loaded into *this*
+            process first (`resolved_by` "loaded") is left out: the child does not have it.
     """
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for key, answer in answers.items():
         facts = cuda.get(key)
-        if (
-            not isinstance(facts, dict)
-            or facts.get("resolved_by") == "loaded"
-            or facts.get("linkage") == "absent"
-        ):
+        if not isinstance(facts, dict) or "version" not in facts:
             continue
-        usable = facts.get("version") if "problem" not in facts else None
-        if "version" in facts and not _agree(usable, answer):
+        if facts.get("resolved_by") == "loaded" or facts.get("linkage") == "absent":
+            continue
+        version = facts["version"]
+        if "problem" in facts:
+            version = None
+        if not _is_consistent(version, answer):
             path = f"cuda.{key}.version"
-            message = f"{path}: {show(usable)} by its files, {show(answer)} by TensorFlow's loader"
-            found.append(_finding(path, message, usable, answer))
-    return found
+            message = f"{path}: {show(version)} by its files, {show(answer)} by TensorFlow's loader"
+            findings.append(_make_finding(path, message, version, answer))
+    return findings
 
 
 def unanswered(reason: Unavailable) -> Finding:
     """Return the finding that TensorFlow could not be asked."""
-    return _finding(
-        "cuda", f"cuda: not checked with TensorFlow: {reason.reason}", ABSENT, reason, UNKNOWN
-    )
+    message = f"cuda: not checked with TensorFlow: {reason.reason}"
+    return _make_finding("cuda", message, ABSENT, reason, UNKNOWN)
 
 
-def _finding(path: str, message: str, expected: Any, actual: Any, severity: str = ERROR) -> Finding:
+def _make_finding(
+    path: str, message: str, expected: object, actual: object, severity: str = ERROR
+) -> Finding:
     return Finding(
         DEEP,
         severity,
         path,
         message,
         "TensorFlow computes with the libraries that its loader finds, whatever the files suggest.",
-        "Report it with the output of `envlock show`, and look for LD_AUDIT, a sitecustomize or a .pth file.",
+        "Report it with the output of `envlock show`, and look for LD_AUDIT, a sitecustomize or a "
+        ".pth file.",
         "https://man7.org/linux/man-pages/man3/dlopen.3.html",
         expected=expected,
         actual=actual,
@@ -117,10 +125,10 @@ def _finding(path: str, message: str, expected: Any, actual: Any, severity: str 
     )
 
 
-def _agree(version: str | None, answer: str | None) -> bool:
-    """Return whether two versions are equal as far as both tell."""
+def _is_consistent(version: str | None, answer: str | None) -> bool:
+    """Return whether two versions are equal in the parts that both have."""
     if version is None or answer is None:
         return version is answer
-    one, other = version.split("."), answer.split(".")
-    shorter = min(len(one), len(other))
-    return one[:shorter] == other[:shorter]
+    parts, answer_parts = version.split("."), answer.split(".")
+    length = min(len(parts), len(answer_parts))
+    return parts[:length] == answer_parts[:length]

@@ -1,4 +1,4 @@
-"""Fixes that change what is installed: commands of the environment's own installer, pinned. Pure."""
+"""Fixes that change what is installed: pinned commands of the environment's installer. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from envlock.data.installers import installers
 from envlock.diagnosis.environment import Environment
@@ -15,27 +15,28 @@ from envlock.runtime.report import FILE_RULE, Finding
 
 DAMAGED = FILE_RULE + "record"
 REINSTALLED = (FILE_RULE + "modified", FILE_RULE + "missing", DAMAGED)
-"""Rules on files whose faults are gone when the package of the file is installed anew."""
+"""Rules on files whose faults end when the package of the file is reinstalled."""
 
 Action = Literal["install", "install-alone", "install-fresh", "uninstall"]
 
 
 @dataclass(frozen=True)
 class Remedy:
-    """What to do: a sentence, or the commands that the text consists of."""
+    """A fix: a sentence, or the commands that the text consists of."""
 
     text: str
     commands: Sequence[str] = ()
 
 
-def command(installer: str, python: str, action: Action, requirements: Sequence[str]) -> str:
+def format_command(installer: str, python: str, action: Action, requirements: Sequence[str]) -> str:
     """Return the line for a shell by which an installer changes an environment.
 
     Args:
         installer: a name of installers.toml.
         python: the interpreter of the environment.
-        action: install with all that it needs, install alone, alone and from no cache, or uninstall.
-        requirements: what is installed, as PEP 508 has it, or the names of what is removed.
+        action: install with all that it needs, install alone, alone and from no cache, or
+            uninstall.
+        requirements: requirements of PEP 508 to install, or names to remove.
     """
     row = installers()[installer]
     words = list(row.install)
@@ -45,7 +46,8 @@ def command(installer: str, python: str, action: Action, requirements: Sequence[
         words.append(row.alone)
     elif action == "install-fresh":
         words += [row.alone, row.fresh]
-    return shlex.join([*(word.replace("{python}", python) for word in words), *requirements])
+    words = [word.replace("{python}", python) for word in words]
+    return shlex.join([*words, *requirements])
 
 
 def change(
@@ -66,8 +68,8 @@ def change(
         fresh: do that, and use no files of the installer's cache.
     """
     for name in (*remove, *add):
-        other = _recorded(environment, name)
-        if other not in (None, *(row.recorded for row in installers().values())):
+        other = _find_other_installer(environment, name)
+        if other is not None:
             steps = []
             if remove:
                 steps.append(f"remove {' and '.join(remove)}")
@@ -76,27 +78,37 @@ def change(
             return Remedy(f"{', then '.join(steps)}, with {other}, which installed {name}")
     lines = []
     if remove:
-        lines.append(command(environment.installer, environment.python, "uninstall", remove))
+        lines.append(format_command(environment.installer, environment.python, "uninstall", remove))
     if add:
         action: Action = "install"
         if fresh:
             action = "install-fresh"
         elif alone:
             action = "install-alone"
-        lines.append(command(environment.installer, environment.python, action, list(add.values())))
+        lines.append(
+            format_command(environment.installer, environment.python, action, list(add.values()))
+        )
     text = " && ".join(lines)
     return Remedy(text, [text])
 
 
-def reinstall(
+def _find_other_installer(environment: Environment, name: str) -> str | None:
+    """Return a distribution's installer where it is none of installers.toml, such as conda."""
+    installer = _get_installer(environment, name)
+    if installer in [row.recorded for row in installers().values()]:
+        return None
+    return installer
+
+
+def install_again(
     environment: Environment, name: str, *, without: Sequence[str] = (), fresh: bool = False
 ) -> Remedy:
     """Return what installs a distribution anew at the version that it has, and removes others.
 
     It is removed first: files that it shares with the others are gone with them.
     """
-    remove = [name, *(each for each in without if each != name)]
-    requirement = pinned(environment, name)
+    remove = [name, *(other for other in without if other != name)]
+    requirement = get_pinned_requirement(environment, name)
     if requirement is None:
         return Remedy(
             f"remove {' and '.join(remove)}, and install {name} again from where it came from"
@@ -105,35 +117,36 @@ def reinstall(
 
 
 def with_commands(findings: Iterable[Finding], environment: Environment) -> Iterator[Finding]:
-    """Yield findings on files; those that end when one package is reinstalled have the command that does it."""
+    """Yield findings on files, with the command where reinstalling one package is the fix."""
     for finding in findings:
-        owners = []
+        owners: Sequence[str] = ()
         if isinstance(finding.expected, Mapping):
             owners = finding.expected.get("packages", [])
         if finding.rule in REINSTALLED and len(owners) == 1:
-            fix = reinstall(environment, normalise(owners[0].partition(" ")[0]), fresh=True)
-            if (
-                environment.installer == "uv" and finding.rule == DAMAGED
-            ):  # uv removes nothing without a RECORD
-                fix = change(environment, add={owners[0]: owners[0].replace(" ", "==")}, fresh=True)
+            (owner,) = owners
+            if environment.installer == "uv" and finding.rule == DAMAGED:
+                # uv removes nothing without a RECORD.
+                requirement = owner.replace(" ", "==")
+                fix = change(environment, add={owner: requirement}, fresh=True)
                 fix = Remedy(f"remove the folder of its metadata, and run {fix.text}")
+            else:
+                fix = install_again(environment, normalise(owner.partition(" ")[0]), fresh=True)
             finding.fix, finding.commands = f"Reinstall the package: {fix.text}", list(fix.commands)
         yield finding
 
 
-def pinned(environment: Environment, name: str) -> str | None:
-    """Return the requirement that only the installed version of a distribution meets; None for a local one."""
-    package = environment.get("packages").get(name) or {}
-    origin: Any = package.get("origin")
+def get_pinned_requirement(environment: Environment, name: str) -> str | None:
+    """Return the requirement that only the installed version meets; None for a local one."""
+    origin = (environment.packages.get(name) or {}).get("origin")
     if not isinstance(origin, Mapping):
-        version = environment.package(name)
+        version = environment.get_version(name)
         if version is None:
             return None
         return f"{name}=={version}"
     url = origin.get("url")
     if not isinstance(url, str) or url.startswith("file:"):
         return None
-    vcs, commit, digest = (origin.get(key) for key in ("vcs", "commit", "sha256"))
+    vcs, commit, digest = origin.get("vcs"), origin.get("commit"), origin.get("sha256")
     if vcs and not commit:
         return None
     if vcs:
@@ -143,18 +156,18 @@ def pinned(environment: Environment, name: str) -> str | None:
     return f"{name} @ {url}"
 
 
-def installer_of(environment: Environment, *, has_uv: bool) -> str:
-    """Return the installer that changes this environment: the one that made it, where it can be started.
+def choose_installer(environment: Environment, *, has_uv: bool) -> str:
+    """Return the installer for this environment: the one that made it, where it can be started.
 
     Args:
-        environment: where; the installer of its TensorFlow counts most, then that of most distributions.
+        environment: where; the installer of its TensorFlow counts most, then that of most
+            distributions.
         has_uv: whether the program uv can be started.
     """
-    packages = environment.get("packages") or {}
-    made = _find_maker(environment)
-    if made == "uv" and (has_uv or "pip" not in packages):
+    has_pip = environment.is_installed("pip")
+    if _find_maker(environment) == "uv" and (has_uv or not has_pip):
         return "uv"
-    if "pip" in packages:
+    if has_pip:
         return "pip"
     if has_uv:
         return "uv"
@@ -162,27 +175,28 @@ def installer_of(environment: Environment, *, has_uv: bool) -> str:
 
 
 def _find_maker(environment: Environment) -> str:
-    """Return which of pip and uv has installed TensorFlow, else most distributions; pip where none is recorded."""
+    """Return which of pip and uv has installed TensorFlow, else most distributions, else pip."""
     counts: Counter[str] = Counter()
-    for name in environment.get("packages") or {}:
-        recorded = _recorded(environment, name)
-        if recorded in ("pip", "uv"):
-            counts[recorded] += 1
+    for name in environment.packages:
+        installer = _get_installer(environment, name)
+        if installer in ("pip", "uv"):
+            counts[installer] += 1
     for name in environment.get("tensorflow.distributions") or []:
-        recorded = _recorded(environment, name)
-        if recorded is not None and recorded in counts:
-            return recorded
+        installer = _get_installer(environment, name)
+        if installer is not None and installer in counts:
+            return installer
     # Of equal numbers pip's counts: each environment that has pip can use it.
     if counts["uv"] > counts["pip"]:
         return "uv"
     return "pip"
 
 
-def _recorded(environment: Environment, name: str) -> str | None:
-    package = (environment.get("packages") or {}).get(name)
+def _get_installer(environment: Environment, name: str) -> str | None:
+    """Return the installer that a distribution's metadata names."""
+    package = environment.packages.get(name)
     if not isinstance(package, Mapping):
         return None
-    recorded = package.get("installer")
-    if not isinstance(recorded, str):
+    installer = package.get("installer")
+    if not isinstance(installer, str):
         return None
-    return recorded
+    return installer

@@ -11,137 +11,172 @@ from envlock.diagnosis.environment import Environment, Requirement
 from envlock.runtime.collectors.tensorflow import DISTRIBUTIONS
 
 
-def violated(environment: Environment) -> Iterator[Requirement]:
+def find_violated(environment: Environment) -> Iterator[Requirement]:
     """Yield the requirements that what is installed does not meet, as `pip check` finds them.
 
-    One kind less: a distribution of TensorFlow under another name (tensorflow-cpu for tensorflow) meets a requirement
-    by its version, as the package `tensorflow` is what is imported.
+    One kind less: a distribution of TensorFlow under another name (tensorflow-cpu for tensorflow)
+    meets a requirement by its version, as the package `tensorflow` is what is imported.
     """
-    for each in environment.requirements:
-        if each.extra:
+    for requirement in environment.requirements:
+        if requirement.extra:
             continue
-        versions = [environment.package(each.name)] if environment.installed(each.name) else []
-        if each.name in DISTRIBUTIONS and not versions:
-            versions = [
-                environment.package(name) for name in DISTRIBUTIONS if environment.installed(name)
-            ]
-        if not any(version is None or _takes(each.takes, version) for version in versions):
-            yield each
+        names = [requirement.name]
+        if requirement.name in DISTRIBUTIONS and not environment.is_installed(requirement.name):
+            names = list(DISTRIBUTIONS)
+        if not any(_is_met(environment, requirement, name) for name in names):
+            yield requirement
 
 
-def requirers(environment: Environment, name: str, *, without: Iterable[str] = ()) -> list[str]:
+def _is_met(environment: Environment, requirement: Requirement, name: str) -> bool:
+    """Return whether the distribution `name` meets a requirement; one of unknown version does."""
+    if not environment.is_installed(name):
+        return False
+    version = environment.get_version(name)
+    if version is None:
+        return True
+    return SpecifierSet(requirement.takes).contains(version, prereleases=True)
+
+
+def list_requirers(
+    environment: Environment, name: str, *, without: Iterable[str] = ()
+) -> list[str]:
     """Return the distributions that require another by its name, those in `without` left out."""
-    gone = {name, *without}
-    asking = (each.by for each in environment.requirements if each.name == name and not each.extra)
-    return sorted({by for by in asking if by not in gone})
+    owners = {requirement.by for requirement in _list_requirements_on(environment, name)}
+    return sorted(owners - {name, *without})
 
 
-def joint(environment: Environment, name: str, wish: str = "") -> str | None:
-    """Return the requirement on a distribution that all that is installed, and a wish, agree on; None without one.
+def _list_requirements_on(environment: Environment, name: str) -> list[Requirement]:
+    """Return the requirements on a distribution that hold without any extra."""
+    return [each for each in environment.requirements if each.name == name and not each.extra]
+
+
+def find_common_requirement(environment: Environment, name: str, wish: str = "") -> str | None:
+    """Return the requirement on a distribution that all requirers and a wish agree on, or None.
 
     Each specifier that another implies is left out.
     """
-    asking = [each for each in environment.requirements if each.name == name and not each.extra]
-    urls = {each.url for each in asking if each.url}
+    requirements = _list_requirements_on(environment, name)
+    urls = {requirement.url for requirement in requirements if requirement.url}
+    if len(urls) == 1:
+        return f"{name} @ {urls.pop()}"
     if urls:
-        return f"{name} @ {urls.pop()}" if len(urls) == 1 else None
-    specifiers = _together(asking, wish)
-    extras = sorted({extra for each in asking for extra in each.extras})
-    named = f"{name}[{','.join(extras)}]" if extras else name
-    return f"{named}{','.join(_tightest(specifiers))}" if is_satisfiable(specifiers) else None
+        return None
+    specifiers = _join_specifiers(requirements, wish)
+    if not is_satisfiable(specifiers):
+        return None
+    extras: set[str] = set()
+    for requirement in requirements:
+        extras.update(requirement.extras)
+    if extras:
+        name = f"{name}[{','.join(sorted(extras))}]"
+    return f"{name}{','.join(_reduce_specifiers(specifiers))}"
 
 
-def joint_with_tensorflow(environment: Environment, name: str) -> str | None:
-    """Return what `joint` does; where it can be, in the version that TensorFlow names, for whatever extra."""
-    own = {
-        each.takes
-        for each in environment.requirements
-        if each.name == name and each.by in DISTRIBUTIONS
-    }
-    best = joint(environment, name, own.pop()) if len(own) == 1 else None
-    return best or joint(environment, name)
+def find_preferred_requirement(environment: Environment, name: str) -> str | None:
+    """Return the common requirement, of TensorFlow's own version of it where that is possible."""
+    specifiers = list_tensorflow_specifiers(environment, name)
+    if len(specifiers) == 1:
+        requirement = find_common_requirement(environment, name, specifiers[0])
+        if requirement is not None:
+            return requirement
+    return find_common_requirement(environment, name)
 
 
-def conflict(environment: Environment, name: str, wish: str = "") -> list[Requirement]:
-    """Return requirements on a distribution that no version meets together with a wish, and fewer of them would."""
-    found = [each for each in environment.requirements if each.name == name and not each.extra]
-    if any(each.url for each in found):
-        return [each for each in found if each.url]
-    for each in list(found):
-        others = [other for other in found if other is not each]
-        if not is_satisfiable(_together(others, wish)):
-            found = others
-    return found
+def list_tensorflow_specifiers(environment: Environment, name: str) -> list[str]:
+    """Return the specifiers of a distribution in TensorFlow's own metadata, of any extra."""
+    specifiers = set()
+    for requirement in environment.requirements:
+        if requirement.name == name and requirement.by in DISTRIBUTIONS:
+            specifiers.add(requirement.takes)
+    return sorted(specifiers)
 
 
-def _together(requirements: Iterable[Requirement], wish: str) -> SpecifierSet:
-    return SpecifierSet(",".join(filter(None, [wish, *(each.takes for each in requirements)])))
+def find_conflict(environment: Environment, name: str, wish: str = "") -> list[Requirement]:
+    """Return the fewest requirements that no version meets together with a wish."""
+    requirements = _list_requirements_on(environment, name)
+    of_urls = [requirement for requirement in requirements if requirement.url]
+    if of_urls:
+        return of_urls
+    # Each one whose removal leaves the conflict is no part of it.
+    conflicting = requirements
+    for requirement in requirements:
+        others = [other for other in conflicting if other is not requirement]
+        if not is_satisfiable(_join_specifiers(others, wish)):
+            conflicting = others
+    return conflicting
+
+
+def _join_specifiers(requirements: Iterable[Requirement], wish: str) -> SpecifierSet:
+    texts = [wish, *(requirement.takes for requirement in requirements)]
+    return SpecifierSet(",".join(filter(None, texts)))
 
 
 def is_satisfiable(specifiers: SpecifierSet) -> bool:
     """Return whether some version can meet all specifiers.
 
-    If any does, one at a lower bound does or one just above it; where there is no lower bound, the lowest of all.
+    If any does, one at a lower bound does or one just above it; where there is no lower bound, the
+    lowest of all.
     """
-    named = [
-        version
-        for each in specifiers
-        if (version := _version(each.version.removesuffix(".*"))) is not None
-    ]
-    above = [Version(f"{version.base_version}{end}") for version in named for end in _ABOVE]
-    candidates = [Version("0"), *named, *above]
+    candidates = [Version("0")]
+    for specifier in specifiers:
+        version = _parse_version(specifier.version.removesuffix(".*"))
+        if version is not None:
+            candidates.append(version)
+            candidates += [Version(f"{version.base_version}{end}") for end in _ABOVE]
     return any(specifiers.contains(candidate, prereleases=True) for candidate in candidates)
 
 
 _ABOVE = (".0.0.0.1", ".0.0.1", ".1")
 
 
-def _tightest(specifiers: SpecifierSet) -> Sequence[str]:
+def _reduce_specifiers(specifiers: SpecifierSet) -> Sequence[str]:
     """Return the specifiers without the lower and upper bounds that another one implies.
 
-    `<6.0.0dev` becomes `<6.0.0`: no pre-release fits that either (PEP 440), and naming one lets pip take others.
+    `<6.0.0dev` becomes `<6.0.0`: no pre-release fits that either (PEP 440), and naming one lets pip
+    take others.
     """
-    each_once = {
-        Specifier(f"<{Version(each.version).base_version}") if _is_below(each) else each
-        for each in specifiers
-    }
-    lower = max((each for each in each_once if each.operator == ">="), key=_bound, default=None)
-    upper = min((each for each in each_once if each.operator == "<"), key=_bound, default=None)
+    simplified = set()
+    for specifier in specifiers:
+        if specifier.operator == "<" and Version(specifier.version).is_devrelease:
+            specifier = Specifier(f"<{Version(specifier.version).base_version}")
+        simplified.add(specifier)
+    lower = max(
+        (specifier for specifier in simplified if specifier.operator == ">="),
+        key=_get_bound,
+        default=None,
+    )
+    upper = min(
+        (specifier for specifier in simplified if specifier.operator == "<"),
+        key=_get_bound,
+        default=None,
+    )
     return sorted(
-        str(each)
-        for each in each_once
-        if each in (lower, upper) or not _is_implied(each, lower, upper)
+        str(specifier)
+        for specifier in simplified
+        if specifier in (lower, upper) or not _is_implied(specifier, lower, upper)
     )
 
 
 def _is_implied(specifier: Specifier, lower: Specifier | None, upper: Specifier | None) -> bool:
     """Return whether a bound or an exclusion says nothing beside a lower and an upper bound."""
-    version = _version(specifier.version)
-    below = version is not None and lower is not None and version < Version(lower.version)
-    above = version is not None and upper is not None and version >= Version(upper.version)
-    sided = {
+    version = _parse_version(specifier.version)
+    is_below = version is not None and lower is not None and version < Version(lower.version)
+    is_above = version is not None and upper is not None and version >= Version(upper.version)
+    implied = {
         "<": upper is not None,
         ">=": lower is not None,
-        ">": below,
-        "<=": above,
-        "!=": below or above,
+        ">": is_below,
+        "<=": is_above,
+        "!=": is_below or is_above,
     }
-    return sided.get(specifier.operator, False)
+    return implied.get(specifier.operator, False)
 
 
-def _is_below(specifier: Specifier) -> bool:
-    return specifier.operator == "<" and Version(specifier.version).is_devrelease
-
-
-def _bound(specifier: Specifier) -> tuple[Version, str]:
+def _get_bound(specifier: Specifier) -> tuple[Version, str]:
     return Version(specifier.version), specifier.version
 
 
-def _takes(specifiers: str, version: str) -> bool:
-    return SpecifierSet(specifiers).contains(version, prereleases=True)
-
-
-def _version(text: str) -> Version | None:
+def _parse_version(text: str) -> Version | None:
     try:
         return Version(text)
     except InvalidVersion:  # of `===`, which takes any text

@@ -12,63 +12,87 @@ Rule = Callable[[Environment], Iterator[Finding]]
 
 RULES: Mapping[str, tuple[Rule, str]] = {
     # will it run, and on what?
-    "tensorflow-missing": (packages.no_tensorflow, "no TensorFlow, or one of unknown version"),
+    "tensorflow-missing": (
+        packages.check_tensorflow,
+        "no TensorFlow, or one of unknown version",
+    ),
     "tensorflow-twice": (
-        packages.several_tensorflows,
+        packages.check_single_tensorflow,
         "several distributions of TensorFlow over each other",
     ),
-    "python-version": (packages.python, "a Python without wheels of this TensorFlow"),
+    "python-version": (packages.check_python, "a Python without wheels of this TensorFlow"),
     "package-version": (
-        packages.companions,
+        packages.check_companions,
         "a NumPy, protobuf or Keras that this TensorFlow does not support",
     ),
     "requirements": (
-        packages.requirements,
+        packages.check_requirements,
         "a distribution that another requires, missing or of another version",
     ),
-    "fact-unknown": (gpus.untold, "a fact that could not be collected, such as a broken driver"),
-    "driver-version": (gpus.driver, "a driver that is too old for the CUDA runtime"),
+    "fact-unknown": (
+        gpus.check_unavailable,
+        "a fact that could not be collected, such as a broken driver",
+    ),
+    "driver-version": (gpus.check_driver, "a driver that is too old for the CUDA runtime"),
     "driver-minor": (
-        gpus.driver,
+        gpus.check_driver,
         "a driver that runs the CUDA runtime by minor version compatibility only",
     ),
     "forward-compatibility": (
-        gpus.forward_compatibility,
+        gpus.check_forward_compatibility,
         "a forward-compatible libcuda where it does not work",
     ),
-    "gpu-code": (gpus.gpu_code, "a GPU for which TensorFlow has no machine code, or none at all"),
-    "gpus-mixed": (gpus.mixed, "GPUs of several models"),
-    "library-missing": (libraries.missing, "a CUDA library that TensorFlow's loader does not find"),
-    "library-broken": (libraries.unloadable, "a CUDA library that cannot be loaded"),
+    "gpu-code": (
+        gpus.check_gpu_code,
+        "a GPU for which TensorFlow has no machine code, or none at all",
+    ),
+    "gpus-mixed": (gpus.check_models, "GPUs of several models"),
+    "library-missing": (
+        libraries.check_found,
+        "a CUDA library that TensorFlow's loader does not find",
+    ),
+    "library-broken": (libraries.check_loadable, "a CUDA library that cannot be loaded"),
     "library-shadowed": (
-        libraries.shadowed,
+        libraries.check_shadowed,
         "a CUDA library that a variable puts before the wheel's",
     ),
     "cudnn-version": (
-        libraries.cudnn,
+        libraries.check_cudnn,
         "a cuDNN older than the one TensorFlow was compiled against",
     ),
-    "cuda-majors": (packages.two_cudas, "NVIDIA's wheels for CUDA 12 and 13 side by side"),
-    "nvml-binding": (packages.nvml_binding, "another package instead of nvidia-ml-py"),
+    "cuda-majors": (packages.check_cuda_majors, "NVIDIA's wheels for CUDA 12 and 13 side by side"),
+    "nvml-binding": (packages.check_nvml_binding, "another package instead of nvidia-ml-py"),
     # is it deterministic?
-    "variable-value": (variables.aborts, "a variable with an invalid value"),
+    "variable-value": (variables.check_values, "a variable with an invalid value"),
     "variable-dangerous": (
-        variables.dangerous,
+        variables.check_dangerous_values,
         "a variable with a value that is wrong for determinism",
     ),
-    "variable-needed": (variables.needed, "an unset variable that this TensorFlow needs"),
-    "variable-not-read": (variables.not_read, "a variable that nothing here reads"),
-    "variable-misspelt": (variables.misspelt, "a misspelt variable name"),
-    "variables-contradict": (variables.combined, "variables that contradict each other"),
-    "variable-too-late": (variables.too_late, "a variable changed after TensorFlow read it"),
-    "flag-unknown": (flags.unknown, "an XLA flag that this TensorFlow does not know"),
-    "flag-dangerous": (flags.dangerous, "an XLA flag with a value that is wrong for determinism"),
-    "flag-file": (flags.missing_file, "XLA_FLAGS that names a missing file"),
-    "keras-config": (packages.keras_config, "a keras.json that changes every model"),
-    "keras-xla": (packages.keras_xla, "a Keras that leaves XLA on under op determinism"),
-    "patch-missing": (packages.patch_missing, "TensorFlow 1.14 to 2.0 without NVIDIA's patch"),
+    "variable-needed": (variables.check_needed, "an unset variable that this TensorFlow needs"),
+    "variable-not-read": (variables.check_read, "a variable that nothing here reads"),
+    "variable-misspelt": (variables.check_spelling, "a misspelt variable name"),
+    "variables-contradict": (
+        variables.check_combinations,
+        "variables that contradict each other",
+    ),
+    "variable-too-late": (
+        variables.check_late_changes,
+        "a variable changed after TensorFlow read it",
+    ),
+    "flag-unknown": (flags.check_known, "an XLA flag that this TensorFlow does not know"),
+    "flag-dangerous": (
+        flags.check_flag_values,
+        "an XLA flag with a value that is wrong for determinism",
+    ),
+    "flag-file": (flags.check_flag_file, "XLA_FLAGS that names a missing file"),
+    "keras-config": (packages.check_keras_config, "a keras.json that changes every model"),
+    "keras-xla": (packages.check_keras_xla, "a Keras that leaves XLA on under op determinism"),
+    "patch-missing": (packages.check_patch, "TensorFlow 1.14 to 2.0 without NVIDIA's patch"),
 }
-"""Name -> (function, what it looks for). A function may stand under several names: it yields what it finds for each."""
+"""Name -> (function, what it looks for).
+
+A function may stand under several names: it yields what it finds for each.
+"""
 
 
 TITLES = {rule: title for rule, (_, title) in RULES.items()}
@@ -76,5 +100,10 @@ TITLES = {rule: title for rule, (_, title) in RULES.items()}
 
 def diagnose(environment: Environment) -> list[Finding]:
     """Return everything that the rules find, the worst first."""
-    checks = dict.fromkeys(check for check, _ in RULES.values())
-    return ranked(finding for check in checks for finding in check(environment))
+    findings: list[Finding] = []
+    run = set()
+    for check, _ in RULES.values():
+        if check not in run:
+            run.add(check)
+            findings += check(environment)
+    return ranked(findings)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from envlock.data import determinism, variables
 from envlock.data import determinism as tables
+from envlock.data import variables
 from envlock.data.backends import backend_table
 from envlock.data.determinism import cited
 from envlock.diagnosis import values
@@ -28,90 +28,90 @@ _OTHERWISE: dict[str, tuple[str, str]] = {
 _TAKES = {"bool": "0, 1, true or false", "integer": "a number"}
 
 
-def aborts(environment: Environment) -> Iterator[Finding]:
+def check_values(environment: Environment) -> Iterator[Finding]:
     """Yield variables with a value that their reader does not understand."""
     for row in tables.variable_table().variable:
         value = environment.variables.get(row.name)
-        if (
-            value is None
-            or row.otherwise is None
-            or not environment.reads(row)
-            or values.is_understood(value, row)
-        ):
+        if value is None or row.otherwise is None or not environment.is_read(row):
+            continue
+        if values.is_understood(value, row):
             continue
         severity, why = _OTHERWISE[row.otherwise]
         takes = _TAKES.get(row.syntax) or f"one of {', '.join(row.accepts)}"
-        evidence = f"{row.name} is {values.shown(value, row)}"
-        meant = next((need.value for need in row.needed), None)
+        evidence = f"{row.name} is {values.show_value(value, row)}"
+        right = None
+        if row.needed:
+            right = row.needed[0].value
         yield _report_value(
-            row, "variable-value", severity, evidence, why.format(takes=takes), meant
+            row, "variable-value", severity, evidence, why.format(takes=takes), right
         )
 
 
-def dangerous(environment: Environment) -> Iterator[Finding]:
+def check_dangerous_values(environment: Environment) -> Iterator[Finding]:
     """Yield variables with a value that is wrong where determinism is wanted."""
     for row in tables.variable_table().variable:
         value = environment.variables.get(row.name)
-        if value is None or not environment.reads(row):
+        if value is None or not environment.is_read(row):
             continue
-        for each in row.dangerous:
-            if _is_dangerous(each, value, row, environment):
-                evidence = f"{row.name} is {values.shown(value, row)}"
-                if row.name == "KERAS_BACKEND" and value == environment.locked_backend:
-                    yield _accept_choice(row, f"{evidence}, as locked", each.why)
-                    break
-                meant = next(
-                    (need.value for need in row.needed if _is_needed(need, environment)), None
-                )
-                yield _report_value(
-                    row, "variable-dangerous", each.severity, evidence, each.why, meant
-                )
-                break
+        rule = _find_danger(row, value, environment)
+        if rule is None:
+            continue
+        evidence = f"{row.name} is {values.show_value(value, row)}"
+        if row.name == "KERAS_BACKEND" and value == environment.locked_backend:
+            yield _accept_choice(row, f"{evidence}, as locked", rule.why)
+            continue
+        need = _find_need(row, environment)
+        right = None if need is None else need.value
+        yield _report_value(row, "variable-dangerous", rule.severity, evidence, rule.why, right)
 
 
-def _is_dangerous(
-    each: tables.Dangerous, value: str, row: tables.VariableRules, environment: Environment
-) -> bool:
-    """Return whether a row about a value of a variable is about this one, in this environment."""
-    if not each.set and values.canonical(value, row) not in each.values:
-        return False
-    return (
-        environment.holds(each.tensorflow)
-        and environment.has_keras(each.keras)
-        and environment.is_such(each.when)
-    )
+def _find_danger(
+    row: tables.VariableRules, value: str, environment: Environment
+) -> tables.Dangerous | None:
+    """Return the first rule against a value of a variable that applies in this environment."""
+    for rule in row.dangerous:
+        if not rule.set and values.normalize_value(value, row) not in rule.values:
+            continue
+        if (
+            environment.has_tensorflow(rule.tensorflow)
+            and environment.has_keras(rule.keras)
+            and environment.is_true(rule.when)
+        ):
+            return rule
+    return None
 
 
-def needed(environment: Environment) -> Iterator[Finding]:
+def check_needed(environment: Environment) -> Iterator[Finding]:
     """Yield variables that are unset although this TensorFlow needs them."""
     for row in tables.variable_table().variable:
         if row.name not in environment.variables or environment.variables[row.name] is not None:
             continue
-        for need in row.needed:
-            if _is_needed(need, environment):
-                evidence = f"{row.name} is unset"
-                yield _report_value(
-                    row, "variable-needed", need.severity, evidence, need.why, need.value
-                )
-                break
+        need = _find_need(row, environment)
+        if need is not None:
+            evidence = f"{row.name} is unset"
+            yield _report_value(
+                row, "variable-needed", need.severity, evidence, need.why, need.value
+            )
 
 
-def _is_needed(need: tables.Needed, environment: Environment) -> bool:
-    return (
-        environment.holds(need.tensorflow)
-        and environment.is_build(need.build)
-        and environment.is_such(need.when)
-    )
-
-
-def not_read(environment: Environment) -> Iterator[Finding]:
-    """Yield variables that are set and that nobody here reads."""
-    for row in tables.variable_table().variable:
+def _find_need(row: tables.VariableRules, environment: Environment) -> tables.Needed | None:
+    """Return the first reason why this environment needs a variable."""
+    for need in row.needed:
         if (
-            environment.variables.get(row.name) is None
-            or environment.tensorflow is None
-            or environment.reads(row)
+            environment.has_tensorflow(need.tensorflow)
+            and environment.is_build(need.build)
+            and environment.is_true(need.when)
         ):
+            return need
+    return None
+
+
+def check_read(environment: Environment) -> Iterator[Finding]:
+    """Yield variables that are set and that nobody here reads."""
+    if environment.tensorflow is None:
+        return
+    for row in tables.variable_table().variable:
+        if environment.variables.get(row.name) is None or environment.is_read(row):
             continue
         severity = "info"
         if row.read_by == "nobody":
@@ -121,97 +121,117 @@ def not_read(environment: Environment) -> Iterator[Finding]:
                 why += f"; the right name is {row.meant}"
             why += ". The setting has no effect, and there is no message."
         elif row.read_by == "ngc":
-            why = "Only NVIDIA's builds of TensorFlow read this name, so the setting has no effect here."
+            why = (
+                "Only NVIDIA's builds of TensorFlow read this name, "
+                "so the setting has no effect here."
+            )
         else:
-            why = f"TensorFlow {environment.tensorflow} does not read this name, so the setting has no effect."
+            why = (
+                f"TensorFlow {environment.tensorflow} does not read this name, "
+                "so the setting has no effect."
+            )
         yield _report_value(row, "variable-not-read", severity, f"{row.name} is set", why, None)
 
 
-def combined(environment: Environment) -> Iterator[Finding]:
+def _load_rows() -> dict[str, tables.VariableRules]:
+    """Return the table's variables by name."""
+    return {row.name: row for row in tables.variable_table().variable}
+
+
+def check_combinations(environment: Environment) -> Iterator[Finding]:
     """Yield variables that are wrong together."""
-    table = tables.variable_table()
-    rows = {row.name: row for row in table.variable}
-    for each in table.combination:
-        if not environment.holds(each.tensorflow) or not all(
-            name in environment.variables for name in each.values
-        ):
+    table, rows = tables.variable_table(), _load_rows()
+    for combination in table.combination:
+        if not environment.has_tensorflow(combination.tensorflow):
             continue
-        now = {name: environment.variables[name] for name in each.values}
-        if all(_is_one(name, now, wanted, rows) for name, wanted in each.values.items()):
-            evidence = " and ".join(
-                f"{name} is {_show_value(name, value, rows)}" for name, value in now.items()
-            )
-            lines = values.commands(each.set, each.unset)
-            source = cited(each.sources[0], table.evidence)
-            fix = "; ".join(lines)
-            yield Finding(
-                "variables-contradict",
-                each.severity,
-                each.id,
-                evidence,
-                each.why,
-                fix,
-                source,
-                commands=lines,
-            )
+        if not combination.values.keys() <= environment.variables.keys():
+            continue
+        current = {name: environment.variables[name] for name in combination.values}
+        if not _is_combination(combination.values, current, rows):
+            continue
+        evidence = []
+        for name, value in current.items():
+            shown = _show_current(name, value, rows)
+            evidence.append(f"{name} is {shown}")
+        lines = values.make_lines(combination.set, combination.unset)
+        yield Finding(
+            "variables-contradict",
+            combination.severity,
+            combination.id,
+            " and ".join(evidence),
+            combination.why,
+            "; ".join(lines),
+            cited(combination.sources[0], table.evidence),
+            commands=lines,
+        )
 
 
-def _is_one(
-    name: str, now: dict[str, str | None], wanted: list[str], rows: dict[str, tables.VariableRules]
+def _is_combination(
+    wanted: Mapping[str, list[str]],
+    current: dict[str, str | None],
+    rows: dict[str, tables.VariableRules],
 ) -> bool:
-    value = now[name]
+    """Return whether each variable has one of the values of a combination."""
+    return all(_has_wanted_value(name, wanted[name], current, rows) for name in wanted)
+
+
+def _has_wanted_value(
+    name: str,
+    wanted: list[str],
+    current: dict[str, str | None],
+    rows: dict[str, tables.VariableRules],
+) -> bool:
+    value = current[name]
     if value is None:
         return "<unset>" in wanted
     if "<set>" in wanted:
         return True
     if "<differs>" in wanted:
-        return all(
-            other is not None and (key == name or other != value) for key, other in now.items()
-        )
+        others = [other for key, other in current.items() if key != name]
+        return None not in others and value not in others
     if name in rows:
-        value = values.canonical(value, rows[name])
+        value = values.normalize_value(value, rows[name])
     return value in wanted
 
 
-def _show_value(name: str, value: str | None, rows: dict[str, tables.VariableRules]) -> str:
+def _show_current(name: str, value: str | None, rows: dict[str, tables.VariableRules]) -> str:
     if value is None:
         return "unset"
     if name not in rows:  # nothing says which of its values are no secret
         return "set"
-    return values.shown(value, rows[name])
+    return values.show_value(value, rows[name])
 
 
-def too_late(environment: Environment) -> Iterator[Finding]:
+def check_late_changes(environment: Environment) -> Iterator[Finding]:
     """Yield variables that were changed after the process had started, with TensorFlow imported."""
+    table, rows = tables.variable_table(), _load_rows()
     for path, entry in environment.unavailable.items():
         if entry.get("code") != "changed-after-start":
             continue
         name = path.rpartition(".")[2]
-        row = next((row for row in tables.variable_table().variable if row.name == name), None)
         source = "envlock"
-        if row is not None:
-            source = cited(row.sources[0], tables.variable_table().evidence)
+        if name in rows:
+            source = cited(rows[name].sources[0], table.evidence)
         yield Finding(
             "variable-too-late",
             "error",
             f"environ.{name}",
             f"{name} was changed after TensorFlow was imported",
-            "TensorFlow reads a variable once, when it first needs it; a later change has no effect, and there is no "
-            "message.",
+            "TensorFlow reads a variable once, when it first needs it; a later change has no "
+            "effect, and there is no message.",
             f"set {name} before the process starts, or above `import tensorflow`",
             source,
         )
 
 
 def _report_value(
-    row: tables.VariableRules, rule: str, severity: str, evidence: str, why: str, meant: str | None
+    row: tables.VariableRules, rule: str, severity: str, evidence: str, why: str, right: str | None
 ) -> Finding:
-    """Return a finding on a variable whose fix sets it to the value that is meant, or unsets it where none is."""
-    source = cited(row.sources[0], tables.variable_table().evidence)
-    if meant:
-        lines = values.commands({row.name: meant}, ())
+    """Return a finding on a variable whose fix sets it to the right value, or else unsets it."""
+    if right:
+        lines = values.make_lines({row.name: right}, ())
     else:
-        lines = values.commands({}, (row.name,))
+        lines = values.make_lines({}, (row.name,))
     return Finding(
         rule,
         severity,
@@ -219,7 +239,7 @@ def _report_value(
         evidence,
         why,
         "; ".join(lines),
-        source,
+        cited(row.sources[0], tables.variable_table().evidence),
         commands=lines,
     )
 
@@ -232,75 +252,92 @@ def _accept_choice(row: tables.VariableRules, evidence: str, why: str) -> Findin
     )
 
 
-SHORTEST = 9  # letters of a known name: below, two changes make another word of it
+SHORTEST = 9
+"""Letters of a known name: of a shorter one, two changes make another word."""
 
 
-def misspelt(environment: Environment) -> Iterator[Finding]:
+def check_spelling(environment: Environment) -> Iterator[Finding]:
     """Yield variables that are set under a name that is nearly a known one."""
-    table = determinism.variable_table()
-    known = {row.name for row in variables()} | {
-        row.name for row in table.variable if row.read_by != "nobody"
-    }
-    real = {*table.real, *(row.name for row in backend_table().setting)}
+    table = tables.variable_table()
+    known = {row.name for row in variables()}
+    for row in table.variable:
+        if row.read_by != "nobody":
+            known.add(row.name)
+    real = {*table.real, *(setting.name for setting in backend_table().setting)}
     for name in sorted(environment.others or ()):
-        meant = None if name in real else nearest(name, known)
+        if name in real:
+            continue
+        meant = find_nearest(name, known)
         if meant is not None:
             yield Finding(
                 "variable-misspelt",
                 "warning",
                 f"environ.{meant}",
                 f"{name!r} is set, and nothing reads this name",
-                f"{meant} is a known name; a name with one or two wrong letters, in another case or with a blank has "
-                "no effect.",
-                _fix(name, meant, environment),
+                f"{meant} is a known name; a name with one or two wrong letters, in another case "
+                "or with a blank has no effect.",
+                _make_rename_line(name, meant, environment),
                 "comparison with the known names",
             )
 
 
-def _fix(name: str, meant: str, environment: Environment) -> str:
-    """Return a line that gives the value to the name that was meant, unless that has one; words for an odd name."""
+def _make_rename_line(name: str, meant: str, environment: Environment) -> str:
+    """Return a line that gives the value to the name that was meant, unless that has one.
+
+    For a name that no shell can write it is a sentence.
+    """
     if not (name.isascii() and name.isidentifier()):
         return f"unset the misspelt name, and set {meant} if it was meant"
-    unset = values.unset(name)
+    unset = values.make_unset_line(name)
     if environment.variables.get(meant) is not None:
         return unset
     return f'export {meant}="${name}"; {unset}'
 
 
-def nearest(name: str, known: set[str]) -> str | None:
+def find_nearest(name: str, known: set[str]) -> str | None:
     """Return the known name that was probably meant; None where none is near."""
-    bare = _bare(name)
-    same = sorted(each for each in known if _bare(each) == bare and each != name)
+    normalized = _normalize_name(name)
+    same = [other for other in known if other != name and _normalize_name(other) == normalized]
     if same:
-        return same[0]
-    near = [
-        (distance(name, each), each)
-        for each in known
-        if len(each) >= SHORTEST and abs(len(each) - len(name)) <= 2
-    ]
-    best = min(near, default=(3, ""))
-    return best[1] if 0 < best[0] <= 2 and _is_ours(name, best[1]) else None
+        return min(same)
+    near = []
+    for other in known:
+        # The number of letters differs by no more than the changes.
+        if len(other) >= SHORTEST and abs(len(other) - len(name)) <= 2:
+            changes = measure_distance(name, other)
+            near.append((changes, other))
+    if not near:
+        return None
+    changes, best = min(near)
+    if 0 < changes <= 2 and _is_ours(name, best):
+        return best
+    return None
 
 
 def _is_ours(name: str, meant: str) -> bool:
-    """Return whether the first word is the same: FT_ENABLE_X is somebody else's TF_ENABLE_X only by accident."""
+    """Return whether two names begin alike: FT_ENABLE_X is TF_ENABLE_X only by accident."""
     return name[:2] == meant[:2]
 
 
-def _bare(name: str) -> str:
+def _normalize_name(name: str) -> str:
+    """Return the letters and digits of a name, in upper case."""
     return "".join(filter(str.isalnum, name)).upper()
 
 
-def distance(one: str, other: str) -> int:
-    """Return how many letters must be added, left out, replaced or swapped with their neighbour."""
-    before: list[int] = []
+def measure_distance(one: str, other: str) -> int:
+    """Return how many letters must be added, left out, replaced or swapped with their neighbour.
+
+    This is the optimal string alignment distance, row by row of its table.
+    """
+    before_last: list[int] = []
     last = list(range(len(other) + 1))
-    for i, a in enumerate(one, 1):
+    for i, letter in enumerate(one, 1):
         row = [i]
-        for j, b in enumerate(other, 1):
-            cost = min(last[j] + 1, row[-1] + 1, last[j - 1] + (a != b))
-            if before and i > 1 and j > 1 and a == other[j - 2] and one[i - 2] == b:
-                cost = min(cost, before[j - 2] + 1)
+        for j, other_letter in enumerate(other, 1):
+            replaced = last[j - 1] + (letter != other_letter)
+            cost = min(last[j] + 1, row[-1] + 1, replaced)
+            if i > 1 and j > 1 and letter == other[j - 2] and one[i - 2] == other_letter:
+                cost = min(cost, before_last[j - 2] + 1)
             row.append(cost)
-        before, last = last, row
+        before_last, last = last, row
     return last[-1]

@@ -9,7 +9,7 @@ import pytest
 
 from envlock.lock.capture import capture
 from envlock.runtime.collectors import snapshot
-from envlock.runtime.collectors.cpu import collect, quota
+from envlock.runtime.collectors.cpu import collect, read_quota
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import Host
 from tests.machines import machine, write
@@ -130,5 +130,5 @@ def test_the_thread_variables(kind: str, value: str, threads: int, tmp_path: Pat
 )
 def test_the_quota(groups: str, files: dict[str, str | bytes], cpus: float | None, tmp_path: Path) -> None:
     write(tmp_path / "sys/fs/cgroup", files)
-    found = quota(machine(tmp_path, files={"proc/self/cgroup": groups}))
+    found = read_quota(machine(tmp_path, files={"proc/self/cgroup": groups}))
     assert (found, type(found)) == (cpus, type(cpus))

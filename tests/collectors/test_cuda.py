@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from envlock.runtime.collectors.cuda import collect
-from envlock.runtime.cuda.section import google_release
+from envlock.runtime.cuda.section import find_google_release
 from envlock.runtime.facts import Unavailable
 from tests.fakes.elf_writer import write_elf
 from tests.fakes.tensorflow_tree import BUILD_INFO, Installation
@@ -174,9 +174,9 @@ def test_no_tensorflow_a_cpu_build_and_a_broken_one(tmp_path: Path) -> None:
 
 def test_only_a_plain_version_is_googles_build(installed: Installation) -> None:
     package = str(installed.site / "tensorflow")
-    assert google_release(installed.host(), package) == "2.21"
+    assert find_google_release(installed.host(), package) == "2.21"
     (installed.site / "tensorflow-2.21.0.dist-info").rename(installed.site / "tensorflow-2.17.0+nv25.2.dist-info")
-    assert google_release(installed.host(), package) is None
+    assert find_google_release(installed.host(), package) is None
 
 
 def test_ptxas_in_xlas_order(installed: Installation) -> None:

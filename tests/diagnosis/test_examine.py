@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from envlock.diagnosis import examine
-from envlock.diagnosis.examine import LEAST, LIBRARY, missing_flags, of_live, of_lock
+from envlock.diagnosis.examine import LEAST, LIBRARY, find_missing_flags, of_live, of_lock
 from envlock.diagnosis.rules import diagnose
 from envlock.lock.document import validate
 from envlock.runtime.collectors import Snapshot, snapshot
@@ -81,12 +81,12 @@ def tensorflow(tmp_path: Path) -> Path:
 
 def test_flags_are_looked_up_in_the_libraries(tensorflow: Path) -> None:
     asked = ["--xla_first", "--tf_xla_second", "--xla_third", "--xla_fir"]
-    assert missing_flags(tensorflow, asked) == ["--xla_fir", "--xla_third"]
+    assert find_missing_flags(tensorflow, asked) == ["--xla_fir", "--xla_third"]
 
 
 def test_without_libraries_no_flag_is_called_unknown(tmp_path: Path) -> None:
-    assert missing_flags(tmp_path, ["--xla_first"]) == []
-    assert missing_flags(None, ["--xla_first"]) == []
+    assert find_missing_flags(tmp_path, ["--xla_first"]) == []
+    assert find_missing_flags(None, ["--xla_first"]) == []
 
 
 def test_the_ptx_of_the_library_counts_and_not_the_toolkit_of_the_build(
@@ -94,7 +94,7 @@ def test_the_ptx_of_the_library_counts_and_not_the_toolkit_of_the_build(
 ) -> None:
     """PTX of ISA 8.3 asks for a driver of CUDA 12.3, whatever TensorFlow was built with."""
     (tmp_path / LIBRARY).write_bytes(library(TWO))
-    monkeypatch.setattr(examine, "_folder", lambda python: tmp_path)
+    monkeypatch.setattr(examine, "_find_tensorflow", lambda python: tmp_path)
     build = {"cuda_build": True, "built_with_cuda": "12.5", "compute_capabilities": ["sm_80", "compute_90"]}
     gpu = {"devices": {"0": {"name": "new", "compute_capability": "13.0"}}, "cuda_driver_version": "12.4"}
     facts = {"tensorflow": {"version": "2.17.0", **build}, "gpu": gpu}

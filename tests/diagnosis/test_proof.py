@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from envlock.diagnosis import proof
 from envlock.lock.facts import Facts
 
-SEEN: dict[str, Any] = {
+SEEN: proof.Observations = {
     "tensorflow": "2.21.0",
     "reasons": {},
     "threads": [2, 2],
@@ -28,7 +28,7 @@ ONE = f"scatter_add gave one result {CALLS}, crop_and_resize gave one result {CA
 
 def state(what: str, **seen: Any) -> tuple[str, str]:
     """Return state and evidence of one subject, with observations changed."""
-    (shown,) = [each for each in proof.states({**SEEN, **seen}) if each.what == what]
+    (shown,) = [each for each in proof.states(cast(proof.Observations, {**SEEN, **seen})) if each.what == what]
     return shown.state, shown.evidence
 
 

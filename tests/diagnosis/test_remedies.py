@@ -13,8 +13,8 @@ from packaging.specifiers import SpecifierSet
 
 from envlock.data.installers import installers
 from envlock.diagnosis.environment import Environment, Requirement
-from envlock.diagnosis.remedies import Action, command, installer_of, pinned
-from envlock.diagnosis.requirements import is_satisfiable, joint
+from envlock.diagnosis.remedies import Action, choose_installer, format_command, get_pinned_requirement
+from envlock.diagnosis.requirements import find_common_requirement, is_satisfiable
 from tests.diagnosis.environments import changed, clean
 
 PYTHON = "/srv/an env/bin/python"
@@ -35,11 +35,11 @@ PYTHON = "/srv/an env/bin/python"
     ],
 )
 def test_a_command(installer: str, action: Action, line: str) -> None:
-    assert command(installer, PYTHON, action, ["numpy<2,>=1.26", "six==1.17.0"]) == line
+    assert format_command(installer, PYTHON, action, ["numpy<2,>=1.26", "six==1.17.0"]) == line
 
 
 def test_an_uninstallation_asks_nothing() -> None:
-    lines = {name: command(name, "python", "uninstall", ["pynvml"]) for name in installers()}
+    lines = {name: format_command(name, "python", "uninstall", ["pynvml"]) for name in installers()}
     assert lines == {
         "pip": "python -m pip uninstall --yes pynvml",
         "pip-elsewhere": "pip --python python uninstall --yes pynvml",
@@ -52,7 +52,7 @@ def test_an_uninstallation_asks_nothing() -> None:
 )
 def test_whatever_is_named_is_one_word_for_the_shell(python: str, words: list[str]) -> None:
     for name in installers():
-        parts = shlex.split(command(name, python, "install", words))
+        parts = shlex.split(format_command(name, python, "install", words))
         assert parts[-len(words) :] == words
         assert parts.count(python) >= 1
 
@@ -76,7 +76,9 @@ ORIGINS: dict[str, tuple[dict[str, Any] | None, str | None]] = {
 @pytest.mark.parametrize("origin", ORIGINS)
 def test_what_is_here_is_pinned_to_where_it_came_from(origin: str) -> None:
     facts, wanted = ORIGINS[origin]
-    found = pinned(changed(clean(), ("packages.thing", {"version": "1.2+local", "origin": facts})), "thing")
+    found = get_pinned_requirement(
+        changed(clean(), ("packages.thing", {"version": "1.2+local", "origin": facts})), "thing"
+    )
     assert found == wanted
     assert found is None or Parsed(found).name == "thing"
 
@@ -102,7 +104,7 @@ def made_by(**installed: str | None) -> Environment:
     ],
 )
 def test_the_installer_that_made_the_environment(installed: dict[str, Any], has_uv: bool, installer: str) -> None:
-    assert installer_of(made_by(**installed), has_uv=has_uv) == installer
+    assert choose_installer(made_by(**installed), has_uv=has_uv) == installer
 
 
 @pytest.mark.parametrize(
@@ -138,7 +140,7 @@ def test_requirements_are_joined_without_what_another_implies() -> None:
         Requirement("f", "1", "coverage", extras=("other",)),
     ]
     environment = changed(clean(), requirements=rows)
-    assert joint(environment, "numpy") == "numpy!=1.27,!=2.1.*,<2.2.0,>=1.26.0"
-    assert joint(environment, "numpy", ">=2.2") is None
-    assert joint(environment, "coverage") == "coverage[other,toml]>=7"
-    assert joint(environment, "unknown") == "unknown"
+    assert find_common_requirement(environment, "numpy") == "numpy!=1.27,!=2.1.*,<2.2.0,>=1.26.0"
+    assert find_common_requirement(environment, "numpy", ">=2.2") is None
+    assert find_common_requirement(environment, "coverage") == "coverage[other,toml]>=7"
+    assert find_common_requirement(environment, "unknown") == "unknown"

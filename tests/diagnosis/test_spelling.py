@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envlock.data import determinism, variables
-from envlock.diagnosis.variables import SHORTEST, distance, misspelt, nearest
+from envlock.diagnosis.variables import SHORTEST, check_spelling, find_nearest, measure_distance
 from tests.diagnosis.environments import changed, clean
 
 KNOWN = sorted({row.name for row in variables()} | {row.name for row in determinism.variable_table().variable})
@@ -30,29 +30,29 @@ def test_what_is_meant() -> None:
         "TF_CPP_MAX_VLOG_LEVEL": None,
         "LD_PRELOADS_OF_MINE": None,
     }
-    assert {name: nearest(name, set(KNOWN)) for name in meant} == meant
+    assert {name: find_nearest(name, set(KNOWN)) for name in meant} == meant
 
 
 def test_distance() -> None:
     rows = [("", "", 0), ("a", "", 1), ("ab", "ba", 1), ("abc", "abd", 1), ("abc", "acbd", 2), ("kitten", "sitting", 3)]
-    assert [(one, other, distance(one, other)) for one, other, _ in rows] == rows
-    assert [(one, other, distance(other, one)) for one, other, _ in rows] == rows
+    assert [(one, other, measure_distance(one, other)) for one, other, _ in rows] == rows
+    assert [(one, other, measure_distance(other, one)) for one, other, _ in rows] == rows
 
 
 @given(name=st.sampled_from(LONG), place=st.integers(2, 40))
 def test_a_letter_left_out_is_noticed_unless_it_makes_another_known_name(name: str, place: int) -> None:
     place = min(place, len(name) - 1)
     short = name[:place] + name[place + 1 :]
-    found = nearest(short, set(KNOWN) - {short})
+    found = find_nearest(short, set(KNOWN) - {short})
     assert found is not None
-    assert distance(short, found) <= 1
+    assert measure_distance(short, found) <= 1
 
 
 @given(names=st.lists(st.text(min_size=1, max_size=30), max_size=5))
 def test_names_from_nowhere_are_no_crash(names: list[str]) -> None:
     environment = changed(clean(), others=names)
-    assert {finding.rule for finding in misspelt(environment)} <= {"variable-misspelt"}
+    assert {finding.rule for finding in check_spelling(environment)} <= {"variable-misspelt"}
 
 
 def test_no_known_name_is_taken_for_another() -> None:
-    assert list(misspelt(changed(clean(), others=["NCCL_MAX_NCHANNELS"]))) == []
+    assert list(check_spelling(changed(clean(), others=["NCCL_MAX_NCHANNELS"]))) == []

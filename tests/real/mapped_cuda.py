@@ -40,7 +40,7 @@ def loaded_cuda(maps: str, write: Callable[[str], str]) -> dict[str, list[str]]:
 
     Args:
         maps: text of `/proc/<pid>/maps`.
-        write: how a mapped path is written in facts (`PortablePaths.text`).
+        write: how a mapped path is written in facts (`PortablePaths.render_path`).
     """
     found: dict[str, list[str]] = {}
     for path in mapped_files(maps):

@@ -51,7 +51,7 @@ from envlock.runtime.host import Host
 from envlock.runtime.loader.search import mapped_files
 from tests.real.mapped_cuda import contradictions, loaded_cuda
 from envlock.runtime.cuda.library_facts import PortablePaths
-PortablePaths.text = lambda self, path: path  # a lock names no folder outside; here the very file is compared
+PortablePaths.render_path = lambda self, path: path  # a lock names no folder outside; here the very file is compared
 def maps():
     return open("/proc/self/maps").read()
 told = {"before": mapped_files(maps())}
@@ -77,7 +77,7 @@ if imports:
         open_it(ctypes.addressof(room))
     library.cublasGetVersion_v2(None, ctypes.byref(number))
     told["cublas"] = number.value
-    write = PortablePaths(Host()).text
+    write = PortablePaths(Host()).render_path
     told["loaded"] = loaded_cuda(maps(), write)
     if collects:
         told["contradictions"] = [repr(one) for one in contradictions(maps(), tree, write)]

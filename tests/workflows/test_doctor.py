@@ -34,7 +34,7 @@ def of_backend(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     from envlock.diagnosis import environment
 
     monkeypatch.setattr(environment.Environment, "has_keras", lambda self, versions: True)
-    monkeypatch.setattr(environment.Environment, "reads", lambda self, row: True)
+    monkeypatch.setattr(environment.Environment, "is_read", lambda self, row: True)
     found = doctor().findings
     return [each.severity for each in found if str(each.where) == "environ.KERAS_BACKEND"]
 

@@ -1,7 +1,10 @@
-"""The collectors, one file a subject and one line in `COLLECTORS`; together, the live environment as facts.
+"""The collectors, one file a subject and one line in `COLLECTORS`.
 
-A collector is a module with `collect(host)`. It returns a tree of facts, None for "looked, there is none", or
-`Unavailable`. It reads through the host, imports nothing of what it describes, and leaves no trace.
+Together, the live environment as facts.
+
+A collector is a module with `collect(host)`. It returns a tree of facts, None where what it looks
+for does not exist, or `Unavailable`. It reads through the host, imports nothing of what it
+describes, and leaves no trace.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from envlock.runtime.host import Host
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Union
+    from typing import Callable, Dict, Mapping, Optional, Sequence, Union
 
     from envlock.runtime.facts import Tree
 
@@ -46,7 +49,8 @@ COLLECTORS: Dict[str, Collector] = {
 class Snapshot:
     """What the collectors found: `facts`, and by dotted path what was `unavailable`.
 
-    `tooling` are packages that only envlock requires, where that was asked (envlock/runtime/tooling.py).
+    `tooling` names the packages that only envlock requires, where they were looked for
+    (envlock/runtime/tooling.py).
     """
 
     __slots__ = ("facts", "tooling", "unavailable")
@@ -62,17 +66,22 @@ class Snapshot:
 def snapshot(
     host: Optional[Host] = None, collectors: Optional[Mapping[str, Collector]] = None
 ) -> Snapshot:
-    """Return the facts of this process and machine; nothing is changed, nothing of TensorFlow is imported."""
-    machine = Host() if host is None else host
-    table = COLLECTORS if collectors is None else collectors
-    tree: Dict[str, Any] = {name: _ask(collect, machine) for name, collect in table.items()}
+    """Return the facts of this process and machine.
+
+    Nothing is changed, nothing of TensorFlow is imported.
+    """
+    if host is None:
+        host = Host()
+    if collectors is None:
+        collectors = COLLECTORS
+    tree: Tree = {name: _ask(collect, host) for name, collect in collectors.items()}
     return Snapshot(*split(tree))
 
 
-def _ask(collect: Collector, host: Host) -> Any:
+def _ask(collect: Collector, host: Host) -> Optional[Union[Tree, Unavailable]]:
     try:
         return collect(host)
-    except (
-        OSError
-    ) as error:  # the file is there and cannot be read: its name may be private, its errno is not
+    except OSError as error:
+        # The file exists and cannot be read. Its name may be private, so only the errno's text is
+        # kept.
         return Unavailable(f"cannot read a file: {error.strerror}", "unreadable")

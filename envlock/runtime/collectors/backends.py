@@ -1,7 +1,8 @@
-"""Keras' other back ends, JAX and PyTorch: their versions, and the settings that change bits, from a table.
+"""Keras' other back ends, JAX and PyTorch: their versions, and their settings that change bits.
 
-Asked only where Keras computes with one. Nothing is imported: before the program has imported the library, its
-variables are what it will take; afterwards, what it has in effect counts as well.
+Which settings those are, a table says. They are collected only where Keras computes with one.
+Nothing is imported: before the program has imported the library, its variables are what it will
+take; afterwards, what it has in effect counts as well.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Optional, Union
+    from typing import Optional, Union
 
     from envlock.runtime.facts import Tree
     from envlock.runtime.host import Host
@@ -26,85 +27,102 @@ if TYPE_CHECKING:
     Fact = Union[str, Unavailable, None]
 
 DISTRIBUTIONS = {"jax": ("jax", "jaxlib"), "torch": ("torch",)}
-"""What is installed of each back end of which there are facts."""
+"""The distributions of each back end that has facts."""
 
 TRUE = ("y", "yes", "t", "true", "on", "1")
 """What JAX takes for true (jax/_src/config.py), and PyTorch in part (c10/util/env.h)."""
 
 
-def facts_of(host: Host, backend: str) -> Union[Tree, Unavailable]:
-    """Return what is known of a back end of `DISTRIBUTIONS`: versions, build and settings."""
+def collect_backend(host: Host, backend: str) -> Union[Tree, Unavailable]:
+    """Return versions, build and settings of a back end of `DISTRIBUTIONS`."""
     hidden = shadow(host, backend) or shadows(host).get(backend)
     if hidden is not None:
         return hidden
-    found = installed(host)
-    missing = [
-        name for name in DISTRIBUTIONS[backend] if name not in found or not found[name].version
-    ]
-    if missing:
-        return Unavailable(
-            f"Keras is to compute with {backend}, but no {missing[0]} is installed", "no-backend"
-        )
-    build = _torch_build(host) if backend == "torch" else {"jaxlib": found["jaxlib"].version}
-    return {"version": found[backend].version, **build, "settings": _settings(host, backend)}
+    distributions = installed(host)
+    for name in DISTRIBUTIONS[backend]:
+        if name not in distributions or not distributions[name].version:
+            return Unavailable(
+                f"Keras is to compute with {backend}, but no {name} is installed", "no-backend"
+            )
+    facts: Tree = {"version": distributions[backend].version}
+    if backend == "torch":
+        facts.update(_read_torch_build(host))
+    else:
+        facts["jaxlib"] = distributions["jaxlib"].version
+    facts["settings"] = _collect_settings(host, backend)
+    return facts
 
 
-def _torch_build(host: Host) -> Tree:
-    """Return for which CUDA or ROCm PyTorch was built, and from which commit, as its version.py says."""
-    names: Dict[str, Optional[str]] = {"cuda": None, "git_version": None, "hip": None}
+def _read_torch_build(host: Host) -> Tree:
+    """Return PyTorch's CUDA or ROCm version and its commit, as its version.py says."""
+    build: Tree = {"cuda": None, "git_version": None, "hip": None}
     text = read_text(os.path.join(package_folder(host, "torch") or "", "version.py")) or ""
     for line in text.splitlines():
-        name, equals, value = line.partition("=")
-        name = name.partition(":")[0].strip()
-        if equals and name in names:
+        target, equals, value = line.partition("=")
+        name = target.partition(":")[0].strip()  # `cuda: Optional[str] = '12.6'`
+        if equals and name in build:
             plain = value.strip().strip("'\"")
-            names[name] = plain if plain != "None" and is_version(plain) else None
-    return dict(names)
+            is_known = plain != "None" and is_version(plain)
+            build[name] = plain if is_known else None
+    return build
 
 
-def _settings(host: Host, backend: str) -> Tree:
+def _collect_settings(host: Host, backend: str) -> Tree:
     library = sys.modules.get(backend) if host.imported(backend) else None
-    return {row["name"]: _setting(row, host, library) for row in table("backends")[backend]}
+    return {row["name"]: _collect_setting(row, host, library) for row in table("backends")[backend]}
 
 
-def _setting(row: Tree, host: Host, library: Any) -> Fact:
+def _collect_setting(row: Tree, host: Host, library: object) -> Fact:
     """Return a setting as a lock may hold it; None where nothing sets it."""
     name = row["name"]
-    value = host.environ.get(name) if name.isupper() else None
+    value = at_start = None
+    if name.isupper():  # the others are no variables
+        value = host.environ.get(name)
     if library is None:
         return record(value, row)
-    was = host.start_environ().get(name) if name.isupper() else None
-    actual = _in_effect(library, row.get("config"))
-    if actual is None:
-        if value == was:
+    if name.isupper():
+        at_start = host.start_environ().get(name)
+    in_effect = _read_setting(library, row.get("config"))
+    if in_effect is None:
+        if value == at_start:
             return record(value, row)
         return Unavailable(
             "it has changed since the process started, and its reader is imported",
             "set-after-start",
         )
-    expected = _plain(value, row) if value == was and value is not None else row.get("default")
+    expected = row.get("default")
+    if value is not None and value == at_start:
+        expected = _normalize_value(value, row)
     if expected is None and value is None:
         return None
-    return (
-        record(value if value == was else None, row) if actual == expected else record(actual, row)
-    )
+    if in_effect != expected:
+        return record(in_effect, row)
+    # A variable that was changed after the start has not set what is in effect, so it is not
+    # recorded.
+    return record(value if value == at_start else None, row)
 
 
-def _in_effect(library: Any, path: Optional[str]) -> Optional[str]:
-    """Return what an imported library has in effect, in lower case; None where it does not tell."""
-    found = library
+def _read_setting(library: object, path: Optional[str]) -> Optional[str]:
+    """Return what an imported library has in effect, in lower case.
+
+    None where it cannot be read.
+    """
+    if not path:
+        return None
+    value = library
     try:
-        for name in path.split(".") if path else ():
-            found = getattr(found, name)
-        found = found() if callable(found) else found
-        return (
-            None if found is library else str(getattr(found, "value", found)).lower()
-        )  # of an enumeration, its value
+        for name in path.split("."):
+            value = getattr(value, name)
+        if callable(value):
+            value = value()
+        if value is library:
+            return None
+        return str(getattr(value, "value", value)).lower()  # `value`: that of an enumeration
     except (AttributeError, TypeError, RuntimeError, ValueError):
         return None
 
 
-def _plain(value: str, row: Tree) -> str:
+def _normalize_value(value: str, row: Tree) -> str:
     """Return what a library makes of a variable's value, as text."""
     if row["records"] == "bool":
         return str(value.lower() in TRUE).lower()

@@ -1,4 +1,4 @@
-"""The processor: the flags that choose kernels, and the thread counts that choose summation orders."""
+"""The processor: flags that choose kernels, and thread counts that choose summation orders."""
 
 from __future__ import annotations
 
@@ -23,40 +23,50 @@ _NAMES = {
 
 
 def collect(host: Host) -> Union[Tree, Unavailable]:
-    """Return identity, kernel-choosing flags, visible CPUs, quota (CPUs) and effective thread counts."""
+    """Return identity, kernel-choosing flags, visible CPUs, quota (CPUs) and thread counts."""
     text = host.read("/proc/cpuinfo")
     if text is None:
         return Unavailable("/proc/cpuinfo does not exist; only Linux is supported", "not-linux")
-    block = _first_block(text)
-    present = (block.get("flags") or block.get("Features") or "").split()
+    processor = _parse_first_processor(text)
+    facts: Tree = {}
+    for fact, keys in _NAMES.items():
+        facts[fact] = next((processor[key] for key in keys if key in processor), None)
+    flags = (processor.get("flags") or processor.get("Features") or "").split()
+    facts["flags"] = sorted(set(flags) & set(table("cpu_flags")))
     affinity = host.affinity()
-    return {
-        **{
-            fact: next((block[key] for key in keys if key in block), None)
-            for fact, keys in _NAMES.items()
-        },
-        "flags": sorted(set(present) & set(table("cpu_flags"))),
-        "affinity_count": affinity,
-        "quota": quota(host),
-        # 0 or garbage means "default", and the default is the affinity mask (measured with TensorFlow 2.21)
-        "intra_op_threads": _threads(host.environ, "TF_NUM_INTRAOP_THREADS", affinity),
-        "inter_op_threads": _threads(host.environ, "TF_NUM_INTEROP_THREADS", affinity),
-    }
+    facts["affinity_count"] = affinity
+    facts["quota"] = read_quota(host)
+    facts["intra_op_threads"] = _parse_threads(host.environ, "TF_NUM_INTRAOP_THREADS", affinity)
+    facts["inter_op_threads"] = _parse_threads(host.environ, "TF_NUM_INTEROP_THREADS", affinity)
+    return facts
 
 
-def _first_block(text: str) -> Dict[str, str]:
-    pairs = (line.partition(":") for line in text.partition("\n\n")[0].splitlines())
-    return {key.strip(): value.strip() for key, _, value in pairs}
+def _parse_first_processor(text: str) -> Dict[str, str]:
+    """Return the first block of /proc/cpuinfo.
+
+    The others differ from it in numbers that are no facts.
+    """
+    processor = {}
+    for line in text.partition("\n\n")[0].splitlines():
+        key, _, value = line.partition(":")
+        processor[key.strip()] = value.strip()
+    return processor
 
 
-def _threads(environ: Mapping[str, str], name: str, default: Optional[int]) -> Optional[int]:
+def _parse_threads(environ: Mapping[str, str], name: str, default: Optional[int]) -> Optional[int]:
+    """Return the threads that a variable sets, else the default."""
+    # 0 or garbage means "default", and the default is the affinity mask (measured with TensorFlow
+    # 2.21).
     value = environ.get(name, "").strip()
-    plain = value.isascii() and value.isdigit() and len(value) < 9
-    return int(value) if plain and int(value) > 0 else default
+    if value.isascii() and value.isdigit() and len(value) < 9 and int(value) > 0:
+        return int(value)
+    return default
 
 
-def quota(host: Host) -> Optional[float]:
-    """Return the CPU time this process may use, in CPUs (1.5 = 150 ms in 100 ms), or None when it is not limited.
+def read_quota(host: Host) -> Optional[float]:
+    """Return the CPU time this process may use, in CPUs (1.5 = 150 ms in 100 ms), or None.
+
+    None means that it is not limited.
 
     Source: https://docs.kernel.org/admin-guide/cgroup-v2.html#cpu-interface-files
     """
@@ -64,12 +74,11 @@ def quota(host: Host) -> Optional[float]:
         groups = (host.read("/proc/self/cgroup") or "").splitlines()
         for line in groups:
             number, controllers, path = line.split(":", 2)
+            limit = None
             if number == "0":
-                limit = _v2_quota(host, path)
+                limit = _read_v2_quota(host, path)
             elif "cpu" in controllers.split(","):
-                limit = _v1_quota(host, path)
-            else:
-                continue
+                limit = _read_v1_quota(host, path)
             if limit is not None:
                 return limit
     except (OSError, ValueError, ZeroDivisionError):
@@ -77,21 +86,27 @@ def quota(host: Host) -> Optional[float]:
     return None
 
 
-def _v2_quota(host: Host, path: str) -> Optional[float]:
-    for folder in dict.fromkeys(
-        (path, "")
-    ):  # in a container the path may be the host's, and the root is ours
+def _read_v2_quota(host: Host, path: str) -> Optional[float]:
+    # In a container the path may be the host's, while the root of what is mounted is the
+    # container's group.
+    for folder in dict.fromkeys((path, "")):
         text = host.read(os.path.normpath(f"/sys/fs/cgroup/{folder}/cpu.max"))
-        if text is not None:
-            limit, period = text.split()
-            return None if limit == "max" else int(limit) / int(period)
+        if text is None:
+            continue
+        limit, period = text.split()
+        if limit == "max":
+            return None
+        return int(limit) / int(period)
     return None
 
 
-def _v1_quota(host: Host, path: str) -> Optional[float]:
+def _read_v1_quota(host: Host, path: str) -> Optional[float]:
     for folder in dict.fromkeys((path, "")):
         limit = host.read(os.path.normpath(f"/sys/fs/cgroup/cpu/{folder}/cpu.cfs_quota_us"))
         period = host.read(os.path.normpath(f"/sys/fs/cgroup/cpu/{folder}/cpu.cfs_period_us"))
-        if limit is not None and period is not None:
-            return None if int(limit) < 0 else int(limit) / int(period)
+        if limit is None or period is None:
+            continue
+        if int(limit) < 0:
+            return None
+        return int(limit) / int(period)
     return None

@@ -17,13 +17,12 @@ if TYPE_CHECKING:
 
 
 def collect(host: Host) -> Optional[Tree]:
-    """Return which file of each CUDA library TensorFlow would load, and why; None without a CUDA build of it."""
+    """Return the file of each CUDA library that TensorFlow loads; None without a CUDA build."""
     package = package_folder(host, "tensorflow")
     if package is None:
         return None
-    build = parse_build_info(
-        read_text(os.path.join(package, "python/platform/build_info.py"), LIMIT) or ""
-    )
+    path = os.path.join(package, "python/platform/build_info.py")
+    build = parse_build_info(read_text(path, LIMIT) or "")
     if not build.get("is_cuda_build"):
         return None
     from envlock.runtime.cuda.section import section  # costs 3 ms, which a CPU build need not pay

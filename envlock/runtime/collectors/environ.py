@@ -17,67 +17,82 @@ if TYPE_CHECKING:
 
 _WORD_LIMIT = 64
 _WORDS_LIMIT = 300
+_SHOWN_LIMIT = 200
+"""Characters of a value that a reason may quote."""
 
 
 def collect(host: Host) -> Tree:
     """Return every variable of the table: its value as it may be recorded, None where it is unset.
 
-    Some count only as they were when the process started (the loader's, glibc's). The others TensorFlow reads when
-    it first needs them and caches; so once it is imported, one that has changed since the start cannot be told.
-    What envlock itself has added was unset before, and is so told.
+    Some count only as they were when the process started (the loader's, glibc's). The others
+    TensorFlow reads when it first needs them and caches; once it is imported, the value of one that
+    has changed since the start is `Unavailable`. What envlock itself has set was unset before, and
+    is recorded as unset.
     """
-    start = host.start_environ()
-    late = host.imported("tensorflow")
-    own = added(host.environ)
-    return {
-        row["name"]: None if row["name"] in own else _value(row, host, start.get(row["name"]), late)
-        for row in table("environ")
-    }
+    at_start = host.start_environ()
+    is_tensorflow_imported = host.imported("tensorflow")
+    set_by_envlock = added(host.environ)
+    facts: Tree = {}
+    for row in table("environ"):
+        name = row["name"]
+        if name in set_by_envlock:
+            facts[name] = None
+        else:
+            facts[name] = _collect_variable(row, host, at_start, is_tensorflow_imported)
+    return facts
 
 
-def _value(
-    row: Tree, host: Host, at_start: Optional[str], late: bool
+def _collect_variable(
+    row: Tree, host: Host, environ_at_start: Mapping[str, str], is_tensorflow_imported: bool
 ) -> Union[str, Unavailable, None]:
     name = row["name"]
+    at_start = environ_at_start.get(name)
     if row["read_by"] == "python" and sys.flags.ignore_environment:
         return None  # `python -E` and `-I` do not look at it
     if row["read_at"] == "process-start":
-        return record(_without_appended(at_start, row, host.start_environ()), row)
+        return record(_strip_appended(at_start, row, environ_at_start), row)
     now = host.environ.get(name)
-    if late and now != settled.get(row["name"], at_start):
-        was, is_now = (_told(record(value, row)) for value in (at_start, now))
+    if is_tensorflow_imported and now != settled.get(name, at_start):
+        old = _describe_value(record(at_start, row))
+        new = _describe_value(record(now, row))
         return Unavailable(
-            f"it was {was} when the process started and is {is_now} now; TensorFlow is imported and may have read "
-            "either value: set it before the process starts, or call envlock before `import tensorflow`",
+            f"it was {old} when the process started and is {new} now; "
+            "TensorFlow is imported and may have read either value: "
+            "set it before the process starts, or call envlock before `import tensorflow`",
             "changed-after-start",
         )
     return record(now, row)
 
 
-def _without_appended(value: Optional[str], row: Tree, environ: Mapping[str, str]) -> Optional[str]:
-    """Return a path list without the last entries, where the container runtime that appends them is at work.
+def _strip_appended(value: Optional[str], row: Tree, environ: Mapping[str, str]) -> Optional[str]:
+    """Return a path list without the entries that a container runtime appends, where it runs.
 
-    Nothing else can be told apart from them: without that runtime's own variable, or elsewhere in the list, they stay.
+    Without that runtime's own variable, or elsewhere in the list, the same entries may be the
+    user's and stay.
     """
     if value is None or not any(environ.get(name) for name in row.get("appended_under", ())):
         return value
     entries = value.split(":")
     while entries and entries[-1] in row["appended"]:
         entries.pop()
-    return ":".join(entries) if entries else None
+    if not entries:
+        return None
+    return ":".join(entries)
 
 
-def _told(recorded: Optional[str]) -> str:
+def _describe_value(recorded: Optional[str]) -> str:
     if recorded is None:
         return "unset"
-    return (recorded if len(recorded) <= 200 else recorded[:200] + "...") or "empty"
+    if len(recorded) > _SHOWN_LIMIT:
+        return recorded[:_SHOWN_LIMIT] + "..."
+    return recorded or "empty"
 
 
 def record(value: Optional[str], row: Tree) -> Optional[str]:
-    """Return a value as a lock may hold it: as it is when it is what its variable takes, else as a SHA-256.
+    """Return a value as a lock may hold it: itself where its variable takes it, else its SHA-256.
 
-    So nothing secret that was put into one of these variables, by mistake or not, can enter a lock. GPUs that are
-    named by UUID leave a word.
+    Thus no secret that was put into one of these variables, by mistake or not, can enter a lock. Of
+    GPUs that are named by UUID only the kind of UUID is recorded.
 
     Args:
         value: the variable's; None where it is unset.
@@ -88,32 +103,44 @@ def record(value: Optional[str], row: Tree) -> Optional[str]:
     kind, words = row["records"], row.get("words", ())
     if kind == "flags":
         flags = value.split()
-        recorded = " ".join([_flag(flag, words) for flag in flags])
-        return recorded if len(recorded) <= TEXT_LIMIT else digest(" ".join(flags))
-    if _fits(value, kind, words):
+        recorded = " ".join([_make_flag_recordable(flag, words) for flag in flags])
+        if len(recorded) > TEXT_LIMIT:
+            return digest(" ".join(flags))
+        return recorded
+    if _is_recordable(value, kind, words):
         return value
-    return (_uuid(value) if kind == "devices" else None) or digest(value)
+    if kind == "devices":
+        return _find_uuid_kind(value) or digest(value)
+    return digest(value)
 
 
-def _uuid(value: str) -> Optional[str]:
-    """Return by which kind of UUID GPUs are named; None where by none. Its digest would identify a GPU as well."""
+def _find_uuid_kind(value: str) -> Optional[str]:
+    """Return the kind of UUID that names GPUs, or None; a UUID's digest would identify one too."""
     if value == "mig-uuid":
         return (
-            None  # what is recorded must not be taken for a value that `envlock run` can put back
+            None  # the word in a lock must not look like a value that `envlock run` can set again
         )
     kinds = {part.strip()[:4].upper() for part in value.split(",")}
-    return "mig-uuid" if "MIG-" in kinds else "uuid" if "GPU-" in kinds else None
+    if "MIG-" in kinds:
+        return "mig-uuid"
+    if "GPU-" in kinds:
+        return "uuid"
+    return None
 
 
-def _flag(flag: str, words: Sequence[str]) -> str:
+def _make_flag_recordable(flag: str, words: Sequence[str]) -> str:
     """Return a flag as a lock may hold it: one that no table names may be a secret itself."""
     name, equals, value = flag.partition("=")
     if not name.startswith("--") or name[2:] not in table("flags"):
         return digest(flag)
-    return name if not equals else f"{name}={value if _known(value, words) else digest(value)}"
+    if not equals:
+        return name
+    if not _has_only_known_words(value, words):
+        value = digest(value)
+    return f"{name}={value}"
 
 
-def _fits(value: str, kind: str, words: Sequence[str]) -> bool:
+def _is_recordable(value: str, kind: str, words: Sequence[str]) -> bool:
     if kind == "bool":
         return value.lower() in ("", "0", "1", "true", "false")
     if kind == "integer":
@@ -121,16 +148,19 @@ def _fits(value: str, kind: str, words: Sequence[str]) -> bool:
     if kind == "devices":
         return not value.strip("0123456789,- ") and len(value) <= _WORD_LIMIT
     if kind == "word":
-        return _known(value, words)
+        return _has_only_known_words(value, words)
     return value == ""
 
 
-def _known(value: str, words: Sequence[str]) -> bool:
+def _has_only_known_words(value: str, words: Sequence[str]) -> bool:
     """Return whether a value consists of known words; `#` among them stands for numbers."""
     if not value.isascii() or len(value) > _WORDS_LIMIT:
         return False
-    parts = value.lower().translate(_PUNCTUATION).split(" ")
-    return all(not part or part in words or ("#" in words and _is_number(part)) for part in parts)
+    for word in value.lower().translate(_PUNCTUATION).split(" "):
+        is_known = word in words or ("#" in words and _is_number(word))
+        if word and not is_known:
+            return False
+    return True
 
 
 def _is_number(text: str) -> bool:
@@ -142,6 +172,6 @@ _PUNCTUATION = {ord(char): " " for char in ".,:^+;=-()"}
 
 def digest(text: str) -> str:
     """Return the SHA-256 of a value that must not be recorded itself."""
-    from hashlib import sha256
+    from hashlib import sha256  # loads OpenSSL, and most environments have nothing to hash
 
     return "sha256:" + sha256(text.encode("utf-8", "surrogateescape")).hexdigest()

@@ -12,19 +12,20 @@ from envlock.runtime.shadows import shadows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Optional, Union
+    from typing import Dict, Optional, Union
 
     from envlock.runtime.facts import Tree
     from envlock.runtime.host import Host
 
-DEFAULTS: Dict[str, Any] = {
+DEFAULTS: Dict[str, Union[str, float, bool]] = {
     "backend": "tensorflow",
     "epsilon": 1e-07,
     "floatx": "float32",
     "image_data_format": "channels_last",
     "nnx_enabled": False,
 }
-"""What Keras takes where `keras.json` is silent (keras 2.12 to 3.15, keras/src/backend/config.py)."""
+"""What Keras uses where `keras.json` is silent (keras 2.12 to 3.15,
+keras/src/backend/config.py)."""
 
 WORDS = {
     "backend": ("tensorflow", "jax", "torch", "numpy", "openvino"),
@@ -34,7 +35,7 @@ WORDS = {
 """Every word that Keras accepts; anything else is its error, and may be anybody's secret."""
 
 FACTS = ("jax", "torch")
-"""The back ends beside TensorFlow of which a lock has facts of their own, where Keras computes with them."""
+"""The back ends beside TensorFlow whose facts a lock holds where Keras computes with them."""
 
 DISTRIBUTIONS = ("keras", "tf-keras", "keras-nightly", "tf-keras-nightly")
 
@@ -44,89 +45,101 @@ def collect(host: Host) -> Optional[Union[Tree, Unavailable]]:
     hidden = shadow(host, "keras") or shadows(host).get("keras")
     if hidden is not None:
         return hidden
-    versions = {
-        name: found.version or NO_VERSION
-        for name, found in installed(host).items()
-        if name in DISTRIBUTIONS
-    }
+    versions = {}
+    for name, distribution in installed(host).items():
+        if name in DISTRIBUTIONS:
+            versions[name] = distribution.version or NO_VERSION
     if not versions:
         return None
-    config = _config(host)
-    backend = config.get("backend") if isinstance(config, dict) else None
-    return {
+    config = _collect_config(host)
+    facts: Tree = {
         "version": versions.get("keras", versions.get("keras-nightly")),
         "legacy_version": versions.get("tf-keras", versions.get("tf-keras-nightly")),
         "config": config,
-        **({backend: _facts_of(host, backend)} if backend in FACTS else {}),
     }
+    backend = _get_backend(config)
+    if backend in FACTS:
+        from envlock.runtime.collectors.backends import collect_backend  # few have another back end
 
-
-def _facts_of(host: Host, backend: str) -> Union[Tree, Unavailable]:
-    from envlock.runtime.collectors.backends import facts_of  # read only where it is asked for
-
-    return facts_of(host, backend)
+        facts[backend] = collect_backend(host, backend)
+    return facts
 
 
 def keras_backend(host: Host) -> Optional[str]:
-    """Return the library with which Keras computes; None where there is no Keras, or its settings cannot be told."""
-    found = collect(host)
-    config = found.get("config") if isinstance(found, dict) else None
-    backend = config.get("backend") if isinstance(config, dict) else None
+    """Return Keras' back end; None without Keras or with unreadable settings."""
+    facts = collect(host)
+    if facts is None or isinstance(facts, Unavailable):
+        return None
+    return _get_backend(facts["config"])
+
+
+def _get_backend(config: Union[Tree, Unavailable]) -> Optional[str]:
+    if isinstance(config, Unavailable):
+        return None
+    backend = config["backend"]
     return backend if isinstance(backend, str) else None
 
 
-def _config(host: Host) -> Union[Tree, Unavailable]:
-    """Return what Keras would take: `KERAS_BACKEND`, then keras.json, then its defaults."""
-    written = _keras_json(host)
-    if isinstance(written, Unavailable):
-        return written
+def _collect_config(host: Host) -> Union[Tree, Unavailable]:
+    """Return the settings that Keras uses: `KERAS_BACKEND`, then keras.json, then its defaults."""
+    settings = _read_keras_json(host)
+    if isinstance(settings, Unavailable):
+        return settings
     config: Tree = {}
     for name, default in DEFAULTS.items():
-        value = written.get(name, default)
-        fits = type(value) is type(default) and (not isinstance(value, str) or value in WORDS[name])
-        config[name] = (
-            value
-            if fits
-            else Unavailable(f"keras.json has an unexpected value for {name}", "malformed")
-        )
-    backend = host.environ.get("KERAS_BACKEND", "")
-    if backend:
-        known = backend in WORDS["backend"]
-        config["backend"] = (
-            backend if known else Unavailable("KERAS_BACKEND names an unknown backend", "malformed")
-        )
+        value = settings.get(name, default)
+        is_valid = type(value) is type(default)
+        if isinstance(value, str) and is_valid:
+            is_valid = value in WORDS[name]
+        if not is_valid:
+            value = Unavailable(f"keras.json has an unexpected value for {name}", "malformed")
+        config[name] = value
+    backend = host.environ.get("KERAS_BACKEND")
+    if backend in WORDS["backend"]:
+        config["backend"] = backend
+    elif backend:
+        config["backend"] = Unavailable("KERAS_BACKEND names an unknown backend", "malformed")
     return config
 
 
-def _keras_json(host: Host) -> Union[Dict[str, Any], Unavailable]:
-    folder = host.environ.get("KERAS_HOME")
-    if not folder:
-        home = host.environ.get("HOME") or os.path.expanduser("~")
-        folder = os.path.join(home if os.access(home, os.W_OK) else "/tmp", ".keras")  # noqa: S108 (so does Keras)
+def _read_keras_json(host: Host) -> Union[Tree, Unavailable]:
     try:
-        text = read_text(os.path.join(os.path.expanduser(folder), "keras.json"))
+        text = read_text(os.path.join(_locate_keras_home(host), "keras.json"))
     except OSError as error:
         return Unavailable(f"keras.json cannot be read: {error.strerror}", "permission-denied")
     data = (text or "{}").encode("utf-8", "surrogateescape")
     try:
-        written = strict_json.parse(data)
+        settings = strict_json.parse(data)
     except ValueError:
-        written = _as_keras_reads(data)
-    if not isinstance(written, dict):
+        settings = _as_keras_reads(data)
+    if not isinstance(settings, dict):
         return Unavailable("keras.json does not hold a JSON object", "malformed")
-    return written
+    return settings
 
 
-def _as_keras_reads(data: bytes) -> Any:
-    """Return what Keras takes of a file that is not strict JSON: it minds neither a key twice nor NaN.
+def _locate_keras_home(host: Host) -> str:
+    """Return the folder of keras.json as Keras finds it."""
+    folder = host.environ.get("KERAS_HOME")
+    if not folder:
+        home = host.environ.get("HOME") or os.path.expanduser("~")
+        if not os.access(home, os.W_OK):
+            home = "/tmp"  # noqa: S108 (so does Keras)
+        folder = os.path.join(home, ".keras")
+    return os.path.expanduser(folder)
 
-    Source: keras/src/backend/config.py reads it with `json.load` and takes a ValueError for an empty file.
+
+def _as_keras_reads(data: bytes) -> object:
+    """Return what Keras reads from a file that is not strict JSON: it accepts double keys and NaN.
+
+    Source: keras/src/backend/config.py reads it with `json.load` and takes a ValueError for an
+    empty file.
     """
-    import json
+    import json  # dear at start-up, and nearly every file is strict JSON
 
     try:
-        return json.loads(data.decode("utf-8"))
+        settings: object = json.loads(data.decode("utf-8"))
     except ValueError:
         return {}
     except RecursionError:
         return None
+    return settings

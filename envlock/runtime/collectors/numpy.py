@@ -31,43 +31,44 @@ def collect(host: Host) -> Optional[Union[Tree, Unavailable]]:
     hidden = shadow(host, "numpy") or shadows(host).get("numpy")
     if hidden is not None:
         return hidden
-    found = installed(host).get("numpy")
+    distribution = installed(host).get("numpy")
     folder = package_folder(host, "numpy")
-    if found is None or folder is None:
+    if distribution is None or folder is None:
         return None
-    return {"version": found.version or NO_VERSION, "blas": _blas(folder)}
+    return {"version": distribution.version or NO_VERSION, "blas": _collect_blas(folder)}
 
 
-def _blas(folder: str) -> Tree:
-    """Return what NumPy was built with, and the BLAS files its wheel brings (their names carry a hash)."""
+def _collect_blas(folder: str) -> Tree:
+    """Return NumPy's BLAS, and the BLAS files that its wheel brings (their names carry a hash)."""
     config = read_text(os.path.join(folder, "__config__.py")) or ""
     block = config.partition('"blas": {')[2].partition("}")[0]  # NumPy 1.26 and later
-    name, version = _field(block, "name"), _field(block, "version")
-    if not block:  # up to 1.25: one assignment per library that was found
-        name = next(
-            (
-                word
-                for word in ("openblas64_", "openblas", "blas_mkl", "blis")
-                if f"{word}_info={{" in config
-            ),
-            None,
-        )
+    name = _get_field(block, "name")
+    if not block:
+        # Up to 1.25 there is one assignment for each library that the build found.
+        for library in ("openblas64_", "openblas", "blas_mkl", "blis"):
+            if f"{library}_info={{" in config:
+                name = library
+                break
+    configuration = _get_field(block, "openblas configuration") or ""
     return {
         "name": name,
-        "version": version,
-        "configuration": " ".join((_field(block, "openblas configuration") or "").split()) or None,
-        "files": _bundled(folder),
+        "version": _get_field(block, "version"),
+        "configuration": " ".join(configuration.split()) or None,
+        "files": _list_blas_files(folder),
     }
 
 
-def _field(block: str, name: str) -> Optional[str]:
-    rest = block.partition(f'"{name}": ')[2].lstrip("r")
-    return rest[1:].partition('"')[0] or None if rest.startswith('"') else None
+def _get_field(block: str, name: str) -> Optional[str]:
+    """Return the text of a field, which is written as a literal (`"..."` or `r"..."`)."""
+    literal = block.partition(f'"{name}": ')[2].lstrip("r")
+    if not literal.startswith('"'):
+        return None
+    return literal[1:].partition('"')[0] or None
 
 
-def _bundled(folder: str) -> List[str]:
+def _list_blas_files(folder: str) -> List[str]:
     names: List[str] = []
-    for place in (folder + ".libs", os.path.join(folder, ".libs")):
-        if os.path.isdir(place):
-            names += [name for name in os.listdir(place) if name.startswith(BLAS_PREFIXES)]
+    for libs in (folder + ".libs", os.path.join(folder, ".libs")):
+        if os.path.isdir(libs):
+            names += [name for name in os.listdir(libs) if name.startswith(BLAS_PREFIXES)]
     return sorted(names)

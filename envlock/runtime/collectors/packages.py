@@ -12,7 +12,7 @@ from envlock.runtime.shadows import shadowed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Optional, Union
+    from typing import Dict, List, Optional, Union
 
     from envlock.runtime.distributions import Distribution
     from envlock.runtime.facts import Tree
@@ -29,42 +29,50 @@ VCS = ("git", "hg", "bzr", "svn")
 
 
 def collect(host: Host) -> Tree:
-    """Return version, wheel tags, installer and origin of every distribution, by normalised name."""
+    """Return the facts of every distribution, by normalised name.
+
+    They are its version, wheel tags, installer and origin.
+    """
     tags: Tags = {}
     hidden = shadowed(host)
-    return {
-        name: hidden[name] if name in hidden else _package(found, tags)
-        for name, found in sorted(installed(host).items())
-    }
+    facts: Tree = {}
+    for name, distribution in sorted(installed(host).items()):
+        if name in hidden:
+            facts[name] = hidden[name]
+        else:
+            facts[name] = _collect_package(distribution, tags)
+    return facts
 
 
-def _package(found: Distribution, tags: Tags) -> Tree:
-    version: Union[str, Unavailable] = found.version or NO_VERSION
-    if found.rivals:
-        versions = " and ".join(sorted(each or "(none)" for each in [found.version, *found.rivals]))
+def _collect_package(distribution: Distribution, tags: Tags) -> Tree:
+    version: Union[str, Unavailable] = distribution.version or NO_VERSION
+    if distribution.rivals:
+        rivals = [rival or "(none)" for rival in (distribution.version, *distribution.rivals)]
         version = Unavailable(
-            f"versions {versions} are installed over one another; reinstall it", "ambiguous"
+            f"versions {' and '.join(sorted(rivals))} are installed over one another; reinstall it",
+            "ambiguous",
         )
-    wheel = found.read("WHEEL")
+    wheel = distribution.read("WHEEL")
     if wheel not in tags:
-        tags[wheel] = _wheel_tags(wheel)
+        tags[wheel] = _parse_wheel_tags(wheel)
+    origin: Union[Tree, Unavailable, None] = None
+    if distribution.has(ORIGIN):
+        origin = _parse_origin(distribution.read(ORIGIN))
     return {  # in the order of a lockfile
-        "installer": _word(found.read("INSTALLER")),
-        "origin": _origin(found.read(ORIGIN)) if found.has(ORIGIN) else None,
+        "installer": _parse_installer(distribution.read("INSTALLER")),
+        "origin": origin,
         "version": version,
         "wheel_tags": tags[wheel],
     }
 
 
-def _wheel_tags(wheel: Optional[str]) -> Fact:
+def _parse_wheel_tags(wheel: Optional[str]) -> Fact:
     if wheel is None:
         return None
     tags = sorted(line[5:].strip() for line in wheel.splitlines() if line[:5] == "Tag: ")
-    return (
-        tags
-        if all(map(_is_tag, tags))
-        else Unavailable("its WHEEL file has an invalid tag", "malformed")
-    )
+    if not all(map(_is_tag, tags)):
+        return Unavailable("its WHEEL file has an invalid tag", "malformed")
+    return tags
 
 
 def _is_tag(text: str) -> bool:
@@ -72,130 +80,143 @@ def _is_tag(text: str) -> bool:
     return text.isascii() and len(text) <= 200 and len(parts) == 3 and all(map(str.isalnum, parts))
 
 
-def _word(text: Optional[str]) -> Optional[str]:
+def _parse_installer(text: Optional[str]) -> Optional[str]:
     word = (text or "").strip()
-    return word if word.isascii() and word.isprintable() and 0 < len(word) <= 40 else None
+    if word.isascii() and word.isprintable() and 0 < len(word) <= 40:
+        return word
+    return None
 
 
-def _origin(text: Optional[str]) -> Union[Tree, Unavailable, None]:
-    """Return what `direct_url.json` says, without what may be secret; None when it came from an index.
+def _parse_origin(text: Optional[str]) -> Union[Tree, Unavailable, None]:
+    """Return the content of `direct_url.json` without what may be secret.
 
-    Source of the format: https://packaging.python.org/en/latest/specifications/direct-url-data-structure/
+    None means that the distribution came from an index.
+
+    Source of the format:
+    https://packaging.python.org/en/latest/specifications/direct-url-data-structure/
     """
     if text is None:
         return None
     try:
         document = strict_json.parse(text.encode("utf-8", "surrogateescape"))
-        return _origin_facts(document)
+        return _convert_origin(document)
     except (ValueError, KeyError, TypeError, AttributeError):
         return Unavailable(
             "its direct_url.json does not follow the packaging specification", "malformed"
         )
 
 
-def _origin_facts(document: Dict[str, Any]) -> Tree:
+def _convert_origin(document: Tree) -> Tree:
     vcs, archive = document.get("vcs_info", {}), document.get("archive_info", {})
-    editable = document.get("dir_info", {}).get("editable", False) is True
-    local = document["url"][:5].lower() == "file:"
+    is_editable = document.get("dir_info", {}).get("editable", False) is True
+    is_local = document["url"][:5].lower() == "file:"
     commit = vcs.get("commit_id")
-    if local and editable:
-        commit = checkout_commit(_local_path(document["url"]))
-    digest = (
-        archive.get("hashes", {}).get("sha256") or archive.get("hash", "").partition("sha256=")[2]
-    )
-    folder = document.get("subdirectory") if vcs else None
-    more = {} if folder is None else {"subdirectory": _inside(folder)}
-    return {
+    if is_local and is_editable:
+        # The specification gives a local folder no commit, so the checkout's own is read.
+        commit = find_checkout_commit(_parse_local_path(document["url"]))
+    sha256 = archive.get("hashes", {}).get("sha256")
+    if not sha256:  # older installers write `hash`: "sha256=..."
+        sha256 = archive.get("hash", "").partition("sha256=")[2]
+    facts: Tree = {
         "url": public_url(document["url"]),
-        "editable": editable,
-        "vcs": vcs["vcs"] if vcs.get("vcs") in VCS else None,
-        "commit": _hex(commit),
-        "sha256": _hex(digest),
-        **more,
+        "editable": is_editable,
+        "vcs": None,
+        "commit": _check_hex(commit),
+        "sha256": _check_hex(sha256),
     }
+    if vcs.get("vcs") in VCS:
+        facts["vcs"] = vcs["vcs"]
+    if vcs and document.get("subdirectory") is not None:
+        facts["subdirectory"] = _check_subdirectory(document["subdirectory"])
+    return facts
 
 
-def _inside(folder: Any) -> Union[str, Unavailable]:
+def _check_subdirectory(folder: object) -> Union[str, Unavailable]:
     """Return the path of a folder in a checkout."""
-    plain = (
+    if (
         isinstance(folder, str)
         and folder.isascii()
         and folder.isprintable()
         and 0 < len(folder) <= 200
-    )
-    if plain and folder[0] != "/" and ".." not in folder:
-        return str(folder)
+        and folder[0] != "/"
+        and ".." not in folder
+    ):
+        return folder
     return Unavailable(
         "the subdirectory in its direct_url.json is not a plain path in the checkout", "malformed"
     )
 
 
 def public_url(url: str) -> Optional[str]:
-    """Return a URL without user, password, query and fragment; a local one keeps only `file:` and a wheel's name.
+    """Return a URL without user, password, query and fragment, or None where they cannot be found.
 
-    A path on this machine names its user, and would differ for every checkout. An `@` after the host may be the end
-    of a password that holds a slash or the like, and a `%` before the path or a port that is no number the rest of
-    one, so such a URL is not kept at all.
+    Of a local one only `file:` and a wheel's name stay: a path on this machine names its user, and
+    differs for every checkout.
     """
-    scheme, colon, rest = url.partition("://")
+    scheme, separator, rest = url.partition("://")
     scheme = scheme.lower()
-    plain = (
-        scheme.replace("+", "").replace("-", "").isalnum() and url.isascii() and url.isprintable()
-    )
-    if not colon or not plain:
+    is_scheme = scheme.replace("+", "").replace("-", "").isalnum()
+    if not separator or not is_scheme or not url.isascii() or not url.isprintable():
         return None
     rest = rest.replace("?", "#")
-    before = rest.partition("#")[0]
+    location = rest.partition("#")[0]
     if scheme.rpartition("+")[2] == "file":
-        last = before.rpartition("/")[2]
-        return "file:" + (last if last.endswith((".whl", ".tar.gz", ".zip")) else "")
-    authority, slash, path = before.partition("/")
+        name = location.rpartition("/")[2]
+        if name.endswith((".whl", ".tar.gz", ".zip")):
+            return "file:" + name
+        return "file:"
+    authority, slash, path = location.partition("/")
     host = authority.rpartition("@")[2]
     port = host.rpartition("]")[2].partition(":")[2]
-    behind = rest[len(authority) :].replace("%40", "@")
-    if "%" in authority or "@" in behind or port.strip("0123456789"):
+    # An `@` after the host may be the end of a password that holds a slash or the like; a `%`
+    # before the path, or a port that is no number, may be the rest of one.
+    after_authority = rest[len(authority) :].replace("%40", "@")
+    if "%" in authority or "@" in after_authority or port.strip("0123456789"):
         return None
     return f"{scheme}://{host}{slash}{path}"
 
 
-def checkout_commit(folder: str) -> Optional[str]:
-    """Return the commit checked out in a Git work tree, from its files; None when the folder is not one."""
+def find_checkout_commit(folder: str) -> Optional[str]:
+    """Return the commit checked out in a Git work tree, from its files, or None without one."""
     try:
         git = os.path.join(folder, ".git")
-        link = read_text(git) if os.path.isfile(git) else None
-        if link is not None:  # a worktree or submodule: `gitdir: PATH`
-            git = os.path.join(folder, link.partition("gitdir:")[2].strip())
+        if os.path.isfile(git):
+            link = read_text(git)
+            if link is not None:  # a worktree or submodule: `gitdir: PATH`
+                git = os.path.join(folder, link.partition("gitdir:")[2].strip())
         head = (read_text(os.path.join(git, "HEAD")) or "").strip()
         if not head.startswith("ref: "):
-            return _hex(head)
+            return _check_hex(head)
         shared = (read_text(os.path.join(git, "commondir")) or ".").strip()
-        return _ref(os.path.join(git, shared), head[5:])
+        return _resolve_ref(os.path.join(git, shared), head[5:])
     except (OSError, ValueError):
         return None
 
 
-def _ref(git: str, ref: str) -> Optional[str]:
+def _resolve_ref(git: str, ref: str) -> Optional[str]:
     if ".." in ref or ref.startswith("/"):
         return None
-    loose = _hex((read_text(os.path.join(git, ref)) or "").strip())
+    loose = _check_hex((read_text(os.path.join(git, ref)) or "").strip())
     if loose:
         return loose
     for line in (read_text(os.path.join(git, "packed-refs")) or "").splitlines():
         if line.endswith(" " + ref):
-            return _hex(line.partition(" ")[0])
+            return _check_hex(line.partition(" ")[0])
     return None
 
 
-def _local_path(url: str) -> str:
-    """Return the path of a `file:` URL; `urllib` costs as much as the whole assertion, so only an escape needs it."""
+def _parse_local_path(url: str) -> str:
+    """Return the path of a `file:` URL."""
     path = "/" + url.partition("#")[0].partition("?")[0].partition("://")[2].partition("/")[2]
     if "%" not in path:
         return path
-    from urllib.parse import unquote
+    from urllib.parse import unquote  # costs as much as the whole assertion
 
     return unquote(path)
 
 
-def _hex(text: Any) -> Optional[str]:
-    known = isinstance(text, str) and len(text) in (40, 64) and not text.strip("0123456789abcdef")
-    return text if known else None
+def _check_hex(text: object) -> Optional[str]:
+    """Return a SHA-1 or SHA-256; None for anything else."""
+    if not isinstance(text, str) or len(text) not in (40, 64):
+        return None
+    return None if text.strip("0123456789abcdef") else text

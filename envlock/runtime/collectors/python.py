@@ -14,33 +14,40 @@ if TYPE_CHECKING:
 
 
 def collect(host: Host) -> Tree:
-    """Return implementation, version, ABI, compiler and kind of prefix of this interpreter, and what it runs first."""
+    """Return the interpreter's implementation, version, ABI, compiler, prefix and start-up code."""
     release = sys.version_info
-    stage = "" if release.releaselevel == "final" else f"{release.releaselevel[:1]}{release.serial}"
+    version = f"{release.major}.{release.minor}.{release.micro}"
+    if release.releaselevel != "final":
+        version += f"{release.releaselevel[:1]}{release.serial}"
     return {
         "implementation": sys.implementation.name,
-        "version": f"{release.major}.{release.minor}.{release.micro}{stage}",
-        "abi": _abi(),
-        "compiler": _compiler(sys.version),
-        "prefix_kind": _prefix_kind(),
+        "version": version,
+        "abi": _get_abi(),
+        "compiler": _parse_compiler(sys.version),
+        "prefix_kind": _find_prefix_kind(),
         "startup": startup(host),
     }
 
 
-def _abi() -> str | None:
-    """Return the tag of extension modules, such as `cpython-311-x86_64-linux-gnu`; a free-threaded one has a `t`."""
-    import _imp
+def _get_abi() -> str | None:
+    """Return the tag of extension modules, such as `cpython-311-x86_64-linux-gnu`.
+
+    A free-threaded interpreter's has a `t` after the version.
+    """
+    import _imp  # built in, so that it costs nothing; a private module of CPython
 
     suffix = next(iter(_imp.extension_suffixes()), "")
     return suffix.partition(".")[2].rpartition(".")[0] or None
 
 
-def _compiler(version: str) -> str | None:
-    """Return what stands in brackets in `sys.version`; the build date, which stands before it, is no fact."""
+def _parse_compiler(version: str) -> str | None:
+    """Return the part of `sys.version` in brackets; the build date before it is no fact."""
     return version.rpartition("[")[2].rpartition("]")[0].strip() or None  # Clang leaves a blank
 
 
-def _prefix_kind() -> str:
+def _find_prefix_kind() -> str:
     if os.path.isdir(os.path.join(sys.prefix, "conda-meta")):
         return "conda"
-    return "venv" if sys.prefix != sys.base_prefix else "system"
+    if sys.prefix != sys.base_prefix:
+        return "venv"
+    return "system"

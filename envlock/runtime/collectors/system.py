@@ -17,10 +17,10 @@ _VARIABLES = ("KUBERNETES_SERVICE_HOST", "APPTAINER_CONTAINER", "SINGULARITY_CON
 
 
 def collect(host: Host) -> Tree:
-    """Return OS release, kernel, machine, C library and version, and which container evidence was seen."""
+    """Return OS release, kernel, machine, C library, and the evidence of being in a container."""
     kernel, release, machine = host.uname()
-    os_release = _os_release(host)
-    libc, libc_version = _libc(host)
+    os_release = _read_os_release(host)
+    libc, libc_version = _find_libc(host)
     return {
         "os": os_release.get("ID"),
         "os_version": os_release.get("VERSION_ID"),
@@ -29,29 +29,33 @@ def collect(host: Host) -> Tree:
         "machine": machine,
         "libc": libc,
         "libc_version": libc_version,
-        "container": _container(host),
+        "container": _find_container_evidence(host),
     }
 
 
-def _os_release(host: Host) -> Dict[str, str]:
+def _read_os_release(host: Host) -> Dict[str, str]:
     text = host.read("/etc/os-release") or host.read("/usr/lib/os-release") or ""
-    pairs = (line.partition("=") for line in text.splitlines())
-    return {key: value.strip().strip("\"'") for key, _, value in pairs}
+    values = {}
+    for line in text.splitlines():
+        key, _, value = line.partition("=")
+        values[key] = value.strip().strip("\"'")
+    return values
 
 
-def _libc(host: Host) -> Tuple[Optional[str], Optional[str]]:
-    """Return name and version of the C library: what glibc says of itself, or musl by its loader's file."""
+def _find_libc(host: Host) -> Tuple[Optional[str], Optional[str]]:
+    """Return the C library's name and version: glibc's own, or "musl" by its loader's file."""
     try:
         name, _, version = (os.confstr("CS_GNU_LIBC_VERSION") or "").partition(" ")
     except (ValueError, OSError, AttributeError):  # musl and macOS know no such name
         name = version = ""
     if name:
         return name, version
-    musl = any(file.startswith("ld-musl-") for file in host.listdir("/lib"))
-    return ("musl", None) if musl else (None, None)
+    if any(file.startswith("ld-musl-") for file in host.listdir("/lib")):
+        return "musl", None
+    return None, None
 
 
-def _container(host: Host) -> List[str]:
+def _find_container_evidence(host: Host) -> List[str]:
     """Return which rules fired, never what they read: names and paths there can identify a site."""
     evidence = [path for path in _FILES if host.exists(path)]
     evidence += [name for name in _VARIABLES if name in host.environ]

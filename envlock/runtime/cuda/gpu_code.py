@@ -1,12 +1,14 @@
-"""Does a TensorFlow build hold code that a GPU can run, and can the driver compile what it holds?
+"""Whether a TensorFlow build holds code that a GPU can run or that the driver can compile for it.
 
-Rules (CUDA C++ Programming Guide, "Application Compatibility" and "Binary Compatibility"; nvcc manual, "GPU
-Architecture Features"): machine code (SASS) for X.y runs on X.z with z >= y; PTX for X.y is compiled by the driver for
-any later capability; code with the suffix `a` runs on that capability only, with `f` on that major version from that
-minor version on. A driver compiles PTX only of toolkits up to its own CUDA version (CUDA Compatibility, "Minor
-Version Compatibility": PTX of a newer toolkit fails with CUDA_ERROR_UNSUPPORTED_PTX_VERSION, 222).
+Rules (CUDA C++ Programming Guide, "Application Compatibility" and "Binary Compatibility"; nvcc
+manual, "GPU Architecture Features"): machine code (SASS) for X.y runs on X.z with z >= y; PTX for
+X.y is compiled by the driver for any later capability; code with the suffix `a` runs on that
+capability only, with `f` on that major version from that minor version on. A driver compiles PTX
+only of toolkits up to its own CUDA version (CUDA Compatibility, "Minor Version Compatibility": PTX
+of a newer toolkit fails with CUDA_ERROR_UNSUPPORTED_PTX_VERSION, 222).
 
-In TensorFlow's list `sm_xy` is machine code only, `compute_xy` and `x.y` are machine code and PTX (configure.py).
+In TensorFlow's list `sm_xy` is machine code only, `compute_xy` and `x.y` are machine code and PTX
+(configure.py).
 """
 
 from __future__ import annotations
@@ -33,34 +35,43 @@ class Target:
         """
         self.text = text
         kind, _, number = text.rpartition("_")
-        self.suffix = number[-1:] if number[-1:] in ("a", "f") else ""
-        number = number[: len(number) - len(self.suffix)].replace(".", "")
+        self.suffix = ""
+        if number[-1:] in ("a", "f"):
+            self.suffix = number[-1:]
+            number = number[:-1]
+        number = number.replace(".", "")
         if kind not in ("sm", "compute", "") or not number.isdigit() or len(number) < 2:
             raise ValueError(f"not a compute capability: {text!r}")
         self.capability = int(number[:-1]), int(number[-1])
         self.has_ptx = kind != "sm"
 
-    def runs_on(self, gpu: Capability) -> bool:
+    def can_run_on(self, gpu: Capability) -> bool:
         """Return whether the machine code runs."""
         if self.suffix == "a":
             return gpu == self.capability
         return gpu[0] == self.capability[0] and gpu[1] >= self.capability[1]
 
-    def compiles_for(self, gpu: Capability) -> bool:
+    def can_compile_for(self, gpu: Capability) -> bool:
         """Return whether the PTX, if any, can be compiled for that GPU."""
-        if not self.has_ptx or self.suffix == "a":
-            return self.has_ptx and gpu == self.capability
-        return gpu >= self.capability and (self.suffix != "f" or gpu[0] == self.capability[0])
+        if not self.has_ptx:
+            return False
+        if self.suffix == "a":
+            return gpu == self.capability
+        if self.suffix == "f" and gpu[0] != self.capability[0]:
+            return False
+        return gpu >= self.capability
 
 
 class Verdict:
-    """The answer.
+    """Whether a build runs on a GPU.
 
     Attributes:
-        kind: `native` (machine code), `ptx` (compiled by the driver at first use), `none`, or `unknown`.
-        runs: whether it will run; None where that depends on the driver and its CUDA version is not known.
-        target: the entry that serves, such as `sm_80`, or None.
-        sentence: the answer for people.
+        kind: `native` (machine code), `ptx` (compiled by the driver at first use), `none`, or
+            `unknown`.
+        runs: whether it will run; None where that depends on the driver and its CUDA version is not
+            known.
+        target: the entry that the GPU uses, such as `sm_80`, or None.
+        sentence: the verdict for people.
     """
 
     __slots__ = ("kind", "runs", "sentence", "target")
@@ -85,79 +96,68 @@ def judge(
     Args:
         targets: `cuda_compute_capabilities` of the build info.
         capability: the GPU's compute capability, such as `9.0`.
-        toolkit: CUDA version that the PTX needs: `GpuCode.ptx_cuda` of the doctor where it was read (12.3 for
-            TensorFlow 2.18 to 2.21), else `cuda_version` of the build info, which asks for more than is needed.
+        toolkit: CUDA version that the PTX needs: `GpuCode.ptx_cuda` of the doctor where it was read
+            (12.3 for TensorFlow 2.18 to 2.21), else `cuda_version` of the build info, which asks
+            for more than is needed.
         driver_cuda: CUDA version of the driver's API, such as `12.4`.
     """
-    gpu = _version(capability)
-    known = _targets(targets)
-    if gpu is None or not known:
-        return Verdict(
-            UNKNOWN,
-            None,
-            None,
-            "The GPU code in this TensorFlow, or the code that the GPU needs, is unknown.",
-        )
-    native = [target for target in known if target.runs_on(gpu)]
+    gpu = _parse_version(capability)
+    parsed = _parse_targets(targets)
+    if gpu is None or not parsed:
+        sentence = "The GPU code in this TensorFlow, or the code that the GPU needs, is unknown."
+        return Verdict(UNKNOWN, None, None, sentence)
+    native = [target for target in parsed if target.can_run_on(gpu)]
     if native:
-        best = max(native, key=lambda target: target.capability)
-        return Verdict(
-            NATIVE,
-            True,
-            best.text,
-            f"TensorFlow holds machine code for this GPU ({best.text} on {capability}).",
-        )
-    ptx = [target for target in known if target.compiles_for(gpu)]
+        best = max(native, key=_get_capability)
+        sentence = f"TensorFlow holds machine code for this GPU ({best.text} on {capability})."
+        return Verdict(NATIVE, True, best.text, sentence)
+    ptx = [target for target in parsed if target.can_compile_for(gpu)]
     if not ptx:
-        held = ", ".join(target.text for target in known)
-        return Verdict(
-            NONE,
-            False,
-            None,
-            f"TensorFlow holds no code for compute capability {capability}, only {held}.",
-        )
-    return _jit(
-        max(ptx, key=lambda target: target.capability).text, capability, toolkit, driver_cuda
-    )
+        names = ", ".join([target.text for target in parsed])
+        sentence = f"TensorFlow holds no code for compute capability {capability}, only {names}."
+        return Verdict(NONE, False, None, sentence)
+    return _judge_ptx(max(ptx, key=_get_capability).text, capability, toolkit, driver_cuda)
 
 
-def _jit(
+def _get_capability(target: Target) -> Capability:
+    return target.capability
+
+
+def _judge_ptx(
     target: str, capability: str, toolkit: Optional[str], driver_cuda: Optional[str]
 ) -> Verdict:
-    begin = f"TensorFlow holds only PTX ({target}) for compute capability {capability}: the driver compiles it at first use"
-    needed, has = _version(toolkit), _version(driver_cuda)
-    if needed is None or has is None:
-        return Verdict(
-            PTX, None, target, f"{begin}, if its CUDA version is at least that of the PTX."
-        )
-    if has >= needed:
-        return Verdict(
-            PTX,
-            True,
-            target,
-            f"{begin}, and a driver for CUDA {driver_cuda} can (needed: {toolkit}).",
-        )
-    return Verdict(
-        PTX,
-        False,
-        target,
-        f"{begin}, but a driver for CUDA {driver_cuda} cannot read PTX of CUDA {toolkit} (error 222).",
+    start = (
+        f"TensorFlow holds only PTX ({target}) for compute capability {capability}: "
+        "the driver compiles it at first use"
     )
+    needed = _parse_version(toolkit)
+    available = _parse_version(driver_cuda)
+    if needed is None or available is None:
+        sentence = f"{start}, if its CUDA version is at least that of the PTX."
+        return Verdict(PTX, None, target, sentence)
+    if available >= needed:
+        sentence = f"{start}, and a driver for CUDA {driver_cuda} can (needed: {toolkit})."
+        return Verdict(PTX, True, target, sentence)
+    sentence = (
+        f"{start}, but a driver for CUDA {driver_cuda} cannot read PTX of CUDA {toolkit} "
+        "(error 222)."
+    )
+    return Verdict(PTX, False, target, sentence)
 
 
-def _targets(texts: Iterable[str]) -> List[Target]:
-    found = [_target(text) for text in texts]
-    return [target for target in found if target is not None]
+def _parse_targets(texts: Iterable[str]) -> List[Target]:
+    targets = [_parse_target(text) for text in texts]
+    return [target for target in targets if target is not None]
 
 
-def _target(text: str) -> Optional[Target]:
+def _parse_target(text: str) -> Optional[Target]:
     try:
         return Target(text)
-    except ValueError:  # a notation of a later TensorFlow says nothing to us
+    except ValueError:  # the notation of a later TensorFlow, about which nothing is known
         return None
 
 
-def _version(text: Optional[str]) -> Optional[Capability]:
+def _parse_version(text: Optional[str]) -> Optional[Capability]:
     """Return (major, minor) of `12.5.1`, None when it is not one."""
     parts = (text or "").split(".")
     if len(parts) < 2 or not all(part.isdigit() for part in parts[:2]):

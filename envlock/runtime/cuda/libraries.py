@@ -1,8 +1,8 @@
-"""The CUDA libraries that TensorFlow loads: what they are called, in which order, and who asks for them.
+"""The CUDA libraries that TensorFlow loads: their names, their order, and who asks for them.
 
-Measured on TensorFlow 2.18.1 and 2.21.0 with `LD_DEBUG=files` while `tsl::internal::DsoLoader` was called (every
-`dlopen` comes from libtensorflow_framework.so.2), and read from `cuda_config.h`, the RUNPATHs and the exported
-symbols of the PyPI wheels 2.12.1 to 2.21.0.
+Measured on TensorFlow 2.18.1 and 2.21.0 with `LD_DEBUG=files` while `tsl::internal::DsoLoader` was
+called (every `dlopen` comes from libtensorflow_framework.so.2), and read from `cuda_config.h`, the
+RUNPATHs and the exported symbols of the PyPI wheels 2.12.1 to 2.21.0.
 """
 
 from __future__ import annotations
@@ -11,7 +11,19 @@ from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Optional, Tuple
+    from typing import List, Optional, Tuple, TypedDict
+
+    Header = Tuple[str, Tuple[str, ...]]
+    """A file beside the library's folder, and the macros of its version."""
+
+    class CudnnPart(TypedDict):
+        """A library that cuDNN opens: a row of the table."""
+
+        cudnn: str
+        name: str
+        asker: str
+        optional: bool
+
 
 PREFIXES = ("libcu", "libnv", "libnccl")
 """What names of CUDA libraries begin with; `is_cuda` says more exactly."""
@@ -33,94 +45,99 @@ def is_cuda(name: str) -> bool:
     return name.startswith(PREFIXES) and not name.startswith(_OTHERS)
 
 
+class Versioning:
+    """How the version of a library is found.
+
+    Attributes:
+        header: the header that defines it, None where no header does.
+        parts: how many parts of the version the library itself answers (`nvrtcVersion` says 12.9,
+            not 12.9.86).
+    """
+
+    __slots__ = ("header", "parts")
+
+    def __init__(self, header: Optional[Header] = None, parts: int = 4) -> None:
+        self.header = header
+        self.parts = parts
+
+
 class Library:
     """One library.
 
     Attributes:
         key: name of its fact, `cuda.<key>`.
         stem: file name before `.so`.
-        macro: `TF_<macro>_VERSION` of cuda_config.h holds the number after `.so.`; None where `number` does.
+        macro: `TF_<macro>_VERSION` of cuda_config.h holds the number after `.so.`; None where
+            `number` does.
         number: the fixed number after `.so.`.
         unversioned: TensorFlow asks for the bare `.so` when the numbered one does not load.
-        header: (file beside the library's folder, macros of its version), None where no header tells.
-        parts: how many parts of the version the library itself answers (`nvrtcVersion` says 12.9, not 12.9.86).
+        versioning: how its version is found.
         asker: key of the library that loads it; the framework when None.
     """
 
-    __slots__ = ("asker", "header", "key", "macro", "number", "parts", "stem", "unversioned")
+    __slots__ = ("asker", "key", "macro", "number", "stem", "unversioned", "versioning")
 
     def __init__(
         self,
         key: str,
         stem: str,
+        versioning: Versioning,
         *,
         macro: Optional[str] = None,
         number: str = "",
         unversioned: bool = False,
-        header: Optional[Tuple[str, Tuple[str, ...]]] = None,
-        parts: int = 4,
         asker: Optional[str] = None,
     ) -> None:
         self.key = key
         self.stem = stem
+        self.versioning = versioning
         self.macro = macro
         self.number = number
         self.unversioned = unversioned
-        self.header = header
-        self.parts = parts
         self.asker = asker
 
 
-def _four(name: str) -> Tuple[str, ...]:
-    return tuple(f"{name}_VER_{part}" for part in ("MAJOR", "MINOR", "PATCH", "BUILD"))
+def _list_macros(name: str) -> Tuple[str, ...]:
+    return tuple([f"{name}_VER_{part}" for part in ("MAJOR", "MINOR", "PATCH", "BUILD")])
 
 
-_CUBLAS = ("cublas_api.h", _four("CUBLAS"))
-CUDNN = ("cudnn_version.h", ("CUDNN_MAJOR", "CUDNN_MINOR", "CUDNN_PATCHLEVEL"))
+_CUBLAS = Versioning(("cublas_api.h", _list_macros("CUBLAS")))
+_CUDART = Versioning(("cuda_runtime_api.h", ("CUDART_VERSION",)), parts=2)
+_CUFFT = Versioning(("cufft.h", _list_macros("CUFFT")))
+_CURAND = Versioning(("curand.h", _list_macros("CURAND")))
+_CUSOLVER = Versioning(("cusolver_common.h", _list_macros("CUSOLVER")))
+_CUSPARSE = Versioning(("cusparse.h", _list_macros("CUSPARSE")))
+_CUPTI = Versioning(("cupti_version.h", ("CUPTI_API_VERSION",)), parts=1)
+NCCL_MACROS = ("NCCL_MAJOR", "NCCL_MINOR", "NCCL_PATCH")
+_NCCL = Versioning(("nccl.h", NCCL_MACROS), parts=3)
+CUDNN_HEADER = ("cudnn_version.h", ("CUDNN_MAJOR", "CUDNN_MINOR", "CUDNN_PATCHLEVEL"))
+CUDNN = Versioning(CUDNN_HEADER, parts=3)
+_WITHOUT_HEADER = Versioning()
 
-# The order of `TryDlopenCUDALibraries` (xla/tsl/platform/default/dlopen_checker.cc), then what is loaded on demand.
-# A library that a former one needs is in the process before TensorFlow asks for it, so the order is part of the answer.
+# The order of `TryDlopenCUDALibraries` (xla/tsl/platform/default/dlopen_checker.cc), then what is
+# loaded on demand. A library that a former one needs is in the process before TensorFlow asks for
+# it, so the order is part of the answer.
 LIBRARIES = (
-    Library("cuda_driver", "libcuda", number="1"),
-    Library(
-        "cudart",
-        "libcudart",
-        macro="CUDART",
-        header=("cuda_runtime_api.h", ("CUDART_VERSION",)),
-        parts=2,
-    ),
-    Library("cublas", "libcublas", macro="CUBLAS", header=_CUBLAS),
-    Library("cublasLt", "libcublasLt", macro="CUBLAS", header=_CUBLAS),
-    Library("cufft", "libcufft", macro="CUFFT", header=("cufft.h", _four("CUFFT"))),
-    Library("curand", "libcurand", macro="CURAND", header=("curand.h", _four("CURAND"))),
-    Library(
-        "cusolver", "libcusolver", macro="CUSOLVER", header=("cusolver_common.h", _four("CUSOLVER"))
-    ),
-    Library("cusparse", "libcusparse", macro="CUSPARSE", header=("cusparse.h", _four("CUSPARSE"))),
-    Library("cudnn", "libcudnn", macro="CUDNN", header=CUDNN, parts=3),
-    Library(
-        "nccl",
-        "libnccl",
-        number="2",
-        header=("nccl.h", ("NCCL_MAJOR", "NCCL_MINOR", "NCCL_PATCH")),
-        parts=3,
-    ),
-    Library(
-        "cupti",
-        "libcupti",
-        macro="CUPTI",
-        unversioned=True,  # GetCuptiDsoHandle: "Load whatever libcupti.so user specified"
-        header=("cupti_version.h", ("CUPTI_API_VERSION",)),
-        parts=1,
-    ),
-    Library("tensorrt", "libnvinfer", macro="TENSORRT", header=None, parts=3),
-    Library("nvjitlink", "libnvJitLink", macro="CUDART", parts=2, asker="cusparse"),
-    Library("nvrtc", "libnvrtc", macro="CUDART", parts=2, asker="cudnn_graph"),
+    Library("cuda_driver", "libcuda", _WITHOUT_HEADER, number="1"),
+    Library("cudart", "libcudart", _CUDART, macro="CUDART"),
+    Library("cublas", "libcublas", _CUBLAS, macro="CUBLAS"),
+    Library("cublasLt", "libcublasLt", _CUBLAS, macro="CUBLAS"),
+    Library("cufft", "libcufft", _CUFFT, macro="CUFFT"),
+    Library("curand", "libcurand", _CURAND, macro="CURAND"),
+    Library("cusolver", "libcusolver", _CUSOLVER, macro="CUSOLVER"),
+    Library("cusparse", "libcusparse", _CUSPARSE, macro="CUSPARSE"),
+    Library("cudnn", "libcudnn", CUDNN, macro="CUDNN"),
+    Library("nccl", "libnccl", _NCCL, number="2"),
+    # Unversioned: GetCuptiDsoHandle says "Load whatever libcupti.so user specified".
+    Library("cupti", "libcupti", _CUPTI, macro="CUPTI", unversioned=True),
+    Library("tensorrt", "libnvinfer", Versioning(parts=3), macro="TENSORRT"),
+    Library("nvjitlink", "libnvJitLink", Versioning(parts=2), macro="CUDART", asker="cusparse"),
+    Library("nvrtc", "libnvrtc", Versioning(parts=2), macro="CUDART", asker="cudnn_graph"),
 )
 
 
-def cudnn_parts(major: str) -> List[Dict[str, Any]]:
-    """Return the libraries that cuDNN of this major version opens by itself, in its order: name, asker, optional.
+def cudnn_parts(major: str) -> List[CudnnPart]:
+    """Return the libraries that cuDNN of this major version opens, in its order.
 
     Sources: `envlock/data/cuda.toml`, cudnn_part.
     """
@@ -128,7 +145,7 @@ def cudnn_parts(major: str) -> List[Dict[str, Any]]:
 
 
 def tensorrt_number(release: Optional[str]) -> Optional[str]:
-    """Return what follows `libnvinfer.so.` in TensorFlow major.minor; None where that is not known.
+    """Return the number after `libnvinfer.so.` in TensorFlow major.minor; None where it is unknown.
 
     Sources: `envlock/data/cuda.toml`, tensorrt.
     """
@@ -137,7 +154,7 @@ def tensorrt_number(release: Optional[str]) -> Optional[str]:
 
 
 def other_users() -> List[str]:
-    """Return the packages that load CUDA libraries of their own, by path or through their own RUNPATH.
+    """Return the packages that load CUDA libraries by path or through their own RUNPATH.
 
     Sources: `envlock/data/cuda.toml`, other_user.
     """
@@ -145,11 +162,11 @@ def other_users() -> List[str]:
     return users
 
 
-def cudnn_part_sonames(part: str, major: str, version: Optional[str]) -> Tuple[str, ...]:
+def list_cudnn_part_sonames(part: str, major: str, version: Optional[str]) -> Tuple[str, ...]:
     """Return the names that cuDNN asks for, in order.
 
-    cuDNN 9 tries its full version first, then major.minor, then the soname (seen with 9.3.0 and 9.28.0 under
-    `LD_DEBUG=files`); cuDNN 8 asks for the soname only (8.9.4).
+    cuDNN 9 tries its full version first, then major.minor, then the soname (seen with 9.3.0 and
+    9.28.0 under `LD_DEBUG=files`); cuDNN 8 asks for the soname only (8.9.4).
     """
     name = f"libcudnn_{part}.so."
     if major != "9" or version is None:

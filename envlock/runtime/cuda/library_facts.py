@@ -1,18 +1,21 @@
-"""The facts of one CUDA library: the loader's answer as version, path and owner that are the same on every machine."""
+"""The facts of one CUDA library: the loader's answer as version, path and owner.
+
+They are the same on every machine with the same file.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
 
-from envlock.runtime.cuda.resolution import ABSENT, STATIC, Resolved, header_folders
-from envlock.runtime.cuda.versions import Headers, version_in_name
+from envlock.runtime.cuda.resolution import ABSENT, STATIC, Resolved, list_header_folders
+from envlock.runtime.cuda.versions import Headers, parse_name_version
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import read_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Optional, Tuple, Union
+    from typing import Dict, List, Optional, Tuple, Union
 
     from envlock.runtime.cuda.libraries import Library
     from envlock.runtime.facts import Tree
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
     from envlock.runtime.loader.search import Loader
 
     Text = Union[str, None, Unavailable]
+    Record = Tuple[str, str, bytes]
+    """Wheel, version, and the bytes of its RECORD."""
 
 
 _NO_VERSION = Unavailable(
@@ -37,13 +42,14 @@ class CudaFacts:
         self._paths = PortablePaths(host)
         self._owners = WheelOwners(host.path)
 
-    def library(self, resolved: Resolved) -> Tree:
+    def describe_library(self, resolved: Resolved) -> Tree:
         """Return the facts of one library.
 
-        Keys: `linkage`; where there is a soname `soname`, `file`, `resolved_by`, `version`, `wheel_version`; where
-        there is a file one of `build_id`, `record_sha256` (as RECORD writes it) and `size` (bytes); `claimed_by`
-        where several wheels hold the file; `problem` where loading it would fail; `compat_cuda` and
-        `compat_drivers` (branches) for a forward-compatible libcuda.
+        Keys: `linkage`; where there is a soname `soname`, `file`, `resolved_by`, `version`,
+        `wheel_version`; where there is a file one of `build_id`, `record_sha256` (as RECORD writes
+        it) and `size` (bytes); `claimed_by` where several wheels hold the file; `problem` where
+        loading it would fail; `compat_cuda` and `compat_drivers` (branches) for a
+        forward-compatible libcuda.
         """
         facts: Tree = {"linkage": resolved.linkage}
         if resolved.linkage == ABSENT:
@@ -62,47 +68,55 @@ class CudaFacts:
         if found.problem is not None:
             facts["problem"] = found.problem
         if found.file is not None:
-            place = self._loader.place(found.file)
-            facts.update(self.file(place, found.elf, resolved.library))
+            location = self._loader.locate(found.file)
+            facts.update(self.describe_file(location, found.elf, resolved.library))
         return facts
 
-    def file(self, path: str, elf: Optional[Elf], library: Optional[Library]) -> Tree:
+    def describe_file(self, path: str, elf: Optional[Elf], library: Optional[Library]) -> Tree:
         """Return where a file lies, its version, and what identifies its bytes."""
-        canonical = self._paths.canonical(path)
-        claims = self._owners.claims(canonical)
-        wheel = _wheel_version(claims, _size(canonical))
-        facts: Tree = {"file": self._paths.text(canonical), "wheel_version": wheel}
-        facts["version"] = wheel if library is None else self._version(canonical, library, wheel)
+        canonical = self._paths.resolve_path(path)
+        claims = self._owners.find_claims(canonical)
+        wheel_version = _find_wheel_version(claims, _get_size(canonical))
+        facts: Tree = {
+            "file": self._paths.render_path(canonical),
+            "wheel_version": wheel_version,
+            "version": wheel_version,
+        }
+        if library is not None:
+            facts["version"] = self._find_version(canonical, library, wheel_version)
         if len(claims) > 1:
             facts["claimed_by"] = [f"{claim.wheel} {claim.version}" for claim in claims]
-        facts.update(_identity(canonical, elf, claims))
+        facts.update(_get_identity(canonical, elf, claims))
         if elf is not None and elf.compat is not None:
-            facts.update(_compat(elf.compat))
+            facts.update(_parse_compat(elf.compat))
         return facts
 
-    def _version(self, path: str, library: Library, wheel: Text) -> Text:
-        named = version_in_name(path)
+    def _find_version(self, path: str, library: Library, wheel_version: Text) -> Text:
+        numbers = parse_name_version(path)
+        header, parts = library.versioning.header, library.versioning.parts
         if library.key == "cuda_driver":
-            return ".".join(named) if len(named) > 1 else _NO_VERSION
-        if len(named) >= 3 and library.parts > 1:
-            return ".".join(named[: library.parts])
-        if library.header is not None:
-            told = self._headers.version(header_folders(path), library.header)
-            if told is not None:
-                return told
-        elif isinstance(wheel, str):
-            return ".".join(wheel.split(".")[: library.parts])
+            if len(numbers) > 1:
+                return ".".join(numbers)
+            return _NO_VERSION
+        if len(numbers) >= 3 and parts > 1:
+            return ".".join(numbers[:parts])
+        if header is not None:
+            version = self._headers.read_version(list_header_folders(path), header)
+            if version is not None:
+                return version
+        elif isinstance(wheel_version, str):
+            return ".".join(wheel_version.split(".")[:parts])
         return _NO_VERSION
 
 
-def _size(path: str) -> Optional[int]:
+def _get_size(path: str) -> Optional[int]:
     try:
         return os.stat(path).st_size
     except OSError:
         return None
 
 
-def _wheel_version(claims: List[Claim], size: Optional[int]) -> Text:
+def _find_wheel_version(claims: List[Claim], size: Optional[int]) -> Text:
     """Return the version of the wheel whose RECORD fits the file; None when no wheel claims it."""
     if not claims:
         return None
@@ -120,14 +134,20 @@ def _wheel_version(claims: List[Claim], size: Optional[int]) -> Text:
     )
 
 
-def _identity(path: str, elf: Optional[Elf], claims: List[Claim]) -> Dict[str, Any]:
-    """Return the strongest cheap evidence of the file's bytes: GNU build-id, the wheel's sha256, or the size."""
+def _get_identity(path: str, elf: Optional[Elf], claims: List[Claim]) -> Tree:
+    """Return the strongest cheap evidence of the file's bytes.
+
+    That is the GNU build-id, else the wheel's sha256, else the size.
+    """
     if elf is not None and elf.build_id is not None:
         return {"build_id": elf.build_id}
-    size = _size(path)
-    fitting = {claim.sha256 for claim in claims if claim.sha256 is not None and claim.size == size}
-    if len(fitting) == 1:
-        return {"record_sha256": fitting.pop()}
+    size = _get_size(path)
+    digests = set()
+    for claim in claims:
+        if claim.sha256 is not None and claim.size == size:
+            digests.add(claim.sha256)
+    if len(digests) == 1:
+        return {"record_sha256": digests.pop()}
     return {"size": size}
 
 
@@ -136,33 +156,33 @@ def _is_short_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) < 19
 
 
-def _compat(note: str) -> Dict[str, Any]:
-    """Return what NVIDIA's note says: this libcuda is a forward-compatible one, for which kernel drivers.
+def _parse_compat(note: str) -> Tree:
+    """Return NVIDIA's note of a forward-compatible libcuda: its CUDA version and its drivers.
 
-    Its text is JSON such as {"format":1,"CUDA version":"12.9","driver":[535,550],"device":[1,2]}; `json` is not
-    imported for two fields.
+    Its text is JSON such as {"format":1,"CUDA version":"12.9","driver":[535,550],"device":[1,2]};
+    `json` is not imported for two fields.
     """
-    version = note.partition('"CUDA version":"')[2].partition('"')[0]
+    version: Union[str, Unavailable] = note.partition('"CUDA version":"')[2].partition('"')[0]
+    if not version:
+        version = Unavailable("NVIDIA's compatibility note has an unknown format", "unknown-note")
     drivers = note.partition('"driver":[')[2].partition("]")[0].split(",")
     return {
-        "compat_cuda": version
-        or Unavailable("NVIDIA's compatibility note has an unknown format", "unknown-note"),
+        "compat_cuda": version,
         "compat_drivers": [int(driver) for driver in drivers if _is_short_number(driver.strip())],
     }
 
 
-_SYSTEM_PREFIXES = (
-    "/",
-    "/usr",
-)  # a system Python: only its site folders are the environment, not all of /usr
+_SYSTEM_PREFIXES = ("/", "/usr")
+"""Of a system Python: only its site folders are the environment, not all of /usr."""
 _SYSTEM = ("/usr/", "/lib/", "/lib64/", "/opt/nvidia/")
 _LOCAL = "/usr/local/"
 
 
 class PortablePaths:
-    """Rewrites paths of one process: `{prefix}/...` inside the environment, as it is below a folder of the system.
+    """Rewrites paths of one process: `{prefix}/...` in the environment, a system's path as it is.
 
-    Any other folder may name its user, or depend on HOME or the working folder: of it `{elsewhere}/NAME` is left.
+    Any other folder may name its user, or depend on HOME or the working folder: it becomes
+    `{elsewhere}/NAME`.
     """
 
     def __init__(self, host: Host, prefix: Optional[str] = None) -> None:
@@ -174,56 +194,60 @@ class PortablePaths:
         """
         self._prefix = os.path.realpath(sys.prefix if prefix is None else prefix)
         self._root = host.root.rstrip("/")
-        self._real: Dict[str, str] = {}
+        self._real_folders: Dict[str, str] = {}
         self._site: List[str] = [os.path.realpath(folder) for folder in host.path if folder]
 
-    def inside(self, path: str) -> bool:
+    def is_inside(self, path: str) -> bool:
         """Return whether a real path belongs to the environment."""
         if self._prefix not in _SYSTEM_PREFIXES:
             return path.startswith(self._prefix + "/")
-        return path.startswith("/usr/") and any(
-            path.startswith(folder + "/") for folder in self._site
-        )
+        if not path.startswith("/usr/"):
+            return False
+        return any(path.startswith(folder + "/") for folder in self._site)
 
-    def canonical(self, path: str) -> str:
-        """Return the one path that stands for a file: links followed, unless that leads out of the environment.
+    def resolve_path(self, path: str) -> str:
+        """Return the one path that stands for a file: links are followed inside the environment.
 
-        Installers may link files from a cache (`uv --link-mode symlink`); the cache's path says nothing.
+        Installers may link files from a cache (`uv --link-mode symlink`); the cache's path says
+        nothing.
         """
         folder, name = os.path.split(path)
-        if folder not in self._real:
-            self._real[folder] = os.path.realpath(
-                folder
-            )  # eleven calls of lstat, and many files share a folder
-        here = os.path.join(self._real[folder], name)
-        real = os.path.realpath(here) if os.path.islink(here) else here
-        return here if self.inside(here) and not self.inside(real) else real
+        if folder not in self._real_folders:
+            # Eleven calls of lstat, and many files share a folder.
+            self._real_folders[folder] = os.path.realpath(folder)
+        unlinked = os.path.join(self._real_folders[folder], name)
+        if not os.path.islink(unlinked):
+            return unlinked
+        target = os.path.realpath(unlinked)
+        if self.is_inside(unlinked) and not self.is_inside(target):
+            return unlinked
+        return target
 
-    def text(self, path: str) -> str:
-        """Return how a canonical path is written down."""
-        if self.inside(path):
+    def render_path(self, path: str) -> str:
+        """Return a canonical path as a lock holds it."""
+        if self.is_inside(path):
             base = "" if self._prefix == "/" else self._prefix
             return "{prefix}" + path[len(base) :]
         if self._root and path.startswith(self._root + "/"):
             path = path[len(self._root) :]
-        return path if _is_system(path) else "{elsewhere}/" + path.rpartition("/")[2]
+        if _is_system(path):
+            return path
+        return "{elsewhere}/" + path.rpartition("/")[2]
 
 
 def _is_system(path: str) -> bool:
     """Return whether a path lies where packages of the system and NVIDIA's installers put files."""
-    if path.startswith(_LOCAL):
-        first = path[len(_LOCAL) :].partition("/")[0]
-        return first in ("lib", "lib64", "bin") or not first.replace("cuda", "", 1).strip(
-            "-.0123456789"
-        )
-    return path.startswith(_SYSTEM)
+    if not path.startswith(_LOCAL):
+        return path.startswith(_SYSTEM)
+    folder = path[len(_LOCAL) :].partition("/")[0]
+    if folder in ("lib", "lib64", "bin"):
+        return True
+    # /usr/local/cuda, /usr/local/cuda-12.5
+    return not folder.replace("cuda", "", 1).strip("-.0123456789")
 
 
-_VENDORS = (
-    "nvidia_",
-    "nvidia-",
-    "tensorrt",
-)  # whose RECORDs are read: the others hold no CUDA library of TensorFlow
+_VENDORS = ("nvidia_", "nvidia-", "tensorrt")
+"""Whose RECORDs are read: the others hold no CUDA library of TensorFlow."""
 
 
 class Claim:
@@ -248,66 +272,66 @@ class Claim:
 
 
 class WheelOwners:
-    """The RECORDs of NVIDIA's wheels in some folders of the import path, read when first asked."""
+    """The RECORDs of NVIDIA's wheels in some folders of the import path, read when first needed."""
 
     def __init__(self, path: List[str]) -> None:
         self._folders = [os.path.realpath(folder) for folder in path if folder]
-        self._records: Dict[str, List[Tuple[str, str, bytes]]] = {}
+        self._records: Dict[str, List[Record]] = {}
 
-    def folder_of(self, file: str) -> Optional[str]:
+    def find_folder(self, file: str) -> Optional[str]:
         """Return the folder of the import path that holds the file, the innermost if several do."""
-        holding = [folder for folder in self._folders if file.startswith(folder + "/")]
-        return max(holding, key=len) if holding else None
+        folders = [folder for folder in self._folders if file.startswith(folder + "/")]
+        return max(folders, key=len, default=None)
 
-    def claims(self, file: str) -> List[Claim]:
-        """Return what every wheel says of the file (a real path), in order of the wheel's name."""
-        folder = self.folder_of(file)
+    def find_claims(self, file: str) -> List[Claim]:
+        """Return the claims of all wheels on the file (a real path), in order of their names."""
+        folder = self.find_folder(file)
         if folder is None:
             return []
-        wanted = ("\n" + file[len(folder) + 1 :] + ",").encode("utf-8", "surrogateescape")
-        found: List[Claim] = []
-        for wheel, version, record in self._of(folder):
-            at = record.find(wanted)
-            if at >= 0:
-                begin = at + len(wanted)
+        row_start = ("\n" + file[len(folder) + 1 :] + ",").encode("utf-8", "surrogateescape")
+        claims: List[Claim] = []
+        for wheel, version, record in self._read_records(folder):
+            start = record.find(row_start)
+            if start >= 0:
+                begin = start + len(row_start)
                 end = record.find(b"\n", begin)
-                digest, _, size = (
-                    record[begin : end if end >= 0 else None]
-                    .decode("ascii", "replace")
-                    .partition(",")
-                )
-                sha256 = digest[7:] if digest.startswith("sha256=") else None
-                found.append(
-                    Claim(
-                        wheel,
-                        version,
-                        sha256,
-                        int(size) if _is_short_number(size.strip()) else None,
-                    )
-                )
-        return found
+                row = record[begin:end] if end >= 0 else record[begin:]
+                claims.append(_parse_claim(wheel, version, row))
+        return claims
 
-    def _of(self, folder: str) -> List[Tuple[str, str, bytes]]:
+    def _read_records(self, folder: str) -> List[Record]:
         if folder not in self._records:
-            records: List[Tuple[str, str, bytes]] = []
-            try:
-                names = sorted(os.listdir(folder))
-            except OSError:
-                names = []
-            for name in names:
-                if name.endswith(".dist-info") and name.lower().startswith(_VENDORS):
-                    wheel, _, version = name[:-10].partition("-")
-                    try:
-                        record = read_bytes(f"{folder}/{name}/RECORD")
-                    except OSError:
-                        record = None
-                    if record is not None:
-                        records.append(
-                            (
-                                wheel.lower().replace("_", "-"),
-                                version,
-                                b"\n" + record.replace(b"\r", b""),
-                            )
-                        )
-            self._records[folder] = records
+            self._records[folder] = _read_vendor_records(folder)
         return self._records[folder]
+
+
+def _parse_claim(wheel: str, version: str, row: bytes) -> Claim:
+    """Return a claim from the rest of a row of RECORD, `sha256=...,size`."""
+    digest, _, size = row.decode("ascii", "replace").partition(",")
+    claim = Claim(wheel, version, None, None)
+    if digest.startswith("sha256="):
+        claim.sha256 = digest[7:]
+    if _is_short_number(size.strip()):
+        claim.size = int(size)
+    return claim
+
+
+def _read_vendor_records(folder: str) -> List[Record]:
+    records: List[Record] = []
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError:
+        return records
+    for name in names:
+        if not name.endswith(".dist-info") or not name.lower().startswith(_VENDORS):
+            continue
+        wheel, _, version = name[: -len(".dist-info")].partition("-")
+        try:
+            record = read_bytes(f"{folder}/{name}/RECORD")
+        except OSError:
+            continue
+        if record is not None:
+            # With a line end before the first row too, every row can be found by "\n" and its path.
+            record = b"\n" + record.replace(b"\r", b"")
+            records.append((wheel.lower().replace("_", "-"), version, record))
+    return records

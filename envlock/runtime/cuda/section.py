@@ -1,6 +1,7 @@
-"""The section `cuda`: the libraries that TensorFlow takes in this process, and XLA's `ptxas`, told from files alone.
+"""The section `cuda`: the libraries that TensorFlow takes in this process, and XLA's `ptxas`.
 
-No CUDA library is loaded: whoever loads one before TensorFlow is imported changes which one TensorFlow uses.
+They are found from files alone. No CUDA library is loaded: whoever loads one before TensorFlow is
+imported changes which one TensorFlow uses.
 """
 
 from __future__ import annotations
@@ -29,14 +30,15 @@ if TYPE_CHECKING:
 def section(host: Host, package: str, build: Mapping[str, object]) -> Tree:
     """Return the facts of every CUDA library by key, `ptxas` and `other_cuda`.
 
-    A library that this TensorFlow does not use has `linkage` "absent" and nothing else. Costs about 5 ms.
+    A library that this TensorFlow does not use has `linkage` "absent" and nothing else. Costs about
+    5 ms.
 
     Args:
         host: the machine and the process.
         package: the tensorflow folder, of a CUDA build.
         build: its `build_info`.
     """
-    release = google_release(host, package)
+    release = find_google_release(host, package)
     headers = Headers()
     tree: Tree = {}
     try:
@@ -44,50 +46,54 @@ def section(host: Host, package: str, build: Mapping[str, object]) -> Tree:
         replay = Replay(package, loader, headers, build, release)
         facts = CudaFacts(host, loader, headers)
         for key, answer in replay.run():
-            tree[key] = facts.library(answer) if isinstance(answer, Resolved) else answer
+            if isinstance(answer, Resolved):
+                tree[key] = facts.describe_library(answer)
+            else:
+                tree[key] = answer
     except (OSError, ValueError):
         reason = Unavailable(
             "TensorFlow's library or this process's own files cannot be read", "no-framework"
         )
         return {library.key: reason for library in LIBRARIES}
     toolkit = (replay.config or {}).get("CUDA_TOOLKIT_PATH", "")
-    tree["ptxas"] = _ptxas(host, facts, loader, toolkit, package, reads_cuda_home(release))
-    tree["other_cuda"] = _other_users(host, loader)
+    paths = list_ptxas_candidates(host.environ, toolkit, package, reads_cuda_home(release))
+    tree["ptxas"] = _describe_ptxas(paths, facts, loader)
+    tree["other_cuda"] = _find_other_users(host, loader)
     return tree
 
 
-def google_release(host: Host, package: str) -> Optional[str]:
-    """Return major.minor of a TensorFlow whose metadata bears a plain version; None for builds of others (`+nv`)."""
-    known = installed(host)
+def find_google_release(host: Host, package: str) -> Optional[str]:
+    """Return major.minor of a TensorFlow with a plain version; None of other builds (`+nv`)."""
+    distributions = installed(host)
     for name in ("tensorflow", "tensorflow-cpu", "tensorflow-gpu"):
-        if name in known and known[name].folder == os.path.dirname(package):
-            version = known[name].version
-            return None if "+" in version else ".".join(version.split(".")[:2])
+        distribution = distributions.get(name)
+        if distribution is not None and distribution.folder == os.path.dirname(package):
+            if "+" in distribution.version:
+                return None
+            return ".".join(distribution.version.split(".")[:2])
     return None
 
 
-def _ptxas(
-    host: Host, facts: CudaFacts, loader: Loader, toolkit: str, package: str, cuda_home: bool
-) -> Tree:
-    """Return the facts of the ptxas that XLA would run."""
-    for path, reason in candidates(host.environ, toolkit, package, cuda_home):
-        place = loader.place(os.path.abspath(path))
-        if not os.access(place, os.X_OK) or os.path.isdir(place):
+def _describe_ptxas(paths: Iterator[Tuple[str, str]], facts: CudaFacts, loader: Loader) -> Tree:
+    """Return the facts of the ptxas that XLA would run, the first usable one of (path, reason)."""
+    for path, reason in paths:
+        location = loader.locate(os.path.abspath(path))
+        if not os.access(location, os.X_OK) or os.path.isdir(location):
             continue
         try:
-            elf = read_elf(place)
+            elf = read_elf(location)
         except (OSError, ValueError):
             elf = None
-        found = facts.file(place, elf, None)
-        version = found["version"]
+        file_facts = facts.describe_file(location, elf, None)
+        version = file_facts["version"]
         if version is None:
-            found["version"] = Unavailable(
+            file_facts["version"] = Unavailable(
                 "ptxas belongs to no wheel, and only running it would show its version",
                 "no-version",
             )
         elif isinstance(version, str) and refused(version):
             continue
-        return {"linkage": "program", "resolved_by": reason, **found}
+        return {"linkage": "program", "resolved_by": reason, **file_facts}
     return {
         "linkage": "program",
         "resolved_by": "not found",
@@ -97,18 +103,20 @@ def _ptxas(
     }
 
 
-def _other_users(host: Host, loader: Loader) -> List[str]:
-    """Return the imported packages that use CUDA on their own, where a CUDA library is mapped in this process."""
-    if not any(is_cuda(os.path.basename(path)) for path in loader.mapped):
-        return []
-    return [package for package in other_users() if host.imported(package)]
+def _find_other_users(host: Host, loader: Loader) -> List[str]:
+    """Return the imported packages that use CUDA on their own, where a CUDA library is mapped."""
+    for path in loader.mapped:
+        if is_cuda(os.path.basename(path)):
+            return [package for package in other_users() if host.imported(package)]
+    return []
 
 
 DATA_DIR_FLAG = "--xla_gpu_cuda_data_dir="
-DEFAULT_DATA_DIR = "./cuda_sdk_lib"  # xla/debug_options_flags.cc
+DEFAULT_DATA_DIR = "./cuda_sdk_lib"
+"""Source: xla/debug_options_flags.cc."""
 
 
-def candidates(
+def list_ptxas_candidates(
     environ: Mapping[str, str], toolkit: str, package: str, cuda_home: bool
 ) -> Iterator[Tuple[str, str]]:
     """Yield (path, reason) in XLA's order.
@@ -136,12 +144,12 @@ def candidates(
 
 
 def reads_cuda_home(release: Optional[str]) -> bool:
-    """Return whether TensorFlow major.minor looks at CUDA_HOME; one of unknown version is taken not to."""
+    """Return whether TensorFlow major.minor looks at CUDA_HOME; False for an unknown version."""
     return numbers(release or "") >= tuple(table("cuda")["ptxas"]["cuda_home_since"])
 
 
 def refused(version: Optional[str]) -> bool:
-    """Return whether XLA passes over a ptxas of this version; one of unknown version it is taken to accept."""
+    """Return whether XLA passes over a ptxas of this version; False for an unknown version."""
     if version is None:
         return False
     rules = table("cuda")["ptxas"]

@@ -1,4 +1,4 @@
-"""The version of a CUDA library, told from files: its own name, or the header that was installed with it."""
+"""The version of a CUDA library by its file name or by the header that was installed with it."""
 
 from __future__ import annotations
 
@@ -10,22 +10,27 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Dict, List, Optional, Tuple
 
-HEADER_LIMIT = 1 << 14  # bytes: the version macros of every CUDA header met are in the first 7 KiB
+    from envlock.runtime.cuda.libraries import Header
+
+HEADER_LIMIT = 1 << 14
+"""Bytes: the version macros of every CUDA header met are in the first 7 KiB."""
 
 
-def version_in_name(path: str) -> List[str]:
+def parse_name_version(path: str) -> List[str]:
     """Return the numbers after `.so.` of a file name: ['9', '3', '0'] of `libcudnn.so.9.3.0`."""
     numbers = os.path.basename(path).partition(".so.")[2].split(".")
-    return numbers if all(number.isdigit() for number in numbers) else []
+    if all(number.isdigit() for number in numbers):
+        return numbers
+    return []
 
 
 class Headers:
     """Version macros of headers, each header read once."""
 
     def __init__(self) -> None:
-        self._read: Dict[str, Optional[bytes]] = {}
+        self._texts: Dict[str, Optional[bytes]] = {}
 
-    def version(self, folders: List[str], header: Tuple[str, Tuple[str, ...]]) -> Optional[str]:
+    def read_version(self, folders: List[str], header: Header) -> Optional[str]:
         """Return the version that a header in the first folder that has it defines, or None.
 
         A single macro holds 1000 x major + 10 x minor (`CUDART_VERSION 12050`) or a plain number
@@ -33,34 +38,44 @@ class Headers:
         """
         name, macros = header
         for folder in folders:
-            text = self._text(f"{folder}/{name}")
+            text = self._read(f"{folder}/{name}")
             if text is not None:
-                values = [_macro(text, macro) for macro in macros]
-                if None in values:
-                    return None
-                if macros == ("CUDART_VERSION",):
-                    number = int(values[0] or 0)
-                    return f"{number // 1000}.{number % 1000 // 10}"
-                return ".".join(value for value in values if value is not None)
+                return _find_version(text, macros)
         return None
 
-    def _text(self, path: str) -> Optional[bytes]:
-        if path not in self._read:
+    def _read(self, path: str) -> Optional[bytes]:
+        if path not in self._texts:
             try:
-                self._read[path] = read_bytes(path, HEADER_LIMIT)
+                self._texts[path] = read_bytes(path, HEADER_LIMIT)
             except OSError:
-                self._read[path] = None
-        return self._read[path]
+                self._texts[path] = None
+        return self._texts[path]
 
 
-def _macro(text: bytes, name: str) -> Optional[str]:
+def _find_version(text: bytes, macros: Tuple[str, ...]) -> Optional[str]:
+    parts = []
+    for macro in macros:
+        part = _find_macro(text, macro)
+        if part is None:
+            return None
+        parts.append(part)
+    if macros == ("CUDART_VERSION",):
+        number = int(parts[0])
+        return f"{number // 1000}.{number % 1000 // 10}"
+    return ".".join(parts)
+
+
+def _find_macro(text: bytes, name: str) -> Optional[str]:
     """Return the number that `#define name` gives, or None."""
-    wanted = b"define " + name.encode()
-    at = text.find(wanted)
-    while at >= 0:
-        rest = text[at + len(wanted) : at + len(wanted) + 40]
+    define = b"define " + name.encode()
+    start = text.find(define)
+    while start >= 0:
+        end = start + len(define)
+        rest = text[end : end + 40]
         if rest[:1] in (b" ", b"\t"):
             words = rest.partition(b"\n")[0].split()
-            return words[0].decode() if words and words[0].isdigit() else None
-        at = text.find(wanted, at + 1)
+            if words and words[0].isdigit():
+                return words[0].decode()
+            return None
+        start = text.find(define, start + 1)
     return None

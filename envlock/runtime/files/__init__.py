@@ -1,1 +1,1 @@
-"""Deep verification: whether what lies on the disk is what the RECORDs say, and what lies beside it."""
+"""Deep verification: whether the files on the disk are what the RECORDs say, and unowned files."""

@@ -1,7 +1,8 @@
-"""What no RECORD vouches for in an image: written down when it is built, and the same at every start, or named.
+"""What no RECORD vouches for in an image: a build writes it down, and every start compares it.
 
-NVIDIA's images, and others, have files that contradict their RECORDs, belong to no package or have no hash. The digest
-of the base stands for them, but nothing in a container knows it: so a build writes down what they are.
+NVIDIA's images, and others, have files that contradict their RECORDs, belong to no package or have
+no hash. The digest of the base identifies them, but nothing in a container knows it: so a build
+writes down what they are.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from envlock.runtime.errors import FactError
 from envlock.runtime.files.check_file import UNSIGNED, can_be_checked
 from envlock.runtime.files.findings import Fault
 from envlock.runtime.files.read_file import BUFFER, ODD_SIZE_LIMIT
-from envlock.runtime.files.survey import Survey, trees
+from envlock.runtime.files.survey import Survey, guess_trees
 from envlock.runtime.report import INFO
 
 TYPE_CHECKING = False
@@ -27,7 +28,13 @@ FOR_ANYBODY = 0o004
 
 
 class Known(NamedTuple):
-    """Something that no RECORD vouches for: the kind of fault, or "" for none; where; and its fingerprint."""
+    """Something that no RECORD vouches for.
+
+    Attributes:
+        kind: the kind of fault, or "" for none.
+        path: where it is.
+        state: its fingerprint.
+    """
 
     kind: str
     path: str
@@ -35,34 +42,41 @@ class Known(NamedTuple):
 
 
 def known(survey: Survey, faults: Iterable[Fault]) -> list[Known]:
-    """Return what there is to write down of an environment, by what is wrong with it and by what has no hash."""
-    wrong = {(fault.kind, fault.path) for fault in faults if fault.severity != INFO}
-    closed = {("permission", path) for path in survey.claims if _is_closed(path)}
-    plain = {("", path) for path in [*_without_hash(survey), *_without_record(survey)]}
-    return [Known(*each, _state(survey, *each)) for each in sorted(wrong | closed | plain)]
+    """Return what a build writes down of an environment: its faults, and what has no hash."""
+    entries = set()
+    for fault in faults:
+        if fault.severity != INFO:
+            entries.add((fault.kind, fault.path))
+    for path in survey.claims:
+        if _is_closed(path):
+            entries.add(("permission", path))
+    for path in (*_find_unhashed(survey), *_find_unrecorded(survey)):
+        entries.add(("", path))
+    return [Known(kind, path, _get_state(survey, kind, path)) for kind, path in sorted(entries)]
 
 
 def accept(survey: Survey, faults: Iterable[Fault], written: Iterable[Known]) -> list[Fault]:
-    """Return faults, those that were written down as information; and what is no longer as it was then."""
-    rows = list(written)
-    there = {(row.kind, row.path) for row in rows}
-    changed = {row.path for row in rows if _state(survey, row.kind, row.path) != row.state}
-    judged = [
-        fault._replace(severity=INFO, what=f"{fault.what} (so in the base of the image)")
-        if (fault.kind, fault.path) in there
-        else fault
-        for fault in faults
-    ]
-    return judged + [
-        Fault("since-built", path, "was changed after the image was built")
-        for path in sorted(changed)
-    ]
+    """Return the faults, accepted ones as information, and what has changed since the build."""
+    accepted = set()
+    changed = set()
+    for row in written:
+        accepted.add((row.kind, row.path))
+        if _get_state(survey, row.kind, row.path) != row.state:
+            changed.add(row.path)
+    judged = []
+    for fault in faults:
+        if (fault.kind, fault.path) in accepted:
+            what = f"{fault.what} (so in the base of the image)"
+            fault = fault._replace(severity=INFO, what=what)
+        judged.append(fault)
+    what = "was changed after the image was built"
+    return judged + [Fault("since-built", path, what) for path in sorted(changed)]
 
 
 def write(rows: Iterable[Known], path: str) -> None:
     """Write rows into a file, the same bytes for the same rows."""
     with open(path, "w", encoding="ascii") as stream:
-        json.dump([list(row) for row in rows], stream, indent=0)
+        json.dump(list(map(list, rows)), stream, indent=0)
         stream.write("\n")
 
 
@@ -72,51 +86,62 @@ def read(path: str) -> list[Known]:
     Raises:
         FactError: it is not what `write` has written.
     """
+    rows = []
     try:
         with open(path, encoding="ascii") as stream:
-            return [
-                Known(str(kind), str(where), str(state)) for kind, where, state in json.load(stream)
-            ]
+            for kind, where, state in json.load(stream):
+                rows.append(Known(str(kind), str(where), str(state)))
     except FileNotFoundError:
         return []
     except (OSError, ValueError, TypeError) as error:
         raise FactError(f"{path} cannot be read: {error}", hint="build the image again") from None
+    return rows
 
 
-def fingerprint(paths: Iterable[str]) -> str:
-    """Return the SHA-256 of what lies at paths: kinds, modes, names, targets and bytes, of folders all that is in them.
+def hash_paths(paths: Iterable[str]) -> str:
+    """Return the SHA-256 of what lies at paths.
 
-    What is not for everybody to read is known by its mode and size, so that the answer is the same for everybody; so
-    are files above 4 GB, which may be holes.
+    It covers kinds, modes, names, targets and bytes, and of a folder all that is in it. A file that
+    not everybody may read counts with its mode and size, so that the answer is the same for
+    everybody; so do files above 4 GB, which may be sparse.
     """
     digest = hashlib.sha256()
     for path in paths:
-        for where, what in _everything(path):
-            digest.update(f"{where}\0{what}\0".encode("utf-8", "surrogateescape"))
+        for name, description in _describe_tree(path):
+            digest.update(f"{name}\0{description}\0".encode("utf-8", "surrogateescape"))
     return digest.hexdigest()
 
 
-def _state(survey: Survey, kind: str, path: str) -> str:
+def _get_state(survey: Survey, kind: str, path: str) -> str:
     if kind == "permission":
-        return _mode(path)
-    if not path.startswith("/"):  # a row that leads outside: it is the RECORDs that have it
-        return fingerprint(
-            each.info for each in survey.packages if any(row.path == path for row in each.rows)
-        )
-    return fingerprint([path, os.path.realpath(path)] if os.path.islink(path) else [path])
+        return _get_mode(path)
+    if not path.startswith("/"):
+        # A row that leads outside: the metadata of the packages that list it is what must not
+        # change.
+        return hash_paths(_find_metadata(survey, path))
+    if os.path.islink(path):
+        return hash_paths([path, os.path.realpath(path)])
+    return hash_paths([path])
 
 
-def _without_hash(survey: Survey) -> Iterator[str]:
+def _find_metadata(survey: Survey, row_path: str) -> Iterator[str]:
+    """Yield the metadata folders of the packages that have such a row."""
+    for package in survey.packages:
+        if any(row.path == row_path for row in package.rows):
+            yield package.info
+
+
+def _find_unhashed(survey: Survey) -> Iterator[str]:
     """Yield each file that RECORDs list without a hash that can be checked."""
     for path, claims in survey.claims.items():
         if not path.endswith((*UNSIGNED, ".pyc")) and not any(map(can_be_checked, claims)):
             yield path
 
 
-def _without_record(survey: Survey) -> Iterator[str]:
-    """Yield what belongs to packages without a RECORD that can be read."""
+def _find_unrecorded(survey: Survey) -> Iterator[str]:
+    """Yield what belongs to packages without a readable RECORD."""
     for package in survey.packages:
-        yield from trees(package)
+        yield from guess_trees(package)
 
 
 def _is_closed(path: str) -> bool:
@@ -126,23 +151,24 @@ def _is_closed(path: str) -> bool:
         return False
 
 
-def _mode(path: str) -> str:
+def _get_mode(path: str) -> str:
     try:
         return f"{os.stat(path).st_mode:o}"
     except OSError:
         return "missing"
 
 
-def _everything(path: str) -> Iterator[tuple[str, str]]:
-    yield path, _one(path)
+def _describe_tree(path: str) -> Iterator[tuple[str, str]]:
+    """Yield (path, description) of a path and, where it is a folder, of all that is in it."""
+    yield path, _describe_path(path)
     for folder, folders, names in os.walk(path):  # follows no link; a file has none
         folders.sort()
         for name in sorted([*folders, *names]):
-            yield f"{folder}/{name}", _one(f"{folder}/{name}")
+            yield f"{folder}/{name}", _describe_path(f"{folder}/{name}")
         folders[:] = [name for name in folders if not _is_closed(f"{folder}/{name}")]
 
 
-def _one(path: str) -> str:
+def _describe_path(path: str) -> str:
     try:
         status = os.lstat(path)
         mode = status.st_mode
@@ -150,17 +176,19 @@ def _one(path: str) -> str:
             return f"{mode:o} {os.readlink(path)}"
         if not stat.S_ISREG(mode):
             return f"{mode:o}"
-        is_read = mode & FOR_ANYBODY and status.st_size <= ODD_SIZE_LIMIT
-        return f"{mode:o} {status.st_size} {_content(path) if is_read else ''}"
+        digest = ""
+        if mode & FOR_ANYBODY and status.st_size <= ODD_SIZE_LIMIT:
+            digest = _hash_file(path)
     except FileNotFoundError:
         return "missing"
     except OSError as error:
         return str(error.strerror)
+    return f"{mode:o} {status.st_size} {digest}"
 
 
-def _content(path: str) -> str:
+def _hash_file(path: str) -> str:
     digest = hashlib.sha256()
     with open(path, "rb") as stream:
-        for piece in iter(lambda: stream.read(BUFFER), b""):
-            digest.update(piece)
+        for chunk in iter(lambda: stream.read(BUFFER), b""):
+            digest.update(chunk)
     return digest.hexdigest()

@@ -1,9 +1,9 @@
-"""Whether one file is what RECORD says: its bytes and its size, and whether its permissions are an installer's. Pure.
+"""Whether one file is what RECORD says: its bytes, its size, and an installer's permissions. Pure.
 
-A RECORD holds no modes. But an installer gives all files of a package the same read and write bits (those that its
-umask leaves), and x, if at all, to everyone or to those who may read; so a file that differs from the rest of its
-package was changed since. Whether a *library or module* has x differs from wheel to wheel and means nothing: that is
-not judged.
+A RECORD holds no modes. But an installer gives all files of a package the same read and write bits
+(those that its umask leaves), and x, if at all, to everyone or to those who may read; so a file
+that differs from the rest of its package was changed since. Whether a *library or module* has x
+differs from wheel to wheel and means nothing: that is not judged.
 """
 
 from __future__ import annotations
@@ -11,25 +11,25 @@ from __future__ import annotations
 from base64 import urlsafe_b64decode
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from envlock.runtime.files.claims import Claim
 from envlock.runtime.files.findings import Fault
-from envlock.runtime.files.read_file import State, known
+from envlock.runtime.files.read_file import State, can_compute
 
 SPECIAL = 0o7000  # setuid, setgid, sticky
-ENOUGH_ALIKE = (
-    20  # files of a kind without x, so that one with x is odd: wheels themselves have a few such
-)
+ENOUGH_ALIKE = 20
+"""Files of a kind without x, so that one with x is odd: wheels themselves have a few such."""
 
 
-class Judged(NamedTuple):
+class FileMode(NamedTuple):
     """A file as far as its mode is concerned.
 
     Attributes:
         program: "a program" or "a script" where it must be one that can be run.
-        may_run: whether x on it is nothing to wonder at: a script, a library, a program.
-        generated: whether an installer wrote it (an entry point), which gives it x and r for everyone.
+        may_run: whether x on it is usual: a script, a library, a program.
+        generated: whether an installer wrote it (an entry point), which gives it x and r for
+            everyone.
     """
 
     path: str
@@ -42,7 +42,7 @@ class Judged(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What is wrong with a file's mode; `expected` is None where there is no one right mode."""
+    """What is wrong with a file's mode; `expected` is None where several modes would be right."""
 
     path: str
     mode: int
@@ -51,76 +51,90 @@ class Verdict(NamedTuple):
     sure: bool
 
 
-def judge_modes(files: Iterable[Judged]) -> list[Verdict]:
+def judge_modes(files: Iterable[FileMode]) -> list[Verdict]:
     """Return the files whose mode is not that of an installed file."""
-    listed = list(files)
-    everywhere = Counter(_rw(each.mode) for each in listed)
-    of_package: dict[str, Counter[int]] = {}
+    files = list(files)
+    environment_bits: Counter[int] = Counter()
+    package_bits: dict[str, Counter[int]] = {}
     kinds: Counter[tuple[str, str, bool]] = Counter()
-    for each in listed:
-        of_package.setdefault(each.package, Counter())[_rw(each.mode)] += 1
-        kinds[each.package, each.suffix, bool(each.mode & 0o111)] += 1
-    usual = {name: _usual(count, everywhere) for name, count in of_package.items()}
-    found = [_first_wrong(each, usual[each.package]) or _odd(each, kinds) for each in listed]
-    return [verdict for verdict in found if verdict is not None]
+    for file in files:
+        bits = _get_rw_bits(file.mode)
+        environment_bits[bits] += 1
+        package_bits.setdefault(file.package, Counter())[bits] += 1
+        kinds[file.package, file.suffix, bool(file.mode & 0o111)] += 1
+    usual_bits = {}
+    for package, counts in package_bits.items():
+        usual_bits[package] = _find_usual_bits(counts, environment_bits)
+    verdicts = []
+    for file in files:
+        verdict = _judge_mode(file, usual_bits[file.package])
+        if verdict is None:
+            verdict = _judge_lone_executable(file, kinds)
+        if verdict is not None:
+            verdicts.append(verdict)
+    return verdicts
 
 
-def writable_by_anyone(files: Iterable[Judged]) -> list[str]:
-    """Return the packages of which most files may be written by anyone: their installer's umask was none."""
-    of_package: dict[str, list[bool]] = {}
-    for each in files:
-        of_package.setdefault(each.package, []).append(bool(each.mode & 0o002))
-    return sorted(
-        name for name, open_to_all in of_package.items() if sum(open_to_all) * 2 > len(open_to_all)
-    )
+def find_world_writable(files: Iterable[FileMode]) -> list[str]:
+    """Return the packages most of whose files anyone may write to: their installer had no umask."""
+    totals: Counter[str] = Counter()
+    writable: Counter[str] = Counter()
+    for file in files:
+        totals[file.package] += 1
+        if file.mode & 0o002:
+            writable[file.package] += 1
+    return sorted(name for name in totals if writable[name] * 2 > totals[name])
 
 
-def _rw(mode: int) -> int:
+def _get_rw_bits(mode: int) -> int:
     return mode & 0o666
 
 
-def _usual(count: Counter[int], everywhere: Counter[int]) -> int:
-    """Return the read and write bits of most of a package's files; where two are as many, those of the environment."""
-    return max(count, key=lambda bits: (bool(bits & 0o400), count[bits], everywhere[bits], bits))
+def _find_usual_bits(counts: Counter[int], environment_bits: Counter[int]) -> int:
+    """Return the read and write bits of most of a package's files.
+
+    Where two occur as often, those that are commoner in the environment.
+    """
+    # Bits without which the owner cannot read are never an installer's, however many files have
+    # them.
+    return max(
+        counts, key=lambda bits: (bool(bits & 0o400), counts[bits], environment_bits[bits], bits)
+    )
 
 
-def _first_wrong(each: Judged, usual: int) -> Verdict | None:
-    mode, rw, x = each.mode, _rw(each.mode), each.mode & 0o111
-    wanted = usual | ((usual & 0o444) >> 2 if x or each.program else 0)
+def _judge_mode(file: FileMode, usual: int) -> Verdict | None:
+    """Return the gravest thing that is wrong with a mode, by the package's usual bits."""
+    mode, rw, x = file.mode, _get_rw_bits(file.mode), file.mode & 0o111
+    expected = usual
+    if x or file.program:
+        expected |= (usual & 0o444) >> 2
+    what = None
     if mode & SPECIAL:
-        return Verdict(each.path, mode, wanted, "has setuid, setgid or the sticky bit", sure=True)
-    if not mode & 0o400:
-        return Verdict(each.path, mode, wanted, "its owner cannot read it", sure=True)
-    if mode & 0o002 and not usual & 0o002:
-        return Verdict(each.path, mode, wanted, "anyone can write to it", sure=True)
-    if rw != usual and not (each.generated and rw == usual | 0o444):
-        return Verdict(each.path, mode, wanted, "differs from the rest of the package", sure=True)
-    if each.program and not x & 0o100:
-        return Verdict(
-            each.path, mode, wanted, f"{each.program} that its owner cannot run", sure=True
-        )
-    if x not in (0, 0o111, (rw & 0o444) >> 2):
-        return Verdict(
-            each.path,
-            mode,
-            wanted,
-            "some users can run it but not read it, or the reverse",
-            sure=True,
-        )
-    return None
+        what = "has setuid, setgid or the sticky bit"
+    elif not mode & 0o400:
+        what = "its owner cannot read it"
+    elif mode & 0o002 and not usual & 0o002:
+        what = "anyone can write to it"
+    elif rw != usual and not (file.generated and rw == usual | 0o444):
+        what = "differs from the rest of the package"
+    elif file.program and not x & 0o100:
+        what = f"{file.program} that its owner cannot run"
+    elif x not in (0, 0o111, (rw & 0o444) >> 2):
+        what = "some users can run it but not read it, or the reverse"
+    if what is None:
+        return None
+    return Verdict(file.path, mode, expected, what, sure=True)
 
 
-def _odd(each: Judged, kinds: Counter[tuple[str, str, bool]]) -> Verdict | None:
-    with_x, without = (kinds[each.package, each.suffix, x] for x in (True, False))
-    if each.mode & 0o111 and not each.may_run and with_x == 1 and without >= ENOUGH_ALIKE:
-        return Verdict(
-            each.path,
-            each.mode,
-            None,
-            f"is executable, unlike every other {each.suffix} of the package",
-            sure=False,
-        )
-    return None
+def _judge_lone_executable(file: FileMode, kinds: Counter[tuple[str, str, bool]]) -> Verdict | None:
+    if file.may_run or not file.mode & 0o111:
+        return None
+    executable = kinds[file.package, file.suffix, True]
+    others = kinds[file.package, file.suffix, False]
+    if executable != 1 or others < ENOUGH_ALIKE:
+        return None
+    what = f"is executable, unlike every other {file.suffix} of the package"
+    return Verdict(file.path, file.mode, None, what, sure=False)
 
 
 MISSING, UNREADABLE = "missing", "unreadable"
@@ -131,120 +145,145 @@ UNSIGNED = ("/RECORD", "/RECORD.jws", "/RECORD.p7s")
 def judge(claims: list[Claim], state: State) -> Fault | None:
     """Return what is wrong with a file, or None when it is as every RECORD says that lists it."""
     if state.problem is not None:
-        return _problem(claims, state)
+        return _explain_problem(claims, state)
     hashed = [claim for claim in claims if can_be_checked(claim)]
     sound = [claim for claim in hashed if is_sound(claim, state)]
     if len(sound) == len(hashed):
-        return _wrong_size(claims, sound, state)
-    names = {claim.package.partition(" ")[0] for claim in hashed}
-    if len(names) > 1 and len({claim.hash for claim in hashed}) > 1:
-        return _doubly_owned(hashed, sound, state)
-    if sound and len({claim.package for claim in hashed}) > 1:
-        return None  # two versions of one package lie beside each other: that is one finding of its own
+        return _check_size(claims, sound, state)
+    packages, names, hashes = set(), set(), set()
+    for claim in hashed:
+        packages.add(claim.package)
+        names.add(claim.package.partition(" ")[0])
+        hashes.add(claim.hash)
+    if len(names) > 1 and len(hashes) > 1:
+        return _explain_two_owners(hashed, sound, state)
+    if sound and len(packages) > 1:
+        return None  # two versions of one package lie beside each other: a finding of its own
     if sound:
-        return _fault("record", claims, state, "is listed twice, with two hashes")
-    return _fault("modified", claims, state, _how(claims, state))
+        return _make_fault("record", claims, state, "is listed twice, with two hashes")
+    return _make_fault("modified", claims, state, _describe_change(claims, state))
 
 
 def can_be_checked(claim: Claim) -> bool:
     """Return whether the row has a hash that can be computed here."""
-    return claim.hash is not None and known(claim.hash.partition("=")[0])
+    return claim.hash is not None and can_compute(claim.hash.partition("=")[0])
+
+
+def has_hash(claims: list[Claim]) -> bool:
+    """Return whether a row has a hash of any kind."""
+    return any(claim.hash for claim in claims)
 
 
 def is_sound(claim: Claim, state: State) -> bool:
     """Return whether the file has the row's hash."""
     name, _, value = (claim.hash or "").partition("=")
     own = state.hashes.get(name)
-    return own is not None and value in (
-        own,
-        _digits(own),
-    )  # some builders of the system's packages write digits
+    if own is None:
+        return False
+    # Some builders of the system's packages write hexadecimal digits.
+    return value in (own, _convert_to_digits(own))
 
 
 def has_no_hash(path: str, claims: list[Claim], state: State) -> bool:
-    """Return whether a file is there, and no row about it could be checked."""
-    is_left_out = path.endswith((*UNSIGNED, ".pyc"))
-    return state.problem is None and not is_left_out and not any(map(can_be_checked, claims))
+    """Return whether a file exists, and no row about it could be checked."""
+    if state.problem is not None or path.endswith((*UNSIGNED, ".pyc")):
+        return False
+    return not any(map(can_be_checked, claims))
 
 
-def _problem(claims: list[Claim], state: State) -> Fault | None:
-    if state.problem == UNREADABLE:
-        return _fault("permission", claims, state, "cannot be read by this user")
-    if state.problem == MISSING:
-        is_bytecode = state.path.endswith(".pyc") and not any(claim.hash for claim in claims)
-        return (
-            None
-            if is_bytecode
-            else Fault("missing", state.path, "is missing", _owners(claims), _expected(claims))
-        )
-    kind = "missing" if "is a broken link" in str(state.problem) else "modified"
-    return Fault(kind, state.path, str(state.problem), _owners(claims), _expected(claims))
+def _explain_problem(claims: list[Claim], state: State) -> Fault | None:
+    problem = str(state.problem)
+    if problem == UNREADABLE:
+        return _make_fault("permission", claims, state, "cannot be read by this user")
+    kind, what = "modified", problem
+    if problem == MISSING:
+        if state.path.endswith(".pyc") and not has_hash(claims):
+            return None  # Python makes it again
+        kind, what = "missing", "is missing"
+    elif "is a broken link" in problem:
+        kind = "missing"
+    return Fault(kind, state.path, what, _list_owners(claims), _get_expected(claims))
 
 
-def _wrong_size(claims: list[Claim], sound: list[Claim], state: State) -> Fault | None:
-    wrong = [claim.size for claim in sound if claim.size not in (None, state.size)]
-    if not wrong:
-        return None
-    what = f"has the recorded hash, but its RECORD says {wrong[0]} bytes instead of {state.size}"
-    return _fault("record", claims, state, what)
+def _check_size(claims: list[Claim], sound: list[Claim], state: State) -> Fault | None:
+    for claim in sound:
+        if claim.size not in (None, state.size):
+            what = (
+                f"has the recorded hash, but its RECORD says {claim.size} bytes "
+                f"instead of {state.size}"
+            )
+            return _make_fault("record", claims, state, what)
+    return None
 
 
-def _doubly_owned(hashed: list[Claim], sound: list[Claim], state: State) -> Fault:
-    there = [claim.package for claim in sound]
-    others = [claim.package for claim in hashed if claim.package not in there]
-    if there:
-        what = f"{' and '.join(there)} has overwritten the file of {' and '.join(others)}"
+def _explain_two_owners(hashed: list[Claim], sound: list[Claim], state: State) -> Fault:
+    winners = [claim.package for claim in sound]
+    losers = [claim.package for claim in hashed if claim.package not in winners]
+    if winners:
+        what = f"{' and '.join(winners)} has overwritten the file of {' and '.join(losers)}"
     else:
-        what = f"claimed by {' and '.join(others)}, but the file belongs to neither"
-    rows = [
-        {"package": claim.package, "hash": _hex(claim.hash), "size": claim.size} for claim in hashed
-    ]
-    fault = _fault("doubly-owned", hashed, state, what)
-    return fault._replace(
-        expected={"rows": rows}, actual={**(fault.actual or {}), "packages": there}
-    )
+        what = f"claimed by {' and '.join(losers)}, but the file belongs to neither"
+    rows = []
+    for claim in hashed:
+        digest = _convert_to_hex(claim.hash)
+        rows.append({"package": claim.package, "hash": digest, "size": claim.size})
+    fault = _make_fault("doubly-owned", hashed, state, what)
+    actual = {**(fault.actual or {}), "packages": winners}
+    return fault._replace(expected={"rows": rows}, actual=actual)
 
 
-def _how(claims: list[Claim], state: State) -> str:
+def _describe_change(claims: list[Claim], state: State) -> str:
     sizes = [claim.size for claim in claims if claim.size is not None]
-    if sizes and state.size < min(sizes):
+    if not sizes:
+        return "different content"
+    if state.size < min(sizes):
         return f"truncated: {state.size:,} of {min(sizes):,} bytes"
-    if sizes and state.size > max(sizes):
+    if state.size > max(sizes):
         return f"longer: {state.size:,} bytes instead of {max(sizes):,}"
-    return "different content" if not sizes else "different content of the same size"
+    return "different content of the same size"
 
 
-def _fault(kind: str, claims: list[Claim], state: State, what: str) -> Fault:
-    actual: dict[str, Any] = {"size": state.size, "mode": f"{state.mode:04o}"}
+def _make_fault(kind: str, claims: list[Claim], state: State, what: str) -> Fault:
+    actual: dict[str, object] = {"size": state.size, "mode": f"{state.mode:04o}"}
     if state.hashes:
         name, value = next(iter(state.hashes.items()))
-        actual["hash"] = _hex(f"{name}={value}")
-    return Fault(kind, state.path, what, _owners(claims), _expected(claims), actual)
+        actual["hash"] = _convert_to_hex(f"{name}={value}")
+    return Fault(kind, state.path, what, _list_owners(claims), _get_expected(claims), actual)
 
 
-def _owners(claims: list[Claim]) -> tuple[str, ...]:
+def _list_owners(claims: list[Claim]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(claim.package for claim in claims))
 
 
-def _expected(claims: list[Claim]) -> dict[str, Any]:
-    hashes = [claim.hash for claim in claims if claim.hash is not None]
-    sizes = [claim.size for claim in claims if claim.size is not None]
-    return {
-        **({"hash": _hex(hashes[0])} if hashes else {}),
-        **({"size": sizes[0]} if sizes else {}),
-    }
+def _get_expected(claims: list[Claim]) -> dict[str, object]:
+    """Return the first hash and the first size that RECORDs give."""
+    expected: dict[str, object] = {}
+    for claim in claims:
+        if claim.hash is not None:
+            expected["hash"] = _convert_to_hex(claim.hash)
+            break
+    for claim in claims:
+        if claim.size is not None:
+            expected["size"] = claim.size
+            break
+    return expected
 
 
-def _hex(recorded: str | None) -> str | None:
-    """Return RECORD's `sha256=BASE64` as `sha256:HEX`, as `sha256sum` prints it; as it stands where it is neither."""
+def _convert_to_hex(recorded: str | None) -> str | None:
+    """Return RECORD's `sha256=BASE64` as `sha256:HEX`, as `sha256sum` prints it.
+
+    What has neither form is returned as it is, cut to 200 characters.
+    """
     if recorded is None:
         return None
     name, _, value = recorded.partition("=")
+    if len(value) == 64:  # digits already
+        return f"{name}:{value}"
     try:
-        return f"{name}:{value if len(value) == 64 else _digits(value)}"
+        return f"{name}:{_convert_to_digits(value)}"
     except ValueError:
         return recorded[:200]
 
 
-def _digits(value: str) -> str:
+def _convert_to_digits(value: str) -> str:
     return urlsafe_b64decode(value + "=" * (-len(value) % 4)).hex()

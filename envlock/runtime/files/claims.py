@@ -1,7 +1,7 @@
-"""What the metadata folders of an environment claim: which files are whose, with which hash and size.
+"""What the metadata folders of an environment claim: each file's owner, hash and size.
 
-Metadata is hostile input: every read is bounded and does not wait, and what is wrong with a RECORD is kept as a word
-about it, next to the rows that could be read.
+Metadata is hostile input: every read is bounded and does not wait. A RECORD's defect is kept beside
+the rows that could be read.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ from envlock.runtime.errors import FactError
 from envlock.runtime.files.record import Row, row_of, rows
 from envlock.runtime.host import read_bytes
 
-RECORD_LIMIT = 16 * 1024 * 1024  # bytes; the largest RECORD met, TensorFlow's, has 3.2 million
-ROW_LIMIT = 200_000  # rows; TensorFlow has 23 thousand, and what is read is held in memory
+RECORD_LIMIT = 16 * 1024 * 1024
+"""Bytes; the largest RECORD met, TensorFlow's, has 3.2 million."""
+ROW_LIMIT = 200_000
+"""Rows; TensorFlow has 23 thousand, and all rows are held in memory."""
 INSTALLERS_WITH_RECORD = ("pip", "uv")
 
 
@@ -50,121 +52,141 @@ class Package:
 
 
 class Places(NamedTuple):
-    """The roots below which a RECORD's paths may lie, and the folders whose links were followed already."""
+    """The roots below which files of RECORDs may lie, and the real paths of folders so far."""
 
     roots: tuple[str, ...]
     real: dict[str, str]
 
 
-def packages(folders: Iterable[str]) -> list[Package]:
-    """Return every package that has a metadata folder in one of the folders, in their order, then by name."""
-    found = []
+def read_packages(folders: Iterable[str]) -> list[Package]:
+    """Return every package with a metadata folder in one of the folders, in order, then by name."""
+    packages = []
     for folder in folders:
         try:
             names = sorted(os.listdir(folder))
         except OSError:
             continue
-        ours = [
-            name
-            for name in names
-            if name.endswith((".dist-info", ".egg-info")) and not name.startswith("~")
-        ]
-        found += [_package(folder, name) for name in ours]
-    return found
+        packages += [_read_package(folder, name) for name in names if _is_metadata(name)]
+    return packages
 
 
-def places(prefix: str, folders: Iterable[str]) -> Places:
-    """Return where files of an environment may lie: below its prefix, and below the scheme of each folder."""
+def _is_metadata(name: str) -> bool:
+    # pip renames what it removes to `~NAME`.
+    return name.endswith((".dist-info", ".egg-info")) and not name.startswith("~")
+
+
+def find_places(prefix: str, folders: Iterable[str]) -> Places:
+    """Return the folders of an environment's files: its prefix, and the scheme of each folder."""
     roots = [os.path.realpath(prefix)]
     for folder in folders:
         parts = folder.split("/")
-        is_scheme = (
-            len(parts) > 4 and parts[-3].startswith("lib") and parts[-2].startswith("python")
-        )
-        roots.append("/".join(parts[:-3]) if is_scheme else folder)
+        # ROOT/lib/python3.11/site-packages
+        if len(parts) > 4 and parts[-3].startswith("lib") and parts[-2].startswith("python"):
+            folder = "/".join(parts[:-3])
+        roots.append(folder)
     return Places(tuple(dict.fromkeys(roots)), {})
 
 
 def resolve(path: str, folder: str, where: Places) -> str | None:
-    """Return the absolute path that a row means, links of its folder followed; None where it leads outside."""
-    whole = os.path.normpath(os.path.join(folder, path))
-    if not any(whole.startswith(root.rstrip("/") + "/") for root in where.roots):
+    """Return the absolute path of a row, its folder's links followed; None for a path outside."""
+    absolute = os.path.normpath(os.path.join(folder, path))
+    if not any(absolute.startswith(root.rstrip("/") + "/") for root in where.roots):
         return None
-    parent, _, name = whole.rpartition("/")
-    return f"{_real(parent, where.real)}/{name}"
+    parent, _, name = absolute.rpartition("/")
+    return f"{_resolve_folder(parent, where.real)}/{name}"
 
 
-def _real(folder: str, known: dict[str, str]) -> str:
-    """Return `os.path.realpath(folder)`; only folders that exist are remembered, or a RECORD could fill the memory."""
-    if folder in known:
-        return known[folder]
+def _resolve_folder(folder: str, real_folders: dict[str, str]) -> str:
+    """Return `os.path.realpath(folder)`.
+
+    Only folders that exist are remembered, or a RECORD could fill the memory.
+    """
+    if folder in real_folders:
+        return real_folders[folder]
     parent, _, name = folder.rpartition("/")
-    is_plain = parent in known and not os.path.islink(
-        folder
-    )  # most are: no need to ask for each of their ancestors
-    real = f"{known[parent]}/{name}" if is_plain else os.path.realpath(folder)
+    if parent in real_folders and not os.path.islink(folder):
+        # Most are so: their ancestors need not be looked at again.
+        real = f"{real_folders[parent]}/{name}"
+    else:
+        real = os.path.realpath(folder)
     if os.path.isdir(real):
-        known[folder] = real
+        real_folders[folder] = real
     return real
 
 
-def _package(folder: str, name: str) -> Package:
+def _read_package(folder: str, name: str) -> Package:
     stem, kind = os.path.splitext(name)
     title, _, version = stem.partition("-")
-    found = Package(
+    package = Package(
         normalise(title) or title, version.partition("-py")[0], folder, f"{folder}/{name}"
     )
-    found.installer = (_text(f"{found.info}/INSTALLER", 1000) or "").strip().lower()
+    package.installer = _read_installer(package.info)
     if kind == ".egg-info":
-        return found
+        return package
     try:
-        found.text = _record(f"{found.info}/RECORD")
+        package.text = _read_record(f"{package.info}/RECORD")
     except FactError as error:
-        found.problem = error.message
-        return found
-    if found.text is not None:
-        found.rows, found.problem = _readable(found.text)
-        if not found.rows and found.problem is None:
-            found.problem = "its RECORD is empty"
-    elif found.installer in INSTALLERS_WITH_RECORD:
-        found.problem = f"it has no RECORD, although {found.installer} installed it"
-    return found
+        package.problem = error.message
+        return package
+    if package.text is not None:
+        package.rows, package.problem = _parse_record(package.text)
+        if not package.rows and package.problem is None:
+            package.problem = "its RECORD is empty"
+    elif package.installer in INSTALLERS_WITH_RECORD:
+        package.problem = f"it has no RECORD, although {package.installer} installed it"
+    return package
 
 
-def _record(path: str) -> str | None:
+def _read_record(path: str) -> str | None:
     try:
         data = read_bytes(path, RECORD_LIMIT + 1)
     except OSError as error:
         raise FactError(f"its RECORD cannot be read: {error.strerror}") from None
-    if data is not None and len(data) > RECORD_LIMIT:
-        raise FactError(f"its RECORD is larger than {RECORD_LIMIT >> 20} MB")
-    if data is not None and data.count(b"\n") > ROW_LIMIT:
-        raise FactError(f"its RECORD has more than {ROW_LIMIT:,} lines")
-    return None if data is None else data.decode("utf-8", "surrogateescape")
-
-
-def _text(path: str, limit: int) -> str | None:
-    try:
-        data = read_bytes(path, limit)
-    except OSError:
+    if data is None:
         return None
-    return None if data is None else data.decode("utf-8", "replace")
+    if len(data) > RECORD_LIMIT:
+        raise FactError(f"its RECORD is larger than {RECORD_LIMIT >> 20} MB")
+    if data.count(b"\n") > ROW_LIMIT:
+        raise FactError(f"its RECORD has more than {ROW_LIMIT:,} lines")
+    return data.decode("utf-8", "surrogateescape")
 
 
-def _readable(text: str) -> tuple[list[Row], str | None]:
-    """Return the rows that can be read, line by line where the whole cannot, and what is wrong with the others."""
+def _read_installer(info: str) -> str:
+    """Return the installer's name in lower case; "" where the metadata folder does not give one."""
+    try:
+        data = read_bytes(f"{info}/INSTALLER", 1000)
+    except OSError:
+        return ""
+    if data is None:
+        return ""
+    return data.decode("utf-8", "replace").strip().lower()
+
+
+def _parse_record(text: str) -> tuple[list[Row], str | None]:
+    """Return the rows of a RECORD, and what is wrong with it.
+
+    Where the whole cannot be read, it is read line by line.
+    """
     try:
         return rows(text), None
     except FactError:
-        lines = [line.rstrip("\r") for line in text.split("\n")]
-        found = [_line(line) for line in lines if line]
-        bad = sum(row is None for row in found)
-        what = "one line is" if bad == 1 else f"{bad} lines are"
-        problem = f"its RECORD is damaged: {what} not valid by the packaging specification"
-        return [row for row in found if row is not None], problem
+        pass
+    readable = []
+    damaged = 0
+    for line in text.split("\n"):
+        line = line.rstrip("\r")
+        if line:
+            row = _parse_line(line)
+            if row is None:
+                damaged += 1
+            else:
+                readable.append(row)
+    what = "one line is" if damaged == 1 else f"{damaged} lines are"
+    problem = f"its RECORD is damaged: {what} not valid by the packaging specification"
+    return readable, problem
 
 
-def _line(line: str) -> Row | None:
+def _parse_line(line: str) -> Row | None:
     try:
         return row_of(next(csv.reader([line], strict=True)))
     except (csv.Error, ValueError, StopIteration):

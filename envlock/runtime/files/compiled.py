@@ -6,14 +6,22 @@ import re
 from typing import NamedTuple
 
 _NAME = re.compile(
-    r"(?P<stem>.+)\.(?P<tag>(?!opt-)[a-z]+-?\d+[a-z]*(?:-pytest-[\w.]+?)?)(?:\.opt-(?P<optimization>\w+))?\.pyc",
+    r"(?P<stem>.+)\.(?P<tag>(?!opt-)[a-z]+-?\d+[a-z]*(?:-pytest-[\w.]+?)?)"
+    r"(?:\.opt-(?P<optimization>\w+))?\.pyc",
     re.DOTALL,
 )
 """As PEP 3147 and PEP 488 say, and as pytest names what it has rewritten."""
 
 
 class Compiled(NamedTuple):
-    """A .pyc file, the source it should hold the code of, for which Python it is, and how far that was optimized."""
+    """A .pyc file by its name.
+
+    Attributes:
+        path: the file.
+        source: the source whose code it should hold.
+        tag: the Python it is for; "" for an unknown level of optimization.
+        optimization: 0, 1 or 2.
+    """
 
     path: str
     source: str
@@ -22,13 +30,13 @@ class Compiled(NamedTuple):
 
 
 def compiled(path: str) -> Compiled | None:
-    """Return what a file in a `__pycache__` is compiled from; None where its name says nothing of it."""
+    """Return what the name of a file in a `__pycache__` says; None for a name without that form."""
     folder, _, name = path.rpartition("/")
     match = _NAME.fullmatch(name)
     if match is None:
         return None
     source = f"{folder.rpartition('/')[0]}/{match['stem']}.py"
     level = match["optimization"] or "0"
-    return Compiled(
-        path, source, match["tag"] if level in "012" else "", int(level) if level in "012" else 0
-    )
+    if level not in "012":
+        return Compiled(path, source, "", 0)
+    return Compiled(path, source, match["tag"], int(level))

@@ -1,8 +1,9 @@
-"""Every installed file of this process's own environment: `ENVLOCK_MODE=deep`, and `envlock verify --deep` in an image.
+"""Every file of this process's own environment: `ENVLOCK_MODE=deep`, and verification in an image.
 
-As `envlock verify --deep` outside, but for bytecode, which that compares in processes of its own. In an image, where
-everything that the build wrote has one time, bytecode of the locked packages with another time is compared here, and
-what the base had is accepted as the build has written it down.
+It does what `envlock verify --deep` does outside, without the bytecode, which that compares in
+processes of its own. In an image everything that the build wrote has one time; bytecode of the
+locked packages with another time is compared here, and what the base had is accepted as the build
+has written it down.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from __future__ import annotations
 import marshal
 import os
 import sys
-from typing import Any
 
 from envlock.runtime.distributions import import_path
 from envlock.runtime.files import as_built
@@ -21,59 +21,74 @@ from envlock.runtime.files.verification import check, report
 from envlock.runtime.host import Host
 from envlock.runtime.report import Finding
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from envlock.runtime.facts import Tree
+
+    Lock = Mapping[str, Tree]
+    """A lockfile's sections by name."""
+
+
 HOME = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 EPOCH = 315532800
 """The time of everything that a build of an image writes (envlock/containers/plan.py)."""
 
 HEADER = 16
+"""Bytes of a .pyc file before the code (PEP 552)."""
 
 
 AS_BUILT = os.path.join(HOME, "base.json")
-"""What no RECORD vouches for in the base of an image, as its build has found it."""
+"""The list of what no RECORD vouches for in the base of an image, which its build has written."""
 
 
-def verify_files(lock: dict[str, Any]) -> list[Finding]:
-    """Return every file of this environment that is not as its RECORD says, or whose RECORD is not the locked one."""
-    found = _surveyed()
-    packages, own = (
-        lock.get("identity", {}).get("packages", {}),
-        lock.get("project", {}).get("name"),
-    )
-    locked = {
-        name: (each["content"], each.get("built")) for name, each in packages.items() if name != own
-    }
-    faults, compiled = check(found, locked)
-    if os.path.exists(
-        os.path.join(HOME, "entrypoint.py")
-    ):  # an image that `envlock build` has made
-        faults = as_built.accept(found, faults, as_built.read(AS_BUILT))
+def verify_files(lock: Lock) -> list[Finding]:
+    """Return every file that is not as its RECORD says, or whose RECORD is not the locked one."""
+    installed = _survey_environment()
+    own = lock.get("project", {}).get("name")
+    locked = {}
+    for name, identity in lock.get("identity", {}).get("packages", {}).items():
+        if name != own:
+            locked[name] = (identity["content"], identity.get("built"))
+    faults, compiled = check(installed, locked)
+    # Only in an image that `envlock build` has made.
+    if os.path.exists(os.path.join(HOME, "entrypoint.py")):
+        faults = as_built.accept(installed, faults, as_built.read(AS_BUILT))
         if sys.prefix != sys.base_prefix:
-            faults += newer_bytecode(compiled, os.path.realpath(sys.prefix))
-    return report(found, faults)
+            faults += find_newer_bytecode(compiled, os.path.realpath(sys.prefix))
+    return report(installed, faults)
 
 
 def write_down() -> None:
-    """Write down what no RECORD vouches for, where `verify_files` looks for it: a build does it before it installs."""
-    found = _surveyed()
-    faults, _ = check(found, {})
-    as_built.write(as_built.known(found, faults), AS_BUILT)
+    """Write down what no RECORD vouches for, where `verify_files` looks for it.
+
+    A build does it before it installs.
+    """
+    installed = _survey_environment()
+    faults, _ = check(installed, {})
+    as_built.write(as_built.known(installed, faults), AS_BUILT)
 
 
-def _surveyed() -> Survey:
-    folders = dict.fromkeys(os.path.realpath(folder) for folder in import_path(Host()))
-    return survey(sys.prefix, [folder for folder in folders if os.path.isdir(folder)])
+def _survey_environment() -> Survey:
+    folders: list[str] = []
+    for folder in import_path(Host()):
+        real = os.path.realpath(folder)
+        if os.path.isdir(real) and real not in folders:
+            folders.append(real)
+    return survey(sys.prefix, folders)
 
 
-def newer_bytecode(compiled: list[Compiled], prefix: str, epoch: int = EPOCH) -> list[Fault]:
-    """Return the bytecode below `prefix` that was written since the build, and is not its source's."""
+def find_newer_bytecode(compiled: list[Compiled], prefix: str, epoch: int = EPOCH) -> list[Fault]:
+    """Return the bytecode below `prefix` that is newer than the build and not its source's."""
     what = "was written after the build, and differs from the source beside it"
-    return [
-        Fault("bytecode", each.path, what)
-        for each in compiled
-        if each.path.startswith(prefix + "/")
-        and _is_newer(each.path, epoch)
-        and not _is_of_its_source(each)
-    ]
+    faults = []
+    for file in compiled:
+        if not file.path.startswith(prefix + "/"):
+            continue
+        if _is_newer(file.path, epoch) and not _is_of_its_source(file):
+            faults.append(Fault("bytecode", file.path, what))
+    return faults
 
 
 def _is_newer(path: str, epoch: int) -> bool:
@@ -83,16 +98,17 @@ def _is_newer(path: str, epoch: int) -> bool:
         return False
 
 
-def _is_of_its_source(each: Compiled) -> bool:
+def _is_of_its_source(file: Compiled) -> bool:
     """Return whether this Python would not load the file, or find its source's code in it."""
-    if each.tag != sys.implementation.cache_tag:
+    if file.tag != sys.implementation.cache_tag:
         return True
     try:
-        with open(each.path, "rb") as held, open(each.source, "rb") as source:
-            wanted = compile(
-                source.read(), each.source, "exec", dont_inherit=True, optimize=each.optimization
+        with open(file.path, "rb") as bytecode, open(file.source, "rb") as source:
+            expected = compile(
+                source.read(), file.source, "exec", dont_inherit=True, optimize=file.optimization
             )
-            return bool(marshal.loads(held.read()[HEADER:]) == wanted)  # noqa: S302 (Python itself would load it)
+            # Python itself would load it in the same way.
+            return bool(marshal.loads(bytecode.read()[HEADER:]) == expected)  # noqa: S302
     except FileNotFoundError:
         return True  # without a source it is never imported
     except (OSError, SyntaxError, ValueError, EOFError, TypeError):

@@ -5,10 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from envlock.runtime.report import ABSENT, ERROR, FILE_RULE, Finding, clean
 from envlock.runtime.tables import table
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    class Kind(TypedDict):
+        """A row of files.toml."""
+
+        name: str
+        why: str
+        fix: str
+        source: str
+        weight: int
 
 
 class Fault(NamedTuple):
@@ -19,7 +32,7 @@ class Fault(NamedTuple):
         path: absolute.
         what: a short phrase for people, after the path.
         packages: titles of those that own it.
-        expected, actual: what else is known of the two sides.
+        expected, actual: further facts of the two sides.
         severity: of the finding.
         why: instead of the kind's own reason.
     """
@@ -28,38 +41,44 @@ class Fault(NamedTuple):
     path: str
     what: str
     packages: tuple[str, ...] = ()
-    expected: dict[str, Any] | None = None
-    actual: dict[str, Any] | None = None
+    expected: dict[str, object] | None = None
+    actual: dict[str, object] | None = None
     severity: str = ERROR
     why: str | None = None
 
 
 def findings(faults: Iterable[Fault], sites: list[str]) -> list[Finding]:
     """Return the findings; a path in the first `site-packages` is shown relative to it."""
-    found = [_finding(fault, relative(fault.path, sites)) for fault in faults]
-    return sorted(found, key=lambda finding: str(finding.where))
+    converted = [_convert_fault(fault, make_relative(fault.path, sites)) for fault in faults]
+    return sorted(converted, key=lambda finding: str(finding.where))
 
 
-def relative(path: str, sites: list[str]) -> str:
-    """Return a path relative to the first of the folders, if it lies there or near it, as RECORD would have it."""
+def make_relative(path: str, sites: list[str]) -> str:
+    """Return a path relative to the first folder, if it lies in it or near it, as RECORD has it."""
     if not sites:
         return path
     first = sites[0]
     if path.startswith(first + "/"):
         return path[len(first) + 1 :]
     root = first.rsplit("/", 3)[0]
-    is_near = (
-        root
-        and path.startswith(root + "/")
-        and not any(path.startswith(site + "/") for site in sites[1:])
-    )
-    return f"../../../{path[len(root) + 1 :]}" if is_near else path
+    if not root or not path.startswith(root + "/"):
+        return path
+    if is_below(path, sites[1:]):
+        return path
+    return f"../../../{path[len(root) + 1 :]}"
 
 
-def _finding(fault: Fault, path: str) -> Finding:
-    row = _kinds()[fault.kind]
-    owners = {"packages": list(fault.packages)} if fault.packages else {}
-    expected = {**owners, **(fault.expected or {})}
+def is_below(path: str, folders: Iterable[str]) -> bool:
+    """Return whether a path lies below one of the folders."""
+    return any(path.startswith(folder + "/") for folder in folders)
+
+
+def _convert_fault(fault: Fault, path: str) -> Finding:
+    row = _load_kinds()[fault.kind]
+    expected: dict[str, object] = {}
+    if fault.packages:
+        expected["packages"] = list(fault.packages)
+    expected.update(fault.expected or {})
     return Finding(
         FILE_RULE + fault.kind,
         fault.severity,
@@ -70,16 +89,18 @@ def _finding(fault: Fault, path: str) -> Finding:
         row["source"],
         expected=expected or ABSENT,
         actual={"what": fault.what, **(fault.actual or {})},
-        weight=min(100, row["weight"] + _first(path)),
+        weight=min(100, row["weight"] + _get_path_weight(path)),
     )
 
 
 @lru_cache(maxsize=None)
-def _kinds() -> dict[str, Any]:
+def _load_kinds() -> dict[str, Kind]:
     return {row["name"]: row for row in table("files")["kind"]}
 
 
-def _first(path: str) -> int:
-    return next(
-        (row["weight"] for row in table("files")["first"] if fnmatchcase(path, row["path"])), 0
-    )
+def _get_path_weight(path: str) -> int:
+    """Return by how much a fault of this file weighs more, by the first pattern that fits it."""
+    for row in table("files")["first"]:
+        if fnmatchcase(path, row["path"]):
+            return int(row["weight"])
+    return 0

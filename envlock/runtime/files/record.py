@@ -1,8 +1,8 @@
-"""What a RECORD says of a distribution's files, and whether two RECORDs tell of the same ones. Pure.
+"""What a RECORD says of a distribution's files, and whether two RECORDs list the same ones. Pure.
 
-A wheel's RECORD and the one that an installer leaves behind differ in what the installer adds (INSTALLER, bytecode,
-scripts for entry points) and moves (`NAME.data/`); `content` is what both must have in common.
-Source: https://packaging.python.org/en/latest/specifications/recording-installed-packages/
+A wheel's RECORD and that of its installation differ in what the installer adds (INSTALLER,
+bytecode, scripts for entry points) and moves (`NAME.data/`); `content` is what both must have in
+common. Source: https://packaging.python.org/en/latest/specifications/recording-installed-packages/
 """
 
 from __future__ import annotations
@@ -16,16 +16,15 @@ from typing import NamedTuple
 from envlock.runtime.errors import FactError
 
 GENERATED = {
-    *(
-        "INSTALLER",
-        "RECORD",
-        "RECORD.jws",
-        "RECORD.p7s",
-        "REQUESTED",
-        "direct_url.json",
-        "provenance_url.json",
-    ),
-    *("uv_build.json", "uv_cache.json"),
+    "INSTALLER",
+    "RECORD",
+    "RECORD.jws",
+    "RECORD.p7s",
+    "REQUESTED",
+    "direct_url.json",
+    "provenance_url.json",
+    "uv_build.json",
+    "uv_cache.json",
 }
 """What installers add to a metadata folder, or change in it.
 
@@ -35,7 +34,7 @@ SCRIPT_FOLDERS = ("bin", "Scripts")
 
 
 class Row(NamedTuple):
-    """One file: its path relative to `site-packages`, its hash as `sha256=...`, its size in bytes."""
+    """One file: path relative to `site-packages`, hash as `sha256=...`, size in bytes."""
 
     path: str
     hash: str | None
@@ -48,12 +47,9 @@ def rows(text: str) -> list[Row]:
     Raises:
         FactError: it is not what the specification says.
     """
+    lines = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
-        return [
-            row_of(fields)
-            for fields in csv.reader(io.StringIO(text, newline=""), strict=True)
-            if fields
-        ]
+        return [row_of(fields) for fields in lines if fields]
     except (csv.Error, ValueError):
         raise FactError("its RECORD does not follow the packaging specification") from None
 
@@ -68,63 +64,72 @@ def row_of(fields: list[str]) -> Row:
     if not path or "\0" in path or (digest and "=" not in digest):
         raise ValueError(path)
     if path.endswith(".pyc") and "__pycache__/" in path:
-        return Row(
-            path, None, None
-        )  # numpy 2.0's wheel lists one with a hash, and every installer compiles it anew
+        # numpy 2.0's wheel lists one with a hash, and every installer compiles it anew.
+        return Row(path, None, None)
     return Row(path, digest.rstrip("=") or None, int(size) if size else None)
 
 
 def content(listed: Iterable[Row]) -> dict[str, str]:
     """Return path -> hash of what a wheel and its installation have in common.
 
-    A file that is installed outside `site-packages` is known by its last name only: where it goes is up to the
-    installer. Scripts are left out, since their first line is rewritten, and so is bytecode, which has no hash.
+    A file that is installed outside `site-packages` is known by its last name only: where it goes
+    is up to the installer. Scripts are left out, since their first line is rewritten, and so is
+    bytecode, which has no hash.
     """
-    found: dict[str, list[str]] = {}
+    hashes: dict[str, list[str]] = {}
     for row in listed:
-        path = _common(row)
+        path = _find_common_path(row)
         if path is not None:
-            found.setdefault(path, []).append(row.hash or "")
-    return {path: " ".join(sorted(hashes)) for path, hashes in found.items()}
+            hashes.setdefault(path, []).append(row.hash or "")
+    common = {}
+    for path, values in hashes.items():
+        common[path] = " ".join(sorted(values))
+    return common
 
 
-def _common(row: Row) -> str | None:
+def _find_common_path(row: Row) -> str | None:
+    """Return the path under which `content` knows a file; None for one that it leaves out."""
     parts = row.path.replace("\\", "/").split("/")
+    moved = f"../{parts[-1]}"
     if len(parts) > 2 and parts[0].endswith(".data"):
-        if parts[1] in ("purelib", "platlib"):
+        scheme, folder = parts[1], parts[2]
+        if scheme in ("purelib", "platlib"):
             return "/".join(parts[2:])
-        is_script = parts[1] == "scripts" or (parts[1] == "data" and parts[2] in SCRIPT_FOLDERS)
-        return None if is_script else f"../{parts[-1]}"
+        if scheme == "scripts" or (scheme == "data" and folder in SCRIPT_FOLDERS):
+            return None
+        return moved
     if parts[0] in ("..", ""):
-        return None if parts[-2] in SCRIPT_FOLDERS else f"../{parts[-1]}"
+        return None if parts[-2] in SCRIPT_FOLDERS else moved
     if len(parts) == 2 and parts[0].endswith(".dist-info") and parts[1] in GENERATED:
         return None
-    return None if row.hash is None and parts[-1].endswith(".pyc") else row.path
+    if row.hash is None and parts[-1].endswith(".pyc"):
+        return None
+    return row.path
 
 
 def digest(common: dict[str, str]) -> str:
     """Return the sha256 of `content`, as a lock holds it."""
-    text = "".join(f"{path}\t{value}\n" for path, value in sorted(common.items()))
+    text = "".join([f"{path}\t{value}\n" for path, value in sorted(common.items())])
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def difference(installed: dict[str, str], remote: dict[str, str]) -> str | None:
-    """Return in words how the installed files differ from the wheel's, or None when they are the same."""
-    other = sorted(
-        path for path in installed.keys() & remote.keys() if installed[path] != remote[path]
-    )
+    """Return in words how installed files differ from the wheel's, or None when they do not."""
+    common = installed.keys() & remote.keys()
+    differing = sorted(path for path in common if installed[path] != remote[path])
     missing = sorted(remote.keys() - installed.keys())
-    added = sorted(installed.keys() - remote.keys())
-    for paths, what in (
-        (other, "has a different hash"),
-        (missing, "is not installed"),
-        (added, "is not in the wheel"),
-    ):
-        if paths:
-            more = len(other) + len(missing) + len(added) - 1
-            return f"{paths[0]} {what}" + (
-                f", and {more} more {'file differs' if more == 1 else 'files differ'}"
-                if more
-                else ""
-            )
-    return None
+    extra = sorted(installed.keys() - remote.keys())
+    if differing:
+        first = f"{differing[0]} has a different hash"
+    elif missing:
+        first = f"{missing[0]} is not installed"
+    elif extra:
+        first = f"{extra[0]} is not in the wheel"
+    else:
+        return None
+    others = len(differing) + len(missing) + len(extra) - 1
+    if others == 0:
+        return first
+    if others == 1:
+        return f"{first}, and 1 more file differs"
+    return f"{first}, and {others} more files differ"

@@ -1,4 +1,4 @@
-"""Files that no package owns: single ones, folders, leftovers of upgrades, and what Python runs at its start."""
+"""Files that no package owns, such as leftovers of upgrades, and what Python runs at its start."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from collections.abc import Container, Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-COUNT_LIMIT = 10_000  # files of a foreign folder that are counted
+COUNT_LIMIT = 10_000
+"""Files of a foreign folder that are counted."""
 SITES = ("site-packages", "dist-packages")
 
 
-class Owned(NamedTuple):
-    """What packages own: files, the folders that hold them, and whole trees that are not looked into."""
+class Ownership(NamedTuple):
+    """What packages own: files, the folders that hold them, and whole trees."""
 
     files: Container[str]
     folders: set[str]
@@ -28,62 +29,66 @@ class Stranger(NamedTuple):
     files: int | None
 
 
-class Around(NamedTuple):
+class Surroundings(NamedTuple):
     """What nobody owns, and every .pyc file of a `__pycache__`."""
 
     strangers: list[Stranger]
     bytecode: list[str]
 
 
-def sites(folders: Iterable[str]) -> list[str]:
+def list_sites(folders: Iterable[str]) -> list[str]:
     """Return the folders of the import path that only installers should write to."""
     return [folder for folder in folders if folder.rpartition("/")[2] in SITES]
 
 
-def managed_by(folder: str, patterns: Iterable[tuple[str, str]]) -> str | None:
+def find_manager(folder: str, patterns: Iterable[tuple[str, str]]) -> str | None:
     """Return who looks after a folder, by (pattern, name) pairs, or None."""
-    return next((name for pattern, name in patterns if fnmatchcase(folder, pattern)), None)
+    for pattern, name in patterns:
+        if fnmatchcase(folder, pattern):
+            return name
+    return None
 
 
-def folders_of(files: Iterable[str], site: str) -> set[str]:
+def list_folders(files: Iterable[str], site: str) -> set[str]:
     """Return every folder below `site` that holds one of the files, and `site` itself."""
-    found = {site}
-    for parent in {path.rpartition("/")[0] for path in files}:
-        folder = parent
-        while folder not in found and folder.startswith(site + "/"):
-            found.add(folder)
+    folders = {site}
+    for path in files:
+        folder = path.rpartition("/")[0]
+        while folder not in folders and folder.startswith(site + "/"):
+            folders.add(folder)
             folder = folder.rpartition("/")[0]
-    return found
+    return folders
 
 
-def look_around(owned: Owned) -> Around:
-    """Return what is in the folders that somebody owns and in the `__pycache__` of each, sorted by path."""
-    found, bytecode = [], []
-    caches = {
-        f"{folder}/__pycache__" for folder in owned.folders if not folder.endswith("/__pycache__")
-    }
+def look_around(owned: Ownership) -> Surroundings:
+    """Return what is in the folders of owned files and in their `__pycache__`, sorted by path."""
+    strangers, bytecode = [], []
+    caches = set()
+    for folder in owned.folders:
+        if not folder.endswith("/__pycache__"):
+            caches.add(f"{folder}/__pycache__")
     for folder in sorted(owned.folders | caches):
-        for entry in _entries(folder):
+        for entry in _list_entries(folder):
             if folder.endswith("/__pycache__") and entry.name.endswith(".pyc"):
                 bytecode.append(entry.path)
             elif not _is_owned(entry.path, owned, caches):
-                found.append(_stranger(entry))
-    return Around(found, bytecode)
+                strangers.append(_describe_stranger(entry))
+    return Surroundings(strangers, bytecode)
 
 
-def _entries(folder: str) -> list[os.DirEntry[str]]:
+def _list_entries(folder: str) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as entries:
             return sorted(entries, key=lambda entry: entry.name)
-    except OSError:  # gone, or no folder: its files are missing, and named so
+    except OSError:  # a folder that is missing: its files are reported as missing
         return []
 
 
-def _is_owned(path: str, owned: Owned, caches: set[str]) -> bool:
+def _is_owned(path: str, owned: Ownership, caches: set[str]) -> bool:
     return path in owned.files or path in owned.folders or path in owned.trees or path in caches
 
 
-def _stranger(entry: os.DirEntry[str]) -> Stranger:
+def _describe_stranger(entry: os.DirEntry[str]) -> Stranger:
     try:
         is_link, is_folder = entry.is_symlink(), entry.is_dir(follow_symlinks=False)
     except OSError:
@@ -101,8 +106,10 @@ def _count(folder: str) -> int:
 
 
 CUSTOMIZE = ("sitecustomize", "usercustomize")
-PTH_LIMIT = 1 << 20  # bytes of a .pth file that are read
-SHOWN = 80  # characters of a line
+PTH_LIMIT = 1 << 20
+"""Bytes of a .pth file that are read."""
+SHOWN = 80
+"""Characters of a line in a message."""
 
 
 class Pth(NamedTuple):
@@ -116,9 +123,9 @@ class Pth(NamedTuple):
         """What it does, for people; empty when it does nothing."""
         parts = []
         if self.code:
-            parts.append(f"runs {_shown(self.code)}")
+            parts.append(f"runs {_shorten_lines(self.code)}")
         if self.folders:
-            parts.append(f"adds {_shown(self.folders)} to the import path")
+            parts.append(f"adds {_shorten_lines(self.folders)} to the import path")
         return " and ".join(parts)
 
 
@@ -127,25 +134,36 @@ def read_pth(text: str) -> Pth:
 
     Source: https://docs.python.org/3/library/site.html (and `addpackage` in Lib/site.py)
     """
-    lines = [line.rstrip() for line in text.split("\n")]
-    active = [line for line in lines if line and not line.startswith("#")]
-    code = [line for line in active if line.startswith(("import ", "import\t"))]
-    return Pth(code, [line for line in active if line not in code])
+    code, folders = [], []
+    for line in text.split("\n"):
+        line = line.rstrip()
+        if line.startswith(("import ", "import\t")):
+            code.append(line)
+        elif line and not line.startswith("#"):
+            folders.append(line)
+    return Pth(code, folders)
 
 
-def fits(pth: Pth, patterns: Sequence[str]) -> bool:
+def matches_patterns(pth: Pth, patterns: Sequence[str]) -> bool:
     """Return whether each line that does something is one that the known tool writes."""
-    lines = [*pth.code, *pth.folders]
-    return all(any(re.fullmatch(pattern, line) for pattern in patterns) for line in lines)
+    return all(_matches_any(line, patterns) for line in (*pth.code, *pth.folders))
 
 
-def customizes(name: str) -> bool:
-    """Return whether `import sitecustomize` or `import usercustomize` would take a file or folder of this name."""
+def _matches_any(line: str, patterns: Sequence[str]) -> bool:
+    return any(re.fullmatch(pattern, line) for pattern in patterns)
+
+
+def is_customization(name: str) -> bool:
+    """Return whether `import sitecustomize` or `usercustomize` loads a file of this name."""
     stem, _, suffix = name.partition(".")
     return stem in CUSTOMIZE and (suffix in ("", "py", "pyc", "so") or suffix.endswith(".so"))
 
 
-def _shown(lines: Iterable[str]) -> str:
-    first, *more = lines
-    cut = first if len(first) <= SHOWN else first[: SHOWN - 3] + "..."
-    return f"`{cut}`" + (f" and {len(more)} more" if more else "")
+def _shorten_lines(lines: Sequence[str]) -> str:
+    """Return the first line, cut where it is long, and the number of the others."""
+    first = lines[0]
+    if len(first) > SHOWN:
+        first = first[: SHOWN - 3] + "..."
+    if len(lines) == 1:
+        return f"`{first}`"
+    return f"`{first}` and {len(lines) - 1} more"

@@ -1,4 +1,7 @@
-"""Deep verification: whether every file of an environment is what its RECORD says, and which files no RECORD lists."""
+"""Deep verification: whether every file of an environment is what its RECORD says.
+
+Files that no RECORD lists are found as well.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,13 @@ from contextlib import nullcontext
 from typing import Protocol
 
 from envlock.runtime.files import check_file
-from envlock.runtime.files.check_file import has_no_hash, judge
+from envlock.runtime.files.check_file import has_hash, has_no_hash, judge
 from envlock.runtime.files.compiled import Compiled, compiled
-from envlock.runtime.files.findings import Fault, findings
-from envlock.runtime.files.read_file import State, states
+from envlock.runtime.files.findings import Fault, findings, is_below
+from envlock.runtime.files.read_file import State, read_states
 from envlock.runtime.files.record import content, digest
-from envlock.runtime.files.site_packages import around, customized_elsewhere
-from envlock.runtime.files.unowned import look_around, managed_by
+from envlock.runtime.files.site_packages import find_customizations, judge_site
+from envlock.runtime.files.unowned import find_manager, look_around
 from envlock.runtime.report import ERROR, INFO, Finding
 from envlock.runtime.tables import table
 
@@ -21,20 +24,23 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from contextlib import AbstractContextManager
+    from typing import Optional
 
     from envlock.runtime.files.claims import Package
     from envlock.runtime.files.survey import Survey
 
     Advance = Callable[[int], None]
+    Locked = Mapping[str, tuple[Optional[str], ...]]
+    """The contents that a lock has of each package, by name."""
 
 
 class Watch(Protocol):
-    """Shows how far something is while it is open."""
+    """Shows the progress of a piece of work while it is open."""
 
     def __call__(
         self, title: str, total: int, *, in_bytes: bool = False
     ) -> AbstractContextManager[Advance]:
-        """Return what takes by how much the work got further; the unit is bytes, or files."""
+        """Return a function that takes the progress since its last call, in bytes or in files."""
         ...
 
 
@@ -47,187 +53,210 @@ def unwatched(title: str, total: int, *, in_bytes: bool = False) -> AbstractCont
 
 
 def look(survey: Survey, advance: Advance = lambda _: None) -> tuple[list[State], list[Fault]]:
-    """Return the state of every file that a RECORD lists, and what is wrong with them; this reads all of them."""
-    found, faults = [], []
-    rivals = {
-        title for fault in survey.faults if fault.kind == "rivals" for title in fault.packages
-    }
-    for state in states(survey.wanted(), advance):
-        found.append(state._replace(hashes={}))
-        claims = survey.claims[state.path]
-        fault = judge(claims, state)
-        if fault is not None and not _of_a_replaced_version(fault, rivals):
-            faults.append(fault)
-    return found, faults
+    """Read every file that a RECORD lists; return their states and their faults."""
+    states, faults = [], []
+    rivals: set[str] = set()
+    for fault in survey.faults:
+        if fault.kind == "rivals":
+            rivals.update(fault.packages)
+    for state in read_states(survey.list_requests(), advance):
+        states.append(state._replace(hashes={}))
+        verdict = judge(survey.claims[state.path], state)
+        if verdict is not None and not _is_of_replaced_version(verdict, rivals):
+            faults.append(verdict)
+    return states, faults
 
 
-def stale_or_foreign(survey: Survey) -> tuple[list[Fault], list[Compiled]]:
-    """Return what belongs to nobody, and the bytecode that is to be compared with its source."""
-    managed = [(row["folder"], row["by"]) for row in table("files")["managed"]]
-    faults, found = list(customized_elsewhere(survey)), []
+def find_unowned(survey: Survey) -> tuple[list[Fault], list[Compiled]]:
+    """Return the files without an owner, and the bytecode to compare with its source."""
+    managed = _list_managed_folders()
+    faults, bytecode = list(find_customizations(survey)), []
     for site in survey.sites:
-        owned = survey.owned(site)
+        owned = survey.get_ownership(site)
         seen = look_around(owned)
-        faults += _open_folders(owned.folders)
-        faults += around(survey, site, seen, by=managed_by(site, managed))
-        found += [each for path in seen.bytecode if (each := compiled(path)) is not None]
-    return faults, found
+        faults += _check_folders(owned.folders)
+        faults += judge_site(survey, site, seen, by=find_manager(site, managed))
+        for path in seen.bytecode:
+            file = compiled(path)
+            if file is not None:
+                bytecode.append(file)
+    return faults, bytecode
 
 
-def permissions(survey: Survey, found: list[State]) -> list[Fault]:
+def _list_managed_folders() -> list[tuple[str, str]]:
+    """Return (pattern of a folder, who looks after it) of the system's folders."""
+    return [(row["folder"], row["by"]) for row in table("files")["managed"]]
+
+
+def check_permissions(survey: Survey, states: list[State]) -> list[Fault]:
     """Return the files and folders whose mode no installer has left."""
-    judged = [
-        _judged(survey, state)
-        for state in found
-        if state.problem is None and _has_own_mode(survey, state)
-    ]
+    files = [_describe_mode(survey, state) for state in states if _has_own_mode(survey, state)]
     faults = []
-    for verdict in check_file.judge_modes(judged):
-        expected = None if verdict.expected is None else {"mode": f"{verdict.expected:04o}"}
-        owners = tuple(claim.package for claim in survey.claims[verdict.path])
-        what = f"{verdict.mode:04o}: {verdict.what}"
-        severity = ERROR if verdict.sure else INFO
+    for verdict in check_file.judge_modes(files):
+        mode = f"{verdict.mode:04o}"
+        expected: dict[str, object] | None = None
+        if verdict.expected is not None:
+            expected = {"mode": f"{verdict.expected:04o}"}
         faults.append(
             Fault(
                 "permission",
                 verdict.path,
-                what,
-                owners,
+                f"{mode}: {verdict.what}",
+                survey.list_owners(verdict.path),
                 expected,
-                {"mode": f"{verdict.mode:04o}"},
-                severity,
+                {"mode": mode},
+                severity=ERROR if verdict.sure else INFO,
             )
         )
-    info = {package.title: package.info for package in survey.packages}
+    folders = _get_metadata_folders(survey)
     what = "anyone can write to most of its files"
-    open_to_all = check_file.writable_by_anyone(judged)
-    return faults + [
-        Fault("permission", info[title], what, (title,), severity=INFO) for title in open_to_all
-    ]
+    for title in check_file.find_world_writable(files):
+        path = folders[title]
+        faults.append(Fault("permission", path, what, (title,), severity=INFO))
+    return faults
 
 
-def without_hash(survey: Survey, found: list[State]) -> Iterator[Fault]:
+def _get_metadata_folders(survey: Survey) -> dict[str, str]:
+    """Return title -> metadata folder."""
+    return {package.title: package.info for package in survey.packages}
+
+
+def find_unhashed(survey: Survey, states: list[State]) -> Iterator[Fault]:
     """Yield the packages with files whose rows have no hash that can be checked."""
-    count: dict[str, list[str]] = {}
-    for state in found:
+    unhashed: dict[str, list[str]] = {}
+    for state in states:
         claims = survey.claims[state.path]
         if has_no_hash(state.path, claims, state):
-            count.setdefault(claims[0].package, []).append(os.path.basename(state.path))
-    info = {package.title: package.info for package in survey.packages}
-    for title, names in sorted(count.items()):
+            unhashed.setdefault(claims[0].package, []).append(os.path.basename(state.path))
+    folders = _get_metadata_folders(survey)
+    for title, names in sorted(unhashed.items()):
         what = f"{len(names)} of its files have no hash, such as {min(names)}"
-        yield Fault("no-hash", info[title], what, (title,), severity=INFO)
+        yield Fault("no-hash", folders[title], what, (title,), severity=INFO)
 
 
-def not_locked(survey: Survey, locked: Mapping[str, tuple[str | None, ...]]) -> Iterator[Fault]:
-    """Yield the packages whose RECORD the lock does not know; nothing where it knows no RECORD."""
+def find_unlocked(survey: Survey, locked: Locked) -> Iterator[Fault]:
+    """Yield the packages whose RECORD is not the locked one.
+
+    A package without a locked RECORD is skipped.
+    """
     first: dict[str, Package] = {}
     for package in survey.packages:
         first.setdefault(package.name, package)
     for name, package in sorted(first.items()):
-        known = [each for each in locked.get(name, ()) if each is not None]
-        if not known or package.text is None or package.problem is not None:
+        contents = [known for known in locked.get(name, ()) if known is not None]
+        if not contents or package.text is None or package.problem is not None:
             continue
         actual = digest(content(package.rows))
-        if actual not in known:
-            what = "its RECORD differs from the locked one"
+        if actual not in contents:
             yield Fault(
                 "not-locked",
                 package.info,
-                what,
+                "its RECORD differs from the locked one",
                 (package.title,),
-                {"content": known[0]},
+                {"content": contents[0]},
                 {"content": actual},
             )
 
 
 def check(
-    survey: Survey, locked: Mapping[str, tuple[str | None, ...]], watch: Watch = unwatched
+    survey: Survey, locked: Locked, watch: Watch = unwatched
 ) -> tuple[list[Fault], list[Compiled]]:
-    """Return everything about the files that is not as recorded, and the bytecode whose code was not looked at.
+    """Return all faults of the files, and the bytecode that was not compared.
 
     Args:
-        survey: what there is to look at.
-        locked: the contents that a lock knows of each package, by name: as installed, and of a wheel that was built.
-        watch: shows how far it is.
+        survey: the files to look at.
+        locked: the contents that a lock has of each package, by name: as installed, and of a wheel
+            that was built.
+        watch: shows the progress.
     """
     with watch("reading files", survey.size, in_bytes=True) as advance:
-        found, faults = look(survey, advance)
-    elsewhere, compiled = stale_or_foreign(survey)
-    faults += [
-        *survey.faults,
-        *elsewhere,
-        *permissions(survey, found),
-        *without_hash(survey, found),
-    ]
-    return [*faults, *not_locked(survey, locked)], compiled
+        states, faults = look(survey, advance)
+    unowned, bytecode = find_unowned(survey)
+    faults += survey.faults
+    faults += unowned
+    faults += check_permissions(survey, states)
+    faults += find_unhashed(survey, states)
+    faults += find_unlocked(survey, locked)
+    return faults, bytecode
 
 
 def report(survey: Survey, faults: list[Fault]) -> list[Finding]:
     """Return faults as findings; of the system's own packages they are information."""
-    managed = _managed(survey)
-    return findings([_of_the_system(fault, managed) for fault in faults], survey.sites)
+    managers = _find_managers(survey)
+    return findings([_reduce_severity(fault, managers) for fault in faults], survey.sites)
 
 
-def _managed(survey: Survey) -> dict[str, str]:
+def _find_managers(survey: Survey) -> dict[str, str]:
     """Return title -> who looks after it, for the packages in folders of the system."""
-    rows = [(row["folder"], row["by"]) for row in table("files")["managed"]]
-    found = {package.title: managed_by(package.folder, rows) for package in survey.packages}
-    return {title: by for title, by in found.items() if by is not None}
+    folders = _list_managed_folders()
+    managers = {}
+    for package in survey.packages:
+        manager = find_manager(package.folder, folders)
+        if manager is not None:
+            managers[package.title] = manager
+    return managers
 
 
-def _of_the_system(fault: Fault, managed: Mapping[str, str]) -> Fault:
-    """Return a fault of the system's packages as information: they strip and move what a RECORD lists."""
-    if (
-        fault.severity == INFO
-        or not fault.packages
-        or not all(title in managed for title in fault.packages)
-    ):
+def _reduce_severity(fault: Fault, managers: Mapping[str, str]) -> Fault:
+    """Return a fault of the system's packages as information.
+
+    They strip and move what a RECORD lists.
+    """
+    if fault.severity == INFO or not fault.packages:
         return fault
-    return fault._replace(
-        severity=INFO, what=f"{fault.what} (it belongs to {managed[fault.packages[0]]})"
-    )
+    if not all(title in managers for title in fault.packages):
+        return fault
+    what = f"{fault.what} (it belongs to {managers[fault.packages[0]]})"
+    return fault._replace(severity=INFO, what=what)
 
 
-def _open_folders(folders: set[str]) -> list[Fault]:
-    """Return the folders that anyone may write to; the one they lie in, where they all are so."""
-    found = sorted(folder for folder in folders if _mode(folder) & 0o1002 == 0o002)
-    if len(found) * 2 > len(folders):
+def _check_folders(folders: set[str]) -> list[Fault]:
+    """Return the folders that anyone may write to; one fault for all if most of them are such."""
+    # With the sticky bit only the owner of a file can replace it.
+    writable = sorted(folder for folder in folders if _get_mode(folder) & 0o1002 == 0o002)
+    if len(writable) * 2 > len(folders):
         what = "anyone can add files to it and to most folders below it"
-        return [Fault("permission", found[0], what, severity=INFO)]
-    return [
-        Fault("permission", path, f"{_mode(path) & 0o7777:04o}: anyone can add files to it")
-        for path in found
-    ]
+        return [Fault("permission", writable[0], what, severity=INFO)]
+    faults = []
+    for path in writable:
+        what = f"{_get_mode(path) & 0o7777:04o}: anyone can add files to it"
+        faults.append(Fault("permission", path, what))
+    return faults
 
 
-def _mode(path: str) -> int:
+def _get_mode(path: str) -> int:
     try:
         return os.stat(path).st_mode
     except OSError:
         return 0
 
 
-def _of_a_replaced_version(fault: Fault, rivals: set[str]) -> bool:
-    """Whether a file is gone that only one of two versions lists, which lie beside each other."""
+def _is_of_replaced_version(fault: Fault, rivals: set[str]) -> bool:
+    """Return whether a missing file is of one of two versions that lie beside each other."""
     return fault.kind == "missing" and len(fault.packages) == 1 and fault.packages[0] in rivals
 
 
 def _has_own_mode(survey: Survey, state: State) -> bool:
-    """Whether an installer has set the mode; Python gives bytecode that of its source, whenever it makes it."""
-    return not state.path.endswith(".pyc") or any(claim.hash for claim in survey.claims[state.path])
+    """Return whether a file exists whose mode an installer has set.
+
+    Python gives bytecode the mode of its source.
+    """
+    if state.problem is not None:
+        return False
+    return not state.path.endswith(".pyc") or has_hash(survey.claims[state.path])
 
 
-def _judged(survey: Survey, state: State) -> check_file.Judged:
+def _describe_mode(survey: Survey, state: State) -> check_file.FileMode:
     folder, _, name = state.path.rpartition("/")
     is_script, is_elf, is_library = state.head[:2] == b"#!", state.head == b"\x7fELF", ".so" in name
-    is_installed_script = os.path.basename(folder) in SCRIPTS and not any(
-        folder.startswith(site + "/") for site in survey.sites
-    )
-    program = "a program" if is_elf and not is_library and "/bin/" in state.path else None
+    is_in_scripts = os.path.basename(folder) in SCRIPTS
+    is_installed_script = is_in_scripts and not is_below(folder, survey.sites)
+    program = None
     if is_script and is_installed_script:
         program = "a script"
-    return check_file.Judged(
+    elif is_elf and not is_library and "/bin/" in state.path:
+        program = "a program"
+    return check_file.FileMode(
         state.path,
         survey.claims[state.path][0].package,
         state.mode,

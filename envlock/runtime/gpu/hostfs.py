@@ -1,8 +1,9 @@
 """What /sys, /proc and /dev say about NVIDIA GPUs, without asking the driver.
 
-NVML itself is not free of side effects: on a machine without the kernel module `nvmlInit` makes `/dev/nvidiactl` as
-root, and runs the setuid `nvidia-modprobe` as another user (seen with 470.256.02, 525.147.05 and 535.261.03). So
-these files are read first, and NVML is asked only where one of them hints at a GPU that CUDA could use.
+NVML itself is not free of side effects: on a machine without the kernel module `nvmlInit` makes
+`/dev/nvidiactl` as root, and runs the setuid `nvidia-modprobe` as another user (seen with
+470.256.02, 525.147.05 and 535.261.03). So these files are read first, and NVML is asked only where
+one of them hints at a GPU that CUDA could use.
 """
 
 from __future__ import annotations
@@ -17,9 +18,8 @@ if TYPE_CHECKING:
 
 PCI = "/sys/bus/pci/devices"
 NVIDIA_VENDOR = "0x10de"
-DISPLAY_CLASS = (
-    "0x03"  # PCI base class 03h, display controllers: 0300 VGA, 0302 3D (data-centre cards)
-)
+DISPLAY_CLASS = "0x03"
+"""PCI base class 03h, display controllers: 0300 VGA, 0302 3D (data-centre cards)."""
 CONTROL_NODE = "/dev/nvidiactl"
 WSL_NODE = "/dev/dxg"
 GVISOR_BUILD = "#1 SMP Sun Jan 10 15:06:54 PST 2016"
@@ -28,18 +28,21 @@ GVISOR_BUILD = "#1 SMP Sun Jan 10 15:06:54 PST 2016"
 _DRIVER_SIGNS = ("/sys/module/nvidia", "/proc/driver/nvidia", CONTROL_NODE)
 
 
-def driver_sign(host: Host) -> bool:
-    """Return whether the NVIDIA kernel driver has left a sign here, or a GPU waits for it."""
-    return any(host.exists(path) for path in _DRIVER_SIGNS) or gpu_count(host) > 0
+def has_driver_sign(host: Host) -> bool:
+    """Return whether the NVIDIA kernel driver is or was loaded, or a GPU could be driven by it."""
+    return any(host.exists(path) for path in _DRIVER_SIGNS) or count_gpus(host) > 0
 
 
 def hints_at_gpu(host: Host) -> bool:
-    """Return whether anything hints at an NVIDIA GPU; where nothing does, NVML must not be touched."""
-    return driver_sign(host) or host.exists(WSL_NODE)
+    """Return whether anything hints at an NVIDIA GPU.
+
+    Where nothing does, NVML must not be touched.
+    """
+    return has_driver_sign(host) or host.exists(WSL_NODE)
 
 
-def gpu_count(host: Host) -> int:
-    """Return how many NVIDIA display devices the PCI bus has that the nvidia driver holds or could take.
+def count_gpus(host: Host) -> int:
+    """Return how many NVIDIA display devices on the PCI bus the nvidia driver holds or could take.
 
     CUDA cannot use a card that another driver holds (nouveau, vfio-pci).
     """
@@ -47,9 +50,9 @@ def gpu_count(host: Host) -> int:
 
 
 def _is_usable_gpu(host: Host, folder: str) -> bool:
-    if not _text(host, folder + "/vendor").startswith(NVIDIA_VENDOR):
+    if not _read_text(host, folder + "/vendor").startswith(NVIDIA_VENDOR):
         return False
-    if not _text(host, folder + "/class").startswith(DISPLAY_CLASS):
+    if not _read_text(host, folder + "/class").startswith(DISPLAY_CLASS):
         return False
     try:
         driver = os.path.basename(os.readlink(host.system(folder + "/driver")))
@@ -58,58 +61,64 @@ def _is_usable_gpu(host: Host, folder: str) -> bool:
     return driver == "nvidia"
 
 
-def kernel_module(host: Host) -> Optional[Dict[str, Optional[str]]]:
+def read_kernel_module(host: Host) -> Optional[Dict[str, Optional[str]]]:
     """Return {version, flavour} of the loaded NVIDIA kernel module, or None when none is loaded.
 
     `flavour` is `open` or `proprietary`, or null when only `/sys` tells of the module.
     """
-    line = _text(host, "/proc/driver/nvidia/version").partition("\n")[0]
-    version = _text(host, "/sys/module/nvidia/version").strip() or module_version(line)
+    line = _read_text(host, "/proc/driver/nvidia/version").partition("\n")[0]
+    version = _read_text(host, "/sys/module/nvidia/version").strip() or parse_module_version(line)
     if version is None:
         return None
-    flavour = ("open" if "Open Kernel" in line else "proprietary") if "Module" in line else None
+    flavour = None
+    if "Open Kernel" in line and "Module" in line:
+        flavour = "open"
+    elif "Module" in line:
+        flavour = "proprietary"
     return {"version": version, "flavour": flavour}
 
 
-def module_version(line: str) -> Optional[str]:
+def parse_module_version(line: str) -> Optional[str]:
     """Return the version in the first line of /proc/driver/nvidia/version, or None.
 
-    It is the first dotted number after the word "Module". Four shapes were met: "NVIDIA UNIX x86_64 Kernel Module
-    550.90.07 Fri May ...", "... Open Kernel Module for x86_64 565.57.01 Release Build ...", "... Open Kernel x86_64
-    Kernel Module 590.48.01 ...", and on Jetson "... for aarch64 35.3.1 Release Build", where the number is the one
-    of the board support package.
+    It is the first dotted number after the word "Module". Four shapes were met: "NVIDIA UNIX x86_64
+    Kernel Module 550.90.07 Fri May ...", "... Open Kernel Module for x86_64 565.57.01 Release Build
+    ...", "... Open Kernel x86_64 Kernel Module 590.48.01 ...", and on Jetson "... for aarch64
+    35.3.1 Release Build", where the number is the one of the board support package.
     """
-    _, found, rest = line.rpartition("Module")
-    for word in rest.split() if found else ():
+    _, separator, rest = line.rpartition("Module")
+    if not separator:
+        return None
+    for word in rest.split():
         parts = word.split(".")
         if len(parts) > 1 and all(part.isdigit() for part in parts):
             return word
     return None
 
 
-def surroundings(host: Host) -> List[str]:
-    """Return which of `wsl2`, `gvisor` and `cdi` there is evidence for.
-
-    A spec of the Container Device Interface sets NVIDIA_VISIBLE_DEVICES=void although GPUs are there, and newer
-    toolkits set NVIDIA_CTK_LIBCUDA_DIR; "void" alone is also what a container without GPUs has.
-    """
-    found: List[str] = []
-    kernel = _text(host, "/proc/version")
+def detect_surroundings(host: Host) -> List[str]:
+    """Return which of `wsl2`, `gvisor` and `cdi` there is evidence for."""
+    names: List[str] = []
+    kernel = _read_text(host, "/proc/version")
     if host.exists(WSL_NODE) or "microsoft" in kernel.lower():
-        found.append("wsl2")
+        names.append("wsl2")
     if GVISOR_BUILD in kernel:
-        found.append("gvisor")
-    void = host.environ.get("NVIDIA_VISIBLE_DEVICES") == "void" and host.exists(CONTROL_NODE)
-    if void or "NVIDIA_CTK_LIBCUDA_DIR" in host.environ:
-        found.append("cdi")
-    return found
+        names.append("gvisor")
+    # A spec of the Container Device Interface sets NVIDIA_VISIBLE_DEVICES=void although the
+    # container has GPUs, and newer toolkits set NVIDIA_CTK_LIBCUDA_DIR; "void" alone is also what a
+    # container without GPUs has.
+    is_void = host.environ.get("NVIDIA_VISIBLE_DEVICES") == "void"
+    if (is_void and host.exists(CONTROL_NODE)) or "NVIDIA_CTK_LIBCUDA_DIR" in host.environ:
+        names.append("cdi")
+    return names
 
 
-def control_node_errno(host: Host) -> Optional[int]:
-    """Return why `/dev/nvidiactl` cannot be opened (an errno), 0 when it can, None when that was not tried.
+def get_control_node_errno(host: Host) -> Optional[int]:
+    """Return why `/dev/nvidiactl` cannot be opened, an errno, or 0 when it can; None when untried.
 
-    Opening is tried only while the kernel module is loaded: opening a node whose driver is missing makes the kernel
-    load the module. EPERM where the mode would allow it is the answer of a device cgroup.
+    Opening is tried only while the kernel module is loaded: opening a node whose driver is missing
+    makes the kernel load the module. EPERM where the mode would allow it is the answer of a device
+    cgroup.
     """
     if not host.exists("/sys/module/nvidia"):
         return None
@@ -121,8 +130,8 @@ def control_node_errno(host: Host) -> Optional[int]:
     return 0
 
 
-def _text(host: Host, path: str) -> str:
-    """Return a file's text; nothing when it is not there or cannot be read (sysfs may be masked)."""
+def _read_text(host: Host, path: str) -> str:
+    """Return a file's text; "" when it does not exist or cannot be read (sysfs may be masked)."""
     try:
         return host.read(path, 4096) or ""
     except OSError:

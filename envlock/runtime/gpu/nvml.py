@@ -1,9 +1,9 @@
 """The questions put to NVML, and the only answers that may leave the child process.
 
-`capture` takes the `pynvml` module as an argument, so tests hand in one that talks to a stand-in. A value in the
-answer is JSON; a question without an answer is `{"unavailable": code}`, where the code is NVML's number or one of
-the words of `failures.WORDS`. UUIDs are read only when CUDA_VISIBLE_DEVICES names devices by them, are compared
-here, and never enter the answer.
+`capture` takes the `pynvml` module as an argument, so tests hand in one that talks to a stand-in. A
+value in the answer is JSON; a question without an answer is `{"unavailable": code}`, where the code
+is NVML's number or one of the words of `failures.WORDS`. UUIDs are read only when
+CUDA_VISIBLE_DEVICES names devices by them, are compared here, and never enter the answer.
 """
 
 from __future__ import annotations
@@ -12,18 +12,29 @@ from envlock.runtime.gpu import visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Mapping, Optional, Tuple
+    from typing import Any, Dict, List, Mapping, Optional, Protocol, Tuple, Type, Union
 
     Answer = Dict[str, Any]
+    """A JSON object: what may leave the child process."""
+
+    Instances = Dict[Tuple[int, int], object]
+    """NVML's handle of each MIG device, by the indexes of its GPU and its slot."""
+
+    class Binding(Protocol):
+        """The module `pynvml`, whose functions are looked up by name."""
+
+        NVMLError: Type[Exception]
+
 
 NOT_SUPPORTED = 3  # nvml.h: NVML_ERROR_NOT_SUPPORTED, "not supported on target device"
 FUNCTION_NOT_FOUND = 13  # the driver's library is older than the question
 GPU_IS_LOST = 15
 
 DEVICE_FIELDS = (
-    "architecture", "compute_capability", "compute_mode", "cores", "ecc", "memory_bytes", "mig", "name",
-    "pci_device_id", "pci_subsystem_id", "persistence", "power_limit_milliwatts", "vbios", "virtualization",
-)  # fmt: skip
+    *("architecture", "compute_capability", "compute_mode", "cores", "ecc", "memory_bytes", "mig"),
+    *("name", "pci_device_id", "pci_subsystem_id", "persistence", "power_limit_milliwatts"),
+    *("vbios", "virtualization"),
+)
 """Every fact of a device that may leave the child process."""
 
 MIG_FIELDS = ("compute_slices", "gpu_slices", "memory_mib", "name", "sm_count")
@@ -44,11 +55,11 @@ MIG_SLOTS = 64
 """More than any GPU has, which is 7 (https://docs.nvidia.com/datacenter/tesla/mig-user-guide/)."""
 
 
-def ask(nvml: Any, function: str, *arguments: Any) -> Any:
+def ask(nvml: Binding, function: str, *arguments: object) -> Any:
     """Return what one NVML function answers, or `{"unavailable": code}`; never raises an NVMLError.
 
-    Codes are told apart by `NVMLError.value`: the texts of binding and library differ. Bindings before 11.515 give
-    bytes; both kinds decode strictly, so garbage in a name is a UnicodeDecodeError.
+    The code is `NVMLError.value`, as the texts of binding and library differ. Bindings before
+    11.515 give bytes; both kinds decode strictly, so garbage in a name is a UnicodeDecodeError.
     """
     call = getattr(nvml, function, None)
     if call is None:
@@ -59,144 +70,162 @@ def ask(nvml: Any, function: str, *arguments: Any) -> Any:
         return {"unavailable": getattr(error, "value", 999)}
     except UnicodeDecodeError:
         return {"unavailable": "undecodable"}
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return value
 
 
-def failed(value: Any) -> bool:
+def failed(value: object) -> bool:
     """Return whether a value of the answer is `{"unavailable": code}`."""
     return isinstance(value, dict) and "unavailable" in value
 
 
-def capture(nvml: Any, environ: Mapping[str, str]) -> Answer:
-    """Return driver versions and the devices CUDA will show, in its order; NVML must be initialised.
+def capture(nvml: Binding, environ: Mapping[str, str]) -> Answer:
+    """Return driver versions and the devices CUDA will show, in its order.
+
+    NVML must be initialised.
 
     Args:
         nvml: the `pynvml` module.
         environ: where CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER are looked up.
     """
     order = environ.get("CUDA_DEVICE_ORDER", "")
+    if order not in visible.ORDERS:
+        order = visible.ORDERS[0]
     answer: Answer = {
         "driver_version": ask(nvml, "nvmlSystemGetDriverVersion"),
         "nvml_version": ask(nvml, "nvmlSystemGetNVMLVersion"),
         # v1 of this call answers with a guess when libcuda is missing
         "cuda_driver_version": ask(nvml, "nvmlSystemGetCudaDriverVersion_v2"),
-        "device_order": order if order in visible.ORDERS else visible.ORDERS[0],
+        "device_order": order,
     }
     selection = visible.parse(environ.get("CUDA_VISIBLE_DEVICES"))
-    answer["devices"] = _devices(nvml, selection, answer)
+    answer["devices"] = _collect_devices(nvml, selection, answer)
     return answer
 
 
-def _devices(nvml: Any, selection: visible.Selection, answer: Answer) -> Any:
+def _collect_devices(
+    nvml: Binding, selection: visible.Selection, answer: Answer
+) -> Union[List[Answer], Answer]:
+    """Return the facts of the devices that CUDA shows, or `{"unavailable": code}`."""
     if selection.ids == [] or selection.ordinals == []:
         return []
     count = ask(nvml, "nvmlDeviceGetCount")
     if failed(count):
-        return count
+        return dict(count)
     handles = [ask(nvml, "nvmlDeviceGetHandleByIndex", index) for index in range(count)]
-    instances: Dict[Tuple[int, int], Any] = {}
+    instances: Instances = {}
+    # UUIDs identify cards: they are read only where they are needed to find the devices that are
+    # named by one.
     by_name = selection.ids is not None
-    gpus = [
-        _gpu(nvml, index, handle, instances, by_name=by_name)
-        for index, handle in enumerate(handles)
-    ]
+    gpus = []
+    for index, handle in enumerate(handles):
+        gpus.append(_describe_gpu(nvml, index, handle, instances, by_name=by_name))
+    branch = visible.parse_driver_branch(answer["driver_version"])
     try:
-        chosen = visible.choose(
-            selection, gpus, answer["device_order"], visible.driver_branch(answer["driver_version"])
-        )
+        devices = visible.choose(selection, gpus, answer["device_order"], branch)
     except visible.Undecided as error:
         return {"unavailable": error.code}
-    found: List[Any] = []
-    for device in chosen:
+    facts = []
+    for device in devices:
         if isinstance(device, visible.Gpu):
-            found.append(_device(nvml, handles[device.index], None))
+            facts.append(_collect_device(nvml, handles[device.index], None))
         else:
-            found.append(_device(nvml, handles[device.gpu], instances[device.gpu, device.index]))
-    return found
+            instance = instances[device.gpu, device.index]
+            facts.append(_collect_device(nvml, handles[device.gpu], instance))
+    return facts
 
 
-def _gpu(
-    nvml: Any, index: int, handle: Any, instances: Dict[Tuple[int, int], Any], *, by_name: bool
+def _describe_gpu(
+    nvml: Binding, index: int, handle: object, instances: Instances, *, by_name: bool
 ) -> visible.Gpu:
+    """Return what `visible.choose` needs of one GPU.
+
+    Put the handles of its MIG devices into `instances`.
+    """
     if failed(handle):
         return visible.Gpu(index, None, None)
-    pci = _pci(nvml, handle)
-    kind = (
-        None
-        if failed(pci["pci_device_id"])
-        else f"{pci['pci_device_id']}/{pci['pci_subsystem_id']}"
-    )
-    uuid = ask(nvml, "nvmlDeviceGetUUID", handle) if by_name else None
+    pci = _collect_pci_ids(nvml, handle)
+    kind = None
+    if not failed(pci["pci_device_id"]):
+        kind = f"{pci['pci_device_id']}/{pci['pci_subsystem_id']}"
+    uuid = _get_uuid(nvml, handle) if by_name else None
     mode = ask(nvml, "nvmlDeviceGetMigMode", handle)
     if failed(mode) or not mode[0]:
-        return visible.Gpu(index, uuid if isinstance(uuid, str) else None, kind)
-    mig = _instances(nvml, index, handle, instances, by_name=by_name)
-    layout = [ask(nvml, "nvmlDeviceGetName", instances[index, one.index]) for one in mig]
-    return visible.Gpu(index, uuid if isinstance(uuid, str) else None, f"{kind} {layout}", mig)
+        return visible.Gpu(index, uuid, kind)
+    mig = _list_instances(nvml, index, handle, instances, by_name=by_name)
+    layout = [ask(nvml, "nvmlDeviceGetName", instances[index, device.index]) for device in mig]
+    return visible.Gpu(index, uuid, f"{kind} {layout}", mig)
 
 
-def _instances(
-    nvml: Any, gpu: int, handle: Any, instances: Dict[Tuple[int, int], Any], *, by_name: bool
+def _get_uuid(nvml: Binding, handle: object) -> Optional[str]:
+    uuid = ask(nvml, "nvmlDeviceGetUUID", handle)
+    return uuid if isinstance(uuid, str) else None
+
+
+def _list_instances(
+    nvml: Binding, gpu: int, handle: object, instances: Instances, *, by_name: bool
 ) -> List[visible.Instance]:
     """Return the MIG devices of one GPU and put their handles into `instances`."""
     slots = ask(nvml, "nvmlDeviceGetMaxMigDeviceCount", handle)
-    found: List[visible.Instance] = []
-    for slot in range(0 if failed(slots) else min(slots, MIG_SLOTS)):
+    if failed(slots):
+        return []
+    devices: List[visible.Instance] = []
+    for slot in range(min(slots, MIG_SLOTS)):
         instance = ask(nvml, "nvmlDeviceGetMigDeviceHandleByIndex", handle, slot)
         if failed(instance):
             continue  # a hole: slots are sparse
         instances[gpu, slot] = instance
-        uuid = ask(nvml, "nvmlDeviceGetUUID", instance) if by_name else None
-        ids = [ask(nvml, f"nvmlDeviceGet{kind}InstanceId", instance) for kind in ("Gpu", "Compute")]
-        gpu_instance, compute_instance = (-1 - slot if failed(number) else number for number in ids)
-        name = uuid if isinstance(uuid, str) else None
-        found.append(visible.Instance(gpu, slot, name, gpu_instance, compute_instance))
-    return found
+        uuid = _get_uuid(nvml, instance) if by_name else None
+        gpu_instance = ask(nvml, "nvmlDeviceGetGpuInstanceId", instance)
+        compute_instance = ask(nvml, "nvmlDeviceGetComputeInstanceId", instance)
+        # A number that no other device has stands for one that NVML does not give.
+        if failed(gpu_instance):
+            gpu_instance = -1 - slot
+        if failed(compute_instance):
+            compute_instance = -1 - slot
+        devices.append(visible.Instance(gpu, slot, uuid, gpu_instance, compute_instance))
+    return devices
 
 
-def _device(nvml: Any, handle: Any, instance: Optional[Any]) -> Answer:
-    """Return the allowed facts of one GPU; those of its MIG device too when `instance` is its handle."""
-    if failed(handle):
+def _collect_device(nvml: Binding, handle: object, instance: Optional[object]) -> Answer:
+    """Return the allowed facts of one GPU, and of its MIG device when `instance` is its handle."""
+    if isinstance(handle, dict) and failed(handle):
         return dict(handle)
     facts: Answer = {field: ask(nvml, function, handle) for field, function in _PLAIN.items()}
-    facts.update(_pci(nvml, handle))
-    facts["compute_capability"] = _pair(ask(nvml, "nvmlDeviceGetCudaComputeCapability", handle))
+    facts.update(_collect_pci_ids(nvml, handle))
+    capability = ask(nvml, "nvmlDeviceGetCudaComputeCapability", handle)
+    facts["compute_capability"] = capability if failed(capability) else list(capability)
     ecc = ask(nvml, "nvmlDeviceGetEccMode", handle)
     facts["ecc"] = ecc if failed(ecc) else ecc[0]  # [now, after the next reboot]
-    facts["memory_bytes"] = _memory(nvml, handle if instance is None else instance)
-    facts["mig"] = _mig_state(nvml, handle) if instance is None else _mig(nvml, instance)
-    if instance is not None:
+    memory = ask(nvml, "nvmlDeviceGetMemoryInfo", handle if instance is None else instance)
+    facts["memory_bytes"] = memory if failed(memory) else memory.total
+    if instance is None:
+        facts["mig"] = _explain_mig_mode(nvml, handle)
+    else:
+        facts["mig"] = _collect_mig(nvml, instance)
         facts["cores"] = None  # of the whole GPU; NVML has no such question for a MIG device
     if any(failed(value) and value["unavailable"] == GPU_IS_LOST for value in facts.values()):
         return {"unavailable": GPU_IS_LOST}
     return {field: facts[field] for field in DEVICE_FIELDS}
 
 
-def _pci(nvml: Any, handle: Any) -> Answer:
+def _collect_pci_ids(nvml: Binding, handle: object) -> Answer:
     pci = ask(nvml, "nvmlDeviceGetPciInfo", handle)
     if failed(pci):
         return {"pci_device_id": pci, "pci_subsystem_id": pci}
     return {"pci_device_id": pci.pciDeviceId, "pci_subsystem_id": pci.pciSubSystemId}
 
 
-def _pair(value: Any) -> Any:
-    return value if failed(value) else list(value)
-
-
-def _memory(nvml: Any, handle: Any) -> Any:
-    memory = ask(nvml, "nvmlDeviceGetMemoryInfo", handle)
-    return memory if failed(memory) else memory.total
-
-
-def _mig_state(nvml: Any, handle: Any) -> Any:
-    """Return null for a GPU that is not in MIG mode, otherwise why that cannot be told."""
+def _explain_mig_mode(nvml: Binding, handle: object) -> Optional[Answer]:
+    """Return None for a GPU outside MIG mode, `{"unavailable": code}` where NVML does not say."""
     mode = ask(nvml, "nvmlDeviceGetMigMode", handle)
     if failed(mode) and mode["unavailable"] not in (NOT_SUPPORTED, FUNCTION_NOT_FOUND):
-        return mode
+        return dict(mode)
     return None  # a card without MIG, or a driver from before it
 
 
-def _mig(nvml: Any, instance: Any) -> Answer:
+def _collect_mig(nvml: Binding, instance: object) -> Answer:
     shape = ask(nvml, "nvmlDeviceGetAttributes", instance)
     name = ask(nvml, "nvmlDeviceGetName", instance)
     if failed(shape):

@@ -1,8 +1,8 @@
-"""The parent's side of the NVML child process: start it, wait with a bound that holds, read one answer.
+"""The parent's side of the NVML child process: start it, wait with a bound, read one answer.
 
-NVML can crash, and can hang in a way that no signal ends (a task stuck in the driver), so it never runs in the
-user's process. `subprocess` is not used: importing it costs more than the child's own start, and after a timeout
-`subprocess.run` waits for the killed child without a bound.
+NVML can crash, and can hang in a way that no signal ends (a task stuck in the driver), so it never
+runs in the user's process. `subprocess` is not used: importing it costs more than the child's own
+start, and after a timeout `subprocess.run` waits for the killed child without a bound.
 """
 
 from __future__ import annotations
@@ -15,13 +15,15 @@ from envlock.runtime import strict_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Mapping, Optional, Tuple
+    from typing import List, Mapping, Optional, Tuple
 
+    from envlock.runtime.gpu.nvml import Answer
     from envlock.runtime.host import Host
 
 START_SECONDS = 10.0
 SECONDS_PER_GPU = 3.0
-"""The limit, together: without persistence mode a GPU takes 1 to 3 s to wake up (NVIDIA, "Driver Persistence")."""
+"""The limit, together: without persistence mode a GPU takes 1 to 3 s to wake up (NVIDIA, "Driver
+Persistence")."""
 
 GRACE_SECONDS = 0.2
 """How long the child may take to die, once after SIGTERM and once after SIGKILL.
@@ -35,61 +37,55 @@ ANSWER_LIMIT = 1 << 20
 LAST_RESORT: List[str] = []
 """Folders with a `pynvml` for an environment that has none of its own."""
 
-_SIGINT, _SIGTERM, _SIGKILL, _SIGPIPE = (
-    2,
-    15,
-    9,
-    13,
-)  # POSIX; importing `signal` costs half a millisecond
+_SIGINT, _SIGTERM, _SIGKILL, _SIGPIPE = 2, 15, 9, 13
+"""POSIX; importing `signal` costs half a millisecond."""
 _LOADER_VARIABLES = ("LD_LIBRARY_PATH", "LD_PRELOAD")
 _stuck: List[int] = []
-"""Children that no signal ended; looked for again at the next question, so that no zombie stays for longer."""
+"""Process ids of children that no signal ended; the next `ask` reaps them, so that no zombie stays
+for longer."""
 
 
-def limit_for(gpus: int) -> float:
+def compute_limit(gpus: int) -> float:
     """Return how many seconds a machine with this many GPUs may take to answer."""
     return START_SECONDS + SECONDS_PER_GPU * max(gpus, 1)
 
 
-def ask(host: Host, limit_seconds: float) -> Dict[str, Any]:
-    """Return the child's answer (see `child.answer`), or a `status` that says why there is none.
+def ask(host: Host, limit_seconds: float) -> Answer:
+    """Return the child's answer (see `child.query_nvml`), or a `status` that says why it has none.
 
-    Takes at most `limit_seconds` + 0.4 s, and + 0.2 s when the child can be ended. The further statuses are
-    `no-interpreter`, `probe-timeout` {seconds}, `probe-stuck` {seconds}, `probe-died` {signal or exit}, and
-    `probe-garbled`. Raises nothing of its own.
+    Takes at most `limit_seconds` + 0.4 s, and + 0.2 s when the child can be ended. The further
+    statuses are `no-interpreter`, `probe-timeout` {seconds}, `probe-stuck` {seconds}, `probe-died`
+    {signal or exit}, and `probe-garbled`. Raises nothing of its own.
     """
     _stuck[:] = [pid for pid in _stuck if _reap(pid) is None]
     python = sys.executable
     if not python or getattr(sys, "frozen", False) or "py" not in os.path.basename(python).lower():
-        return {
-            "status": "no-interpreter"
-        }  # embedded: sys.executable would start the user's own program
+        # Embedded: sys.executable would start the user's own program.
+        return {"status": "no-interpreter"}
     try:
-        pid, reader = _start(_command(python, host), child_environ(host))
+        pid, reader = _start(_command(python, host), build_child_environ(host))
     except OSError as error:
         return {"status": "probe-not-started", "errno": error.errno}
     output, state = b"", None
     try:
         deadline = time.monotonic() + limit_seconds
-        output, complete = _read(reader, deadline)
-        state = _wait(pid, deadline) if complete else None
+        output, is_complete = _read(reader, deadline)
+        if is_complete:
+            state = _wait(pid, deadline)
     finally:
         os.close(reader)
         if state is None:
-            state = _end(pid)
-    return _judge(output, complete, state, limit_seconds)
+            state = _terminate(pid)
+    return _judge(output, is_complete, state, limit_seconds)
 
 
-def _judge(
-    output: bytes, complete: bool, state: Optional[int], limit_seconds: float
-) -> Dict[str, Any]:
+def _judge(output: bytes, complete: bool, state: Optional[int], limit_seconds: float) -> Answer:
     if not complete:
         if len(output) > ANSWER_LIMIT:
             return {"status": "probe-garbled"}
-        return {
-            "status": "probe-stuck" if state is None else "probe-timeout",
-            "seconds": limit_seconds,
-        }
+        if state is None:
+            return {"status": "probe-stuck", "seconds": limit_seconds}
+        return {"status": "probe-timeout", "seconds": limit_seconds}
     answer = _decode(output)
     if answer is not None:
         return answer
@@ -100,22 +96,27 @@ def _judge(
     return {"status": "probe-garbled"}
 
 
-def _decode(output: bytes) -> Optional[Dict[str, Any]]:
+def _decode(output: bytes) -> Optional[Answer]:
     try:
         answer = strict_json.parse(output)
     except ValueError:
         return None
-    return answer if isinstance(answer, dict) and isinstance(answer.get("status"), str) else None
+    if isinstance(answer, dict) and isinstance(answer.get("status"), str):
+        return answer
+    return None
 
 
 def _command(python: str, host: Host) -> List[str]:
-    """Return the child's command line: isolated, without `site`, and with the asking process's import path.
+    """Return the child's command line: isolated, without `site`, with this process's import path.
 
-    The folder of the running script and relative folders are left out, so that a `pynvml.py` of the user's project
-    does not stand in for NVIDIA's. `-S` also keeps `.pth` hooks from running once more.
+    The folder of the running script and relative folders are left out, so that a `pynvml.py` of the
+    user's project does not stand in for NVIDIA's. `-S` also keeps `.pth` hooks from running once
+    more.
     """
-    script = os.path.dirname(os.path.abspath(sys.argv[0])) if sys.argv and sys.argv[0] else None
-    folders = [folder for folder in host.path if os.path.isabs(folder) and folder != script]
+    script_folder = None
+    if sys.argv and sys.argv[0]:
+        script_folder = os.path.dirname(os.path.abspath(sys.argv[0]))
+    folders = [folder for folder in host.path if os.path.isabs(folder) and folder != script_folder]
     options = ["-I", "-S"]
     if sys.dont_write_bytecode:
         options.append("-B")
@@ -125,22 +126,25 @@ def _command(python: str, host: Host) -> List[str]:
     return [python, *options, program, *folders, *LAST_RESORT]
 
 
-def child_environ(host: Host) -> Mapping[str, str]:
-    """Return the variables for the child: those of now, but the loader's as they were when this process started.
+def build_child_environ(host: Host) -> Mapping[str, str]:
+    """Return the child's variables: the current ones, but the loader's as they were at the start.
 
     CUDA reads its variables when it starts; the loader of *this* process has read its own already.
     """
     environ = dict(host.environ)
-    start = host.start_environ()
+    at_start = host.start_environ()
     for name in _LOADER_VARIABLES:
         environ.pop(name, None)
-        if name in start:
-            environ[name] = start[name]
+        if name in at_start:
+            environ[name] = at_start[name]
     return environ
 
 
 def _start(command: List[str], environ: Mapping[str, str]) -> Tuple[int, int]:
-    """Start the child in its own process group; return (its id, the read end of its standard output)."""
+    """Start the child in its own process group.
+
+    Return (its id, the read end of its standard output).
+    """
     reader, writer = os.pipe()
     actions = [
         (os.POSIX_SPAWN_DUP2, writer, 1),
@@ -166,8 +170,11 @@ def _start(command: List[str], environ: Mapping[str, str]) -> Tuple[int, int]:
 
 
 def _read(reader: int, deadline: float) -> Tuple[bytes, bool]:
-    """Return (what the child wrote, whether it closed its output before the deadline and within the size limit)."""
-    import select
+    """Return the child's output, and whether it is complete.
+
+    It is complete when the child closed it before the deadline and within the size limit.
+    """
+    import select  # a shared library in some builds; loaded only where there may be a GPU
 
     poll = select.poll()
     poll.register(reader, select.POLLIN)
@@ -183,8 +190,8 @@ def _read(reader: int, deadline: float) -> Tuple[bytes, bool]:
     return output, False
 
 
-def _end(pid: int) -> Optional[int]:
-    """End the child and return its state; None when it survives both signals, which is noted in `_stuck`."""
+def _terminate(pid: int) -> Optional[int]:
+    """End the child and return its state; None, and a note in `_stuck`, if no signal ends it."""
     for signal in (_SIGTERM, _SIGKILL):
         try:
             os.killpg(pid, signal)
@@ -212,7 +219,7 @@ def _wait(pid: int, deadline: float) -> Optional[int]:
 def _reap(pid: int) -> Optional[int]:
     """Return the child's wait status, 0 when someone else has reaped it, None while it lives."""
     try:
-        done, state = os.waitpid(pid, os.WNOHANG)
+        ended, state = os.waitpid(pid, os.WNOHANG)
     except ChildProcessError:
         return 0
-    return state if done else None
+    return state if ended else None

@@ -1,4 +1,7 @@
-"""Read what the dynamic loader reads of a shared library, and whether it exports a symbol, without loading it."""
+"""Read what the dynamic loader reads of a shared library, and which symbols it exports.
+
+Nothing is loaded.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +20,12 @@ X86_64, AARCH64 = 62, 183  # e_machine, elf.h
 _PT_LOAD, _PT_DYNAMIC, _PT_NOTE = 1, 2, 4
 _NEEDED, _STRSZ, _SONAME, _RPATH, _RUNPATH, _FLAGS_1 = 1, 10, 14, 15, 29, 0x6FFFFFFB
 STRTAB, SYMTAB, GNU_HASH = 5, 6, 0x6FFFFEF5
-_NODEFLIB = (
-    0x800  # DF_1_NODEFLIB: the cache's and the built-in default folders are not for this library
-)
+_NODEFLIB = 0x800
+"""DF_1_NODEFLIB: the cache's and the built-in default folders are not for this library."""
 _GNU_BUILD_ID = 3
 
-HEAD_LIMIT = (
-    4096  # bytes: ELF header and program headers of every library met are in the first 1 KiB
-)
+HEAD_LIMIT = 4096
+"""Bytes: ELF header and program headers of every library met are in the first 1 KiB."""
 DYNAMIC_LIMIT = 1 << 16  # bytes: 4096 entries; the largest met is 592
 STRING_LIMIT = 1 << 18  # bytes: the RUNPATH of TensorFlow 2.21 is 25 KiB
 NOTE_LIMIT = 1 << 14  # bytes
@@ -32,15 +33,15 @@ SEGMENT_LIMIT = 128  # program headers; the most met is 14
 
 
 class OtherMachineError(ValueError):
-    """A sound ELF file of another word size or processor: the loader passes over it and searches on."""
+    """A sound ELF file of another word size or processor: the loader skips it and searches on."""
 
 
 class Elf:
     """The dynamic section and the notes of one shared library.
 
     Attributes:
-        path: the name it was opened by; `$ORIGIN` stands for the folder of this name (links are not followed,
-            as in glibc).
+        path: the name it was opened by; `$ORIGIN` stands for the folder of this name (links are not
+            followed, as in glibc).
         soname: DT_SONAME, or None.
         needed: DT_NEEDED, in order.
         rpath: DT_RPATH as written, empty where DT_RUNPATH stands beside it (glibc ignores it then).
@@ -93,9 +94,8 @@ def read_elf(path: str, machine: Optional[int] = None) -> Elf:
         ValueError: not a library that can be loaded.
         OSError: it cannot be read.
     """
-    fd = os.open(
-        path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
-    )  # a FIFO of that name must not block us
+    # O_NONBLOCK: a FIFO of that name must not block us.
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         elf = Elf(path)
         elf.size = os.fstat(fd).st_size
@@ -103,13 +103,13 @@ def read_elf(path: str, machine: Optional[int] = None) -> Elf:
         tags = read_tags(fd, dynamic)
         _read_strings(fd, elf, tags, loads)
         for _, offset, size in notes:
-            _read_notes(pread(fd, min(size, NOTE_LIMIT), offset), elf)
+            _read_notes(read_at(fd, min(size, NOTE_LIMIT), offset), elf)
         return elf
     finally:
         os.close(fd)
 
 
-def pread(fd: int, size: int, offset: int) -> bytes:
+def read_at(fd: int, size: int, offset: int) -> bytes:
     """Return up to `size` bytes of an open file from `offset` on.
 
     Raises:
@@ -122,7 +122,9 @@ def pread(fd: int, size: int, offset: int) -> bytes:
 
 
 def check_header(head: bytes, machine: Optional[int]) -> int:
-    """Return e_machine of a library that glibc would map; the checks and their order are glibc's `open_verify`.
+    """Return e_machine of a library that glibc would map.
+
+    The checks and their order are glibc's `open_verify`.
 
     Raises:
         OtherMachineError: for another word size or processor.
@@ -134,59 +136,67 @@ def check_header(head: bytes, machine: Optional[int]) -> int:
         raise ValueError("invalid ELF header")
     if head[4] != 2:
         raise OtherMachineError("wrong ELF class")
-    for sound, sentence in (
-        (head[5] == 1, "ELF file data encoding not little-endian"),
-        (head[6] == 1, "ELF file version ident does not match current one"),
-        (head[7] in (0, 3), "ELF file OS ABI invalid"),  # System V, GNU
-        (not any(head[9:16]), "nonzero padding in e_ident"),
-    ):
-        if not sound:
-            raise ValueError(sentence)
-    kind, found, version = struct.unpack_from("<HHI", head, 16)
+    if head[5] != 1:
+        raise ValueError("ELF file data encoding not little-endian")
+    if head[6] != 1:
+        raise ValueError("ELF file version ident does not match current one")
+    if head[7] not in (0, 3):  # System V, GNU
+        raise ValueError("ELF file OS ABI invalid")
+    if any(head[9:16]):
+        raise ValueError("nonzero padding in e_ident")
+    return _check_type(head, machine)
+
+
+def _check_type(head: bytes, machine: Optional[int]) -> int:
+    """Check what follows e_ident: e_type, e_machine and e_version; return e_machine."""
+    file_type, file_machine, version = struct.unpack_from("<HHI", head, 16)
     if version != 1:
         raise ValueError("ELF file version does not match current one")
-    if found not in ((X86_64, AARCH64) if machine is None else (machine,)):
+    machines = (X86_64, AARCH64) if machine is None else (machine,)
+    if file_machine not in machines:
         raise OtherMachineError("another processor's library")
-    if kind not in (2, 3):
+    if file_type not in (2, 3):
         raise ValueError("only ET_DYN and ET_EXEC can be loaded")
-    return int(found)
+    return int(file_machine)
 
 
 def read_segments(
     fd: int, machine: Optional[int]
 ) -> Tuple[int, List[Segment], Segment, List[Segment]]:
-    """Return e_machine and the loaded segments, the dynamic segment and the note segments of an open library.
+    """Return e_machine, and the loaded, the dynamic and the note segments of an open library.
 
     Raises:
         OtherMachineError, ValueError, OSError: as `read_elf`.
     """
-    head = pread(fd, HEAD_LIMIT, 0)
-    found = check_header(head, machine)
+    head = read_at(fd, HEAD_LIMIT, 0)
+    file_machine = check_header(head, machine)
     (start,) = struct.unpack_from("<Q", head, 32)
-    entry, count = struct.unpack_from("<HH", head, 54)
-    if entry != 56 or count > SEGMENT_LIMIT:
-        raise ValueError(
-            "ELF file's phentsize not the expected size"
-            if entry != 56
-            else "too many program headers"
-        )
-    size = entry * count
-    table = head[start : start + size] if start + size <= len(head) else pread(fd, size, start)
+    entry_size, count = struct.unpack_from("<HH", head, 54)
+    if entry_size != 56:
+        raise ValueError("ELF file's phentsize not the expected size")
+    if count > SEGMENT_LIMIT:
+        raise ValueError("too many program headers")
+    size = entry_size * count
+    if start + size <= len(head):
+        table = head[start : start + size]
+    else:
+        table = read_at(fd, size, start)
     if len(table) < size:
         raise ValueError("cannot read file data")
     loads: List[Segment] = []
     notes: List[Segment] = []
     dynamic: Optional[Segment] = None
-    for kind, _, offset, address, _, in_file, _, _ in struct.iter_unpack("<IIQQQQQQ", table):
+    for kind, _, offset, address, _, file_size, _, _ in struct.iter_unpack("<IIQQQQQQ", table):
+        segment = (address, offset, file_size)
         if kind == _PT_LOAD:
-            loads.append((address, offset, in_file))
+            loads.append(segment)
         elif kind == _PT_DYNAMIC:
-            dynamic = (address, offset, in_file)
+            dynamic = segment
         elif kind == _PT_NOTE:
-            notes.append((address, offset, in_file))
+            notes.append(segment)
     if dynamic is None:
         raise ValueError("object file has no dynamic section")
-    return found, loads, dynamic, notes
+    return file_machine, loads, dynamic, notes
 
 
 def read_tags(fd: int, dynamic: Segment) -> Tags:
@@ -196,7 +206,7 @@ def read_tags(fd: int, dynamic: Segment) -> Tags:
         ValueError: it is cut off.
     """
     _, offset, size = dynamic
-    data = pread(fd, min(size, DYNAMIC_LIMIT), offset)
+    data = read_at(fd, min(size, DYNAMIC_LIMIT), offset)
     tags: Tags = {}
     for tag, value in struct.iter_unpack("<QQ", data[: len(data) & ~15]):
         if tag == 0:
@@ -205,7 +215,7 @@ def read_tags(fd: int, dynamic: Segment) -> Tags:
     raise ValueError("the dynamic section has no end")
 
 
-def file_offset(address: int, loads: List[Segment]) -> int:
+def compute_offset(address: int, loads: List[Segment]) -> int:
     """Return where a virtual address lies in the file.
 
     Raises:
@@ -220,41 +230,42 @@ def file_offset(address: int, loads: List[Segment]) -> int:
 def _read_strings(fd: int, elf: Elf, tags: Tags, loads: List[Segment]) -> None:
     if STRTAB not in tags or _STRSZ not in tags:
         raise ValueError("object file has no dynamic string table")
-    base, size = file_offset(tags[STRTAB][0], loads), tags[_STRSZ][0]
+    base, size = compute_offset(tags[STRTAB][0], loads), tags[_STRSZ][0]
 
-    def text(offset: int) -> str:
+    def read_text(offset: int) -> str:
         if offset >= size:
             raise ValueError("a name lies outside the string table")
+        # Nearly every name is short; only a RUNPATH may need the longer read.
         for length in (128, STRING_LIMIT):
-            data = pread(fd, min(length, size - offset), base + offset)
+            data = read_at(fd, min(length, size - offset), base + offset)
             end = data.find(b"\0")
             if end >= 0:
                 return data[:end].decode("utf-8", "surrogateescape")
         raise ValueError("a name has no end")
 
     if _SONAME in tags:
-        elf.soname = text(tags[_SONAME][0])
-    elf.needed = [text(offset) for offset in tags.get(_NEEDED, ())[:SEGMENT_LIMIT]]
+        elf.soname = read_text(tags[_SONAME][0])
+    elf.needed = [read_text(offset) for offset in tags.get(_NEEDED, ())[:SEGMENT_LIMIT]]
     elf.has_runpath = _RUNPATH in tags
     if elf.has_runpath:
-        elf.runpath = text(tags[_RUNPATH][0])
+        elf.runpath = read_text(tags[_RUNPATH][0])
     elif _RPATH in tags:
-        elf.rpath = text(tags[_RPATH][0])
+        elf.rpath = read_text(tags[_RPATH][0])
     elf.nodeflib = bool(tags.get(_FLAGS_1, [0])[0] & _NODEFLIB)
 
 
 def _read_notes(data: bytes, elf: Elf) -> None:
     """Take the build-id and NVIDIA's note from one note segment; what is cut off is left out."""
-    at = 0
-    while at + 12 <= len(data):
-        name_size, size, kind = struct.unpack_from("<III", data, at)
-        at += 12
-        name = data[at : at + name_size]
-        at += (name_size + 3) & ~3
-        content = data[at : at + size]
+    position = 0
+    while position + 12 <= len(data):
+        name_size, size, kind = struct.unpack_from("<III", data, position)
+        position += 12
+        name = data[position : position + name_size]
+        position += (name_size + 3) & ~3
+        content = data[position : position + size]
         if len(content) < size:
             return
-        at += (size + 3) & ~3
+        position += (size + 3) & ~3
         if name == b"GNU\0" and kind == _GNU_BUILD_ID:
             elf.build_id = content.hex()
         elif name.rstrip(b"\0") == b"NVIDIA Corporation":
@@ -278,30 +289,32 @@ def exported(path: str, names: Iterable[str]) -> Set[str]:
         tags = read_tags(fd, dynamic)
         if GNU_HASH not in tags or SYMTAB not in tags or STRTAB not in tags:
             raise ValueError("the library has no GNU hash table")
-        table, symbols, strings = (
-            file_offset(tags[tag][0], loads) for tag in (GNU_HASH, SYMTAB, STRTAB)
-        )
-        return {name for name in names if _defines(fd, name.encode(), table, symbols, strings)}
+        table = compute_offset(tags[GNU_HASH][0], loads)
+        symbols = compute_offset(tags[SYMTAB][0], loads)
+        strings = compute_offset(tags[STRTAB][0], loads)
+        return {name for name in names if _is_defined(fd, name.encode(), table, symbols, strings)}
     finally:
         os.close(fd)
 
 
-def _defines(fd: int, name: bytes, table: int, symbols: int, strings: int) -> bool:
+def _is_defined(fd: int, name: bytes, table: int, symbols: int, strings: int) -> bool:
+    """Return whether a name is in the GNU hash table that begins at the offset `table`."""
     buckets, first, words, _ = _unpack(fd, "<IIII", table)
     if not buckets:
         return False
-    wanted = 5381
+    name_hash = 5381
     for byte in name:
-        wanted = (wanted * 33 + byte) & 0xFFFFFFFF
+        name_hash = (name_hash * 33 + byte) & 0xFFFFFFFF
     chains = table + 16 + 8 * words + 4 * buckets
-    (index,) = _unpack(fd, "<I", chains - 4 * buckets + 4 * (wanted % buckets))
-    if index < first:
+    (start,) = _unpack(fd, "<I", chains - 4 * buckets + 4 * (name_hash % buckets))
+    if start < first:
         return False
-    for place in range(index, index + _CHAIN_LIMIT):
-        (value,) = _unpack(fd, "<I", chains + 4 * (place - first))
-        if value | 1 == wanted | 1:
-            text, _, _, section = _unpack(fd, "<IBBH", symbols + _SYMBOL * place)
-            if section and pread(fd, len(name) + 1, strings + text) == name + b"\0":
+    for index in range(start, start + _CHAIN_LIMIT):
+        (value,) = _unpack(fd, "<I", chains + 4 * (index - first))
+        # The lowest bit of a value is no part of the hash: it marks the end of the chain.
+        if value | 1 == name_hash | 1:
+            text, _, _, section = _unpack(fd, "<IBBH", symbols + _SYMBOL * index)
+            if section and read_at(fd, len(name) + 1, strings + text) == name + b"\0":
                 return True
         if value & 1:
             return False
@@ -310,7 +323,7 @@ def _defines(fd: int, name: bytes, table: int, symbols: int, strings: int) -> bo
 
 def _unpack(fd: int, layout: str, offset: int) -> Tuple[int, ...]:
     size = struct.calcsize(layout)
-    data = pread(fd, size, offset)
+    data = read_at(fd, size, offset)
     if len(data) < size:
         raise ValueError("the GNU hash table is cut off")
     return struct.unpack(layout, data)

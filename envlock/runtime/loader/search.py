@@ -1,13 +1,15 @@
 """Which file glibc's dynamic loader would take for a soname, found without loading anything.
 
-The order is `_dl_map_object` of glibc's `elf/dl-load.c` (ld.so(8) says the same in words): a library of that name
-that is in the process already; RPATH of the caller and of who loaded it, only where the caller has no RUNPATH;
-LD_LIBRARY_PATH as the process was started with; RUNPATH of the caller; `/etc/ld.so.cache`; the built-in folders. In
-each folder the `glibc-hwcaps` subfolders that the CPU can use come first. A file of another word size or processor is
-passed over; a damaged one ends the search with an error (`open_verify`): a good one further on is never reached.
+The order is `_dl_map_object` of glibc's `elf/dl-load.c` (ld.so(8) says the same in words): a
+library of that name that is in the process already; RPATH of the caller and of who loaded it, only
+where the caller has no RUNPATH; LD_LIBRARY_PATH as the process was started with; RUNPATH of the
+caller; `/etc/ld.so.cache`; the built-in folders. In each folder the `glibc-hwcaps` subfolders that
+the CPU can use come first. A file of another word size or processor is passed over; a damaged one
+ends the search with an error (`open_verify`): a good one further on is never reached.
 
-Not modelled: set-uid programs, LD_AUDIT, `dlmopen` namespaces, a `--library-path` given to ld.so, GLIBC_TUNABLES
-that hide CPU features, and the `tls/` and platform folders that glibc searched before 2.37.
+Not modelled: set-uid programs, LD_AUDIT, `dlmopen` namespaces, a `--library-path` given to ld.so,
+GLIBC_TUNABLES that hide CPU features, and the `tls/` and platform folders that glibc searched
+before 2.37.
 """
 
 from __future__ import annotations
@@ -18,9 +20,9 @@ from envlock.runtime.host import read_bytes
 from envlock.runtime.loader.cache import (
     MULTIARCH,
     LdCache,
-    default_folders,
-    hwcap_names,
-    machine_of,
+    find_default_folders,
+    get_machine,
+    list_hwcaps,
 )
 from envlock.runtime.loader.elf import Elf, OtherMachineError, read_elf
 
@@ -60,30 +62,34 @@ class Found:
         self.resolved_by = resolved_by
         self.elf = elf
         self.problem = problem
-        self.loader: Optional[Found] = None  # who asked for it, for the chain of RPATHs
+        # The library that asked for it, for the chain of RPATHs.
+        self.loader: Optional[Found] = None
 
 
 def mapped_files(maps: str) -> List[str]:
     """Return the files in the text of `/proc/<pid>/maps`, each once, in order of address."""
+    deleted = " (deleted)"
     files: Dict[str, None] = {}
     for line in maps.splitlines():
-        at = line.find("/")
-        if at > 0 and ".so" in line:
-            path = line[at:]
-            files[path[:-10] if path.endswith(" (deleted)") else path] = None
+        start = line.find("/")
+        if start > 0 and ".so" in line:
+            path = line[start:]
+            if path.endswith(deleted):
+                path = path[: -len(deleted)]
+            files[path] = None
     return list(files)
 
 
 def stem(soname: str) -> str:
-    """Return a library's name without version: `libcudnn` of `libcudnn.so.9`."""
+    """Return the start of a library's name: `libcudnn` of `libcudnn.so.9`."""
     return soname.partition(".so")[0]
 
 
 class Loader:
     """One process's view: its start variables, what it has mapped, and the machine's folders.
 
-    A library that was asked for counts as loaded from then on, as in the process itself, so the order of questions
-    is part of the answer.
+    A library that was asked for counts as loaded from then on, as in the process itself, so the
+    order of questions is part of the answer.
     """
 
     def __init__(self, host: Host, environment: Iterable[str] = ()) -> None:
@@ -98,11 +104,11 @@ class Loader:
         """
         self._host = host
         self._environment = tuple(os.path.realpath(folder) for folder in environment)
-        self.machine = machine_of(host)
+        self.machine = get_machine(host)
         self._elfs: Dict[str, Elf] = {}
         self._folders: Dict[str, Tuple[str, ...]] = {}
         self._expanded: Dict[Tuple[str, Optional[str]], Dict[str, None]] = {}
-        self._asked: Dict[str, Found] = {}
+        self._loaded: Dict[str, Found] = {}
         self._hwcaps: Optional[Tuple[str, ...]] = None
         self._cache: Optional[LdCache] = None
         self._defaults: Optional[List[str]] = None
@@ -114,16 +120,14 @@ class Loader:
         self._library_path = start.get("LD_LIBRARY_PATH", "").replace(";", ":")
         self._preload: Optional[List[str]] = None
 
-    def place(self, path: str) -> str:
-        """Return where a path that the loader would open lies for us (they differ only under a moved root)."""
+    def locate(self, path: str) -> str:
+        """Return where a path of the loader's lies for this process; a moved root changes it."""
         if self._host.root == "/" or path.startswith(self._host.root.rstrip("/") + "/"):
             return path
         real = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
-        return (
-            path
-            if any(real.startswith(folder + "/") for folder in self._environment)
-            else self._host.system(path)
-        )
+        if any(real.startswith(folder + "/") for folder in self._environment):
+            return path
+        return self._host.system(path)
 
     def read(self, path: str) -> Elf:
         """Return what is known of a library, read once.
@@ -133,57 +137,64 @@ class Loader:
         """
         elf = self._elfs.get(path)
         if elf is None:
-            elf = read_elf(self.place(path), self.machine)
+            elf = read_elf(self.locate(path), self.machine)
             elf.path = path
             self._elfs[path] = elf
         return elf
 
     def load(self, soname: str, caller: Found) -> Found:
-        """Return the file that `dlopen(soname)` called from `caller` gives, and remember it as loaded."""
-        known = self._asked.get(soname)
-        if known is not None:
-            return known
+        """Return the file that `dlopen(soname)` in `caller` gives, and remember it as loaded."""
+        loaded = self._loaded.get(soname)
+        if loaded is not None:
+            return loaded
         found = self._find(soname, caller)
         found.loader = caller
         if found.file is not None:
-            self._asked[soname] = found
+            self._loaded[soname] = found
             if found.elf is not None and found.elf.soname:
-                self._asked.setdefault(found.elf.soname, found)
+                self._loaded.setdefault(found.elf.soname, found)
         return found
 
     def open(self, soname: str, caller: Found, prefixes: Tuple[str, ...]) -> Found:
         """Return `load`, and load what the library needs, breadth first, as `dlopen` does.
 
-        Only needs whose name begins with one of `prefixes` are followed. Where one is not found or is damaged the
-        whole `dlopen` fails: `problem` says so, and nothing of it counts as loaded.
+        Only needs whose name begins with one of `prefixes` are followed. Where one is not found or
+        is damaged the whole `dlopen` fails: `problem` says so, and nothing of it counts as loaded.
         """
-        known = self._asked.get(soname)
-        if known is not None:
-            return known
-        before = dict(self._asked)
+        loaded = self._loaded.get(soname)
+        if loaded is not None:
+            return loaded
+        before = dict(self._loaded)
         top = self.load(soname, caller)
         queue = [top]
         for library in queue:
-            for need in library.elf.needed if library.elf is not None else ():
-                if not need.startswith(prefixes) or need in self._asked:
+            if library.elf is None:
+                continue
+            for need in library.elf.needed:
+                if not need.startswith(prefixes) or need in self._loaded:
                     continue
                 found = self.load(need, library)
                 queue.append(found)
                 if found.file is None or found.problem is not None:
                     top.problem = f"{need}, which it needs: {found.problem or 'not found'}"
-                    self._asked = before
+                    self._loaded = before
                     return top
         return top
 
     def _find(self, soname: str, caller: Found) -> Found:
+
         searched = self._search(soname, caller)
-        preload = self._preloaded(soname)
-        already = preload if preload is not None else self._already(soname)
-        if already is None:
+        preloaded = self._find_preloaded(soname)
+        if preloaded is not None:
+            return self._take(soname, preloaded, PRELOADED)
+        mapped = self._find_mapped(soname)
+        if mapped is None:
             return searched
-        if preload is None and searched.file is not None and self._same(already, searched.file):
-            return searched  # in the process already, and the very file the search gives: the search is the reason
-        return self._take(soname, already, LOADED if preload is None else PRELOADED)
+        if searched.file is not None and self._is_same_file(mapped, searched.file):
+            # The search gives the very file that is in the process already, so the search is the
+            # reason.
+            return searched
+        return self._take(soname, mapped, LOADED)
 
     def _take(self, soname: str, path: str, resolved_by: str) -> Found:
         try:
@@ -191,29 +202,29 @@ class Loader:
         except (OSError, ValueError) as error:
             return Found(soname, path, resolved_by, problem=str(error))
 
-    def _same(self, one: str, other: str) -> bool:
+    def _is_same_file(self, one: str, other: str) -> bool:
         try:
-            return os.path.samefile(self.place(one), self.place(other))
+            return os.path.samefile(self.locate(one), self.locate(other))
         except OSError:
             return False
 
-    def _already(self, soname: str) -> Optional[str]:
+    def _find_mapped(self, soname: str) -> Optional[str]:
         """Return the mapped file with that DT_SONAME, as `_dl_name_match_p` finds it."""
-        begin = stem(soname)
+        prefix = stem(soname)
         for name, path in self._mapped_names:
-            if name.startswith(begin) and self._soname_of(path) == soname:
+            if name.startswith(prefix) and self._get_soname(path) == soname:
                 return path
         return None
 
-    def _soname_of(self, path: str) -> Optional[str]:
+    def _get_soname(self, path: str) -> Optional[str]:
         try:
             return self.read(path).soname
         except (OSError, ValueError):  # it was replaced since it was mapped, or is not a library
             return None
 
-    def _preloaded(self, soname: str) -> Optional[str]:
-        for name in self._preload_names():
-            if "/" in name and self._soname_of(name) == soname:
+    def _find_preloaded(self, soname: str) -> Optional[str]:
+        for name in self._list_preloads():
+            if "/" in name and self._get_soname(name) == soname:
                 return name
             if name == soname:  # a bare name is searched as the program's own dependency
                 found = self._search(name, Found(name))
@@ -221,54 +232,59 @@ class Loader:
                     return found.file
         return None
 
-    def _preload_names(self) -> List[str]:
+    def _list_preloads(self) -> List[str]:
         if self._preload is None:
-            self._preload = (
-                self._host.start_environ().get("LD_PRELOAD", "").replace(":", " ").split()
-            )
+            variable = self._host.start_environ().get("LD_PRELOAD", "")
+            names = variable.replace(":", " ").split()
             try:
-                listed = self._host.read("/etc/ld.so.preload") or ""
+                text = self._host.read("/etc/ld.so.preload") or ""
             except OSError:  # the loader does without it, too
-                listed = ""
-            for line in listed.splitlines():
-                self._preload += line.partition("#")[0].replace(":", " ").split()
+                text = ""
+            for line in text.splitlines():
+                names += line.partition("#")[0].replace(":", " ").split()
+            self._preload = names
         return self._preload
 
     def _search(self, soname: str, caller: Found) -> Found:
+        """Search in the order that the module's docstring gives."""
         elf = caller.elf
+        found = None
         if elf is None or not elf.has_runpath:
-            found = self._in_rpaths(soname, caller)
-            if found is not None:
-                return found
-        exe = self._executable()
-        program = os.path.dirname(exe.path) if exe is not None else None
-        found = self._first(soname, self._expand(self._library_path, program), LIBRARY_PATH)
-        if found is None and elf is not None:
-            found = self._first(
-                soname, self._expand(elf.runpath, os.path.dirname(elf.path)), RUNPATH
-            )
+            found = self._search_rpaths(soname, caller)
         if found is None:
-            found = self._cached(soname, elf)
-        if found is None and not (elf is not None and elf.nodeflib):
-            found = self._first(soname, self._default_folders(), DEFAULT)
-        return found if found is not None else Found(soname)
+            exe = self._read_executable()
+            program = os.path.dirname(exe.path) if exe is not None else None
+            folders = self._expand(self._library_path, program)
+            found = self._search_folders(soname, folders, LIBRARY_PATH)
+        if found is None and elf is not None:
+            folders = self._expand(elf.runpath, os.path.dirname(elf.path))
+            found = self._search_folders(soname, folders, RUNPATH)
+        if found is None:
+            found = self._search_cache(soname, elf)
+        if found is None and (elf is None or not elf.nodeflib):
+            found = self._search_folders(soname, self._get_default_folders(), DEFAULT)
+        if found is None:
+            return Found(soname)
+        return found
 
-    def _in_rpaths(self, soname: str, caller: Found) -> Optional[Found]:
+    def _search_rpaths(self, soname: str, caller: Found) -> Optional[Found]:
         """Search the RPATH of the caller, of those who loaded it, and last of the program."""
         asker: Optional[Found] = caller
         while asker is not None:
             if asker.elf is not None and asker.elf.rpath:
                 folders = self._expand(asker.elf.rpath, os.path.dirname(asker.elf.path))
-                found = self._first(soname, folders, RPATH)
+                found = self._search_folders(soname, folders, RPATH)
                 if found is not None:
                     return found
             asker = asker.loader
-        exe = self._executable()
+        exe = self._read_executable()
         if exe is None or not exe.rpath:
             return None
-        return self._first(soname, self._expand(exe.rpath, os.path.dirname(exe.path)), RPATH)
+        return self._search_folders(
+            soname, self._expand(exe.rpath, os.path.dirname(exe.path)), RPATH
+        )
 
-    def _executable(self) -> Optional[Elf]:
+    def _read_executable(self) -> Optional[Elf]:
         if not self._exe_read:
             self._exe_read = True
             try:
@@ -279,41 +295,50 @@ class Loader:
 
     def _expand(self, text: str, origin: Optional[str]) -> Dict[str, None]:
         """Return the folders of a search path, each once; an empty one is the current folder."""
-        known = self._expanded.get((text, origin))
-        if known is not None:
-            return known
+        expanded = self._expanded.get((text, origin))
+        if expanded is not None:
+            return expanded
         folders: Dict[str, None] = {}
         self._expanded[text, origin] = folders
-        for part in dict.fromkeys(text.split(":")) if text else ():
-            folder = self._expand_tokens(part, origin) if "$" in part else part
-            if folder is not None:
-                folders[
-                    os.path.join(os.getcwd(), folder) if not folder.startswith("/") else folder
-                ] = None
+        if not text:
+            return folders
+        for part in dict.fromkeys(text.split(":")):
+            folder: Optional[str] = part
+            if "$" in part:
+                folder = self._expand_tokens(part, origin)
+            if folder is None:
+                continue
+            if not folder.startswith("/"):
+                folder = os.path.join(os.getcwd(), folder)
+            folders[folder] = None
         return folders
 
     def _expand_tokens(self, part: str, origin: Optional[str]) -> Optional[str]:
         values = {"ORIGIN": origin, "PLATFORM": self._host.uname()[2], "LIB": None}
         if "LIB" in part:
             multiarch = "lib/" + MULTIARCH[self.machine]
-            values["LIB"] = multiarch if "/" + multiarch in self._default_folders() else "lib64"
+            is_debian = "/" + multiarch in self._get_default_folders()
+            values["LIB"] = multiarch if is_debian else "lib64"
         for token, value in values.items():
-            for written in ("${" + token + "}", "$" + token):
-                if written in part:
+            for spelling in ("${" + token + "}", "$" + token):
+                if spelling in part:
                     if value is None:
                         return None  # glibc drops an element that it cannot expand
-                    part = part.replace(written, value)
+                    part = part.replace(spelling, value)
         return part
 
-    def _first(self, soname: str, folders: Iterable[str], resolved_by: str) -> Optional[Found]:
+    def _search_folders(
+        self, soname: str, folders: Iterable[str], resolved_by: str
+    ) -> Optional[Found]:
         for folder in folders:
-            for sub in self._subfolders(folder):
-                found = self._try(soname, sub + soname, resolved_by)
+            for subfolder in self._list_subfolders(folder):
+                found = self._try(soname, subfolder + soname, resolved_by)
                 if found is not None:
                     return found
         return None
 
     def _try(self, soname: str, path: str, resolved_by: str) -> Optional[Found]:
+        """Return the answer that a path gives, None where the loader searches on."""
         try:
             return Found(soname, path, resolved_by, self.read(path))
         except OtherMachineError:
@@ -325,47 +350,41 @@ class Loader:
         except ValueError as error:
             return Found(soname, path, resolved_by, problem=str(error))
 
-    def _subfolders(self, folder: str) -> Tuple[str, ...]:
-        """Return the existing folders to look into for one entry of a search path, each with its slash."""
-        known = self._folders.get(folder)
-        if known is None:
-            here = self.place(folder)
-            begin = folder.rstrip("/") + "/"
-            known = ()
-            if os.path.isdir(here):
-                known = (begin,)
-                if os.path.isdir(here + "/glibc-hwcaps"):
-                    known = (
-                        *(f"{begin}glibc-hwcaps/{name}/" for name in self._hwcap_names()),
-                        begin,
-                    )
-            self._folders[folder] = known
-        return known
+    def _list_subfolders(self, folder: str) -> Tuple[str, ...]:
+        """Return the existing folders of one entry of a search path, each with its slash."""
+        subfolders = self._folders.get(folder)
+        if subfolders is None:
+            location = self.locate(folder)
+            plain = folder.rstrip("/") + "/"
+            names: List[str] = []
+            if os.path.isdir(location):
+                if os.path.isdir(location + "/glibc-hwcaps"):
+                    names = [f"{plain}glibc-hwcaps/{name}/" for name in self._get_hwcaps()]
+                names.append(plain)
+            subfolders = self._folders[folder] = tuple(names)
+        return subfolders
 
-    def _hwcap_names(self) -> Tuple[str, ...]:
+    def _get_hwcaps(self) -> Tuple[str, ...]:
         if self._hwcaps is None:
-            self._hwcaps = hwcap_names(self._host, self.machine)
+            self._hwcaps = list_hwcaps(self._host, self.machine)
         return self._hwcaps
 
-    def _cached(self, soname: str, caller: Optional[Elf]) -> Optional[Found]:
+    def _search_cache(self, soname: str, caller: Optional[Elf]) -> Optional[Found]:
         if self._cache is None:
             try:
                 data = read_bytes(self._host.system("/etc/ld.so.cache"), 1 << 24)
             except OSError:  # the loader does without it, too
                 data = None
-            self._cache = LdCache(data or b"", self.machine, self._hwcap_names())
+            self._cache = LdCache(data or b"", self.machine, self._get_hwcaps())
         path = self._cache.lookup(soname)
         if path is None:
             return None
-        if (
-            caller is not None
-            and caller.nodeflib
-            and os.path.dirname(path) in self._default_folders()
-        ):
+        ignores_defaults = caller is not None and caller.nodeflib
+        if ignores_defaults and os.path.dirname(path) in self._get_default_folders():
             return None
         return self._try(soname, path, CACHE)
 
-    def _default_folders(self) -> List[str]:
+    def _get_default_folders(self) -> List[str]:
         if self._defaults is None:
-            self._defaults = default_folders(self._host, self.machine)
+            self._defaults = find_default_folders(self._host, self.machine)
         return self._defaults

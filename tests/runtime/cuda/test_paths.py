@@ -34,7 +34,7 @@ WRITTEN = [
 
 def test_written() -> None:
     host = Host(environ={"HOME": "/home/alice"}, path=["", SITE])
-    found = [(prefix, path, PortablePaths(host, prefix).text(path)) for prefix, path, _ in WRITTEN]
+    found = [(prefix, path, PortablePaths(host, prefix).render_path(path)) for prefix, path, _ in WRITTEN]
     assert found == WRITTEN
 
 
@@ -48,4 +48,4 @@ def test_neither_a_relative_path_nor_a_linked_home_names_anybody(
     monkeypatch.chdir(tmp_path / "alice")
     paths = PortablePaths(Host(environ={"HOME": str(tmp_path / "home")}, path=["", SITE]), "/opt/venv")
     for path in ("./cuda_sdk_lib/bin/ptxas", f"{tmp_path}/home/cuda_sdk_lib/bin/ptxas"):
-        assert paths.text(paths.canonical(path)) == "{elsewhere}/ptxas"
+        assert paths.render_path(paths.resolve_path(path)) == "{elsewhere}/ptxas"

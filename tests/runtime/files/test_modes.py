@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envlock.runtime.files.check_file import Judged, judge_modes, writable_by_anyone
+from envlock.runtime.files.check_file import FileMode, find_world_writable, judge_modes
 
 
-def file(name: str, mode: int, **fields: object) -> Judged:
+def file(name: str, mode: int, **fields: object) -> FileMode:
     known = {"program": None, "may_run": False, "generated": False, **fields}
-    return Judged(f"/v/{name}", "numpy 1", mode, "." + name.rpartition(".")[2], **known)  # type: ignore[arg-type]
+    return FileMode(f"/v/{name}", "numpy 1", mode, "." + name.rpartition(".")[2], **known)  # type: ignore[arg-type]
 
 
-def package(mode: int, count: int = 5) -> list[Judged]:
+def package(mode: int, count: int = 5) -> list[FileMode]:
     return [file(f"{number}.py", mode) for number in range(count)]
 
 
@@ -73,12 +73,12 @@ def test_the_only_one_of_many_that_may_be_run_is_for_information() -> None:
 
 def test_a_package_that_anyone_may_write_to_is_one_verdict() -> None:
     assert judge_modes(package(0o666)) == []
-    assert writable_by_anyone(package(0o666)) == ["numpy 1"]
-    assert writable_by_anyone([*package(0o644), file("a.so", 0o666)]) == []
+    assert find_world_writable(package(0o666)) == ["numpy 1"]
+    assert find_world_writable([*package(0o644), file("a.so", 0o666)]) == []
 
 
 def test_where_two_modes_are_as_frequent_the_environment_decides() -> None:
-    other = [Judged(f"/v/o{number}", "other 1", 0o644, ".py", None, False, False) for number in range(9)]
+    other = [FileMode(f"/v/o{number}", "other 1", 0o644, ".py", None, False, False) for number in range(9)]
     (verdict,) = judge_modes([file("a.py", 0o644), file("b.py", 0o640), *other])
     assert (verdict.path, verdict.expected) == ("/v/b.py", 0o644)
 

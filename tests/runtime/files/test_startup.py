@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from envlock import data
 from envlock.runtime import tables
-from envlock.runtime.files.site_packages import customized_elsewhere
+from envlock.runtime.files.site_packages import find_customizations
 from envlock.runtime.files.survey import Survey
-from envlock.runtime.files.unowned import customizes, fits, read_pth
+from envlock.runtime.files.unowned import is_customization, matches_patterns, read_pth
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_python_does_the_same(tmp_path_factory: pytest.TempPathFactory, lines: l
     ],
 )
 def test_what_is_imported_at_every_start(name: str, expected: bool) -> None:
-    assert customizes(name) is expected
+    assert is_customization(name) is expected
 
 
 DEBIAN = """\
@@ -105,7 +105,7 @@ def test_the_sitecustomize_of_debians_own_python(
     (library / "os.py").touch()
     (library / "sitecustomize.py").symlink_to(settings / "sitecustomize.py")
     (settings / "sitecustomize.py").write_text(text)
-    found = customized_elsewhere(Survey([str(library)], [], []))
+    found = find_customizations(Survey([str(library)], [], []))
     assert [(fault.what, fault.severity) for fault in found] == said
 
 
@@ -115,12 +115,12 @@ SETUPTOOLS = "import os; var = 'SETUPTOOLS_USE_DISTUTILS'; enabled = os.environ.
 def test_the_line_of_setuptools_fits_and_one_that_looks_like_it_does_not() -> None:
     (known,) = [row for row in data.file_table().known if row.path == "distutils-precedence.pth"]
     own = SETUPTOOLS + "enabled and __import__('_distutils_hack').add_shim(); \n"
-    assert fits(read_pth(own), known.lines)
-    assert not fits(read_pth(own.rstrip() + " import evil\n"), known.lines)
-    assert not fits(read_pth(own + "import evil\n"), known.lines)
+    assert matches_patterns(read_pth(own), known.lines)
+    assert not matches_patterns(read_pth(own.rstrip() + " import evil\n"), known.lines)
+    assert not matches_patterns(read_pth(own + "import evil\n"), known.lines)
 
 
 def test_the_line_of_this_environments_setuptools_is_known() -> None:
     (known,) = [row for row in data.file_table().known if row.path == "distutils-precedence.pth"]
     installed = [Path(folder, known.path) for folder in sys.path if Path(folder, known.path).is_file()]
-    assert all(fits(read_pth(file.read_text(encoding="utf-8")), known.lines) for file in installed)
+    assert all(matches_patterns(read_pth(file.read_text(encoding="utf-8")), known.lines) for file in installed)

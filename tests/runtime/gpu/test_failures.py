@@ -94,7 +94,7 @@ def reason(facts: Any) -> Unavailable:
 
 @pytest.fixture(autouse=True)
 def _short_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probe, "limit_for", lambda gpus: 0.3 if "hang" in os.environ.get("FAKE", "") else 20.0)
+    monkeypatch.setattr(probe, "compute_limit", lambda gpus: 0.3 if "hang" in os.environ.get("FAKE", "") else 20.0)
 
 
 def test_no_library(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_a_library_that_cannot_be_loaded(data: bytes, words: str, tmp_path: Path
 def test_what_the_loader_says_is_told_without_paths(said: str, words: str) -> None:
     error = RuntimeError()
     error.__context__ = OSError(said)
-    assert child._loader_words(error) == words
+    assert child._get_loader_message(error) == words
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_rarer_codes(nvml_code: int, sentence: str, code: str, tmp_path: Path) -
 
 def test_a_device_cgroup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Machine(tmp_path, profile("none__535__unknown"))
-    monkeypatch.setattr(hostfs, "control_node_errno", lambda host: errno.EPERM)
+    monkeypatch.setattr(hostfs, "get_control_node_errno", lambda host: errno.EPERM)
     assert reason(gpu.collect(machine.host())) == Unavailable(CGROUP, "device-cgroup")
 
 
@@ -177,7 +177,7 @@ def test_a_mismatch_is_told_without_a_version_in_the_file_name(tmp_path: Path) -
     facts = reason(gpu.collect(machine.host()))
     assert facts.reason == MISMATCH.replace("535.261.03", "unknown")  # the table has no version call before init
     answer = {"status": "init-failed", "code": 18, "library_version": None, "nvml_version": "12.535.261.03"}
-    assert failures.of_start(answer, "535.247.01", None).reason == MISMATCH
+    assert failures.explain_start_failure(answer, "535.247.01", None).reason == MISMATCH
 
 
 def test_hang(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,7 +188,7 @@ def test_hang(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_stuck() -> None:
     answer = {"status": "probe-stuck", "seconds": 0.3}
-    assert failures.of_start(answer, None, None) == Unavailable(STUCK, "probe-stuck")
+    assert failures.explain_start_failure(answer, None, None) == Unavailable(STUCK, "probe-stuck")
 
 
 def test_crash(tmp_path: Path) -> None:
@@ -222,7 +222,7 @@ def test_crash(tmp_path: Path) -> None:
     ],
 )
 def test_the_child_fails(answer: dict[str, Any], sentence: str) -> None:
-    assert failures.of_start(answer, None, None) == Unavailable(sentence, answer["status"])
+    assert failures.explain_start_failure(answer, None, None) == Unavailable(sentence, answer["status"])
 
 
 def test_the_binding_is_missing(tmp_path: Path) -> None:
@@ -377,7 +377,7 @@ def test_different_gpus_picked_by_number(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("code", [*failures.WORDS, *failures.UNDECIDED, 10, 31])
 def test_every_question_has_a_whole_sentence(code: Any) -> None:
-    found = failures.of_question(code, "the memory size")
+    found = failures.explain_missing_answer(code, "the memory size")
     assert found.reason.endswith(".")
     assert "{" not in found.reason
     assert ";" in found.reason, "the fix follows the fact"

@@ -39,19 +39,19 @@ LINES = [
 
 
 def test_the_shapes_of_the_version_line() -> None:
-    assert [(line, hostfs.module_version(line)) for line, _ in LINES] == LINES
+    assert [(line, hostfs.parse_module_version(line)) for line, _ in LINES] == LINES
 
 
 def test_kernel_module(machine: Machine) -> None:
-    assert hostfs.kernel_module(machine.host()) is None
+    assert hostfs.read_kernel_module(machine.host()) is None
     machine.load_module("565.57.01", "open")
-    assert hostfs.kernel_module(machine.host()) == {"version": "565.57.01", "flavour": "open"}
+    assert hostfs.read_kernel_module(machine.host()) == {"version": "565.57.01", "flavour": "open"}
     (machine.root / "sys/module/nvidia/version").unlink()
-    assert hostfs.kernel_module(machine.host()) == {"version": "565.57.01", "flavour": "open"}
+    assert hostfs.read_kernel_module(machine.host()) == {"version": "565.57.01", "flavour": "open"}
     machine.load_module("550.90.07")
-    assert hostfs.kernel_module(machine.host()) == {"version": "550.90.07", "flavour": "proprietary"}
+    assert hostfs.read_kernel_module(machine.host()) == {"version": "550.90.07", "flavour": "proprietary"}
     (machine.root / "proc/driver/nvidia/version").unlink()
-    assert hostfs.kernel_module(machine.host()) == {"version": "550.90.07", "flavour": None}
+    assert hostfs.read_kernel_module(machine.host()) == {"version": "550.90.07", "flavour": None}
 
 
 def test_signs(tmp_path: Path) -> None:
@@ -82,20 +82,20 @@ def test_gpus_on_the_bus(tmp_path: Path) -> None:
         machine = Machine(folder, None)
         pci(machine, "0000:01:00.0", vendor, device_class, driver)
         pci(machine, "0000:00:00.0", "0x8086", "0x060000")
-        found = (hostfs.gpu_count(machine.host()), hostfs.hints_at_gpu(machine.host()))
+        found = (hostfs.count_gpus(machine.host()), hostfs.hints_at_gpu(machine.host()))
         assert found == (count, bool(count)), folder.name
 
 
 def test_surroundings(machine: Machine) -> None:
-    assert hostfs.surroundings(machine.host()) == []
+    assert hostfs.detect_surroundings(machine.host()) == []
     machine.write("/proc/version", "Linux version 5.15.153.1-microsoft-standard-WSL2 (root@x) #1 SMP\n")
-    assert hostfs.surroundings(machine.host()) == ["wsl2"]
+    assert hostfs.detect_surroundings(machine.host()) == ["wsl2"]
     machine.write("/proc/version", "Linux version 4.4.0 #1 SMP Sun Jan 10 15:06:54 PST 2016\n")
-    assert hostfs.surroundings(machine.host()) == ["gvisor"]
-    assert hostfs.surroundings(machine.host(NVIDIA_VISIBLE_DEVICES="void")) == ["gvisor"]
+    assert hostfs.detect_surroundings(machine.host()) == ["gvisor"]
+    assert hostfs.detect_surroundings(machine.host(NVIDIA_VISIBLE_DEVICES="void")) == ["gvisor"]
     machine.write("/dev/nvidiactl", "")
-    assert hostfs.surroundings(machine.host(NVIDIA_VISIBLE_DEVICES="void")) == ["gvisor", "cdi"]
-    assert hostfs.surroundings(machine.host(NVIDIA_CTK_LIBCUDA_DIR="/usr/lib")) == ["gvisor", "cdi"]
+    assert hostfs.detect_surroundings(machine.host(NVIDIA_VISIBLE_DEVICES="void")) == ["gvisor", "cdi"]
+    assert hostfs.detect_surroundings(machine.host(NVIDIA_CTK_LIBCUDA_DIR="/usr/lib")) == ["gvisor", "cdi"]
 
 
 def test_opening_the_control_node(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,15 +108,15 @@ def test_opening_the_control_node(machine: Machine, monkeypatch: pytest.MonkeyPa
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "open", refuse)
-        assert hostfs.control_node_errno(machine.host()) is None
+        assert hostfs.get_control_node_errno(machine.host()) is None
     assert not opened, "without the module the kernel would load it"
     machine.load_module("550.90.07")
-    assert hostfs.control_node_errno(machine.host()) == 0
+    assert hostfs.get_control_node_errno(machine.host()) == 0
     with monkeypatch.context() as patch:
         patch.setattr(os, "open", refuse)
-        assert hostfs.control_node_errno(machine.host()) == errno.EPERM
+        assert hostfs.get_control_node_errno(machine.host()) == errno.EPERM
     (machine.root / "dev/nvidiactl").unlink()
-    assert hostfs.control_node_errno(machine.host()) == errno.ENOENT
+    assert hostfs.get_control_node_errno(machine.host()) == errno.ENOENT
     assert not (machine.root / "dev/nvidiactl").exists()
 
 
@@ -127,5 +127,5 @@ def nodes() -> list[str]:
 def test_nothing_is_made_on_this_very_machine() -> None:
     before = nodes()
     hostfs.hints_at_gpu(Host())
-    hostfs.control_node_errno(Host())
+    hostfs.get_control_node_errno(Host())
     assert nodes() == before

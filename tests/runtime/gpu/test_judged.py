@@ -96,7 +96,7 @@ def test_failures_alone_are_exit_code_four(
     faults: str, h100: Snapshot, take: Take, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if faults.startswith("hang"):
-        monkeypatch.setattr(probe, "limit_for", lambda gpus: 0.3)
+        monkeypatch.setattr(probe, "compute_limit", lambda gpus: 0.3)
     found = take(H100, faults)
     answers = {policy: judged(h100, found, policy).exit_code for policy in ("strict", "same-arch", "functional")}
     assert answers == {"strict": CANNOT_TELL, "same-arch": CANNOT_TELL, "functional": MATCH}

@@ -191,7 +191,7 @@ def test_the_loader_sees_what_this_process_was_started_with(tmp_path: Path) -> N
     (tmp_path / "proc/self").mkdir(parents=True)
     (tmp_path / "proc/self/environ").write_text("LD_LIBRARY_PATH=/at/start\0A=1\0", encoding="ascii")
     environ = {"LD_LIBRARY_PATH": "/set/later", "LD_PRELOAD": "/set/later.so", "CUDA_VISIBLE_DEVICES": "1"}
-    found = probe.child_environ(Host(str(tmp_path), environ))
+    found = probe.build_child_environ(Host(str(tmp_path), environ))
     assert found == {"LD_LIBRARY_PATH": "/at/start", "CUDA_VISIBLE_DEVICES": "1"}
 
 

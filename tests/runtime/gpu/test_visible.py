@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envlock.runtime.gpu.visible import Gpu, Instance, Undecided, choose, driver_branch, leading_number, parse
+from envlock.runtime.gpu.visible import (
+    Gpu,
+    Instance,
+    Undecided,
+    choose,
+    parse,
+    parse_driver_branch,
+    parse_leading_number,
+)
 
 NUMBERS: list[tuple[str, list[int]]] = [
     ("", []),
@@ -73,14 +81,15 @@ def test_any_text_has_a_reading(text: str) -> None:
 
 @given(st.integers(min_value=0, max_value=10**30), st.text(alphabet="abcx, -+"))
 def test_a_number_is_read_up_to_its_end(number: int, rest: str) -> None:
-    assert leading_number(f"{number}{rest}") == number
+    assert parse_leading_number(f"{number}{rest}") == number
 
 
 def test_numbers_of_thousands_of_digits_are_of_no_gpu() -> None:
     """From Python 3.11 on `int` refuses them."""
     endless = "9" * 5000
-    assert (leading_number(endless) > 10**30, leading_number(f"-{endless}"), driver_branch(endless)) == (True, -1, None)
-    assert driver_branch("²") is None
+    assert parse_leading_number(endless) > 10**30
+    assert (parse_leading_number(f"-{endless}"), parse_driver_branch(endless)) == (-1, None)
+    assert parse_driver_branch("²") is None
 
 
 def gpu(index: int, kind: str | None = "a", mig: list[Instance] | None = None, uuid: str | None = None) -> Gpu:
@@ -152,6 +161,6 @@ def test_what_cannot_be_told() -> None:
 
 
 def test_driver_branch() -> None:
-    assert driver_branch("570.124.04") == 570
-    assert driver_branch({"unavailable": 999}) is None
-    assert driver_branch("beta") is None
+    assert parse_driver_branch("570.124.04") == 570
+    assert parse_driver_branch({"unavailable": 999}) is None
+    assert parse_driver_branch("beta") is None
