@@ -7,17 +7,26 @@ from typing import Annotated
 
 import typer
 
-from envlock.cli.options import STDIN, LockArgument, QuietOption, RequireAllOption, left_out, source
+import envlock
+from envlock.cli.options import (
+    STDIN,
+    LockArgument,
+    QuietOption,
+    RequireAllOption,
+    find_source,
+    report_left_out,
+)
 from envlock.cli.output import emit, talk
-from envlock.cli.parser import Command, choice, new_app
+from envlock.cli.parser import Command, make_app, make_choice
 from envlock.forms import FORMS
+from envlock.lock.writer import write_atomically
 from envlock.packages.export import FORMATS
 
-app = new_app()
+app = make_app()
 
 FormatOption = Annotated[
     str,
-    choice(
+    make_choice(
         (*FORMATS, *FORMS), "format", "--format", "-f", help="Format to write.", show_default=False
     ),
 ]
@@ -66,12 +75,11 @@ def export(
       envlock export --format kubernetes-fleet -o jobs.yaml      the same of many pods, which start together
       envlock export --format slsa -o provenance.json            in-toto provenance of the image
     """
-    from envlock.lock.writer import write_atomically
-    from envlock.workflows.export import export as convert
-
-    path = None if str(output) == STDIN else output
-    written = convert(source(lock), to=format, output=path, wheelhouse=wheelhouse)
-    left_out(written.left_out, "exported", required=require_all, quiet=quiet)
+    path = output
+    if str(output) == STDIN:
+        path = None
+    written = envlock.export(find_source(lock), to=format, output=path, wheelhouse=wheelhouse)
+    report_left_out(written.left_out, "exported", required=require_all, quiet=quiet)
     if path is None:
         emit(written.text.encode("utf-8"))
         return

@@ -7,11 +7,12 @@ from typing import Annotated
 
 import typer
 
-from envlock.cli.options import IndexOption, LockArgument, PythonOption, QuietOption, source
+import envlock
+from envlock.cli.options import IndexOption, LockArgument, PythonOption, QuietOption, find_source
 from envlock.cli.output import Terminal, emit, talk
-from envlock.cli.parser import Command, new_app
+from envlock.cli.parser import Command, make_app
 
-app = new_app()
+app = make_app()
 
 OfflineOption = Annotated[
     bool, typer.Option("--offline", help="Use no index; record only local facts.")
@@ -66,13 +67,16 @@ def hash(  # noqa: A001 (the command's name)
       envlock hash --build                with the wheels of checkouts and of the project itself
       envlock hash --offline              local facts only
     """
-    from envlock.lock.document import dump, load, save
-    from envlock.workflows.hash import hash_packages, summary
+    # Start-up time: HTTP and the models, which the help and a refusal do without.
+    from envlock.lock.document import dump
+    from envlock.workflows.hash import summary
 
-    meant = source(lock)
-    read = None if isinstance(meant, bytes) else load(meant)
-    new = hash_packages(
-        meant,
+    source = find_source(lock)
+    before = None
+    if not isinstance(source, bytes):
+        before = envlock.load(source)
+    new = envlock.hash_packages(
+        source,
         python=python,
         indexes=index_url or (),
         offline=offline,
@@ -82,9 +86,9 @@ def hash(  # noqa: A001 (the command's name)
         wheels=add_wheel or (),
         progress=Terminal(quiet),
     )
-    if isinstance(meant, bytes):
+    if isinstance(source, bytes):
         emit(dump(new))
     else:
-        save(new, meant, read)
+        envlock.save(new, source, before)
     for line in summary(new):
         talk(line, quiet=quiet)

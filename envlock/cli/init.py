@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import envlock
 from envlock.cli.options import QuietOption
 from envlock.cli.output import emit, talk
-from envlock.cli.parser import Command, choice, new_app
+from envlock.cli.parser import Command, make_app, make_choice
 from envlock.runtime.policy import names
 
-app = new_app()
+app = make_app()
 
 FirstPolicyOption = Annotated[
-    str, choice(names(), "policy", "--policy", "-p", help="Policy of the lockfiles to come.")
+    str, make_choice(names(), "policy", "--policy", "-p", help="Policy of the lockfiles to come.")
 ]
 
 
@@ -27,9 +28,7 @@ def init(policy: FirstPolicyOption = "strict", quiet: QuietOption = False) -> No
       envlock init          in the project's folder
       envlock init -p bits  for machines that differ
     """
-    from envlock.workflows.init import init as prepare
-
-    file, files = prepare(policy)
+    file, files = envlock.init(policy)
     if file is None:
         talk("pyproject.toml has [tool.envlock] already", quiet=quiet)
     else:

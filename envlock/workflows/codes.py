@@ -40,16 +40,16 @@ def codes() -> dict[str, Code]:
     doctor = [
         Code(rule, "envlock doctor", what, EACH, EACH, EACH) for rule, (_, what) in RULES.items()
     ]
-    linter = [_linted(row, "envlock lint") for row in lint_rules().values()]
-    pipelines = [_linted(row, "envlock.lint_dataset") for row in dataset_rules().values()]
-    return {each.code: each for each in [*_files(), *doctor, *linter, *pipelines]}
+    linter = [_describe_rule(row, "envlock lint") for row in lint_rules().values()]
+    pipelines = [_describe_rule(row, "envlock.lint_dataset") for row in dataset_rules().values()]
+    return {code.code: code for code in [*_list_file_codes(), *doctor, *linter, *pipelines]}
 
 
-def _linted(row: LintRule, command: str) -> Code:
+def _describe_rule(row: LintRule, command: str) -> Code:
     return Code(row.id, command, row.title, row.why, row.fix, reference(row.source))
 
 
-def _files() -> list[Code]:
+def _list_file_codes() -> list[Code]:
     table = file_table()
     command = "envlock verify --deep"
     return [

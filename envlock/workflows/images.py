@@ -8,13 +8,14 @@ from functools import partial
 from typing import Any
 
 from envlock.data.images import Tables, image_tables
+from envlock.images.cards import capability_of, what_runs
 from envlock.images.choose import Find, candidates, look_up, pin, trusted
 from envlock.images.listing import everything, ranking
 from envlock.images.reference import parse_digest, parse_mirror, parse_platform
 from envlock.images.sources.interpreters import unknown_build
 from envlock.images.wanted import Wanted, wanted_by
 from envlock.runtime.errors import OutsideError
-from envlock.workflows.locks import lock_of
+from envlock.workflows.locks import load_lock
 from envlock.workflows.progress import SILENT, Progress
 
 TYPE_CHECKING = False
@@ -49,12 +50,18 @@ def base_images(
     """
     if lock is None:
         return everything(image_tables())
-    model = lock_of(lock)
-    asked = wanted_by(model, None if platform is None else parse_platform(platform))
+    model = load_lock(lock)
+    named = None
+    if platform is not None:
+        named = parse_platform(platform)
+    asked = wanted_by(model, named)
     if not resolve:
         return ranking(candidates(asked, image_tables()), asked, {})
     places = [parse_mirror(text) for text in mirrors]
-    trust = trusted(model.base_image, None if accept is None else parse_digest(accept))
+    accepted = None
+    if accept is not None:
+        accepted = parse_digest(accept)
+    trust = trusted(model.base_image, accepted)
     progress.say("asking the registries")
     tables = current(asked, progress)
     find = partial(pin, registry(), platform=asked.platform, mirrors=places, trust=trust)
@@ -62,7 +69,7 @@ def base_images(
     return ranking(found, asked, pinned)
 
 
-def what_runs_on(gpu: str) -> dict[str, Any]:
+def find_gpu_support(gpu: str) -> dict[str, Any]:
     """Return what runs on a GPU, as JSON values: NVIDIA's images and TensorFlow's wheels, and why the others do not.
 
     Args:
@@ -71,8 +78,6 @@ def what_runs_on(gpu: str) -> dict[str, Any]:
     Raises:
         UsageError: no table has such a card.
     """
-    from envlock.images.cards import capability_of, what_runs
-
     tables = image_tables()
     return what_runs(capability_of(gpu, tables), tables)
 
@@ -86,21 +91,24 @@ def current(asked: Wanted, progress: Progress = SILENT) -> Tables:
     machine = unknown_build(asked, tables)
     if machine is None or asked.python is None:
         return tables
+    # Start-up time: HTTP, which most requests do without.
     from envlock.packages.archives import newest_python
 
     try:
         build = newest_python(asked.python, machine, os.environ)
     except OutsideError as error:
-        progress.say(
-            f"warning: {error.message}; {error.hint}" if error.hint else f"warning: {error.message}"
-        )
+        warning = f"warning: {error.message}"
+        if error.hint:
+            warning += f"; {error.hint}"
+        progress.say(warning)
         return tables
     standalone = tables.standalone.model_copy(update={"build": [*tables.standalone.build, build]})
     return tables.model_copy(update={"standalone": standalone})
 
 
 def registry() -> Find:
-    """Return what asks registries; imported only now, as HTTP costs a tenth of a second."""
+    """Return the function that asks a registry for an image."""
+    # Start-up time: HTTP takes a tenth of a second, and an answer from the tables does without.
     from envlock.images.registry import Registry
     from envlock.web.client import Client
 

@@ -66,10 +66,10 @@ def init(policy: str = DEFAULT) -> tuple[Path | None, str]:
         UsageError: pyproject.toml cannot be read or written, or its settings are not valid.
     """
     folder = Path(lockfile.project(str(Path.cwd())))
-    install = next(
-        (command for name, command in INSTALLS.items() if (folder / name).is_file()),
-        INSTALLS["pyproject.toml"],
-    )
-    return add_policy(Path.cwd(), policy), "\n".join(
-        [HOOK, WORKFLOW.format(install=install), TARGET]
-    )
+    install = INSTALLS["pyproject.toml"]
+    for name, command in INSTALLS.items():
+        if (folder / name).is_file():
+            install = command
+            break
+    files = "\n".join([HOOK, WORKFLOW.format(install=install), TARGET])
+    return add_policy(Path.cwd(), policy), files

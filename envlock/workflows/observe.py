@@ -14,7 +14,7 @@ from envlock.lock.drafts import draft_folder
 from envlock.runtime.assertion import locate
 from envlock.runtime.errors import UsageError
 from envlock.workflows.entry_points import add_observed
-from envlock.workflows.locks import plain
+from envlock.workflows.locks import load_document
 from envlock.workflows.run import Prepared
 
 TYPE_CHECKING = False
@@ -30,7 +30,7 @@ class Observed(NamedTuple):
     new: list[str]
 
 
-def lock_with_entry_points(lock: Source | None) -> Path:
+def find_lock_with_entry_points(lock: Source | None) -> Path:
     """Return the file of a lock that can take what a run shows.
 
     Raises:
@@ -42,7 +42,7 @@ def lock_with_entry_points(lock: Source | None) -> Path:
             "`--observe` writes into the lockfile, and `-` is stdin", hint="name the file"
         )
     path = Path(locate(lock))
-    if "held" not in plain(path)[0].get("project", {}):
+    if "held" not in load_document(path)[0].get("project", {}):
         hint = "name the program first: envlock capture --for train.py"
         raise UsageError(f"{path} names no entry points, so every package is held", hint=hint)
     return path
@@ -71,14 +71,21 @@ def observe(prepared: Prepared, lock: Path, python: Path | None) -> Observed:
 
 
 def _run(prepared: Prepared, folder: str) -> int:
-    """Return the exit code, as a shell has it; interrupts are for the command, and a request to end is passed on."""
+    """Return the exit code, as a shell has it.
+
+    Raises:
+        UsageError: the command cannot be run.
+    """
     path = os.pathsep.join(filter(None, [folder, prepared.environ.get("PYTHONPATH")]))
     environ = {**prepared.environ, "PYTHONPATH": path}
     try:
         child = subprocess.Popen(list(prepared.command), executable=prepared.program, env=environ)
     except OSError as error:
         raise UsageError(f"cannot run `{prepared.command[0]}`: {error.strerror}") from None
+    # Ctrl-C reaches the command as well, which decides what it means. A request to end reaches only this process.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: child.terminate())
     code = child.wait()
-    return code if code >= 0 else 128 - code
+    if code < 0:
+        return 128 - code
+    return code
