@@ -17,6 +17,7 @@ from envlock.cli.options import (
     MirrorOption,
     PlatformOption,
     QuietOption,
+    dump,
     find_source,
     refuse_both,
 )
@@ -255,8 +256,7 @@ def _render(source: str | bytes, options: Options) -> None:
 
 
 def _pin(source: str | bytes, options: Options) -> None:
-    # Start-up time: the models and the tables of images, which the help and a refusal do without.
-    from envlock.lock.document import dump
+    # Start-up time: the tables of images, which the help and a refusal do without.
     from envlock.workflows.pin import pin
 
     before = _load(source)
@@ -272,7 +272,7 @@ def _pin(source: str | bytes, options: Options) -> None:
     )
     _warn(made.warnings, options)
     if isinstance(source, bytes):
-        emit(dump(made.lock).decode("utf-8").removesuffix("\n"))
+        emit(dump(made.lock))
         return
     envlock.save(made.lock, source, before)
     parts = f"base image {made.base}"
@@ -358,16 +358,10 @@ def _build(source: str | bytes, options: Options) -> None:
 
 def _print_verdict(made: BuiltImage, source: str | bytes, options: Options) -> None:
     """Say whether an image is the locked environment, and exit where it is not."""
-    # Start-up time, as in `_build`.
-    from envlock.containers.verification import sentence
-
     quiet = options.quiet
     verdict = made.verdict
     if verdict is None:
-        talk(
-            f"warning: built {made.name} without verification, which needs Python 3.8 or newer in the image",
-            quiet=quiet,
-        )
+        talk(f"warning: {made.describe()}", quiet=quiet)
         return
     if not verdict.image.match:
         untagged = ""
@@ -381,7 +375,7 @@ def _print_verdict(made: BuiltImage, source: str | bytes, options: Options) -> N
                 quiet=quiet,
             )
         raise typer.Exit(verdict.image.exit_code)
-    talk(sentence(verdict, made.name), quiet=quiet)
+    talk(made.describe(), quiet=quiet)
     # Without the GPUs of this machine, nothing was asked of it.
     if options.gpus and not verdict.machine.match:
         talk(verdict.machine.to_text())

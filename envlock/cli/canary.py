@@ -13,6 +13,7 @@ from envlock.cli.options import (
     LockArgument,
     PythonOption,
     QuietOption,
+    dump,
     find_source,
     load_config,
     show,
@@ -21,6 +22,7 @@ from envlock.cli.output import Terminal, emit, talk
 from envlock.cli.parser import Command, make_app
 from envlock.runtime.errors import UsageError
 from envlock.runtime.lockfile import find
+from envlock.workflows.canary import describe_canary
 from envlock.workflows.locks import load_lock
 
 app = make_app()
@@ -80,10 +82,6 @@ def _find_lock(lock: str | None, *, needed: bool) -> str | bytes | None:
 def _update(
     source: str | bytes | None, python: Path | None, progress: Terminal, *, quiet: bool
 ) -> None:
-    # Start-up time: the models, which the help and a refusal do without.
-    from envlock.lock.document import dump
-    from envlock.workflows.canary import describe_canary
-
     before = load_lock(source)
     new = envlock.update_canary(before, python=python, progress=progress)
     if not isinstance(source, str):

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 import envlock
-from envlock.cli.options import STDIN, PythonOption, QuietOption, load_config, refuse_both
+from envlock.cli.options import STDIN, PythonOption, QuietOption, dump, load_config, refuse_both
 from envlock.cli.output import Terminal, emit, talk
 from envlock.cli.parser import Command, make_app, make_choice
 from envlock.containers.engines import AUTO, ENGINES
@@ -202,9 +202,6 @@ def _add_machine(output: Path | None, python: Path | None, *, alone: bool, quiet
             "`--add-machine` needs a lockfile, and `-` is stdout",
             hint="name the file with `--output`",
         )
-    # Start-up time: the models, which the help and a refusal do without.
-    from envlock.lock.document import dump
-
     before = envlock.load(path)
     new, which = envlock.add_machine(path, python=python)
     if path.read_bytes() == dump(new):
@@ -252,9 +249,6 @@ def _write(
     quiet: bool,
 ) -> None:
     """Write the lockfile, and say what it has and what of it deserves a warning; None: write it to stdout."""
-    # Start-up time: the models, which the help, a refusal and `--check` do without.
-    from envlock.lock.document import dump
-
     if path is None:
         emit(dump(lock))
         return
@@ -293,7 +287,7 @@ def _list_changes(earlier: Lockfile, lock: Lockfile) -> list[str]:
 
 
 def _list_warnings(earlier: Lockfile | None, lock: Lockfile) -> list[str]:
-    # Start-up time: the models, as in `_write`.
+    # Start-up time: the models, which the help, a refusal and `--check` do without.
     from envlock.lock.capture import warnings
 
     texts = warnings(lock)

@@ -8,7 +8,14 @@ from typing import Annotated
 import typer
 
 import envlock
-from envlock.cli.options import IndexOption, LockArgument, PythonOption, QuietOption, find_source
+from envlock.cli.options import (
+    IndexOption,
+    LockArgument,
+    PythonOption,
+    QuietOption,
+    dump,
+    find_source,
+)
 from envlock.cli.output import Terminal, emit, talk
 from envlock.cli.parser import Command, make_app
 
@@ -67,8 +74,7 @@ def hash(  # noqa: A001 (the command's name)
       envlock hash --build                with the wheels of checkouts and of the project itself
       envlock hash --offline              local facts only
     """
-    # Start-up time: HTTP and the models, which the help and a refusal do without.
-    from envlock.lock.document import dump
+    # Start-up time: HTTP, which the help and a refusal do without.
     from envlock.workflows.hash import summary
 
     source = find_source(lock)

@@ -39,7 +39,8 @@ class LockContext:
                 report = error.report
         except envlock.EnvlockError as error:
             return {"envlock.error": str(error)}
-        if report is None:  # ENVLOCK_MODE=off
+        # None is that of ENVLOCK_MODE=off.
+        if report is None:
             return found
         return {
             **found,
@@ -60,6 +61,7 @@ def log_lock(
     Raises:
         LockfileError: there is no lockfile, or it is invalid.
     """
+    # An optional package, which `tags` does without.
     import mlflow
 
     lock = envlock.locate(path)

@@ -13,7 +13,7 @@ import envlock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Optional
+    from typing import Optional
 
 VERDICT: pytest.StashKey[str] = pytest.StashKey()
 SUFFIX = ".bits.json"
@@ -49,8 +49,12 @@ def pytest_configure(config: pytest.Config) -> None:
         report = envlock.assert_locked(lock)
     except envlock.EnvlockError as error:
         raise pytest.UsageError(f"envlock: {error}") from None
-    config.option.envlock = lock  # the processes of pytest-xdist get the options as they are now
-    config.stash[VERDICT] = "not verified (ENVLOCK_MODE=off)" if report is None else report.headline
+    # The processes of pytest-xdist get the options as they are now.
+    config.option.envlock = lock
+    verdict = "not verified (ENVLOCK_MODE=off)"
+    if report is not None:
+        verdict = report.headline
+    config.stash[VERDICT] = verdict
 
 
 def pytest_report_header(config: pytest.Config) -> Optional[str]:
@@ -71,7 +75,8 @@ def _hold(config: pytest.Config, policy: Optional[str] = None) -> None:
     """Skip a test in another environment; where the option has asked for the locked one, that is an error."""
     lock = config.getoption("envlock")
     if lock is not None and policy is None:
-        return  # that is what has been decided for all
+        # That has been decided for all tests, before they were collected.
+        return
     try:
         envlock.assert_locked(lock, policy)
         return
@@ -98,12 +103,14 @@ class Bits:
         self.environment = envlock.cite(request.config.getoption("envlock"))
         self.update = request.config.getoption("envlock_update")
 
-    def __call__(self, array: Any, name: str = "result") -> None:
+    def __call__(self, array: object, name: str = "result") -> None:
         """Fail unless the array has the digest that is recorded for this environment."""
         __tracebackhide__ = True
-        from envlock.integrations.arrays import digest_of, read_records, write_records
+        # Start-up time: every pytest of the environment loads this module.
+        from envlock.integrations.arrays import compute_digest, read_records, write_records
 
-        found, records = digest_of(array), read_records(self.file)
+        found = compute_digest(array)
+        records = read_records(self.file)
         known = records.setdefault(self.test, {}).setdefault(name, {})
         if self.update:
             known[self.environment] = found

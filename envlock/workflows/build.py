@@ -13,6 +13,7 @@ from envlock.containers.engines.engine import check_name
 from envlock.containers.payload import write_context
 from envlock.containers.plan import plan
 from envlock.containers.render import dockerfile as render
+from envlock.containers.verification import sentence
 from envlock.images.base_request import BaseRequest
 from envlock.lock.models import Image, Lockfile
 from envlock.runtime.errors import UsageError
@@ -69,6 +70,12 @@ class BuiltImage:
     lock: Lockfile
     warnings: tuple[str, ...]
     pushed: str | None = None
+
+    def describe(self) -> str:
+        """Return what was verified, as a sentence."""
+        if self.verdict is None:
+            return f"built {self.name} without verification, which needs Python 3.8 or newer in the image"
+        return sentence(self.verdict, self.name)
 
 
 @dataclass(frozen=True)

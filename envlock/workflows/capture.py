@@ -12,7 +12,7 @@ from envlock.lock import capture as lock
 from envlock.lock import machines
 from envlock.lock.live import ask, live, live_of
 from envlock.lock.merge import OF_COMMIT, accept, unmatched
-from envlock.lock.models import Identity, Lockfile
+from envlock.lock.models import Lockfile
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import UsageError
 from envlock.runtime.machines import sentence
@@ -104,13 +104,11 @@ def capture(
     new = lock.capture(policy, overrides, environment.snapshot, section)
     if only:
         new = _accept_only(old, new, only)
-    if old is not None and old.identity is not None:
-        new = _keep_identity(new, old.identity, environment)
-    if hashes:
-        # Start-up time: this loads HTTP, which a capture without hashes does without.
-        from envlock.workflows.hash import HashRequest, prove
+    if hashes or (old is not None and old.identity is not None):
+        # Start-up time: this loads HTTP, which a lockfile without wheels does without.
+        from envlock.workflows.hash import renew_proofs
 
-        new = prove(new, environment, HashRequest(), progress)
+        new = renew_proofs(new, old, environment, progress, hashes=hashes)
     if canary:
         # Start-up time: this loads what computes, which a capture without a canary does without.
         from envlock.workflows.canary import add_canary
@@ -184,16 +182,6 @@ def add_machine(lock: Source | None = None, *, python: Path | None = None) -> tu
     model = load_lock(lock)
     new, place = machines.with_another(model, live_of(model.to_document(), python))
     return new, sentence(new.to_document(), place, fits=True)
-
-
-def _keep_identity(new: Lockfile, earlier: Identity, environment: LiveEnvironment) -> Lockfile:
-    """Return the lock with what an earlier one has proven of its packages and still holds."""
-    # Start-up time: a first capture has nothing to keep, and does without `packaging`.
-    from envlock.packages.installed import everything_installed
-    from envlock.packages.prove import kept, with_identity
-
-    installed = everything_installed(new, environment.installation, own=True)
-    return with_identity(new, kept(earlier, installed))
 
 
 def _remove_commit(lock: Lockfile) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from envlock.numerics.target import target
 from envlock.runtime import lockfile
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import UsageError
@@ -17,7 +18,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from envlock.lock.models import Lockfile
     from envlock.numerics.target import Target
-    from envlock.packages.installation import Installation
     from envlock.workflows.locks import Source
 
 
@@ -43,12 +43,15 @@ def make_section(
     wanted = list(dict.fromkeys(entry))
     if not wanted:
         return dict(project)
-    held = _find_held(wanted, Path.cwd(), environment.installation)
+    # Start-up time: most projects name no entry points, and do without `packaging`.
+    from envlock.workflows.held_packages import find_held, keep_installed
+
+    held = find_held(wanted, Path.cwd(), environment.installation)
     held.pop(str(project.get("name", "")), None)
     section: dict[str, object] = {**project, "entry": wanted, "held": held}
     # A run of an entry point that is not named any more says nothing about the others.
     if before is not None and before.observed and set(before.entry) <= set(wanted):
-        section["observed"] = _keep_installed(before.observed, environment.installation)
+        section["observed"] = keep_installed(before.observed, environment.installation)
     return section
 
 
@@ -75,9 +78,6 @@ def split_programs(
     """
     if programs is None:
         return entry, {}
-    # Start-up time: most captures name no program.
-    from envlock.numerics.target import target
-
     entries: list[str] = []
     functions: dict[str, Target] = {}
     for program in programs:
@@ -109,56 +109,15 @@ def add_newly_held(
     # What is imported decides nothing while all other packages are as locked, so that no import is followed.
     if "held" not in project or not _has_other_differences(document, environment.snapshot):
         return document, []
+    # Start-up time: `verify` loads neither the models nor `packaging`, unless packages differ.
+    from envlock.workflows.held_packages import find_held
+
     try:
-        held = _find_held(project["entry"], get_file(lock).parent, environment.installation)
+        held = find_held(project["entry"], get_file(lock).parent, environment.installation)
     except UsageError as error:
         note = f"{error.message}: only packages count that it imported at the time of the capture"
         return document, [note]
     return {**document, "project": {**project, "held": {**held, **project["held"]}}}, []
-
-
-def add_observed(path: Path, lines: list[str], python: Path | None) -> tuple[list[str], list[str]]:
-    """Write into a lock what a run has used; return those packages, and those of them that were not held before.
-
-    Raises:
-        LockfileError: the lock is gone, invalid, without entry points, or cannot be written.
-    """
-    # Start-up time: `verify` loads this module, and neither the models nor `packaging`.
-    from envlock.lock.document import load, save, validate
-    from envlock.packages.installation import installation
-    from envlock.packages.observation import IMPORTED, MAPPED, used
-
-    lock = load(path)
-    document = lock.to_document()
-    project = document["project"]
-    found = used(lines, installation(python))
-    found.pop(project.get("name", ""), None)
-    before = project.get("observed", {})
-    new = sorted({*found} - {*project["held"], *before})
-    if found:
-        observed = {}
-        for name in sorted({*found, *before}):
-            # What one run imported stays imported, although another run only mapped a file of it.
-            is_imported = IMPORTED in (found.get(name), before.get(name))
-            observed[name] = IMPORTED if is_imported else MAPPED
-        project["observed"] = observed
-        save(validate(document, str(path)), path, lock)
-    return list(found), new
-
-
-def _find_held(entry: Sequence[str], folder: Path, place: Installation) -> dict[str, str]:
-    # Start-up time: `verify` follows imports only where packages differ.
-    from envlock.packages.closure import closure
-
-    return closure(entry, Path(lockfile.project(str(folder))), place)
-
-
-def _keep_installed(observed: Mapping[str, str], place: Installation) -> dict[str, str]:
-    # Start-up time, as above.
-    from envlock.packages.installation import by_name
-
-    installed = by_name(place)
-    return {name: how for name, how in observed.items() if name in installed}
 
 
 def _has_other_differences(document: dict[str, Any], live: Snapshot) -> bool:

@@ -146,6 +146,24 @@ def prove(
     return packages.with_identity(lock, identity)
 
 
+def renew_proofs(
+    new: Lockfile,
+    earlier: Lockfile | None,
+    environment: LiveEnvironment,
+    progress: Progress,
+    *,
+    hashes: bool,
+) -> Lockfile:
+    """Return a lock with what an earlier one has proven of its packages and still holds; `hashes` proves anew."""
+    if earlier is not None and earlier.identity is not None:
+        installed = everything_installed(new, environment.installation, own=True)
+        identity = packages.kept(earlier.identity, installed)
+        new = packages.with_identity(new, identity)
+    if hashes:
+        new = prove(new, environment, HashRequest(), progress)
+    return new
+
+
 def summary(lock: Lockfile) -> Iterator[str]:
     """Yield how many packages are proven, and why the others are not."""
     packages = {}

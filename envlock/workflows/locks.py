@@ -25,10 +25,7 @@ def load(path: str | os.PathLike[str] | None = None) -> Lockfile:
     Raises:
         LockfileError: it is missing, unreadable, invalid, or newer than this envlock.
     """
-    # The models take a tenth of a second, and `verify` and `run` read a lockfile without them.
-    from envlock.lock import document
-
-    return document.load(locate(path))
+    return load_lock(path)
 
 
 def load_lock(source: Source | None) -> Lockfile:
@@ -37,13 +34,13 @@ def load_lock(source: Source | None) -> Lockfile:
     Raises:
         LockfileError: it is missing, unreadable, invalid, or newer than this envlock.
     """
-    if isinstance(source, bytes):
-        # As in `load`: the models take a tenth of a second.
+    if source is None or isinstance(source, str | os.PathLike | bytes):
+        # Start-up time: the models take a tenth of a second, and `verify` and `run` read a lockfile without them.
         from envlock.lock import document
 
-        return document.parse(source, STDIN)
-    if source is None or isinstance(source, str | os.PathLike):
-        return load(source)
+        if isinstance(source, bytes):
+            return document.parse(source, STDIN)
+        return document.load(locate(source))
     return source
 
 

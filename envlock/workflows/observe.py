@@ -13,7 +13,6 @@ from envlock.guest.observer import SEEN
 from envlock.lock.drafts import draft_folder
 from envlock.runtime.assertion import locate
 from envlock.runtime.errors import UsageError
-from envlock.workflows.entry_points import add_observed
 from envlock.workflows.locks import load_document
 from envlock.workflows.run import Prepared
 
@@ -67,6 +66,9 @@ def observe(prepared: Prepared, lock: Path, python: Path | None) -> Observed:
                 f"nothing was observed of `{prepared.command[0]}` (exit code {code})", hint=hint
             )
         lines = seen.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    # Start-up time: the models, which a run that is not observed does without.
+    from envlock.workflows.held_packages import add_observed
+
     return Observed(code, *add_observed(lock, lines, python))
 
 

@@ -383,7 +383,7 @@ VICTIMS: dict[str, Victim] = {
         _known,
         command("run", "-q", "--unverified", "--observe", "true"),
         ("envlock.lock",),
-        ("workflows/entry_points.py:add_observed",),
+        ("workflows/held_packages.py:add_observed",),
         _both(_after(_entered, CAPTURE), replaced((observe, "_run", _seen))),
     ),
     "ignore": Victim(
