@@ -1,6 +1,7 @@
 """The program: `envlock`, and `python -m envlock`. The command line is an extra of the distribution.
 
-Imports stand inside functions: until `main` has taken care of Ctrl-C, each would let it end in a traceback.
+Imports stand inside functions: until `main` has taken care of Ctrl-C, each would let it end in a
+traceback.
 """
 
 # `signal` imports enum, too: 20 ms in which Ctrl-C shows a traceback.
@@ -92,9 +93,9 @@ def _print_version() -> None:
 def _disable_plugins() -> None:
     """Let pydantic, when it is imported, look for no plugins.
 
-    It would read the entry points of every distribution on the import path, and fail at the first malformed ones.
-    PYDANTIC_DISABLE_PLUGINS, the variable against it, would reach the programs that this one starts. With a pydantic
-    that has no such module any more, this does nothing.
+    It would read the entry points of every distribution on the import path, and fail at the first
+    malformed ones. PYDANTIC_DISABLE_PLUGINS, the variable against it, would reach the programs that
+    this one starts. With a pydantic that has no such module any more, this does nothing.
     """
     from types import SimpleNamespace
 

@@ -49,10 +49,12 @@ def canary(
 ) -> None:
     """Run a fixed set of operations and compare the results with the lockfile, bit for bit.
 
-    Exit 0: the same bits. Exit 1: different bits, with the most likely cause. Exit 4: not comparable.
+    Exit 0: the same bits. Exit 1: different bits, with the most likely cause. Exit 4: not
+    comparable.
 
-    The operations run in a child process with fixed thread counts and op determinism, so that machines compare.
-    Everything else (oneDNN, XLA, the CPU) is left as is, and is what the canary compares.
+    The operations run in a child process with fixed thread counts and op determinism, so that
+    machines compare. Everything else (oneDNN, XLA, the CPU) is left as is, and is what the canary
+    compares.
 
     \b
     Examples:

@@ -135,7 +135,8 @@ def capture(
 ) -> None:
     """Write the live environment into a lockfile.
 
-    TensorFlow is not imported (except with --canary). No secrets, user names or host names are recorded.
+    TensorFlow is not imported (except with --canary). No secrets, user names or host names are
+    recorded.
 
     \b
     Examples:

@@ -101,11 +101,12 @@ def run(
 ) -> None:
     """Run a program several times and find the first operation that differs.
 
-    Exit 0: all runs gave the same bits. Exit 1: they did not. Exit 2: the program cannot be run. Exit 4: a run failed.
+    Exit 0: all runs gave the same bits. Exit 1: they did not. Exit 2: the program cannot be run.
+    Exit 4: a run failed.
 
-    The first runs use the program's own mode. If they differ, they are repeated eagerly, and every input and output of
-    every operation is compared. The report names the operation, its line and a remedy. FUNCTION takes no argument, or
-    `seed`; its return value is compared as well.
+    The first runs use the program's own mode. If they differ, they are repeated eagerly, and every
+    input and output of every operation is compared. The report names the operation, its line and a
+    remedy. FUNCTION takes no argument, or `seed`; its return value is compared as well.
 
     \b
     Examples:
@@ -149,8 +150,9 @@ def record(
 ) -> None:
     """Record the results of every operation of one run, to compare two environments.
 
-    The trace holds fingerprints of inputs and outputs, lines of your code, and the facts of the environment. It holds
-    no values, no paths outside the script's folder, and no user or host names.
+    The trace holds fingerprints of inputs and outputs, lines of your code, and the facts of the
+    environment. It holds no values, no paths outside the script's folder, and no user or host
+    names.
 
     \b
     Examples:
@@ -181,8 +183,8 @@ def compare(
 ) -> None:
     """Compare two traces and find the first operation that gave different bits.
 
-    Exit 0: the same bits everywhere. Exit 1: different bits, or the traces cannot be aligned. Exit 3: a trace cannot be
-    read.
+    Exit 0: the same bits everywhere. Exit 1: different bits, or the traces cannot be aligned. Exit
+    3: a trace cannot be read.
 
     \b
     Examples:

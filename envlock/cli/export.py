@@ -57,13 +57,14 @@ def export(
 ) -> None:
     """Export a lockfile in a format of other tools.
 
-    `pylock` is PEP 751, for uv and pip; `requirements` has hashes, for pip. Only packages with a proven wheel (`envlock
-    hash`) are written, and to `pylock` also those from a public Git repository, by commit; the others are listed with
-    the reason, in the file and on stderr.
+    `pylock` is PEP 751, for uv and pip; `requirements` has hashes, for pip. Only packages with a
+    proven wheel (`envlock hash`) are written, and to `pylock` also those from a public Git
+    repository, by commit; the others are listed with the reason, in the file and on stderr.
 
-    `cyclonedx` is a software bill of materials; with `--wheelhouse` it has the licences that the wheels declare. `slsa`
-    says how the recorded image was built. `compose`, `devcontainer` and `kubernetes` start the pushed image by its
-    digest, with the locked GPUs and CPUs. The same lockfile gives the same bytes.
+    `cyclonedx` is a software bill of materials; with `--wheelhouse` it has the licences that the
+    wheels declare. `slsa` says how the recorded image was built. `compose`, `devcontainer` and
+    `kubernetes` start the pushed image by its digest, with the locked GPUs and CPUs. The same
+    lockfile gives the same bytes.
 
     \b
     Examples:

@@ -88,8 +88,9 @@ def report(
 ) -> None:
     """Write the report of one rank to a shared folder, for `envlock fleet check`.
 
-    The launcher starts it as every rank of the job. The rank, the node and the job come from the launcher's variables,
-    or from ENVLOCK_FLEET_RANK, ENVLOCK_FLEET_SIZE, ENVLOCK_FLEET_NODE and ENVLOCK_FLEET_JOB.
+    The launcher starts it as every rank of the job. The rank, the node and the job come from the
+    launcher's variables, or from ENVLOCK_FLEET_RANK, ENVLOCK_FLEET_SIZE, ENVLOCK_FLEET_NODE and
+    ENVLOCK_FLEET_JOB.
 
     \b
     Examples:
@@ -116,8 +117,8 @@ def check(
 
     Exit 0: all are alike, and as locked. Exit 1: a rank differs. Exit 4: a rank did not report.
 
-    Ranks with one environment are a group, and each difference is listed once a group, with its nodes and ranks.
-    Without a lockfile, groups are compared with the one that most ranks are in.
+    Ranks with one environment are a group, and each difference is listed once a group, with its
+    nodes and ranks. Without a lockfile, groups are compared with the one that most ranks are in.
 
     \b
     Examples:
@@ -213,11 +214,13 @@ def run(
 ) -> None:
     """Start a job in all ranks, or in none where an environment differs.
 
-    Exit 1: a rank differs. Exit 4: a rank did not report. Exit 5: the launcher failed. Else as CMD exits.
+    Exit 1: a rank differs. Exit 4: a rank did not report. Exit 5: the launcher failed. Else as CMD
+    exits.
 
-    The launcher starts a check as each rank first, and CMD only if all of them are alike, and as locked. With `--engine
-    files`, nothing is started: the launcher has started this command as each rank, and all become CMD, or none. The
-    report is text on stderr; with another `--format` it is on stdout, before the output of CMD.
+    The launcher starts a check as each rank first, and CMD only if all of them are alike, and as
+    locked. With `--engine files`, nothing is started: the launcher has started this command as each
+    rank, and all become CMD, or none. The report is text on stderr; with another `--format` it is
+    on stdout, before the output of CMD.
 
     \b
     Examples:
@@ -271,8 +274,9 @@ def clean(
 
     Exit 0: done. Exit 6: a file cannot be removed.
 
-    Only files that envlock wrote are removed, and the folder of a job once it is empty. Links are not followed. Reports
-    of a job that `envlock fleet check --against` needs later are removed as well.
+    Only files that envlock wrote are removed, and the folder of a job once it is empty. Links are
+    not followed. Reports of a job that `envlock fleet check --against` needs later are removed as
+    well.
 
     \b
     Examples:

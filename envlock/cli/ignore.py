@@ -33,8 +33,8 @@ def ignore(
 ) -> None:
     """Allow facts to differ: add an override to pyproject.toml and to the lockfile.
 
-    The locked values stay as they are, and differences are still listed. `envlock verify --no-overrides` disregards
-    overrides.
+    The locked values stay as they are, and differences are still listed. `envlock verify
+    --no-overrides` disregards overrides.
 
     \b
     Examples:

@@ -66,8 +66,9 @@ def images(
 ) -> None:
     """List base images, ranked for a lockfile.
 
-    Without LOCK, every known image is listed. With --resolve, a few KB about each image are downloaded. With --gpu,
-    NVIDIA's images and TensorFlow's wheels are listed by whether they run on a GPU, and why not.
+    Without LOCK, every known image is listed. With --resolve, a few KB about each image are
+    downloaded. With --gpu, NVIDIA's images and TensorFlow's wheels are listed by whether they run
+    on a GPU, and why not.
 
     \b
     Examples:

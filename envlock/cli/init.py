@@ -21,7 +21,8 @@ FirstPolicyOption = Annotated[
 def init(policy: FirstPolicyOption = "strict", quiet: QuietOption = False) -> None:
     """Add envlock's settings to pyproject.toml, and print files for pre-commit, GitHub and make.
 
-    Nothing is asked, and settings that are there stay as they are. `envlock capture` then writes the lockfile.
+    Nothing is asked, and settings that are there stay as they are. `envlock capture` then writes
+    the lockfile.
 
     \b
     Examples:

@@ -53,8 +53,8 @@ def lint(
 
     Exit 0: no findings, or notes only. Exit 1: errors or warnings.
 
-    The code is read, never run. A comment with a reason silences a finding, on its line or on the line above:
-    `# envlock: ignore[ENV203] sorted below`
+    The code is read, never run. A comment with a reason silences a finding, on its line or on the
+    line above: `# envlock: ignore[ENV203] sorted below`
 
     \b
     Examples:

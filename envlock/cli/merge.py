@@ -29,9 +29,10 @@ TheirsArgument = Annotated[
 def merge(base: BaseArgument, ours: OursArgument, theirs: TheirsArgument) -> None:
     """Merge the changes of two lockfiles; a merge driver for git.
 
-    Facts that only one side changed are taken from that side. Where both sides changed a fact, ours stays, the fact is
-    printed, and the exit code is 1. A canary or an image of other facts is dropped. The result describes an environment
-    that no machine has captured yet: check it with `envlock verify`.
+    Facts that only one side changed are taken from that side. Where both sides changed a fact, ours
+    stays, the fact is printed, and the exit code is 1. A canary or an image of other facts is
+    dropped. The result describes an environment that no machine has captured yet: check it with
+    `envlock verify`.
 
     \b
     Examples:

@@ -83,10 +83,12 @@ def repeat(
 ) -> None:
     """Run a training several times and compare the results bit for bit.
 
-    Exit 0: the same bits in all runs. Exit 1: different bits. Exit 2: cannot be run. Exit 4: a run failed. 130: Ctrl-C.
+    Exit 0: the same bits in all runs. Exit 1: different bits. Exit 2: cannot be run. Exit 4: a run
+    failed. 130: Ctrl-C.
 
-    FUNCTION returns a value, a Keras model or a dict of named values, yields one at each step, or returns a (model,
-    data[, fit_arguments]). A SCRIPT without a FUNCTION calls envlock.record(loss=..., weights=...) at every step.
+    FUNCTION returns a value, a Keras model or a dict of named values, yields one at each step, or
+    returns a (model, data[, fit_arguments]). A SCRIPT without a FUNCTION calls
+    envlock.record(loss=..., weights=...) at every step.
 
     \b
     Examples:

@@ -157,13 +157,14 @@ def run(
 ) -> None:
     """Run a command in the locked environment, or refuse.
 
-    CMD is a command, a SCRIPT.py, or -m MODULE. It starts at the first word that is not an option of `run`, and every
-    later word belongs to it. With `--`, CMD starts after the first `--` and is run as written, and only a lockfile can
-    precede it. A command with a `--` of its own needs another one in front.
+    CMD is a command, a SCRIPT.py, or -m MODULE. It starts at the first word that is not an option
+    of `run`, and every later word belongs to it. With `--`, CMD starts after the first `--` and is
+    run as written, and only a lockfile can precede it. A command with a `--` of its own needs
+    another one in front.
 
-    The determinism variables are set and unset as locked, the thread counts and Python's hash seed are fixed, and the
-    rest is verified. The command then replaces this process; with `--observe`, it is a child. A bare `python` is the
-    environment's.
+    The determinism variables are set and unset as locked, the thread counts and Python's hash seed
+    are fixed, and the rest is verified. The command then replaces this process; with `--observe`,
+    it is a child. A bare `python` is the environment's.
 
     \b
     Examples:

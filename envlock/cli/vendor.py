@@ -42,8 +42,8 @@ def vendor(
 ) -> None:
     """Download the wheels that a lockfile names.
 
-    Every file is checked against its SHA-256. After an interruption, run it again: finished files are kept, and partial
-    downloads are resumed.
+    Every file is checked against its SHA-256. After an interruption, run it again: finished files
+    are kept, and partial downloads are resumed.
 
     \b
     Examples:

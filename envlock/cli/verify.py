@@ -79,7 +79,8 @@ def verify(
 
     Exit 0: it is. Exit 1: it is not. Exit 4: a required fact could not be collected.
 
-    Every difference is listed with its reason and remedy, the most likely cause of different bits first.
+    Every difference is listed with its reason and remedy, the most likely cause of different bits
+    first.
 
     \b
     Examples:

@@ -10,7 +10,9 @@ import envlock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Iterator, List, NoReturn, Optional
+    from typing import Iterator, List, NoReturn, Optional
+
+    from IPython.core.interactiveshell import InteractiveShell
 
 COLOURS = {"error": "#c62828", "unknown": "#b26a00", "warning": "#b26a00", "info": "#1565c0"}
 """Readable on white and on black."""
@@ -20,24 +22,28 @@ ROWS = 50
 HINT = "write `%envlock [verify|doctor|line] [LOCK] [--policy POLICY]`"
 
 
-def load_ipython_extension(shell: Any) -> None:
+def load_ipython_extension(shell: InteractiveShell) -> None:
     """Add `%envlock` to a shell of IPython, which calls this for `%load_ext envlock`.
 
-    `%envlock verify [LOCK] [--policy POLICY]` shows whether this is the locked environment, `%envlock line [LOCK]` the
-    line that names it, and `%envlock doctor [LOCK]` what is wrong with it; only the last needs the complete envlock.
+    `%envlock verify [LOCK] [--policy POLICY]` shows whether this is the locked environment,
+    `%envlock line [LOCK]` the line that names it, and `%envlock doctor [LOCK]` what is wrong with
+    it; only the last needs the complete envlock.
     """
     shell.register_magic_function(_run, "line", "envlock")
     shell.display_formatter.formatters["text/html"].for_type(envlock.Report, render_html)
 
 
-def unload_ipython_extension(shell: Any) -> None:
+def unload_ipython_extension(shell: InteractiveShell) -> None:
     """Remove `%envlock` from a shell of IPython, which calls this for `%unload_ext envlock`."""
     shell.magics_manager.magics["line"].pop("envlock", None)
     shell.display_formatter.formatters["text/html"].pop(envlock.Report, None)
 
 
 def _run(line: str) -> object:
-    """Show whether this is the locked environment: `%envlock [verify|doctor|line] [LOCK] [--policy POLICY]`."""
+    """Show whether this is the locked environment.
+
+    `%envlock [verify|doctor|line] [LOCK] [--policy POLICY]`
+    """
     # The facade loads this module also where there is no IPython.
     from IPython.core.error import UsageError
 
@@ -77,7 +83,7 @@ def _execute(line: str) -> Optional[object]:
 
 
 def render_html(report: envlock.Report) -> str:
-    """Return a report as a notebook shows it: the answer, a table of what decides it, the rest folded."""
+    """Return a report for a notebook: the answer, a table of what decides it, the rest folded."""
     deciding = []
     others = []
     for finding in report.findings:

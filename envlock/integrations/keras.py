@@ -1,4 +1,4 @@
-"""Keras: a callback that verifies before the first step, and compares the weights of every epoch with an earlier run.
+"""Keras: a callback that verifies before the first step, and compares weights with another run.
 
 from envlock.integrations.keras import LockCallback
 model.fit(x, y, callbacks=[LockCallback(repeat="weights.json")])
@@ -31,16 +31,17 @@ class RepeatMismatch(RuntimeError):  # noqa: N818 (it is an answer, not a fault)
 class LockCallback(Callback):  # type: ignore[misc] # Keras has no types
     """Refuse to train in another environment than the locked one, and say in which one this model was trained.
 
-    After `fit`, the line of `envlock show --line` is the value of `history.params["envlock"]` and `model.envlock`.
-    Logs hold only numbers: their other readers average them.
+    After `fit`, the line of `envlock show --line` is the value of `history.params["envlock"]` and
+    `model.envlock`. Logs hold only numbers: their other readers average them.
 
     Args:
         path, policy: as in `envlock.assert_locked()`.
-        repeat: a file of digests. Epochs that it has are compared, the others are added; so the first run writes it,
-            and the second one is held to it.
+        repeat: a file of digests. Epochs that it has are compared, the others are added; so the
+            first run writes it, and the second one is held to it.
 
     Raises:
-        EnvironmentMismatch, LockfileError: at the start of `fit`, as `envlock.assert_locked()` does.
+        EnvironmentMismatch, LockfileError: at the start of `fit`, as `envlock.assert_locked()`
+            does.
         RepeatMismatch: at the end of an epoch with other weights than that of the earlier run.
     """
 
@@ -58,7 +59,7 @@ class LockCallback(Callback):  # type: ignore[misc] # Keras has no types
         self.line: Optional[str] = None
 
     def on_train_begin(self, logs: object = None) -> None:
-        """Verify, and write the line where the run and the model keep what they know of themselves."""
+        """Verify, and write the line into the history of the run and the model."""
         # None is that of ENVLOCK_MODE=off, which has printed that nothing is verified.
         if envlock.assert_locked(self.path, self.policy) is None:
             return

@@ -16,16 +16,17 @@ FOLDER = "envlock"
 
 
 class LockContext:
-    """What MLflow asks for tags at the start of a run; it has the methods of its `RunContextProvider`."""
+    """Gives tags to MLflow at the start of a run; a `RunContextProvider` by its methods."""
 
     def in_context(self) -> bool:
-        """Return that tags are worth asking for: whether there is a lockfile is known only at the start of a run."""
+        """Return True: whether there is a lockfile is known only at the start of a run."""
         return True
 
     def tags(self) -> Dict[str, str]:
         """Return the line of the lockfile and whether it matches; nothing where there is no lockfile.
 
-        Nothing is refused here: MLflow only passes on tags. `envlock.assert_locked()` in the script refuses.
+        Nothing is refused here: MLflow only passes on tags. `envlock.assert_locked()` in the script
+        refuses.
         """
         try:
             path = envlock.locate()

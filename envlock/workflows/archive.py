@@ -27,8 +27,9 @@ def check_writable(file: Path) -> None:
 
 
 def write_archive(built: BuiltImage, file: Path, engine: str = "auto") -> str:
-    """Write an image that `build` has made to a file, whole or not at all; return the digest of its manifest.
+    """Write an image that `build` has made to a file; return the digest of its manifest.
 
+    The file is written whole or not at all.
     It is an OCI archive, the same bytes for the same image and name.
 
     Raises:

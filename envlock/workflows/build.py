@@ -60,7 +60,8 @@ class BuiltImage:
     Attributes:
         name: its tag, or its ID without one.
         verdict: whether it is the locked environment; None where its Python is too old to tell.
-        lock: the lock with base and image recorded, and the wheels and Debian packages that were found for it.
+        lock: the lock with base and image recorded, and the wheels and Debian packages that were
+            found for it.
         warnings: sentences for the user.
         pushed: its name in a registry, by digest; None where it was not pushed.
     """
@@ -74,13 +75,14 @@ class BuiltImage:
     def describe(self) -> str:
         """Return what was verified, as a sentence."""
         if self.verdict is None:
-            return f"built {self.name} without verification, which needs Python 3.8 or newer in the image"
+            reason = "which needs Python 3.8 or newer in the image"
+            return f"built {self.name} without verification, {reason}"
         return sentence(self.verdict, self.name)
 
 
 @dataclass(frozen=True)
 class Rebuilt:
-    """An image that was built again: what it is, and how it differs from the one that the lock has."""
+    """An image that was built again, and how it differs from the one that the lock has."""
 
     old: Image
     new: Image
@@ -101,8 +103,9 @@ def dockerfile(
 ) -> Rendered:
     """Return the Dockerfile of a lock; nothing is written, and only `resolve` asks a registry.
 
-    Where the digest of the base is unknown offline, its tag stands there. For wheels and Debian packages that only a
-    build will find, a comment and the name of a file that never exists stand there, so that it cannot be built.
+    Where the digest of the base is unknown offline, its tag stands there. For wheels and Debian
+    packages that only a build will find, a comment and the name of a file that never exists stand
+    there, so that it cannot be built.
 
     Raises:
         ImageMismatch: no base image can be the locked environment under the lock's policy.
@@ -141,9 +144,11 @@ def context(
     """Write the Dockerfile and its context into a folder; nothing is built. See `build` for the arguments.
 
     Raises:
-        EnvironmentMismatch: wheels are still to be proven, and the environment here is not the locked one.
+        EnvironmentMismatch: wheels are still to be proven, and the environment here is not the
+            locked one.
         LockfileError: the lock is not valid, or something in it must not enter an image.
-        ImageMismatch: no base image can be the locked environment, or the tag of a release names another image.
+        ImageMismatch: no base image can be the locked environment, or the tag of a release names
+            another image.
         OutsideError: a registry, an index or a wheel failed.
         UsageError: something is missing that may not be had, or the folder cannot be used.
     """
@@ -182,25 +187,32 @@ def build(
     """Build the image of a lock and verify it inside; it gets its tag only when it is the locked environment.
 
     Args:
-        lock: the lockfile; the one that `assert_locked()` would use when not given. What it lacks is found first.
+        lock: the lockfile; the one that `assert_locked()` would use when not given. What it lacks
+            is found first.
         tag: a name for the image.
         base: `auto`, a route (`ngc`, `cuda`, `wheels`), or the name of an image.
         platform: `linux/amd64` or `linux/arm64`; the lock's own when not given.
         mirrors: where to take images from instead, such as `nvcr.io=harbor.example/nvcr`.
         accept: the digest of a release's tag that has moved.
-        wheelhouse: the folder that is filled with wheels; `./wheelhouse` where it exists, else one in the user's cache.
+        wheelhouse: the folder that is filled with wheels; `./wheelhouse` where it exists, else one
+            in the user's cache.
         deterministic: also set the variables that this TensorFlow needs for determinism.
-        user: whom the program runs as in it, in numbers, as `1000:1000`; the settings' user when not given.
-        python: the interpreter of the locked environment, in which wheels are proven; the active or the project's own.
-        indexes, offline: package indexes to ask, those of pip's and uv's settings when not given; use no network.
+        user: whom the program runs as in it, in numbers, as `1000:1000`; the settings' user when
+            not given.
+        python: the interpreter of the locked environment, in which wheels are proven; the active or
+            the project's own.
+        indexes, offline: package indexes to ask, those of pip's and uv's settings when not given;
+            use no network.
         engine: `auto`, or an engine of `envlock.containers.engines.ENGINES`.
         network: during the build: `none`, `host` or `default`.
         gpus, no_cache: verify inside with this machine's GPUs; build every step anew.
-        push: push it to the registry of its tag when it is verified, with its bill of materials and provenance.
+        push: push it to the registry of its tag when it is verified, with its bill of materials and
+            provenance.
         progress: shows what is going on.
 
     Raises:
-        EnvironmentMismatch, ImageMismatch, LockfileError, OutsideError, UsageError: as `context`, or an engine failed.
+        EnvironmentMismatch, ImageMismatch, LockfileError, OutsideError, UsageError: as `context`,
+            or an engine failed.
     """
     request = BaseRequest.parse(base, platform, mirrors, accept)
     model = _check_request(lock, request, tag, push=push)

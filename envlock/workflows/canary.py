@@ -37,8 +37,8 @@ def canary(
 ) -> Report:
     """Return the canary of this environment, and what differs from that of a lock where one is given and has it.
 
-    The attachments are `numerics` (the results), `seconds` and `cpu_seconds` (None where a group ended its process),
-    and `causes` (of a difference, the likeliest first).
+    The attachments are `numerics` (the results), `seconds` and `cpu_seconds` (None where a group
+    ended its process), and `causes` (of a difference, the likeliest first).
 
     Args:
         lock: the lockfile to compare with; None compares with nothing.
@@ -125,7 +125,8 @@ class Answer:
 
     Attributes:
         report: what differs, and what could not be compared, as the policy judges it.
-        equal: how many results have the locked bits; 0 unless all have them, whatever a policy or a rule allows.
+        equal: how many results have the locked bits; 0 unless all have them, whatever a policy or a
+            rule allows.
     """
 
     report: Report
@@ -141,7 +142,9 @@ def compare_with_lock(
     *,
     overrides: bool = True,
 ) -> Answer:
-    """Compute the canary as that of the lock was computed, and compare the two; `name` is what the lock is called.
+    """Compute the canary as that of a lock was computed, and compare the two.
+
+    `name` is what a message calls the lock.
 
     Raises:
         FactError: the lock has no canary, or none can be computed here.
@@ -203,7 +206,7 @@ def get_settings(locked: Numerics | None) -> Settings:
     """Return how a locked canary was computed; the default settings if there is none."""
     if locked is not None:
         for group in locked.groups.values():
-            # NumPy's group always has one thread and no op determinism, whatever the canary was told.
+            # NumPy's group always has one thread, and no op determinism.
             if group.conditions.execution != LIBRARY:
                 return Settings.of(group.conditions)
     return Settings()

@@ -78,20 +78,24 @@ def capture(
         python: the interpreter of the environment; this one when not given.
         hashes: also find the exact wheel of every package.
         canary: also compute the canary in TensorFlow.
-        earlier: a lock that this one renews: what it has proven and still holds stays, and so do its other machines.
+        earlier: a lock that this one renews: what it has proven and still holds stays, and so do
+            its other machines.
         only: path patterns of the facts that are renewed; the others stay as in `earlier`.
-        project: its `commit`, whether it is `dirty`, and the normalised `name` of its own package, which is left out.
-        entry: programs and modules of the project in the current folder; only packages that they import are held. Those
-            of `earlier` when not given.
-        programs: what the canary also covers, by name: run for two steps, and each operation that they run is computed
-            alone. Those of the canary of `earlier` when not given.
-        need_tensorflow: refuse an environment without TensorFlow, unless that of `earlier` has none either.
+        project: its `commit`, whether it is `dirty`, and the normalised `name` of its own package,
+            which is left out.
+        entry: programs and modules of the project in the current folder; only packages that they
+            import are held. Those of `earlier` when not given.
+        programs: what the canary also covers, by name: run for two steps, and each operation that
+            they run is computed alone. Those of the canary of `earlier` when not given.
+        need_tensorflow: refuse an environment without TensorFlow, unless that of `earlier` has none
+            either.
         progress: shows what is going on.
 
     Raises:
         LockfileError: the policy or a rule does not exist.
-        UsageError: there is no such interpreter or entry point, there is no earlier lock to keep facts of, nothing
-            fits a pattern, `earlier` has several machines, and this is not one of them, or TensorFlow is missing.
+        UsageError: there is no such interpreter or entry point, there is no earlier lock to keep
+            facts of, nothing fits a pattern, `earlier` has several machines, and this is not one of
+            them, or TensorFlow is missing.
         FactError: the interpreter did not answer, or the canary cannot be computed.
         OutsideError: a package index failed.
     """

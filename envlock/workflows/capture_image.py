@@ -31,7 +31,8 @@ def capture_image(
         image: its name, with a tag or digest, or its ID; pulled if the engine does not have it.
         policy: how closely it is to be held.
         overrides: rules of the project's own, by path pattern.
-        python: the interpreter inside; the first `python3` or `python` on the image's PATH when not given.
+        python: the interpreter inside; the first `python3` or `python` on the image's PATH when not
+            given.
         engine: `auto`, or an engine of `envlock.containers.engines.ENGINES`.
         gpus: with this machine's GPUs.
         project: as `capture` takes it.

@@ -1,4 +1,4 @@
-"""The code of every finding that has one meaning wherever it is found, as `envlock explain CODE` prints it."""
+"""What the code of a finding means, as `envlock explain CODE` prints it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from envlock.diagnosis.rules import RULES
 from envlock.runtime.report import FILE_RULE
 
 EACH = "It depends on what is found: each finding says it."
-"""The reason and the remedy of a rule of the doctor, which has one of its own for each variable, package and GPU."""
+"""The reason and remedy of the doctor's rules, which differ by variable, package and GPU."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What the project adds to its image, by `[tool.envlock.container]` or as the lock has it; the engine that builds."""
+"""What the project adds to its image, as its settings or the lock say, and what builds it."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def find_engine(name: str) -> Engine:
         UsageError: there is no such engine.
         OutsideError: it is not installed, or does not answer.
     """
-    # Start-up time: Docker's SDK takes two tenths of a second, and a refusal or `--dry-run` does without.
+    # Start-up time: Docker's SDK takes 0.2 s, which a refusal and `--dry-run` do without.
     from envlock.containers.engines.find import find
 
     return find(name)

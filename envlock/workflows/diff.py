@@ -38,8 +38,8 @@ def diff(
         policy: how closely to compare.
         overrides: rules by path pattern that go before the policy's.
         names: what the report calls them; their paths when not given.
-        one_machine: one side is of one machine only, as the live environment: of the other side's machines, the one
-            that it fits best is compared.
+        one_machine: one side is of one machine only, as the live environment: of the other side's
+            machines, the one that it fits best is compared.
 
     Raises:
         LockfileError: one is missing, unreadable, invalid, or newer than this envlock.

@@ -36,7 +36,8 @@ def doctor(
     Args:
         lock: look at the environment that this lockfile describes; the live one when not given.
         python: the interpreter of the live environment; this one when not given.
-        prove: let TensorFlow show its state by what it does, in a child process. The attachment `states` has it.
+        prove: let TensorFlow show its state by what it does, in a child process. The attachment
+            `states` has it.
         setup: Python lines that the program begins with, to be run before the proof.
         progress: shows what is going on.
 

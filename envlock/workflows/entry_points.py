@@ -1,4 +1,4 @@
-"""Which packages the project's entry points import: recorded in a lock, and looked up again when packages differ."""
+"""The entry points of a project: how a lock names them, and which packages they hold."""
 
 from __future__ import annotations
 
@@ -68,7 +68,8 @@ def split_programs(
     """Return the entry points among some programs, and those with a function, which the canary runs, by name.
 
     Args:
-        programs: files and modules, each with or without a function; None for those of the settings.
+        programs: files and modules, each with or without a function; None for those of the
+            settings.
         entry: the entry points of the settings.
         folder: where the files are.
         canary: whether a canary is wanted.
@@ -106,7 +107,7 @@ def add_newly_held(
         FactError: the interpreter did not answer.
     """
     project = document.get("project", {})
-    # What is imported decides nothing while all other packages are as locked, so that no import is followed.
+    # While all other packages are as locked, imports decide nothing, and are not followed.
     if "held" not in project or not _has_other_differences(document, environment.snapshot):
         return document, []
     # Start-up time: `verify` loads neither the models nor `packaging`, unless packages differ.

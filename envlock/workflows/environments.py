@@ -29,7 +29,8 @@ class Candidate(NamedTuple):
         origin: whose it is, for people.
         shown: what was looked at.
         python: its interpreter, if it exists; None where nothing names one.
-        chosen: paths that name or hold the interpreter: whoever owns one of them chooses which code runs.
+        chosen: paths that name or hold the interpreter: whoever owns one of them chooses which code
+            runs.
     """
 
     origin: str
@@ -103,7 +104,8 @@ def _read_chosen_python(file: Path, base: str) -> str | None:
 def _find_pipenv(environ: Mapping[str, str], folder: Path) -> Candidate:
     """Return Pipenv's: `FOLDER-HASH` in WORKON_HOME.
 
-    Source: https://pipenv.pypa.io/en/latest/virtualenv.html, VenvLocator of pipenv/utils/venv_locator.py
+    Source: https://pipenv.pypa.io/en/latest/virtualenv.html, VenvLocator of
+    pipenv/utils/venv_locator.py
     """
     home = Path(environ.get("HOME") or "~").expanduser()
     data = Path(environ.get("XDG_DATA_HOME") or home / ".local" / "share")

@@ -40,7 +40,8 @@ def export(
         lock: the lockfile; the one that `assert_locked()` would use when not given.
         to: the format, one of `envlock.packages.export.FORMATS` or `envlock.forms.FORMS`.
         output: where the file will be: a path of wheels is relative to its folder.
-        wheelhouse: a folder of wheels to name in the place of those on the web; `cyclonedx` takes licences from it.
+        wheelhouse: a folder of wheels to name in the place of those on the web; `cyclonedx` takes
+            licences from it.
 
     Raises:
         LockfileError: the lock is missing, unreadable, invalid, or newer than this envlock.

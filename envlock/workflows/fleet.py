@@ -40,7 +40,8 @@ def report_rank(to: str, lock: str | None = None, *, python: Path | None = None)
     """Write the statement of this rank to a folder that all nodes share.
 
     Raises:
-        UsageError: no launcher says which rank this is, the job has no name, or there is no such interpreter.
+        UsageError: no launcher says which rank this is, the job has no name, or there is no such
+            interpreter.
         WriteError: the folder cannot be written.
         FactError: the interpreter failed.
     """
@@ -90,7 +91,8 @@ def check_fleet(
         policy: how closely to compare; the lockfile's own, or `strict` where there is none.
         ranks: how many ranks the job has; as they say themselves if not given.
         job: whose reports; those of the launcher's job, or of the only one if not given.
-        against: a folder with reports of an earlier job: what has changed on its nodes is a finding, too.
+        against: a folder with reports of an earlier job: what has changed on its nodes is a
+            finding, too.
         wait: seconds to wait for reports that are missing.
 
     Raises:
@@ -160,11 +162,13 @@ def prepare_fleet(
         command: the program of a rank and its arguments; for `ray`, the driver.
         lock: the lockfile; None compares the ranks with one another only.
         policy: how closely to compare; the lockfile's own, or `strict` where there is none.
-        engine: `auto`, `slurm`, `mpi`, `ray`; or `files`, for a process that a launcher has started as a rank.
+        engine: `auto`, `slurm`, `mpi`, `ray`; or `files`, for a process that a launcher has started
+            as a rank.
         ranks: how many ranks there are; as the launcher says if not given.
         options: for the launcher, both times.
         to: the folder that all nodes share.
-        python: the interpreter of the environment, at the same place on every node; this one when not given.
+        python: the interpreter of the environment, at the same place on every node; this one when
+            not given.
         timeout: seconds to wait for all ranks.
         numerics: also compare the bits of the canary on each node; not with `files`.
 

@@ -1,4 +1,4 @@
-"""What finished jobs have left in a shared folder is removed: files that envlock wrote, and nothing else."""
+"""Remove what finished jobs have left in a shared folder: files that envlock wrote only."""
 
 from __future__ import annotations
 
@@ -68,7 +68,8 @@ def _format_amount(files: int, size: int) -> str:
 class _Job:
     """The files of one job, as (folder of the attempt or empty, name).
 
-    Drafts come first: where a removal is cut short, the files that are left still show whose folder it is.
+    Drafts come first: where a removal is cut short, the files that are left still show whose folder
+    it is.
     """
 
     files: list[tuple[str, str]] = field(default_factory=list)
@@ -168,7 +169,7 @@ def _add_file(job: _Job, folder: int, name: str, attempt: str, found: os.stat_re
         if is_known or is_draft(name, in_attempt=bool(attempt)):
             job.files.append((attempt, name))
             job.size += found.st_size
-            # A draft may be anything that a process has begun to write, so it does not show whose folder it is.
+            # A draft alone does not show whose folder it is: its content may be anything.
             job.is_known = job.is_known or is_known
             return
     job.others += 1

@@ -1,4 +1,4 @@
-"""Is the committed lockfile that of this environment, and of the project's settings? What `capture --check` asks."""
+"""Check that a committed lockfile is that of this environment and of the project's settings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from envlock.workflows.progress import SILENT, Progress
 from envlock.workflows.settings import Config, choose_policy
 from envlock.workflows.verify import verify
 
-WHY = "A lockfile is compared under what it says itself: other settings have no effect before they are captured."
+WHY = (
+    "A lockfile is compared under what it says itself: other settings have no effect before they "
+    "are captured."
+)
 FIX = "Run `envlock capture`, or put the settings back as they were."
 
 
@@ -40,7 +43,8 @@ def check(
 
     Raises:
         LockfileError: the lock is missing, unreadable, invalid, or newer than this envlock.
-        UsageError: there is no such policy or interpreter, or a proof for this machine cannot be kept.
+        UsageError: there is no such policy or interpreter, or a proof for this machine cannot be
+            kept.
         FactError: the interpreter did not answer, or the lock has no canary and one is wanted.
     """
     report = verify(

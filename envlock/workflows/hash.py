@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class HashRequest:
-    """Where wheels may come from, and how much is done to prove them; the fields are those of `hash_packages`."""
+    """Where wheels may come from, and how they are proven; see `hash_packages` for the fields."""
 
     indexes: Sequence[str] = ()
     offline: bool = False
@@ -66,15 +66,18 @@ def hash_packages(
         trust_index: take the index's word for the SHA-256 of a wheel whose RECORD fits.
         keep: keep the wheels that were read, for `vendor`.
         seconds: how long the indexes may take for all packages.
-        build: build the packages that no index has from their sources, which runs their build backends.
+        build: build the packages that no index has from their sources, which runs their build
+            backends.
         wheels: wheels, and folders of wheels, for packages that no index has.
         progress: shows what is going on.
 
     Raises:
-        EnvironmentMismatch: the packages are not those of the lock, or one lost the proof that the lock has.
+        EnvironmentMismatch: the packages are not those of the lock, or one lost the proof that the
+            lock has.
         LockfileError: the lock is missing, unreadable, invalid, or newer than this envlock.
         OutsideError: an index failed, contradicts itself, or takes too long.
-        UsageError: there is no such interpreter, index or wheel, or what is built is not to be kept.
+        UsageError: there is no such interpreter, index or wheel, or what is built is not to be
+            kept.
     """
     old = load_lock(lock)
     environment = LiveEnvironment(python, live_of(old.to_document(), python))
@@ -126,7 +129,7 @@ def prove(
     own = None
     if lock.project is not None:
         own = lock.project.name
-    # The project's own package is not locked; it needs a wheel only where somebody has asked for one.
+    # The project's own package is not locked: it needs a wheel only where one is asked for.
     has_own = request.build or own in known or own in named
     installed = everything_installed(lock, place, own=has_own)
     with _open_cache(request.keep) as folder, progress.bar("packages", len(installed)) as advance:
@@ -180,11 +183,12 @@ def summary(lock: Lockfile) -> Iterator[str]:
         own = lock.project.name
     if own is not None and own not in packages:
         yield (
-            f"hint: the project's own package, {own}, is left out: if it is installed and belongs into an image, use "
-            "`envlock hash --build`"
+            f"hint: the project's own package, {own}, is left out: if it is installed and belongs "
+            "into an image, use `envlock hash --build`"
         )
     if any(package.wheel is None and _has_sources(package) for package in packages.values()):
-        yield "hint: `envlock hash --build` builds the wheels of checkouts, folders and source archives"
+        sources = "checkouts, folders and source archives"
+        yield f"hint: `envlock hash --build` builds the wheels of {sources}"
 
 
 def _describe_weak(proven: Sequence[PackageIdentity]) -> str:

@@ -1,4 +1,4 @@
-"""Which packages the project's entry points need: what they import, and what runs of them have used."""
+"""Which packages entry points need: those that they import, and those that runs have used."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def keep_installed(observed: Mapping[str, str], place: Installation) -> dict[str
 
 
 def add_observed(path: Path, lines: list[str], python: Path | None) -> tuple[list[str], list[str]]:
-    """Write into a lock what a run has used; return those packages, and those of them that were not held before.
+    """Write into a lock what a run has used; return those packages, and which of them are new.
 
     Raises:
         LockfileError: the lock is gone, invalid, without entry points, or cannot be written.

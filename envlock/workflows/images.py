@@ -46,7 +46,8 @@ def base_images(
         ImageMismatch: the tag of the best image, a release, points at another image than is known.
         LockfileError: the lock is missing, unreadable, invalid, or newer than this envlock.
         OutsideError: a registry was not reached, or refused.
-        UsageError: a platform, mirror or digest is malformed, or no image can be the machine of the lock.
+        UsageError: a platform, mirror or digest is malformed, or no image can be the machine of the
+            lock.
     """
     if lock is None:
         return everything(image_tables())

@@ -1,4 +1,4 @@
-"""Which environment is meant: one answer for all commands, where envlock is installed in it or outside of it."""
+"""Which environment is meant: one answer for all commands, wherever envlock is installed."""
 
 from __future__ import annotations
 
@@ -36,13 +36,14 @@ class Environment(NamedTuple):
 def find_environment(environ: Mapping[str, str], folder: Path) -> Environment:
     """Return the environment of the project in a folder, when none is named.
 
-    An envlock that is installed beside TensorFlow means its own environment. Else it is found as uv finds it: the
-    active environment, then the project's: `.venv`, or what its package manager has made. The tool's own environment
-    is none of them, unless it is active or `python -m envlock` names it.
-    Source: https://docs.astral.sh/uv/pip/environments/#discovery-of-python-environments
+    An envlock that is installed beside TensorFlow means its own environment. Else it is found as uv
+    finds it: the active environment, then the project's: `.venv`, or what its package manager has
+    made. The tool's own environment is none of them, unless it is active or `python -m envlock`
+    names it. Source: https://docs.astral.sh/uv/pip/environments/#discovery-of-python-environments
 
     Raises:
-        UsageError: there is none, or it belongs to another user. The message lists what was looked at.
+        UsageError: there is none, or it belongs to another user. The message lists what was looked
+            at.
     """
     has_tensorflow = find_spec("tensorflow") is not None
     looked_at = []
@@ -97,19 +98,22 @@ def _find_active(environ: Mapping[str, str], name: str) -> Candidate:
 
 
 def _check_owners(found: Candidate) -> None:
-    """Refuse to run what another user can have put there, as git refuses the hooks of another user's repository.
+    """Refuse to run what another user can have put there.
 
+    Git refuses the hooks of another user's repository in the same way.
     Source: https://git-scm.com/docs/git-config#Documentation/git-config.txt-safedirectory
 
     Raises:
-        UsageError: a path that names or holds the interpreter belongs to neither this user nor root.
+        UsageError: a path that names or holds the interpreter belongs to neither this user nor
+            root.
     """
     trusted = _list_trusted_users(os.environ)
     for path in found.chosen:
         for owner in (path.lstat().st_uid, path.stat().st_uid):
             if owner not in trusted:
                 raise UsageError(
-                    f"{path} belongs to another user, {_get_user_name(owner)}, so {found.python} is not run",
+                    f"{path} belongs to another user, {_get_user_name(owner)}, "
+                    f"so {found.python} is not run",
                     hint=f"if you trust it, name it: `--python {found.python}`",
                 )
 

@@ -16,8 +16,8 @@ STRICT = "strict"
 def verify_line(line: str, *, python: Path | None = None) -> Report:
     """Return whether the live environment has the line that `envlock show --line` printed for another one.
 
-    A line knows no policy: every fact counts. A fact that policy `strict` needs and that could be collected neither
-    here nor there is unknown, as in `verify`.
+    A line knows no policy: every fact counts. A fact that policy `strict` needs and that could be
+    collected neither here nor there is unknown, as in `verify`.
 
     Args:
         line: `envlock:1:sha256:` and 64 hexadecimal digits.
@@ -32,7 +32,7 @@ def verify_line(line: str, *, python: Path | None = None) -> Report:
     other = difference(wanted, live)
     if other is not None:
         return Report([other], headline="does not match the line: at least one fact differs")
-    # The line is also the same where a needed fact could be collected neither here nor there: then nobody knows it.
+    # The line is also the same where a needed fact could be collected neither here nor there.
     report = judge(live, Snapshot(live["facts"], live["unavailable"]), STRICT)
     headline = "matches the line"
     if not report.match:

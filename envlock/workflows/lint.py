@@ -38,12 +38,13 @@ def lint(
 ) -> Report:
     """Return what is found in files and folders, by file and line. The code is read and never run.
 
-    It matches where there is nothing, or notes only. The attachments are `files` (how many were read) and `tensorflow`
-    (the version that was judged for).
+    It matches where there is nothing, or notes only. The attachments are `files` (how many were
+    read) and `tensorflow` (the version that was judged for).
 
     Args:
         paths: files, and folders with *.py and *.ipynb files.
-        tensorflow: the version to judge for; the lock's when not given, else the installed one, else the newest known.
+        tensorflow: the version to judge for; the lock's when not given, else the installed one,
+            else the newest known.
         lock: the lockfile that says which TensorFlow, and whether op determinism is on.
         select: only these rules, or prefixes of rules.
         ignore: without these.

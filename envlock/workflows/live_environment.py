@@ -1,4 +1,4 @@
-"""The environment that a workflow looks at, asked once for its facts and its folders, and what is asked of it."""
+"""The environment that a workflow looks at, asked once for its facts and its folders."""
 
 from __future__ import annotations
 

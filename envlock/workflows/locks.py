@@ -1,4 +1,4 @@
-"""Which lockfile is meant, and how it is read: as a model, or as the plain values of the runtime half."""
+"""Which lockfile is meant; it is read as a model, or as plain values as in the runtime half."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def load_lock(source: Source | None) -> Lockfile:
         LockfileError: it is missing, unreadable, invalid, or newer than this envlock.
     """
     if source is None or isinstance(source, str | os.PathLike | bytes):
-        # Start-up time: the models take a tenth of a second, and `verify` and `run` read a lockfile without them.
+        # Start-up time: the models take 0.1 s, and `verify` and `run` do without them.
         from envlock.lock import document
 
         if isinstance(source, bytes):

@@ -15,6 +15,7 @@ def merge(base: Source, ours: Source, theirs: Source) -> Merged:
     """Return what both sides have changed since the base; where they disagree, ours stays and the path is named.
 
     Raises:
-        LockfileError: one is missing, unreadable, invalid or newer than this envlock, or the facts do not fit together.
+        LockfileError: one is missing, unreadable, invalid or newer than this envlock, or the facts
+            do not fit together.
     """
     return models.merge(load_lock(base), load_lock(ours), load_lock(theirs))

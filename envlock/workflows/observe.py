@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Observed(NamedTuple):
-    """The exit code of a run, the packages that it has used, and those of them that were not held before."""
+    """The exit code of a run, the packages that it has used, and which of them are new."""
 
     code: int
     used: list[str]
@@ -84,7 +84,7 @@ def _run(prepared: Prepared, folder: str) -> int:
         child = subprocess.Popen(list(prepared.command), executable=prepared.program, env=environ)
     except OSError as error:
         raise UsageError(f"cannot run `{prepared.command[0]}`: {error.strerror}") from None
-    # Ctrl-C reaches the command as well, which decides what it means. A request to end reaches only this process.
+    # Ctrl-C reaches the command as well, and it decides. A request to end reaches us only.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: child.terminate())
     code = child.wait()

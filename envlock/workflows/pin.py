@@ -1,4 +1,4 @@
-"""Record the base image of a lock, by digest, and the Debian packages for it, without building anything."""
+"""Record the base image of a lock, by digest, and the Debian packages for it."""
 
 from __future__ import annotations
 
@@ -42,11 +42,12 @@ def pin(
 ) -> Pin:
     """Return a lock with the digest of its base image; see `build` for the arguments.
 
-    Where the project asks for Debian packages, the base is pulled, and apt in it says which these are now; it has the
-    engine's own network, or this machine's where `network` is `host`.
+    Where the project asks for Debian packages, the base is pulled, and apt in it says which these
+    are now; it has the engine's own network, or this machine's where `network` is `host`.
 
     Raises:
-        ImageMismatch: no base image can be the locked environment, or the tag of a release names another image.
+        ImageMismatch: no base image can be the locked environment, or the tag of a release names
+            another image.
         LockfileError: the lock is not valid.
         OutsideError: a registry, the engine or an archive of Debian packages failed.
         UsageError: there is no such base or package, or no image can be the machine of the lock.

@@ -27,7 +27,8 @@ def explain(
 
     Raises:
         LockfileError: the lock is unreadable, invalid, or newer than this envlock.
-        UsageError: no lock and no environment can hold such a fact, or there is no such interpreter.
+        UsageError: no lock and no environment can hold such a fact, or there is no such
+            interpreter.
         FactError: the interpreter did not answer.
     """
     check_pattern(path)
@@ -65,7 +66,8 @@ def ignore(pattern: str, reason: str, lock: Source | None = None) -> tuple[Path,
 
     Raises:
         LockfileError: the lock is unreadable, invalid, or newer than this envlock.
-        UsageError: no fact can have this path, the reason is empty, or pyproject.toml cannot be changed.
+        UsageError: no fact can have this path, the reason is empty, or pyproject.toml cannot be
+            changed.
     """
     check_pattern(pattern)
     if not reason.strip() or not reason.isprintable():

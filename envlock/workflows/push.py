@@ -1,4 +1,4 @@
-"""Push an image that was verified: into its registry, with its bill of materials and provenance beside it."""
+"""Push an image that was verified, with its bill of materials and its provenance."""
 
 from __future__ import annotations
 

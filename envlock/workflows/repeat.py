@@ -1,4 +1,4 @@
-"""Do runs give the same bits? Run a training several times and compare, or compare results that were saved."""
+"""Run a training several times and compare the bits, or compare results that were saved."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ def repeat(
 ) -> Report:
     """Run a script or a function several times, and return how far every run is from every other.
 
-    The attachments are those of docs/reference/repeat.md; `interrupted` says whether Ctrl-C cut it short.
+    The attachments are those of docs/reference/repeat.md; `interrupted` says whether Ctrl-C cut it
+    short.
 
     Args:
         script: `SCRIPT[:FUNCTION]`, or `PACKAGE.MODULE:FUNCTION`.

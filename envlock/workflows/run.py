@@ -38,7 +38,8 @@ class Prepared:
         environ: its variables.
         report: how the environment, with these variables, differs from the lock.
         changes: name, and the new value or None for unset, of each variable that is not as it was.
-        overruled: name, the lock's value, and what determinism needs (None: unset) where the lock wins.
+        overruled: name, the lock's value, and what determinism needs (None: unset) where the lock
+            wins.
     """
 
     program: str
@@ -115,7 +116,7 @@ def prepare(
     needs = _Needs(folder, _find_tensorflow(python), deterministic, seed)
     wanted = _make_variables(facts, needs)
     program = _find_command(command[0], wanted.environ["PATH"], folder)
-    # The facts are collected after the variables are known: they are compared as the command will find them.
+    # Collected only now: the facts are compared as the command will find them.
     found = live_of(document, python, wanted.environ)
     report = judge_here(document, found, policy, subject, overrides_count(), interpreter)
     report = with_acceptance(told(report, wanted.environ))
@@ -159,7 +160,7 @@ def _make_variables(facts: Mapping[str, object], needs: _Needs) -> Variables:
         own["ENVLOCK_SEED"] = str(needs.seed)
     changes = [*wanted.changes, *((name, value, "") for name, value in own.items())]
     if additions:
-        # The command's own envlock is told which variables are ours, and does not count them as a difference.
+        # By this an envlock in the command does not count our variables as a difference.
         own[ADDED] = listed(additions)
     return Variables({**wanted.environ, **own}, sorted(changes), wanted.kept)
 
@@ -180,7 +181,8 @@ def _find_command(name: str, path: str, own: Path) -> str:
     """Return the file of a command.
 
     Raises:
-        UsageError: there is none, or it is a Python that is not in `own`, the folder of the verified environment.
+        UsageError: there is none, or it is a Python that is not in `own`, the folder of the
+            verified environment.
     """
     found = find_program(name, path)
     folder = Path(found).parent

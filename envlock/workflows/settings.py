@@ -1,4 +1,4 @@
-"""Where a setting comes from: flag, then `ENVLOCK_*`, then `[tool.envlock]` of the project's pyproject.toml."""
+"""The settings of a project, `[tool.envlock]` of pyproject.toml; flags and `ENVLOCK_*` go first."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ SIZE_LIMIT = 128 * 1024  # bytes
 class Config:
     """`[tool.envlock]`: `lock` is a path, `policy` a table of `name` and of path patterns with their rules.
 
-    `policy`, `entry` and `container` are None where the project names none; `lint` holds lists of text by their keys,
-    `container` what `envlock.containers.additions` checks.
+    `policy`, `entry` and `container` are None where the project names none; `lint` holds lists of
+    text by their keys, `container` what `envlock.containers.additions` checks.
     """
 
     lock: Path | None = None
@@ -56,7 +56,8 @@ def load(folder: Path) -> Config:
     """Return the settings of the project that `folder` lies in; the defaults where there is none.
 
     Raises:
-        UsageError: its pyproject.toml is not TOML, or `[tool.envlock]` has something that does not exist.
+        UsageError: its pyproject.toml is not TOML, or `[tool.envlock]` has something that does not
+            exist.
     """
     file = Path(lockfile.project(str(folder))) / lockfile.SETTINGS
     if not file.is_file():
@@ -115,7 +116,7 @@ def check_pattern(pattern: str) -> None:
 
 
 def add_override(folder: Path, pattern: str, rule: str, reason: str) -> Path:
-    """Write a rule into `[tool.envlock.policy]` of the project's pyproject.toml, with its reason, and return that file.
+    """Write a rule and its reason into `[tool.envlock.policy]` of pyproject.toml; return that file.
 
     Raises:
         UsageError: it cannot be read or written, or its settings are not valid.
@@ -124,7 +125,7 @@ def add_override(folder: Path, pattern: str, rule: str, reason: str) -> Path:
 
 
 def add_policy(folder: Path, name: str) -> Path | None:
-    """Write `[tool.envlock]` with a policy into the project's pyproject.toml; return that file, None where it has one.
+    """Write `[tool.envlock]` with a policy into pyproject.toml; return it, None where it has one.
 
     Raises:
         UsageError: it cannot be read or written, or its settings are not valid.
@@ -146,9 +147,9 @@ class Setting:
 
 
 def _write(folder: Path, setting: Setting) -> Path:
-    """Set a value in the project's pyproject.toml; what else is in it stays, its comments and line ends too."""
+    """Set a value in the project's pyproject.toml; comments and line ends stay as they are."""
     file = Path(lockfile.project(str(folder))) / lockfile.SETTINGS
-    # Two processes that read, change and write the file at once would lose the change of one of them.
+    # Of two processes that read and write the file at once, one would lose its change.
     with exclusive(file.parent):
         load(folder)
         text = ""

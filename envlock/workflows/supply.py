@@ -1,6 +1,7 @@
-"""What a build needs and its lock, its wheelhouse or its engine may not have yet: found in the order of what it costs.
+"""Find what a build needs and its lock, its wheelhouse or its engine may not have yet.
 
-What is there is not asked again. Nothing is written into the lockfile here: a build returns a lock with all of it.
+What is there is not asked again. Nothing is written into the lockfile here: a build returns a lock
+with all of it.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from envlock.containers.engines.engine import Engine
 
 WHEELHOUSE = Path("wheelhouse")
-"""Where `envlock vendor` puts wheels unless told: a folder of this name is used, and filled, where there is one."""
+"""Where `envlock vendor` puts wheels; a folder of this name is used, where there is one."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +55,10 @@ class Sources:
     """Where that which is missing may come from.
 
     Attributes:
-        wheelhouse: the folder that is filled; None for `./wheelhouse` where it exists, else one in the user's cache.
-        python: the interpreter of the locked environment, which proves wheels; found as by all commands when None.
+        wheelhouse: the folder that is filled; None for `./wheelhouse` where it exists, else one in
+            the user's cache.
+        python: the interpreter of the locked environment, which proves wheels; found as by all
+            commands when None.
         indexes: package indexes to ask; those of pip's and uv's settings when empty.
         offline: use no network.
     """
@@ -75,7 +78,7 @@ class Sources:
 
     @property
     def is_own(self) -> bool:
-        """Whether it is the user's: what is in it then says what is installed over a base that has packages."""
+        """Whether it is the user's own: then it says what is installed over a complete base."""
         return self._own is not None
 
     @property
@@ -89,7 +92,7 @@ class Sources:
 
 @dataclass(frozen=True)
 class Supplied:
-    """A build with nothing missing: the lock with all that was found, the base, and what the image will consist of."""
+    """A build with nothing missing: the complete lock, the base, and what the image will hold."""
 
     lock: Lockfile
     chosen: Chosen
@@ -123,13 +126,15 @@ def prepare_build(
         progress: shows what is going on.
 
     Raises:
-        EnvironmentMismatch: wheels are still to be proven, and the environment here is not the locked one.
-        ImageMismatch: no base image can be the locked environment, or the tag of a release names another image.
+        EnvironmentMismatch: wheels are still to be proven, and the environment here is not the
+            locked one.
+        ImageMismatch: no base image can be the locked environment, or the tag of a release names
+            another image.
         LockfileError: something in the lock must not enter an image.
         OutsideError: a registry, an index, a wheel or the engine failed.
         UsageError: something is missing and may not be had, or cannot be.
     """
-    # The order is that of costs: files of the project, a registry, the engine, the indexes, the wheels.
+    # In the order of costs: files of the project, a registry, the engine, indexes, wheels.
     additions = read_additions(lock, sources.folder, wanted.user, again=again)
     if sources.offline:
         chosen = _resolve_offline(lock, wanted.base, sources, engine)
@@ -236,8 +241,8 @@ def _prove(
         raise EnvironmentMismatch(
             error.message,
             error.report,
-            hint="wheels are proven in the locked environment: activate it, name its interpreter with `--python`, or "
-            "run `envlock hash` where it is",
+            hint="wheels are proven in the locked environment: activate it, name its interpreter "
+            "with `--python`, or run `envlock hash` where it is",
         ) from None
     for line in summary(new):
         progress.say(line)
@@ -275,7 +280,7 @@ def _fill(
 
 
 def _fetch_archives(made: BuildPlan, folder: Path) -> None:
-    """Put the Python and the Debian packages of a plan into the wheelhouse, unless they are there."""
+    """Put the Python and the Debian packages of a plan into the wheelhouse."""
     archive = made.base.python_archive
     if archive is not None:
         fetch_python(archive.file, archive.sha256, folder, os.environ)

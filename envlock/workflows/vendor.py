@@ -64,7 +64,8 @@ def vendor(
         indexes: package indexes to take the wheels from; the lock's addresses when not given.
         jobs: how many downloads at once.
         use_cache: use and fill the cache of wheels.
-        require_all: download nothing where the lock does not prove the wheel of every package that a policy compares.
+        require_all: download nothing where the lock does not prove the wheel of every package that
+            a policy compares.
         seconds: how long all downloads may take.
         only: the packages whose wheels are wanted; all when not given.
         offline: take wheels from the cache, and download none.
@@ -85,7 +86,7 @@ def vendor(
     cached = cache.folder(os.environ, Path.home())
     fetch: Fetch = _refuse
     if not offline:
-        # The lock's own addresses are taken, unless somebody names an index: that may be the only one that is reachable.
+        # An index that is named may be the only one that is reachable; else the lock's addresses.
         index = online(list(indexes), Path(sys.prefix), cached)
         fetch = fetcher(index, by_address=not indexes)
     wait = once(partial(progress.say, f"waiting for another envlock that is filling {folder}"))
@@ -114,7 +115,7 @@ def _refuse(package: Proven, target: Path, advance: Advance) -> None:
 def _watch(
     events: Iterable[Moved[Proven] | Had | Missing], packages: list[Proven], progress: Progress
 ) -> tuple[Counter[str], list[LeftOut]]:
-    """Show how it goes while the folder is filled; return how the wheels came, and what is missing."""
+    """Show the progress of a folder; return how its wheels came, and what is missing."""
     left = {package.name: package.wheel.size for package in packages}
     how: Counter[str] = Counter()
     missing = []

@@ -40,13 +40,15 @@ def verify(
         policy: how closely to compare; the lock's own when not given.
         overrides: whether rules that the lock has of its own count.
         python: the interpreter of the environment; this one when not given.
-        deep: also hash every installed file, and ask TensorFlow in a child process which CUDA it gets.
+        deep: also hash every installed file, and ask TensorFlow in a child process which CUDA it
+            gets.
         numerics: also compute the lock's canary.
         progress: shows what is going on.
 
     Raises:
         LockfileError: the lock is missing, unreadable, invalid, or newer than this envlock.
-        UsageError: there is no such policy or interpreter, or a proof for this machine cannot be kept.
+        UsageError: there is no such policy or interpreter, or a proof for this machine cannot be
+            kept.
         FactError: the interpreter did not answer, or the lock has no canary and one is wanted.
     """
     document, subject = load_document(lock)
@@ -79,8 +81,8 @@ def _judge(question: Question) -> Report:
 
     proof = prove_machine(question, load_lock(question.lock), report)
     if proof.is_kept:
-        # The facts are compared once more because the proof is read there, from the user's cache: until a moment ago
-        # there was none, and each fact that it covers was a finding.
+        # The facts are compared once more because the proof is read there, from the user's cache:
+        # before it was written, each fact that it covers was a finding.
         return _compare_facts(question)
     if proof.findings or proof.notes:
         return report.with_more(proof.findings, proof.notes)

@@ -1,4 +1,4 @@
-"""What `verify` does beyond comparing facts: hash files, ask TensorFlow, compute the canary, prove a machine."""
+"""What `verify` does beyond comparing facts: hash files, ask TensorFlow, compute the canary."""
 
 from __future__ import annotations
 
@@ -75,14 +75,15 @@ class Proof(NamedTuple):
 def prove_machine(question: Question, lock: Lockfile, report: Report) -> Proof:
     """Compute the lock's canary on this machine, and keep the proof if it has the locked bits.
 
-    If it has others, the findings of `report` that a proof would have allowed say what to do instead.
+    If it has others, the findings of `report` that a proof would have allowed say what to do
+    instead.
 
     Raises:
         FactError: the canary cannot be computed.
         UsageError: the proof cannot be kept.
     """
-    # The canary sets its own thread counts, so that they do not matter for the proof. Where something else decides,
-    # the software is another one, and no canary can help.
+    # The canary sets its own thread counts, so that they do not matter for the proof. Where
+    # something else decides, the software is another one, and no canary can help.
     ignored = {f"cpu.{name}" for name in proof.COUNTS}
     for finding in report.findings:
         is_decisive = finding.rule != PROVEN and finding.severity in report.breaking
@@ -117,7 +118,7 @@ def _refuse_proof(reason: str) -> Proof:
 
 
 def _make_own_folder(folder: Path) -> None:
-    """Create the folder of proofs, or see that it is this user's alone: a proof in any other is not believed.
+    """Create the folder of proofs, which is this user's alone: others are not believed.
 
     Raises:
         UsageError: it cannot be created, or it is another user's.
@@ -128,7 +129,7 @@ def _make_own_folder(folder: Path) -> None:
         for path in (folder.parent, folder):
             path.mkdir(mode=0o700, exist_ok=True)
             if not proof.is_own(str(path)):
-                # Ours, but made under a umask that lets others write; where it is another user's, this fails.
+                # Made under a umask that lets others write; another user's folder stays.
                 path.chmod(0o700)
     except OSError as error:
         raise UsageError(f"cannot keep proofs in {folder}: {error.strerror}", hint=hint) from None
