@@ -22,7 +22,6 @@ from envlock.reports.lock import lines
 from envlock.reports.summary import summary as summarize
 from envlock.reports.text import paint
 from envlock.runtime.line import line_of
-from envlock.workflows.capture import capture_live_lock
 from envlock.workflows.locks import load_document, load_lock
 from envlock.workflows.model import read_line, read_lock
 
@@ -100,6 +99,9 @@ def _find_line(name: str | None, python: Path | None) -> str:
 def _find_shown(name: str | None, python: Path | None) -> Source:
     """Return the lockfile that is meant: the live environment's, that in a model, or a file."""
     if name == LIVE:
+        # Start-up time: a file is shown without what captures.
+        from envlock.workflows.capture import capture_live_lock
+
         return capture_live_lock(python)
     if name:
         lock = read_lock(name)
