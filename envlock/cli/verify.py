@@ -108,8 +108,8 @@ def verify(
 
 def _verify_line(line: str, context: typer.Context, python: Path | None, format: str) -> NoReturn:  # noqa: A002
     """Judge by a line alone, which knows no policy and no lockfile: what a variable says of those is for others."""
-    given = {}
+    options = {}
     for name, word in EXCLUDED.items():
-        given[word] = get_source(context, name) == "COMMANDLINE"
-    refuse_both({"--line": True}, given)
+        options[word] = get_source(context, name) == "COMMANDLINE"
+    refuse_both({"--line": True}, options)
     show(envlock.verify_line(line, python=python), format)

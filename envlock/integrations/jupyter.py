@@ -69,15 +69,15 @@ def _execute(line: str) -> Optional[object]:
     parser.add_argument("lock", nargs="?")
     parser.add_argument("--policy", "-p")
     try:
-        asked = parser.parse_args(shlex.split(line))
+        arguments = parser.parse_args(shlex.split(line))
     except ValueError as error:
         raise envlock.UsageError(str(error), hint=HINT) from None
-    if asked.action == "line":
-        return envlock.cite(asked.lock)
-    if asked.action == "doctor":
-        return envlock.doctor(asked.lock)
+    if arguments.action == "line":
+        return envlock.cite(arguments.lock)
+    if arguments.action == "doctor":
+        return envlock.doctor(arguments.lock)
     try:
-        return envlock.assert_locked(asked.lock, asked.policy)
+        return envlock.assert_locked(arguments.lock, arguments.policy)
     except envlock.EnvironmentMismatch as error:
         return error.report
 

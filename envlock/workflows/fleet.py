@@ -100,8 +100,8 @@ def check_fleet(
         UsageError: several jobs have, or the number of ranks is unknown.
         LockfileError: the lock is missing, unreadable, invalid, or newer than this envlock.
     """
-    meant = job_of(folder.jobs(path), path, os.environ, job)
-    statements, documents, size = _collect_reports(path, meant, ranks, wait)
+    name = job_of(folder.jobs(path), path, os.environ, job)
+    statements, documents, size = _collect_reports(path, name, ranks, wait)
     if not size:
         raise UsageError(
             "no launcher says how many ranks there are", hint="name their number with `--ranks`"
@@ -302,6 +302,6 @@ def _collect_reports(
     pause = Pause(time.monotonic() + wait)
     while True:
         statements, documents = folder.kept(to, job)
-        size = ranks or max((each.get("size") or 0 for each in statements), default=0)
+        size = ranks or max((statement.get("size") or 0 for statement in statements), default=0)
         if 0 < size <= len(statements) or not pause.over():
             return statements, documents, size

@@ -55,19 +55,19 @@ def base_images(
     named = None
     if platform is not None:
         named = parse_platform(platform)
-    asked = wanted_by(model, named)
+    needs = wanted_by(model, named)
     if not resolve:
-        return ranking(candidates(asked, image_tables()), asked, {})
+        return ranking(candidates(needs, image_tables()), needs, {})
     places = [parse_mirror(text) for text in mirrors]
     accepted = None
     if accept is not None:
         accepted = parse_digest(accept)
     trust = trusted(model.base_image, accepted)
     progress.say("asking the registries")
-    tables = current(asked, progress)
-    find = partial(pin, registry(), platform=asked.platform, mirrors=places, trust=trust)
-    found, pinned = look_up(candidates(asked, tables), asked, tables, find)
-    return ranking(found, asked, pinned)
+    tables = current(needs, progress)
+    find = partial(pin, registry(), platform=needs.platform, mirrors=places, trust=trust)
+    found, pinned = look_up(candidates(needs, tables), needs, tables, find)
+    return ranking(found, needs, pinned)
 
 
 def find_gpu_support(gpu: str) -> dict[str, Any]:
@@ -83,20 +83,20 @@ def find_gpu_support(gpu: str) -> dict[str, Any]:
     return what_runs(capability_of(gpu, tables), tables)
 
 
-def current(asked: Wanted, progress: Progress = SILENT) -> Tables:
+def current(needs: Wanted, progress: Progress = SILENT) -> Tables:
     """Return the tables; with the build of the locked Python, if only the newest release of its makers has it.
 
     That it cannot be had is a warning: the policy may accept another Python.
     """
     tables = image_tables()
-    machine = unknown_build(asked, tables)
-    if machine is None or asked.python is None:
+    machine = unknown_build(needs, tables)
+    if machine is None or needs.python is None:
         return tables
     # Start-up time: HTTP, which most requests do without.
     from envlock.packages.archives import newest_python
 
     try:
-        build = newest_python(asked.python, machine, os.environ)
+        build = newest_python(needs.python, machine, os.environ)
     except OutsideError as error:
         warning = f"warning: {error.message}"
         if error.hint:

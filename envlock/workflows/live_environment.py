@@ -84,7 +84,8 @@ def refuse_another_environment(lock: Lockfile, found: Snapshot) -> None:
         EnvironmentMismatch: they are not.
     """
     report = judge(lock.to_document(), found)
-    findings = [each for each in report.of(ERROR) if each.where.fact.startswith("packages")]
+    errors = report.of(ERROR)
+    findings = [error for error in errors if error.where.fact.startswith("packages")]
     if findings:
         other = Report(findings, policy=report.policy, overrides=report.overrides)
         hint = "run `envlock capture` to lock these packages; nothing was written"

@@ -59,13 +59,13 @@ def observe(prepared: Prepared, lock: Path, python: Path | None) -> Observed:
     with draft_folder(None) as folder:
         (folder / "sitecustomize.py").write_text(read("observer"), encoding="utf-8")
         code = _run(prepared, str(folder))
-        seen = folder / SEEN
-        if not seen.is_file():
+        report = folder / SEEN
+        if not report.is_file():
             hint = "run Python without `-I`, `-E` and `-S`, and leave PYTHONPATH as it is"
             raise UsageError(
                 f"nothing was observed of `{prepared.command[0]}` (exit code {code})", hint=hint
             )
-        lines = seen.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+        lines = report.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     # Start-up time: the models, which a run that is not observed does without.
     from envlock.workflows.held_packages import add_observed
 

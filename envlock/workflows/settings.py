@@ -76,7 +76,9 @@ def choose_policy(
     """Return name and overrides of the policy to write: as asked for, else the project's, else those of `earlier`."""
     if name is None and config.policy is None and not config.overrides and earlier is not None:
         return earlier.policy.name, dict(earlier.policy.overrides)
-    return name or config.policy or DEFAULT, config.overrides
+    if name is None:
+        name = config.policy
+    return name or DEFAULT, config.overrides
 
 
 def choose_target(output: Path | None, config: Config) -> Path:
