@@ -1,72 +1,101 @@
-"""The program: `envlock`, and `python -m envlock`. The command line is an extra of the distribution."""
+"""The program: `envlock`, and `python -m envlock`. The command line is an extra of the distribution.
 
-import _signal  # type: ignore[import-not-found]  # `signal` imports enum, too: 20 ms in which Ctrl-C shows a traceback
+Imports stand inside functions: until `main` has taken care of Ctrl-C, each would let it end in a
+traceback.
+"""
+
+# `signal` imports enum, too: 20 ms in which Ctrl-C shows a traceback.
+import _signal  # type: ignore[import-not-found]
 import os
 import sys
+
+from envlock import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, NoReturn
+    from typing import NoReturn
 
 FORWARDED = "ENVLOCK_FORWARDED"
-"""The folders of those that have handed over already: each asks the next one on the PATH, and none is asked twice."""
+"""The variable with the folders of those that have handed over: each asks the next on the PATH, and none twice."""
 
 
 def main() -> None:
     """Run the command line; exit with 2 and say what it needs where that is not here."""
     interruptible = _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler
-    if (
-        interruptible
-    ):  # while it is loaded, Ctrl-C ends the process as it does any program: without a traceback
+    # While the program is loaded, Ctrl-C ends the process as it does any program: without a traceback.
+    if interruptible:
         _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
-    program = _program()
+    program = _load_program(sys.argv[1:])
     if interruptible:
         _signal.signal(_signal.SIGINT, _signal.default_int_handler)
-        sys.unraisablehook = _ask_again
+        sys.unraisablehook = _repeat_interrupt
     try:
         sys.exit(program())
     except KeyboardInterrupt:
         sys.exit(130)
 
 
-def _ask_again(lost: "Any") -> None:
+def _repeat_interrupt(unraisable: "sys.UnraisableHookArgs") -> None:
     """Repeat, a little later, a Ctrl-C that came within a finalizer, as imports have them: Python only shows it."""
-    if issubclass(lost.exc_type, KeyboardInterrupt):
+    if issubclass(unraisable.exc_type, KeyboardInterrupt):
         _signal.signal(_signal.SIGALRM, _signal.default_int_handler)
         _signal.setitimer(_signal.ITIMER_REAL, 0.01)
     else:
-        sys.__unraisablehook__(lost)
+        sys.__unraisablehook__(unraisable)
 
 
-def _program() -> "Callable[[], int | None]":
+def _load_program(words: "list[str]") -> "Callable[[], int | None]":
     """Return what this installation and these words need: the command line, or the runtime half's."""
     from pathlib import Path
 
-    if not (Path(__file__).parent / "cli").is_dir() or _is_rank(
-        sys.argv[1:]
-    ):  # in an image: the runtime half alone
+    # In an image there is the runtime half alone.
+    has_command_line = (Path(__file__).parent / "cli").is_dir()
+    if not has_command_line or _is_rank(words):
         from envlock.runtime.command import main as runtime
 
-        return lambda: runtime(sys.argv[1:])
+        return lambda: runtime(words)
     if sys.version_info < (3, 10):  # noqa: UP036 (what scripts import runs on 3.8, so it can be installed there)
-        _without("Python 3.10 or newer")
-    _without_plugins()
+        _hand_over("Python 3.10 or newer")
+    # Where the command line cannot be loaded, another envlock may answer.
+    if words == ["--version"] and _has_module("typer") and _has_module("pydantic"):
+        return _print_version
+    return _load_command_line()
+
+
+def _load_command_line() -> "Callable[[], None]":
+    _disable_plugins()
     try:
         from envlock.cli import main as program
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("envlock"):
             raise
-        _without(error.name)
+        _hand_over(error.name)
     return program
 
 
-def _without_plugins() -> None:
+def _has_module(name: str) -> bool:
+    from importlib.util import find_spec
+
+    return find_spec(name) is not None
+
+
+def _print_version() -> None:
+    """Print the version without a parser, which would take five times as long: shells and scripts ask for it often."""
+    try:
+        sys.stdout.write(f"envlock {__version__}\n")
+        sys.stdout.flush()
+    except (OSError, AttributeError):
+        # A stream that is closed or full: the command line says so.
+        _load_command_line()()
+
+
+def _disable_plugins() -> None:
     """Let pydantic, when it is imported, look for no plugins.
 
-    It would read the entry points of every distribution on the import path, and fail at the first malformed ones.
-    PYDANTIC_DISABLE_PLUGINS, the variable against it, would reach the programs that this one starts. With a pydantic
-    that has no such module any more, this does nothing.
+    It would read the entry points of every distribution on the import path, and fail at the first
+    malformed ones. PYDANTIC_DISABLE_PLUGINS, the variable against it, would reach the programs that
+    this one starts. With a pydantic that has no such module any more, this does nothing.
     """
     from types import SimpleNamespace
 
@@ -77,16 +106,26 @@ def _is_rank(words: "list[str]") -> bool:
     """Return whether a rank of a job reports its own environment: thousands may, and none needs the whole program."""
     if words[:2] != ["fleet", "report"] or os.environ.get("ENVLOCK_PYTHON"):
         return False
-    from importlib.util import find_spec
+    # The runtime half has neither help nor another interpreter.
+    for word in words:
+        if word in ("-h", "--help") or word.startswith("--python"):
+            return False
+    return _has_module("tensorflow")
 
-    elsewhere = any(word in ("-h", "--help") or word.startswith("--python") for word in words)
-    return not elsewhere and find_spec("tensorflow") is not None
 
+def _hand_over(missing: str) -> "NoReturn":
+    """Go on as the next `envlock` on the PATH, or say what this one needs."""
+    import shutil
+    from pathlib import Path
 
-def _without(what: str) -> "NoReturn":
-    """Hand over to the envlock that is installed as a tool, or say what this one needs."""
-    asked = _asked()
-    tool = _tool(asked)
+    # The folders of this `envlock`, and of those that have handed over to it.
+    asked = {str(Path(program).parent.resolve()) for program in (sys.argv[0], sys.executable)}
+    asked.update(os.environ.get(FORWARDED, "").split(os.pathsep))
+    asked.discard("")
+    # Such as that of `uv tool install`, after those of environments.
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    others = [folder for folder in folders if str(Path(folder).resolve()) not in asked]
+    tool = shutil.which("envlock", path=os.pathsep.join(others))
     if tool is not None:
         environ = {
             "ENVLOCK_PYTHON": sys.executable,
@@ -95,30 +134,10 @@ def _without(what: str) -> "NoReturn":
         }
         os.execve(tool, [tool, *sys.argv[1:]], environ)  # noqa: S606 (in this process's place, without a shell)
     sys.stderr.write(
-        f"error: the command line needs {what}\n"
+        f"error: the command line needs {missing}\n"
         'hint: install it outside the environment, in a checkout of envlock: `uv tool install ".[cli]"`\n'
     )
     sys.exit(2)
-
-
-def _asked() -> "set[str]":
-    """Return the folders of this `envlock`, and of those that have handed over to it."""
-    from pathlib import Path
-
-    ours = [str(Path(program).parent.resolve()) for program in (sys.argv[0], sys.executable)]
-    return {each for each in [*ours, *os.environ.get(FORWARDED, "").split(os.pathsep)] if each}
-
-
-def _tool(asked: "set[str]") -> "str | None":
-    """Return the next `envlock` on the PATH, such as that of `uv tool install` after those of environments."""
-    import shutil
-    from pathlib import Path
-
-    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
-    return shutil.which(
-        "envlock",
-        path=os.pathsep.join(each for each in folders if str(Path(each).resolve()) not in asked),
-    )
 
 
 if __name__ == "__main__":

@@ -175,7 +175,7 @@ WRITERS = {
     "envlock/workflows/archive.py",  # a draft that is renamed
     "envlock/workflows/observe.py",  # into a draft
     "envlock/workflows/repeat.py",  # a draft that is renamed
-    "envlock/workflows/verify.py",  # a folder for proofs
+    "envlock/workflows/verify_further.py",  # a folder for proofs
 }
 """Who makes or writes files by other means than `replacing` and drafts, and why nothing half-written is left."""
 

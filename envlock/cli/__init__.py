@@ -5,16 +5,22 @@ from __future__ import annotations
 import errno
 import os
 import sys
+import traceback
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from envlock import __version__
-from envlock.cli.output import fail, failed, lost, say, settle
+from envlock.cli.output import fail, failed, make_stream_error, say, settle
 from envlock.cli.parser import Group, ParserError, complain
 from envlock.runtime.errors import EnvlockError, UsageError, WriteError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typer._click.core import Command, Context
+    from typer._click.formatting import HelpFormatter
 
 BUG = 70
 INTERRUPTED = 130
@@ -55,17 +61,17 @@ COMMANDS = {
 class Program(Group):
     """Loads a command when it is called: all of them take a quarter of a second."""
 
-    def list_commands(self, ctx: Any) -> list[str]:
+    def list_commands(self, ctx: Context) -> list[str]:
         """Return the names of the commands, in order."""
         return list(COMMANDS)
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+    def get_command(self, ctx: Context, cmd_name: str) -> Command | None:
         """Return a command, or None where there is none of this name."""
         if cmd_name not in COMMANDS:
             return None
         return typer.main.get_command(import_module(f"envlock.cli.{cmd_name}").app)
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
+    def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:
         """Write the list of commands, without loading them."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
@@ -82,18 +88,18 @@ app = typer.Typer(
 )
 
 
-def _version(value: bool) -> None:
+def _print_version(value: bool) -> None:
     if value:
         typer.echo(f"envlock {__version__}")
         raise typer.Exit
 
 
 @app.callback()
-def _program(
+def _check_folder(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_version, is_eager=True, help="Print the version and exit."
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
         ),
     ] = False,
 ) -> None:
@@ -107,7 +113,8 @@ def _program(
 
 def main() -> None:
     """Run the program and exit: 0 to 6 as docs/reference/formats.md says, 70 for a bug, 130 when interrupted."""
-    if sys.stderr is None:  # closed: the parser would put its complaints on stdout, or fail
+    # Where stderr is closed, the parser would put its complaints on stdout, or fail.
+    if sys.stderr is None:
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 (for the whole process)
     try:
         sys.exit(app(prog_name="envlock", standalone_mode=False))
@@ -127,21 +134,18 @@ def _unexpected(error: Exception) -> int:
 
     A crash must never read as "does not match", which is Python's own exit code for it.
     """
-    import traceback
-
-    if "KeyboardInterrupt" in str(
-        error
-    ):  # pydantic's words for one that came while it made a model
+    # Pydantic's words for an interrupt that came while it made a model.
+    if "KeyboardInterrupt" in str(error):
         return INTERRUPTED
-    if isinstance(error, OSError) and traceback.extract_tb(error.__traceback__)[-1].name == "echo":
-        settle()
-        fail(lost(error))  # where it was stderr, this goes nowhere
-        return UsageError.exit_code
-    if isinstance(error, OSError) and (
-        error.errno in DISK or str(error.strerror).startswith(NO_TEMPORARY)
-    ):
-        fail(failed(error))
-        return WriteError.exit_code
+    if isinstance(error, OSError):
+        if traceback.extract_tb(error.__traceback__)[-1].name == "echo":
+            settle()
+            # Where it was stderr that failed, this goes nowhere.
+            fail(make_stream_error(error))
+            return UsageError.exit_code
+        if error.errno in DISK or str(error.strerror).startswith(NO_TEMPORARY):
+            fail(failed(error))
+            return WriteError.exit_code
     say(traceback.format_exc())
     say(f"error: this is a bug in envlock {__version__}; please report it with the lines above\n")
     return BUG

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+import envlock
 from envlock.cli.options import (
     AcceptOption,
     IndexOption,
@@ -14,17 +17,25 @@ from envlock.cli.options import (
     MirrorOption,
     PlatformOption,
     QuietOption,
-    exclusive,
-    source,
+    dump,
+    find_source,
+    refuse_both,
 )
 from envlock.cli.output import Terminal, emit, talk
-from envlock.cli.parser import Command, choice, new_app
+from envlock.cli.parser import Command, make_app, make_choice
 from envlock.containers.engines import AUTO, ENGINES, NETWORKS
 from envlock.lock.route import ROUTES
+from envlock.packages.proven import unasked
 from envlock.runtime.errors import UsageError
 from envlock.runtime.report import count
+from envlock.workflows.locks import get_name
 
-app = new_app()
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from envlock.lock.models import Lockfile
+    from envlock.workflows.build import BuiltImage
+
+app = make_app()
 
 BaseOption = Annotated[
     str,
@@ -55,7 +66,7 @@ TagOption = Annotated[
     str | None, typer.Option("--tag", "-t", help="Name of the image.", show_default=False)
 ]
 EngineOption = Annotated[
-    str, choice((AUTO, *ENGINES), "container engine", "--engine", help="Container engine.")
+    str, make_choice((AUTO, *ENGINES), "container engine", "--engine", help="Container engine.")
 ]
 WheelhouseOption = Annotated[
     Path | None,
@@ -83,7 +94,7 @@ DeterministicOption = Annotated[
     ),
 ]
 NetworkOption = Annotated[
-    str, choice(NETWORKS, "network", "--network", help="Network during the build.")
+    str, make_choice(NETWORKS, "network", "--network", help="Network during the build.")
 ]
 UserOption = Annotated[
     str | None,
@@ -106,6 +117,32 @@ ArchiveOption = Annotated[
         metavar="FILE", help="Write the image to this file, as an OCI archive.", show_default=False
     ),
 ]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line says, for the functions that each do one way of building."""
+
+    base: str
+    output: Path | None
+    resolve: bool
+    tag: str | None
+    engine: str
+    wheelhouse: Path | None
+    python: Path | None
+    indexes: Sequence[str]
+    offline: bool
+    platform: str | None
+    mirrors: Sequence[str]
+    accept: str | None
+    deterministic: bool
+    user: str | None
+    network: str
+    gpus: bool
+    no_cache: bool
+    push: bool
+    archive: Path | None
+    quiet: bool
 
 
 @app.command(cls=Command)
@@ -137,8 +174,9 @@ def build(
 ) -> None:
     """Build a container that is the locked environment, and verify it inside.
 
-    What the lockfile does not have yet is found first, and written into it at the end: wheels as by `envlock hash`, the
-    digest of the base. Wheels are installed by hash without a network; a second build gives the same layers.
+    What the lockfile does not have yet is found first, and written into it at the end: wheels as by
+    `envlock hash`, the digest of the base. Wheels are installed by hash without a network; a second
+    build gives the same layers.
 
     \b
     Examples:
@@ -147,178 +185,242 @@ def build(
       envlock build -t ghcr.io/team/train:1 --push    record name and digest in the registry, for deployment
       envlock build --rebuild                 in CI: check that the image can be reproduced
     """
-    made = {"tag": tag, "push": push, "gpus": gpus, "archive": archive, "no_cache": no_cache}
+    options = Options(
+        base=base,
+        output=output,
+        resolve=resolve,
+        tag=tag,
+        engine=engine,
+        wheelhouse=wheelhouse,
+        python=python,
+        indexes=index_url or (),
+        offline=offline,
+        platform=platform,
+        mirrors=mirror or (),
+        accept=accept,
+        deterministic=deterministic,
+        user=user,
+        network=network,
+        gpus=gpus,
+        no_cache=no_cache,
+        push=push,
+        archive=archive,
+        quiet=quiet,
+    )
     ways = {"--dry-run": dry_run, "--pin": pin, "--output": output, "--rebuild": rebuild}
-    _one_way(ways, made, {"--mirror": mirror, "--accept": accept}, offline=offline, resolve=resolve)
-    what: dict[str, Any] = {
-        "base": base,
-        "platform": platform,
-        "mirrors": mirror or (),
-        "accept": accept,
-    }
-    how: dict[str, Any] = {
-        **what,
-        "deterministic": deterministic,
-        "user": user,
-        "wheelhouse": wheelhouse,
-    }
-    runs: dict[str, Any] = {"engine": engine, "network": network}
-    found: dict[str, Any] = {
-        **how,
-        "indexes": index_url or (),
-        "offline": offline,
-        "progress": Terminal(quiet),
-    }
-    way = next((name for name, value in ways.items() if value), "")
-    options = {
-        "--dry-run": {**how, "resolve": resolve},
-        "--pin": {**what, **runs},
-        "--rebuild": {**found, **runs},
-    }
-    options["--output"] = {**found, "folder": output, "python": python}
-    WAYS[way](
-        source(lock), options.get(way, {**found, **runs, **made, "python": python}), quiet=quiet
-    )
+    _check_options(ways, options)
+    source = find_source(lock)
+    for way, value in ways.items():
+        if value:
+            WAYS[way](source, options)
+            return
+    _build(source, options)
 
 
-def _one_way(
-    ways: dict[str, Any],
-    made: dict[str, Any],
-    places: dict[str, Any],
-    *,
-    offline: bool,
-    resolve: bool,
-) -> None:
+def _check_options(ways: Mapping[str, object], options: Options) -> None:
     """Refuse two ways at once, options that a way cannot use, and `--resolve` where the registry is asked anyway."""
-    exclusive(
-        {"--offline": offline},
-        {"--resolve": resolve, "--pin": ways["--pin"], "--push": made["push"]},
+    refuse_both(
+        {"--offline": options.offline},
+        {"--resolve": options.resolve, "--pin": ways["--pin"], "--push": options.push},
     )
-    given = {f"--{name.replace('_', '-')}": value for name, value in made.items()}
-    given["--no-cache"] = made["no_cache"] and not ways["--rebuild"]
-    exclusive(ways, given)
-    if resolve and not ways["--dry-run"]:
+    of_image = {
+        "--tag": options.tag,
+        "--push": options.push,
+        "--gpus": options.gpus,
+        "--archive": options.archive,
+        "--no-cache": options.no_cache and not ways["--rebuild"],
+    }
+    refuse_both(ways, of_image)
+    if options.resolve and not ways["--dry-run"]:
         raise UsageError(
             "`--resolve` needs `--dry-run`: all else asks the registry anyway",
             hint="remove `--resolve`",
         )
-    if ways["--dry-run"] and not resolve:
-        exclusive(ways, places)
+    if ways["--dry-run"] and not options.resolve:
+        refuse_both(ways, {"--mirror": options.mirrors, "--accept": options.accept})
 
 
-def _render(lock: str | bytes, what: dict[str, Any], *, quiet: bool) -> None:
-    from envlock.workflows import build as workflow
-
-    rendered = workflow.dockerfile(lock, **what)
-    _warn(rendered.warnings, quiet=quiet)
+def _render(source: str | bytes, options: Options) -> None:
+    rendered = envlock.dockerfile(
+        source,
+        base=options.base,
+        platform=options.platform,
+        mirrors=options.mirrors,
+        accept=options.accept,
+        resolve=options.resolve,
+        wheelhouse=options.wheelhouse,
+        deterministic=options.deterministic,
+        user=options.user,
+    )
+    _warn(rendered.warnings, options)
     emit(rendered.text.removesuffix("\n"))
 
 
-def _pin(lock: str | bytes, what: dict[str, Any], *, quiet: bool) -> None:
-    from envlock.lock.document import dump, load, save
+def _pin(source: str | bytes, options: Options) -> None:
+    # Start-up time: the tables of images, which the help and a refusal do without.
     from envlock.workflows.pin import pin
 
-    read = None if isinstance(lock, bytes) else load(lock)
-    made = pin(lock, **what, progress=Terminal(quiet))
-    _warn(made.warnings, quiet=quiet)
-    if isinstance(lock, bytes):
-        emit(dump(made.lock).decode("utf-8").removesuffix("\n"))
-    else:
-        save(made.lock, lock, read)
-        apt = made.lock.base_image.apt if made.lock.base_image is not None else None
-        more = "" if apt is None else f", {count(len(apt.packages), 'Debian package')}"
-        talk(f"wrote {lock}: base image {made.base}{more}", quiet=quiet)
-
-
-def _write(lock: str | bytes, how: dict[str, Any], *, quiet: bool) -> None:
-    from envlock.lock.document import load, save
-    from envlock.packages.proven import unasked
-    from envlock.workflows import build as workflow
-
-    read = load(lock) if isinstance(lock, str) else None
-    made = workflow.context(lock, **how)
-    _warn(made.warnings, quiet=quiet)
-    talk(
-        f"wrote {made.folder}: Dockerfile, .dockerignore and tars with {count(made.wheels, 'wheel')}",
-        quiet=quiet,
+    before = _load(source)
+    made = pin(
+        source,
+        base=options.base,
+        platform=options.platform,
+        mirrors=options.mirrors,
+        accept=options.accept,
+        engine=options.engine,
+        network=options.network,
+        progress=Terminal(options.quiet),
     )
-    if isinstance(lock, str) and read is not None and len(unasked(read)) > len(unasked(made.lock)):
-        save(made.lock, lock, read)
-        talk(f"wrote {lock}: base and wheels", quiet=quiet)
+    _warn(made.warnings, options)
+    if isinstance(source, bytes):
+        emit(dump(made.lock))
+        return
+    envlock.save(made.lock, source, before)
+    parts = f"base image {made.base}"
+    if made.lock.base_image is not None and made.lock.base_image.apt is not None:
+        parts += f", {count(len(made.lock.base_image.apt.packages), 'Debian package')}"
+    talk(f"wrote {source}: {parts}", quiet=options.quiet)
 
 
-def _build(lock: str | bytes, how: dict[str, Any], *, quiet: bool) -> None:
-    from envlock.workflows import build as workflow
+def _write(source: str | bytes, options: Options) -> None:
+    before = _load(source)
+    made = envlock.context(
+        source,
+        options.output or Path(),
+        base=options.base,
+        platform=options.platform,
+        mirrors=options.mirrors,
+        accept=options.accept,
+        wheelhouse=options.wheelhouse,
+        deterministic=options.deterministic,
+        user=options.user,
+        python=options.python,
+        indexes=options.indexes,
+        offline=options.offline,
+        progress=Terminal(options.quiet),
+    )
+    _warn(made.warnings, options)
+    wheels = count(made.wheels, "wheel")
+    talk(
+        f"wrote {made.folder}: Dockerfile, .dockerignore and tars with {wheels}",
+        quiet=options.quiet,
+    )
+    if not isinstance(source, str) or before is None:
+        return
+    # A lockfile changes only where this has found more wheels.
+    if len(unasked(before)) > len(unasked(made.lock)):
+        envlock.save(made.lock, source, before)
+        talk(f"wrote {source}: base and wheels", quiet=options.quiet)
 
-    file = how.pop("archive")
-    if file is not None:
-        from envlock.workflows.archive import writable
 
-        writable(file)
-    from envlock.lock.document import load, save
+def _build(source: str | bytes, options: Options) -> None:
+    # Start-up time: all that builds, which the help and a refusal do without.
+    from envlock.workflows.archive import check_writable, write_archive
 
-    read = load(lock) if isinstance(lock, str) else None
-    made = workflow.build(lock, **how)
-    from envlock.containers.verification import sentence
-    from envlock.workflows.locks import name_of
+    # Before minutes are spent on an image that cannot be written.
+    if options.archive is not None:
+        check_writable(options.archive)
+    before = _load(source)
+    made = envlock.build(
+        source,
+        tag=options.tag,
+        base=options.base,
+        platform=options.platform,
+        mirrors=options.mirrors,
+        accept=options.accept,
+        wheelhouse=options.wheelhouse,
+        deterministic=options.deterministic,
+        user=options.user,
+        python=options.python,
+        indexes=options.indexes,
+        offline=options.offline,
+        engine=options.engine,
+        network=options.network,
+        gpus=options.gpus,
+        no_cache=options.no_cache,
+        push=options.push,
+        progress=Terminal(options.quiet),
+    )
+    _print_verdict(made, source, options)
+    if isinstance(source, str):
+        parts = "base and image"
+        if before is not None and made.lock.identity != before.identity:
+            parts = f"wheels, {parts}"
+        envlock.save(made.lock, source, before)
+        talk(f"wrote {source}: {parts}", quiet=options.quiet)
+    if options.archive is not None:
+        digest = write_archive(made, options.archive, options.engine)
+        talk(f"wrote {options.archive}: OCI archive, manifest {digest}", quiet=options.quiet)
+    if made.pushed is not None:
+        talk(
+            f"pushed {made.pushed}, with its bill of materials and provenance", quiet=options.quiet
+        )
 
+
+def _print_verdict(made: BuiltImage, source: str | bytes, options: Options) -> None:
+    """Say whether an image is the locked environment, and exit where it is not."""
+    quiet = options.quiet
     verdict = made.verdict
     if verdict is None:
-        talk(
-            f"warning: built {made.name} without verification, which needs Python 3.8 or newer in the image",
-            quiet=quiet,
-        )
-    elif not verdict.image.match:
-        untagged = "" if how["tag"] is None else f", and {made.name} is not tagged"
-        talk(
-            f"the image is not the environment of {name_of(lock)}{untagged}:\n{verdict.image.to_text()}"
-        )
+        talk(f"warning: {made.describe()}", quiet=quiet)
+        return
+    if not verdict.image.match:
+        untagged = ""
+        if options.tag is not None:
+            untagged = f", and {made.name} is not tagged"
+        name = get_name(source)
+        talk(f"the image is not the environment of {name}{untagged}:\n{verdict.image.to_text()}")
         if made.lock.image is not None:
             talk(
                 f"the image is kept without a name, to look inside: {made.lock.image.id}",
                 quiet=quiet,
             )
         raise typer.Exit(verdict.image.exit_code)
-    else:
-        talk(sentence(verdict, made.name), quiet=quiet)
-        if how["gpus"] and not verdict.machine.match:
-            talk(verdict.machine.to_text())
-            raise typer.Exit(verdict.machine.exit_code)
-    if isinstance(lock, str):
-        is_new = read is not None and made.lock.identity != read.identity
-        save(made.lock, lock, read)
-        talk(f"wrote {lock}: {'wheels, ' if is_new else ''}base and image", quiet=quiet)
-    if file is not None:
-        from envlock.workflows.archive import archive
-
-        talk(
-            f"wrote {file}: OCI archive, manifest {archive(made, file, how['engine'])}", quiet=quiet
-        )
-    if made.pushed is not None:
-        talk(f"pushed {made.pushed}, with its bill of materials and provenance", quiet=quiet)
+    talk(made.describe(), quiet=quiet)
+    # Without the GPUs of this machine, nothing was asked of it.
+    if options.gpus and not verdict.machine.match:
+        talk(verdict.machine.to_text())
+        raise typer.Exit(verdict.machine.exit_code)
 
 
-def _rebuild(lock: str | bytes, how: dict[str, Any], *, quiet: bool) -> None:
-    from envlock.workflows import build as workflow
-
-    made = workflow.rebuild(lock, **how)
+def _rebuild(source: str | bytes, options: Options) -> None:
+    made = envlock.rebuild(
+        source,
+        base=options.base,
+        platform=options.platform,
+        mirrors=options.mirrors,
+        accept=options.accept,
+        wheelhouse=options.wheelhouse,
+        deterministic=options.deterministic,
+        user=options.user,
+        indexes=options.indexes,
+        offline=options.offline,
+        engine=options.engine,
+        network=options.network,
+        progress=Terminal(options.quiet),
+    )
     if made.differences:
-        talk(
-            "the image differs from the locked one:\n"
-            + "\n".join(f"  {line}" for line in made.differences)
-        )
+        lines = [f"  {line}" for line in made.differences]
+        talk("\n".join(["the image differs from the locked one:", *lines]))
         raise typer.Exit(1)
     if made.new.id == made.old.id:
-        talk("identical: the same image ID", quiet=quiet)
+        talk("identical: the same image ID", quiet=options.quiet)
         return
     by = f"{made.new.engine} {made.new.engine_version} writes its own timestamps"
-    talk(f"identical in layers and configuration (its ID differs: {by})", quiet=quiet)
+    talk(f"identical in layers and configuration (its ID differs: {by})", quiet=options.quiet)
 
 
-def _warn(warnings: tuple[str, ...], *, quiet: bool) -> None:
+def _load(source: str | bytes) -> Lockfile | None:
+    """Return the lockfile as it is before it is written; None where it comes from stdin."""
+    if isinstance(source, bytes):
+        return None
+    return envlock.load(source)
+
+
+def _warn(warnings: tuple[str, ...], options: Options) -> None:
     for text in warnings:
-        talk(f"warning: {text}", quiet=quiet)
+        talk(f"warning: {text}", quiet=options.quiet)
 
 
-WAYS = {"": _build, "--dry-run": _render, "--pin": _pin, "--output": _write, "--rebuild": _rebuild}
+WAYS = {"--dry-run": _render, "--pin": _pin, "--output": _write, "--rebuild": _rebuild}
 """What each option does in the place of building."""

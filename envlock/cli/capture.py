@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from envlock.cli.options import STDIN, PythonOption, QuietOption, config, exclusive
+import envlock
+from envlock.cli.options import STDIN, PythonOption, QuietOption, dump, load_config, refuse_both
 from envlock.cli.output import Terminal, emit, talk
-from envlock.cli.parser import Command, choice, new_app
+from envlock.cli.parser import Command, make_app, make_choice
 from envlock.containers.engines import AUTO, ENGINES
+from envlock.packages.proven import lost
+from envlock.reports.lock import count_held
 from envlock.runtime.errors import LockfileError, UsageError
 from envlock.runtime.policy import names
 from envlock.runtime.report import count
-from envlock.workflows.entry_points import split
-from envlock.workflows.settings import Config, about, target
-from envlock.workflows.settings import policy as policy_of
+from envlock.workflows.entry_points import split_programs
+from envlock.workflows.gate import check as check_settings
+from envlock.workflows.settings import Config, choose_policy, choose_target, describe_project
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from envlock.lock.models import Lockfile
 
-app = new_app()
+app = make_app()
 
 OutputOption = Annotated[
     Path | None,
@@ -36,7 +41,7 @@ OutputOption = Annotated[
 ]
 NewPolicyOption = Annotated[
     str | None,
-    choice(
+    make_choice(
         names(),
         "policy",
         *("--policy", "-p"),
@@ -97,16 +102,18 @@ ImageOption = Annotated[
     str | None,
     typer.Option(
         "--image",
-        is_eager=True,  # `--python` is then a path inside, which no default stands in for
+        # Parsed before `--python`, which is then a path inside, so that no default stands in for it.
+        is_eager=True,
         help="Capture inside this image; installs nothing. --python is then its own interpreter.",
         show_default=False,
     ),
 ]
 EngineOption = Annotated[
-    str, choice((AUTO, *ENGINES), "container engine", "--engine", help="Engine for --image.")
+    str, make_choice((AUTO, *ENGINES), "container engine", "--engine", help="Engine for --image.")
 ]
 GpusOption = Annotated[bool, typer.Option("--gpus", help="Run --image with this machine's GPUs.")]
-SHOWN = 8  # changes of a renewed lockfile; version control shows the rest
+SHOWN = 8
+"""Changes of a renewed lockfile that are listed; version control shows the rest."""
 
 
 @app.command(cls=Command)
@@ -128,7 +135,8 @@ def capture(
 ) -> None:
     """Write the live environment into a lockfile.
 
-    TensorFlow is not imported (except with --canary). No secrets, user names or host names are recorded.
+    TensorFlow is not imported (except with --canary). No secrets, user names or host names are
+    recorded.
 
     \b
     Examples:
@@ -139,102 +147,97 @@ def capture(
       envlock capture --image nvcr.io/nvidia/tensorflow:25.02-tf2-py3   inside an image
       envlock capture --check                    in a hook: is the lockfile that of this environment?
     """
-    from envlock.workflows.capture import capture as take
-
     if add_machine and image is None:
-        _add_machine(
-            output,
-            python,
-            alone=not (hashes or canary or only or entry or policy or check),
-            quiet=quiet,
-        )
+        more = (hashes, canary, only, entry, policy, check)
+        _add_machine(output, python, alone=not any(more), quiet=quiet)
         return
     if check:
-        exclusive({"--check": check}, {"--hashes": hashes, "--only": only, "--image": image})
-        _check(
-            output,
-            policy,
-            entry,
-            {"python": python, "numerics": canary, "progress": Terminal(quiet)},
-        )
+        refuse_both({"--check": check}, {"--hashes": hashes, "--only": only, "--image": image})
+        _check(output, policy, entry, python, Terminal(quiet), numerics=canary)
         return
-    project = config()
-    path, earlier = _path(output, project)
-    how: Any = {"python": python, "project": about(Path.cwd(), path), "progress": Terminal(quiet)}
-    how["policy"], how["overrides"] = policy_of(policy, project, earlier)
+    project = load_config()
+    path, earlier = _find_path(output, project)
+    about = describe_project(Path.cwd(), path)
+    rules = choose_policy(policy, project, earlier)
     if image is not None:
-        given = {
-            "--hashes": hashes,
-            "--canary": canary,
-            "--only": only,
-            "--for": entry,
-            "--add-machine": add_machine,
-        }
-        lock = _inside(image, given, {**how, "engine": engine, "gpus": gpus})
+        others = {"--hashes": hashes, "--canary": canary, "--only": only, "--for": entry}
+        _refuse_with_image({**others, "--add-machine": add_machine})
+        lock = envlock.capture_image(
+            image,
+            *rules,
+            python=os.fspath(python) if python else None,
+            engine=engine,
+            gpus=gpus,
+            project=about,
+            progress=Terminal(quiet),
+        )
     else:
-        entries, programs = split(entry, project.entry, Path.cwd(), canary=canary)
-        what: Any = {"hashes": hashes, "canary": canary, "earlier": earlier, "only": only}
-        lock = take(
-            entry=entries, programs=programs, need_tensorflow=not without_tensorflow, **what, **how
+        entries, programs = split_programs(entry, project.entry, Path.cwd(), canary=canary)
+        lock = envlock.capture(
+            *rules,
+            python=python,
+            hashes=hashes,
+            canary=canary,
+            earlier=earlier,
+            only=only,
+            project=about,
+            entry=entries,
+            programs=programs,
+            need_tensorflow=not without_tensorflow,
+            progress=Terminal(quiet),
         )
     _write(path, lock, earlier, hashes=hashes, canary=canary, quiet=quiet)
 
 
 def _add_machine(output: Path | None, python: Path | None, *, alone: bool, quiet: bool) -> None:
     """Add this machine to a lockfile that exists, or say that it is there already."""
-    from envlock.lock.document import dump, load, save
-    from envlock.workflows.capture import add_machine
-
     if not alone:
         hint = "renew the lockfile first, with `envlock capture` and those options, on a machine that it has"
         raise UsageError(
             "`--add-machine` changes nothing else, so it takes only `--output` and `--python`",
             hint=hint,
         )
-    path = _path(output, config())[0]
+    path, _ = _find_path(output, load_config())
     if path is None:
         raise UsageError(
             "`--add-machine` needs a lockfile, and `-` is stdout",
             hint="name the file with `--output`",
         )
-    read = load(path)
-    new, which = add_machine(path, python=python)
+    before = envlock.load(path)
+    new, which = envlock.add_machine(path, python=python)
     if path.read_bytes() == dump(new):
         talk(f"{path} has this machine already: {which}", quiet=quiet)
         return
-    save(new, path, read)
+    envlock.save(new, path, before)
     talk(f"added to {path}: {which}", quiet=quiet)
 
 
-def _inside(image: str, given: dict[str, Any], how: dict[str, Any]) -> Lockfile:
-    """Return the lock of an image; an option that needs the environment on this machine excludes that."""
-    from envlock.workflows.capture_image import capture_image
+def _refuse_with_image(options: Mapping[str, object]) -> None:
+    """Refuse an option that needs the environment on this machine.
 
-    for name in [name for name, value in given.items() if value]:
-        raise UsageError(
-            f"`--image` and `{name}` exclude each other",
-            hint=f"leave out `{name}`: the lockfile names the image itself, and `envlock build` builds on it",
-        )
-    python = how.pop("python")
-    return capture_image(image, python=None if python is None else str(python), **how)
+    Raises:
+        UsageError: one was given.
+    """
+    for name, value in options.items():
+        if value:
+            raise UsageError(
+                f"`--image` and `{name}` exclude each other",
+                hint=f"leave out `{name}`: the lockfile names the image itself, and `envlock build` builds on it",
+            )
 
 
-def _path(output: Path | None, project: Config) -> tuple[Path | None, Lockfile | None]:
-    """Return the file to write, None for stdout, and the lock that it is now."""
+def _find_path(output: Path | None, project: Config) -> tuple[Path | None, Lockfile | None]:
+    """Return the file to write, None for stdout, and the lock that it is now.
+
+    A lockfile that cannot be read is replaced, as nothing in it can be trusted.
+    """
     if str(output) == STDIN:
         return None, None
-    path = target(output, project)
-    return path, _earlier(path)
-
-
-def _earlier(path: Path) -> Lockfile | None:
-    """Return the lock that is renewed; one that cannot be trusted is replaced."""
-    from envlock.lock.document import load as read
-
+    path = choose_target(output, project)
     try:
-        return read(path)
+        return path, envlock.load(path)
     except LockfileError:
-        return None
+        return path, None
 
 
 def _write(
@@ -247,81 +250,97 @@ def _write(
     quiet: bool,
 ) -> None:
     """Write the lockfile, and say what it has and what of it deserves a warning; None: write it to stdout."""
-    from envlock.lock.capture import warnings
-    from envlock.lock.document import dump, save
-    from envlock.packages.proven import lost
-    from envlock.reports.lock import count_held
-
     if path is None:
         emit(dump(lock))
         return
-    save(lock, path, earlier)
-    talk(f"{'wrote' if earlier is None else 'renewed'} {path}: {_summary(lock)}", quiet=quiet)
+    envlock.save(lock, path, earlier)
+    verb = "wrote" if earlier is None else "renewed"
+    talk(f"{verb} {path}: {_describe_lock(lock)}", quiet=quiet)
     for text in count_held(lock.to_document()):
         talk(f"  {text}", quiet=quiet)
-    for text in [] if earlier is None or quiet else _changes(earlier, lock):
-        talk(f"  {text}")
-    for text in warnings(lock):
+    if earlier is not None and not quiet:
+        for text in _list_changes(earlier, lock):
+            talk(f"  {text}")
+    for text in _list_warnings(earlier, lock):
         talk(f"warning: {text}", quiet=quiet)
-    for each in [] if earlier is None else lost(earlier, lock):
-        talk(f"warning: a proven wheel was lost: {each}", quiet=quiet)
     if canary:
-        from envlock.workflows.canary import summary as canary_of
+        # Start-up time: what computes.
+        from envlock.workflows.canary import describe_canary
 
-        talk(f"  {canary_of(lock)}", quiet=quiet)
+        talk(f"  {describe_canary(lock)}", quiet=quiet)
     if hashes:
+        # Start-up time: HTTP.
         from envlock.workflows.hash import summary
 
         for line in summary(lock):
             talk(line, quiet=quiet)
 
 
-def _changes(earlier: Lockfile, lock: Lockfile) -> list[str]:
+def _list_changes(earlier: Lockfile, lock: Lockfile) -> list[str]:
     """Return what a renewed lockfile says otherwise, a line each, the most important first."""
-    from envlock.workflows.diff import diff
+    report = envlock.diff(earlier, lock, names=("was", "now"))
+    texts = [finding.message for finding in report.findings]
+    if not texts:
+        return ["no fact changed"]
+    if len(texts) > SHOWN:
+        return [*texts[:SHOWN], f"and {count(len(texts) - SHOWN, 'more change')}"]
+    return texts
 
-    texts = [finding.message for finding in diff(earlier, lock, names=("was", "now")).findings]
-    more = [f"and {count(len(texts) - SHOWN, 'more change')}"] if len(texts) > SHOWN else []
-    return texts[:SHOWN] + more if texts else ["no fact changed"]
+
+def _list_warnings(earlier: Lockfile | None, lock: Lockfile) -> list[str]:
+    # Start-up time: the models, which the help, a refusal and `--check` do without.
+    from envlock.lock.capture import warnings
+
+    texts = warnings(lock)
+    if earlier is not None:
+        texts += [f"a proven wheel was lost: {proof}" for proof in lost(earlier, lock)]
+    return texts
 
 
 def _check(
-    output: Path | None, policy: str | None, entry: list[str] | None, how: dict[str, Any]
+    output: Path | None,
+    policy: str | None,
+    entry: list[str] | None,
+    python: Path | None,
+    progress: Terminal,
+    *,
+    numerics: bool,
 ) -> None:
     """Write nothing, and exit as `envlock verify` does, or with 1 where the project's settings are not the lock's."""
-    from envlock.workflows.gate import check
-
-    project, quiet = config(), how["progress"].quiet
-    path = None if str(output) == STDIN else target(output, project)
-    if path is None:
+    project = load_config()
+    if str(output) == STDIN:
         raise UsageError(
             "`--check` needs a file, and `-` is stdout", hint="name the file with `--output`"
         )
-    wanted, _ = split(entry, project.entry, Path.cwd(), canary=how["numerics"])
-    report = check(path, project, policy, entry=wanted, **how)
-    if report.match:
-        besides = count(len(report.allowed), "difference") if report.allowed else ""
-        talk(
-            f"{path} is up to date{besides and f'; {besides} that policy {report.policy} allows'}",
-            quiet=quiet,
-        )
-        return
-    talk(f"{path} is not up to date:\n{report.to_text()}", quiet=quiet)
-    raise typer.Exit(report.exit_code)
+    path = choose_target(output, project)
+    wanted, _ = split_programs(entry, project.entry, Path.cwd(), canary=numerics)
+    report = check_settings(
+        path, project, policy, entry=wanted, python=python, numerics=numerics, progress=progress
+    )
+    if not report.match:
+        talk(f"{path} is not up to date:\n{report.to_text()}", quiet=progress.quiet)
+        raise typer.Exit(report.exit_code)
+    allowed = ""
+    if report.allowed:
+        differences = count(len(report.allowed), "difference")
+        allowed = f"; {differences} that policy {report.policy} allows"
+    talk(f"{path} is up to date{allowed}", quiet=progress.quiet)
 
 
-def _summary(lock: Lockfile) -> str:
+def _describe_lock(lock: Lockfile) -> str:
+    """Return in one line what a lockfile holds."""
     facts = lock.facts
-    parts = [count(len(facts.packages or {}), "package")]
+    parts = []
     if facts.tensorflow is not None:
-        parts.insert(0, f"TensorFlow {facts.tensorflow.version or 'of unknown version'}")
+        parts.append(f"TensorFlow {facts.tensorflow.version or 'of unknown version'}")
+    packages = count(len(facts.packages or {}), "package")
     if lock.identity is not None:
-        proven = sum(each.wheel is not None for each in lock.identity.packages.values())
-        parts[-1] += f" ({proven} with a proven wheel)"
+        proven = sum(package.wheel is not None for package in lock.identity.packages.values())
+        packages += f" ({proven} with a proven wheel)"
+    parts.append(packages)
     if lock.machines:
         parts.append(count(1 + len(lock.machines), "machine"))
     if lock.unavailable:
-        parts.append(
-            f"{count(len(lock.unavailable), 'fact')} could not be collected (`envlock show` lists them)"
-        )
+        facts_unknown = count(len(lock.unavailable), "fact")
+        parts.append(f"{facts_unknown} could not be collected (`envlock show` lists them)")
     return ", ".join([*parts, f"policy {lock.policy.name}"])

@@ -7,24 +7,28 @@ from typing import Annotated
 
 import typer
 
-from envlock.cli.options import LIVE, STDIN, FormatOption, PythonOption, show, source
-from envlock.cli.parser import Command, choice, new_app
+import envlock
+from envlock.cli.options import LIVE, STDIN, FormatOption, PythonOption, find_source, show
+from envlock.cli.parser import Command, make_app, make_choice
 from envlock.runtime.errors import UsageError
 from envlock.runtime.policy import names
+from envlock.workflows.model import read_lock
 from envlock.workflows.settings import Config
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from envlock.lock.models import Lockfile
 
-app = new_app()
+app = make_app()
 
 SideArgument = Annotated[
     str, typer.Argument(help="Lockfile, stamped model, - for stdin, or `live`.", show_default=False)
 ]
 TierOption = Annotated[
     str,
-    choice(names(), "policy", "--policy", "-p", envvar="ENVLOCK_POLICY", help="Comparison policy."),
+    make_choice(
+        names(), "policy", "--policy", "-p", envvar="ENVLOCK_POLICY", help="Comparison policy."
+    ),
 ]
 
 
@@ -46,20 +50,28 @@ def diff(
       envlock diff old.lock live        what has changed here since
       envlock diff model.keras live     does what made this stamped model differ from here?
     """
-    from envlock.workflows.diff import diff as compare
-
     if a == b == STDIN:
         raise UsageError("both sides are stdin", hint="name a file or `live` for one of them")
-    called = ["stdin" if name == STDIN else name for name in (a, b)]
-    sides = _side(a, python), _side(b, python)
-    show(compare(*sides, policy, names=(called[0], called[1]), one_machine=LIVE in (a, b)), format)
+    report = envlock.diff(
+        _read_side(a, python),
+        _read_side(b, python),
+        policy,
+        names=(_get_title(a), _get_title(b)),
+        one_machine=LIVE in (a, b),
+    )
+    show(report, format)
 
 
-def _side(name: str, python: Path | None) -> Lockfile | str | bytes:
+def _get_title(name: str) -> str:
+    """Return what the report calls a side."""
+    if name == STDIN:
+        return "stdin"
+    return name
+
+
+def _read_side(name: str, python: Path | None) -> Lockfile | str | bytes:
+    """Return the live environment, the lockfile in a model, or what stands for a lockfile."""
     if name == LIVE:
-        from envlock.workflows.capture import capture
-
-        return capture(python=python)
-    from envlock.workflows.model import lock_in
-
-    return lock_in(name) or source(name, Config())
+        return envlock.capture(python=python)
+    # The settings name the lockfile that is meant where none is named, and here each side is.
+    return read_lock(name) or find_source(name, Config())

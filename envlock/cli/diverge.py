@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+import envlock
 from envlock.cli.options import (
     ArgsArgument,
     FormatOption,
@@ -18,11 +19,16 @@ from envlock.cli.options import (
     show,
 )
 from envlock.cli.output import Terminal, say, talk
-from envlock.cli.parser import Command, Group, new_app
+from envlock.cli.parser import Command, Group, make_app
+from envlock.lock.writer import write_atomically
+from envlock.reports.divergence_page import page
 from envlock.runtime.report import count
+from envlock.workflows.repeat import need_folder_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typer._click.core import Context
+
     from envlock.divergence.record import Recorded
 
 DEFAULT = "run"
@@ -31,14 +37,14 @@ DEFAULT = "run"
 class DivergeGroup(Group):
     """Takes `diverge SCRIPT` for `diverge run SCRIPT`."""
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
         """Put the default command before what is no command."""
         if args and args[0] not in {*self.commands, *ctx.help_option_names}:
             args = [DEFAULT, *args]
         return list(super().parse_args(ctx, args))
 
 
-app = new_app(
+app = make_app(
     cls=DivergeGroup,
     no_args_is_help=True,
     help="""Find the first operation that makes runs differ, and its line.
@@ -95,11 +101,12 @@ def run(
 ) -> None:
     """Run a program several times and find the first operation that differs.
 
-    Exit 0: all runs gave the same bits. Exit 1: they did not. Exit 2: the program cannot be run. Exit 4: a run failed.
+    Exit 0: all runs gave the same bits. Exit 1: they did not. Exit 2: the program cannot be run.
+    Exit 4: a run failed.
 
-    The first runs use the program's own mode. If they differ, they are repeated eagerly, and every input and output of
-    every operation is compared. The report names the operation, its line and a remedy. FUNCTION takes no argument, or
-    `seed`; its return value is compared as well.
+    The first runs use the program's own mode. If they differ, they are repeated eagerly, and every
+    input and output of every operation is compared. The report names the operation, its line and a
+    remedy. FUNCTION takes no argument, or `seed`; its return value is compared as well.
 
     \b
     Examples:
@@ -110,21 +117,19 @@ def run(
       envlock diverge train.py:step --html a.html
                                                  with the operations around the difference, as a page
     """
-    from envlock.lock.writer import write_atomically
-    from envlock.reports.divergence_page import page
-    from envlock.workflows.diverge import diverge_script
-    from envlock.workflows.repeat import need_folder_of
-
     need_folder_of(html)
-    how: dict[str, Any] = {
-        "module": module,
-        "runs": runs,
-        "steps": steps,
-        "fresh": fresh,
-        "in_graph": in_graph,
-        "seed": seed,
-    }
-    report = diverge_script(script, args or (), python=python, progress=Terminal(quiet), **how)
+    report = envlock.diverge_script(
+        script,
+        args or (),
+        module=module,
+        runs=runs,
+        steps=steps,
+        fresh=fresh,
+        in_graph=in_graph,
+        seed=seed,
+        python=python,
+        progress=Terminal(quiet),
+    )
     if html is not None:
         write_atomically(html, page(report).encode("utf-8"), "page")
         talk(f"wrote {html}", quiet=quiet)
@@ -145,8 +150,9 @@ def record(
 ) -> None:
     """Record the results of every operation of one run, to compare two environments.
 
-    The trace holds fingerprints of inputs and outputs, lines of your code, and the facts of the environment. It holds
-    no values, no paths outside the script's folder, and no user or host names.
+    The trace holds fingerprints of inputs and outputs, lines of your code, and the facts of the
+    environment. It holds no values, no paths outside the script's folder, and no user or host
+    names.
 
     \b
     Examples:
@@ -155,10 +161,17 @@ def record(
       envlock diverge record train.py:step -o b.trace --python other/bin/python
                                                                    in another environment
     """
-    from envlock.workflows.diverge import record_trace
-
-    how: dict[str, Any] = {"module": module, "in_graph": in_graph, "steps": steps, "seed": seed}
-    found = record_trace(script, output, args or (), python=python, progress=Terminal(quiet), **how)
+    found = envlock.record_trace(
+        script,
+        output,
+        args or (),
+        module=module,
+        in_graph=in_graph,
+        steps=steps,
+        seed=seed,
+        python=python,
+        progress=Terminal(quiet),
+    )
     _explain(found, output, quiet=quiet)
 
 
@@ -170,17 +183,15 @@ def compare(
 ) -> None:
     """Compare two traces and find the first operation that gave different bits.
 
-    Exit 0: the same bits everywhere. Exit 1: different bits, or the traces cannot be aligned. Exit 3: a trace cannot be
-    read.
+    Exit 0: the same bits everywhere. Exit 1: different bits, or the traces cannot be aligned. Exit
+    3: a trace cannot be read.
 
     \b
     Examples:
       envlock diverge compare a.trace b.trace                                  the first difference, as text
       envlock diverge compare a.trace b.trace -f json | jq .attachments.first  for programs
     """
-    from envlock.workflows.diverge import compare_traces
-
-    show(compare_traces(a, b), format)
+    show(envlock.compare_traces(a, b), format)
 
 
 WARNINGS = {
@@ -193,7 +204,9 @@ WARNINGS = {
 
 def _explain(found: Recorded, output: Path, *, quiet: bool) -> None:
     """Say what was written; limits are reported with --quiet as well."""
-    size = f"{found.size / 1e6:.1f} MB" if found.size >= 100_000 else f"{found.size / 1e3:.1f} kB"
+    size = f"{found.size / 1e3:.1f} kB"
+    if found.size >= 100_000:
+        size = f"{found.size / 1e6:.1f} MB"
     amount = f"{found.entries} entries of {count(found.steps, 'step')}"
     talk(f"wrote {output}: {amount}, {size}, TensorFlow {found.header.tensorflow}", quiet=quiet)
     if found.effect in WARNINGS:

@@ -6,13 +6,15 @@ from typing import Annotated
 
 import typer
 
-from envlock.cli.options import FormatOption, PythonOption, QuietOption, source
-from envlock.cli.output import Terminal, color, emit, talk
-from envlock.cli.parser import Command, new_app
+import envlock
+from envlock.cli.options import FormatOption, PythonOption, QuietOption, find_source
+from envlock.cli.output import Terminal, emit, has_color, talk
+from envlock.cli.parser import Command, make_app
+from envlock.diagnosis.values import exports
 from envlock.reports import render
 from envlock.runtime.errors import UsageError
 
-app = new_app()
+app = make_app()
 
 LockToExamine = Annotated[
     str | None,
@@ -52,8 +54,8 @@ def doctor(
 ) -> None:
     """Find defects and sources of nondeterminism in an environment.
 
-    Exit 0: no errors. Exit 1: errors. Every finding has its evidence, reason and remedy. A healthy environment prints
-    nothing on stdout. Nothing is changed.
+    Exit 0: no errors. Exit 1: errors. Every finding has its evidence, reason and remedy. A healthy
+    environment prints nothing on stdout. Nothing is changed.
 
     \b
     Examples:
@@ -64,24 +66,22 @@ def doctor(
       envlock doctor --prove --with "$(head -n 9 train.py)"
                                                 the same, after the first lines of a program
     """
-    from envlock.diagnosis.values import exports
-    from envlock.workflows.doctor import doctor as examine
-
     if setup is not None and not prove:
         raise UsageError("`--with` needs `--prove`", hint="add `--prove`")
-    wanted = None if lock is None else source(lock)
-    report = examine(wanted, python=python, prove=prove, setup=setup, progress=Terminal(quiet))
+    source = None
+    if lock is not None:
+        source = find_source(lock)
+    report = envlock.doctor(
+        source, python=python, prove=prove, setup=setup, progress=Terminal(quiet)
+    )
     if fix_env:
-        emit_lines(exports(report.findings))
+        lines = exports(report.findings)
+        # A shell evaluates what is printed: nothing at all where nothing is to be done.
+        if lines:
+            emit("\n".join(lines))
         return
     if report.findings or format != "text" or report.evidence.states is not None:
-        emit(render(report, format, color=color()))
+        emit(render(report, format, color=has_color()))
     else:
         talk(report.headline, quiet=quiet)
     raise typer.Exit(report.exit_code)
-
-
-def emit_lines(lines: list[str]) -> None:
-    """Print lines; nothing at all where there is none."""
-    if lines:
-        emit("\n".join(lines))

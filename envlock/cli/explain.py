@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
-from envlock.cli.options import DATA_FORMATS, DataFormatOption, LockOption, PythonOption, near
-from envlock.cli.output import color, emit
-from envlock.cli.parser import Command, new_app
+import envlock
+from envlock.cli.options import DATA_FORMATS, DataFormatOption, LockOption, PythonOption, find_near
+from envlock.cli.output import emit, has_color
+from envlock.cli.parser import Command, make_app
+from envlock.lock.explanation import as_json
+from envlock.reports.finding import lines
+from envlock.reports.policy import facts
+from envlock.reports.text import paint
 
-app = new_app()
+app = make_app()
 
 PathArgument = Annotated[
     str,
@@ -40,31 +46,29 @@ def explain(
       envlock explain "cpu.*" --format json          for programs
       envlock explain ENV203                         the code of a finding
     """
-    from envlock.reports.text import paint
-
-    code = (
-        None if "." in path else _code(path)
-    )  # a path with a dot need not wait for the tables of codes
-    if code is not None:
-        from envlock.reports.finding import lines
-
-        emit(json.dumps(code, indent=2) if format == "json" else paint(lines(code), color=color()))
-        return
-    from envlock.lock.explanation import as_json
-    from envlock.reports.policy import facts
-    from envlock.workflows.policy import explain as ask
-
-    found = ask(path, near(lock), python=python)
-    emit(
-        json.dumps(as_json(found), indent=2)
-        if format == "json"
-        else paint(facts(found, os.environ), color=color())
-    )
+    # A path with a dot is no code, and need not wait for the tables of codes.
+    if "." not in path:
+        code = _find_code(path)
+        if code is not None:
+            _print(code, lines(code), format)
+            return
+    found = envlock.explain(path, find_near(lock), python=python)
+    _print(as_json(found), facts(found, os.environ), format)
 
 
-def _code(word: str) -> dict[str, str] | None:
+def _print(value: object, text: Iterable[tuple[str, str]], format: str) -> None:  # noqa: A002 (the option's name)
+    if format == "json":
+        emit(json.dumps(value, indent=2))
+    else:
+        emit(paint(text, color=has_color()))
+
+
+def _find_code(word: str) -> dict[str, str] | None:
     """Return what the code of a finding means; None where there is no such code."""
+    # Start-up time: it reads the tables of all rules.
     from envlock.workflows.codes import codes
 
     found = codes().get(word)
-    return None if found is None else asdict(found)
+    if found is None:
+        return None
+    return asdict(found)

@@ -7,17 +7,26 @@ from typing import Annotated
 
 import typer
 
-from envlock.cli.options import STDIN, LockArgument, QuietOption, RequireAllOption, left_out, source
+import envlock
+from envlock.cli.options import (
+    STDIN,
+    LockArgument,
+    QuietOption,
+    RequireAllOption,
+    find_source,
+    report_left_out,
+)
 from envlock.cli.output import emit, talk
-from envlock.cli.parser import Command, choice, new_app
+from envlock.cli.parser import Command, make_app, make_choice
 from envlock.forms import FORMS
+from envlock.lock.writer import write_atomically
 from envlock.packages.export import FORMATS
 
-app = new_app()
+app = make_app()
 
 FormatOption = Annotated[
     str,
-    choice(
+    make_choice(
         (*FORMATS, *FORMS), "format", "--format", "-f", help="Format to write.", show_default=False
     ),
 ]
@@ -48,13 +57,14 @@ def export(
 ) -> None:
     """Export a lockfile in a format of other tools.
 
-    `pylock` is PEP 751, for uv and pip; `requirements` has hashes, for pip. Only packages with a proven wheel (`envlock
-    hash`) are written, and to `pylock` also those from a public Git repository, by commit; the others are listed with
-    the reason, in the file and on stderr.
+    `pylock` is PEP 751, for uv and pip; `requirements` has hashes, for pip. Only packages with a
+    proven wheel (`envlock hash`) are written, and to `pylock` also those from a public Git
+    repository, by commit; the others are listed with the reason, in the file and on stderr.
 
-    `cyclonedx` is a software bill of materials; with `--wheelhouse` it has the licences that the wheels declare. `slsa`
-    says how the recorded image was built. `compose`, `devcontainer` and `kubernetes` start the pushed image by its
-    digest, with the locked GPUs and CPUs. The same lockfile gives the same bytes.
+    `cyclonedx` is a software bill of materials; with `--wheelhouse` it has the licences that the
+    wheels declare. `slsa` says how the recorded image was built. `compose`, `devcontainer` and
+    `kubernetes` start the pushed image by its digest, with the locked GPUs and CPUs. The same
+    lockfile gives the same bytes.
 
     \b
     Examples:
@@ -66,12 +76,11 @@ def export(
       envlock export --format kubernetes-fleet -o jobs.yaml      the same of many pods, which start together
       envlock export --format slsa -o provenance.json            in-toto provenance of the image
     """
-    from envlock.lock.writer import write_atomically
-    from envlock.workflows.export import export as convert
-
-    path = None if str(output) == STDIN else output
-    written = convert(source(lock), to=format, output=path, wheelhouse=wheelhouse)
-    left_out(written.left_out, "exported", required=require_all, quiet=quiet)
+    path = output
+    if str(output) == STDIN:
+        path = None
+    written = envlock.export(find_source(lock), to=format, output=path, wheelhouse=wheelhouse)
+    report_left_out(written.left_out, "exported", required=require_all, quiet=quiet)
     if path is None:
         emit(written.text.encode("utf-8"))
         return

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+import envlock
 from envlock.cli.options import (
     FormatOption,
     LockArgument,
@@ -16,18 +17,19 @@ from envlock.cli.options import (
     PythonOption,
     QuietOption,
     TimeoutOption,
-    near,
+    find_near,
     show,
 )
 from envlock.cli.output import emit, talk
-from envlock.cli.parser import Command, Group, choice, new_app
+from envlock.cli.parser import Command, Group, make_app, make_choice
 from envlock.fleet.engines import AUTO, CHOICES
 from envlock.reports import render
 from envlock.runtime.errors import UsageError, WriteError
 from envlock.runtime.fleet.digest import digest
 from envlock.runtime.report import Report, count
+from envlock.workflows.fleet_clean import clean_fleet
 
-app = new_app(
+app = make_app(
     cls=Group,
     no_args_is_help=True,
     help="Check that all ranks of a job have the same environment, and that it is the locked one.",
@@ -70,7 +72,8 @@ VettedOption = Annotated[
         "--vetted", metavar="FILE", help="Also write the nodes that can be used, one a line."
     ),
 ]
-WHOLE = "`--format json`"  # what has what a text leaves out
+WHOLE = "`--format json`"
+"""The option that shows what a text leaves out."""
 WaitOption = Annotated[
     float, typer.Option("--wait", metavar="SECONDS", min=0, help="Wait for missing reports.")
 ]
@@ -85,17 +88,16 @@ def report(
 ) -> None:
     """Write the report of one rank to a shared folder, for `envlock fleet check`.
 
-    The launcher starts it as every rank of the job. The rank, the node and the job come from the launcher's variables,
-    or from ENVLOCK_FLEET_RANK, ENVLOCK_FLEET_SIZE, ENVLOCK_FLEET_NODE and ENVLOCK_FLEET_JOB.
+    The launcher starts it as every rank of the job. The rank, the node and the job come from the
+    launcher's variables, or from ENVLOCK_FLEET_RANK, ENVLOCK_FLEET_SIZE, ENVLOCK_FLEET_NODE and
+    ENVLOCK_FLEET_JOB.
 
     \b
     Examples:
       srun envlock fleet report --to reports         as each task of a Slurm job
       mpirun -n 8 envlock fleet report --to reports  as each process of an MPI job
     """
-    from envlock.workflows.fleet import report_rank
-
-    report_rank(to, near(lock), python=python)
+    envlock.report_rank(to, find_near(lock), python=python)
 
 
 @app.command(cls=Command)
@@ -115,8 +117,8 @@ def check(
 
     Exit 0: all are alike, and as locked. Exit 1: a rank differs. Exit 4: a rank did not report.
 
-    Ranks with one environment are a group, and each difference is listed once a group, with its nodes and ranks.
-    Without a lockfile, groups are compared with the one that most ranks are in.
+    Ranks with one environment are a group, and each difference is listed once a group, with its
+    nodes and ranks. Without a lockfile, groups are compared with the one that most ranks are in.
 
     \b
     Examples:
@@ -125,21 +127,27 @@ def check(
       envlock fleet check reports --vetted nodes.txt  and write which nodes can be used
       envlock fleet check today --against yesterday   and find what has changed on the nodes
     """
-    from envlock.workflows.fleet import check_fleet, write_vetted
+    # Start-up time: this loads what starts ranks, and the models, which the help does without.
+    from envlock.workflows.fleet import write_vetted
 
     nodes: list[str] = []
     try:
-        found = check_fleet(
-            dir, near(lock), policy, ranks=ranks, job=job, against=against, wait=wait
+        found = envlock.check_fleet(
+            dir, find_near(lock), policy, ranks=ranks, job=job, against=against, wait=wait
         )
         nodes = found.evidence.vetted or []
     finally:
         if vetted is not None:
             talk(write_vetted(vetted, nodes), quiet=quiet)
-    show(digest(found, WHOLE) if format == "text" else found, format)
+    shown: Report = found
+    if format == "text":
+        shown = digest(found, WHOLE)
+    show(shown, format)
 
 
-EngineOption = Annotated[str, choice(CHOICES, "engine", "--engine", help="What starts the ranks.")]
+EngineOption = Annotated[
+    str, make_choice(CHOICES, "engine", "--engine", help="What starts the ranks.")
+]
 StartOption = Annotated[
     str,
     typer.Option(
@@ -155,7 +163,7 @@ BitsOption = Annotated[
 ]
 
 
-def _words(options: str) -> list[str]:
+def _split_options(options: str) -> list[str]:
     """Return the words of a text, as a shell splits it.
 
     Raises:
@@ -168,7 +176,7 @@ def _words(options: str) -> list[str]:
         raise UsageError(f"cannot split `--options`: {error}", hint=hint) from None
 
 
-def _tell(report: Report, form: str, *, quiet: bool) -> None:
+def _print_report(report: Report, form: str, *, quiet: bool) -> None:
     """Print the report before a job: text on stderr, as stdout is the job's; another form on stdout, before the job's.
 
     Raises:
@@ -207,11 +215,13 @@ def run(
 ) -> None:
     """Start a job in all ranks, or in none where an environment differs.
 
-    Exit 1: a rank differs. Exit 4: a rank did not report. Exit 5: the launcher failed. Else as CMD exits.
+    Exit 1: a rank differs. Exit 4: a rank did not report. Exit 5: the launcher failed. Else as CMD
+    exits.
 
-    The launcher starts a check as each rank first, and CMD only if all of them are alike, and as locked. With `--engine
-    files`, nothing is started: the launcher has started this command as each rank, and all become CMD, or none. The
-    report is text on stderr; with another `--format` it is on stdout, before the output of CMD.
+    The launcher starts a check as each rank first, and CMD only if all of them are alike, and as
+    locked. With `--engine files`, nothing is started: the launcher has started this command as each
+    rank, and all become CMD, or none. The report is text on stderr; with another `--format` it is
+    on stdout, before the output of CMD.
 
     \b
     Examples:
@@ -222,21 +232,19 @@ def run(
       srun envlock fleet run --engine files -- python train.py
                                                    as each rank, started by any launcher
     """
-    from envlock.workflows.fleet import prepare_fleet
-
-    prepared = prepare_fleet(
+    prepared = envlock.prepare_fleet(
         command,
-        near(lock),
+        find_near(lock),
         policy,
         engine=engine,
         ranks=ranks,
-        options=_words(options),
+        options=_split_options(options),
         to=to,
         python=python,
         timeout=timeout,
         numerics=numerics,
     )
-    _tell(prepared.report, format, quiet=quiet)
+    _print_report(prepared.report, format, quiet=quiet)
     if not prepared.report.match:
         raise typer.Exit(prepared.report.exit_code)
     prepared.execute()
@@ -267,8 +275,9 @@ def clean(
 
     Exit 0: done. Exit 6: a file cannot be removed.
 
-    Only files that envlock wrote are removed, and the folder of a job once it is empty. Links are not followed. Reports
-    of a job that `envlock fleet check --against` needs later are removed as well.
+    Only files that envlock wrote are removed, and the folder of a job once it is empty. Links are
+    not followed. Reports of a job that `envlock fleet check --against` needs later are removed as
+    well.
 
     \b
     Examples:
@@ -276,8 +285,6 @@ def clean(
       envlock fleet clean /shared/fleet --older-than 30     for a month
       envlock fleet clean /shared/fleet --dry-run           say what would be removed
     """
-    from envlock.workflows.fleet_clean import clean_fleet
-
     done = clean_fleet(dir, older_than, dry_run=dry_run)
     talk("\n".join(done.lines(dry_run=dry_run)), quiet=quiet)
     if done.failed:

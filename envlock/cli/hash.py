@@ -7,11 +7,19 @@ from typing import Annotated
 
 import typer
 
-from envlock.cli.options import IndexOption, LockArgument, PythonOption, QuietOption, source
+import envlock
+from envlock.cli.options import (
+    IndexOption,
+    LockArgument,
+    PythonOption,
+    QuietOption,
+    dump,
+    find_source,
+)
 from envlock.cli.output import Terminal, emit, talk
-from envlock.cli.parser import Command, new_app
+from envlock.cli.parser import Command, make_app
 
-app = new_app()
+app = make_app()
 
 OfflineOption = Annotated[
     bool, typer.Option("--offline", help="Use no index; record only local facts.")
@@ -53,11 +61,13 @@ def hash(  # noqa: A001 (the command's name)
 ) -> None:
     """Find the wheel of every installed package and record its SHA-256.
 
-    A wheel is proven by its RECORD, which must list exactly the installed files with their hashes. Its SHA-256 is
-    computed from all its bytes. A package without a proven wheel is recorded with the reason. A checkout or a folder
-    has one with `--build`: its sources are copied and built, and the wheel is kept for `envlock vendor`.
+    A wheel is proven by its RECORD, which must list exactly the installed files with their hashes.
+    Its SHA-256 is computed from all its bytes. A package without a proven wheel is recorded with
+    the reason. A checkout or a folder has one with `--build`: its sources are copied and built, and
+    the wheel is kept for `envlock vendor`.
 
-    Nothing is written on exit 1 (another environment, or a package has lost its proof) and 5 (an index failed).
+    Nothing is written on exit 1 (another environment, or a package has lost its proof) and 5 (an
+    index failed).
 
     \b
     Examples:
@@ -66,13 +76,15 @@ def hash(  # noqa: A001 (the command's name)
       envlock hash --build                with the wheels of checkouts and of the project itself
       envlock hash --offline              local facts only
     """
-    from envlock.lock.document import dump, load, save
-    from envlock.workflows.hash import hash_packages, summary
+    # Start-up time: HTTP, which the help and a refusal do without.
+    from envlock.workflows.hash import summary
 
-    meant = source(lock)
-    read = None if isinstance(meant, bytes) else load(meant)
-    new = hash_packages(
-        meant,
+    source = find_source(lock)
+    before = None
+    if not isinstance(source, bytes):
+        before = envlock.load(source)
+    new = envlock.hash_packages(
+        source,
         python=python,
         indexes=index_url or (),
         offline=offline,
@@ -82,9 +94,9 @@ def hash(  # noqa: A001 (the command's name)
         wheels=add_wheel or (),
         progress=Terminal(quiet),
     )
-    if isinstance(meant, bytes):
+    if isinstance(source, bytes):
         emit(dump(new))
     else:
-        save(new, meant, read)
+        envlock.save(new, source, before)
     for line in summary(new):
         talk(line, quiet=quiet)

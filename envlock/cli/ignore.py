@@ -6,11 +6,12 @@ from typing import Annotated
 
 import typer
 
-from envlock.cli.options import LockOption, QuietOption, near
+import envlock
+from envlock.cli.options import LockOption, QuietOption, find_near
 from envlock.cli.output import talk
-from envlock.cli.parser import Command, new_app
+from envlock.cli.parser import Command, make_app
 
-app = new_app()
+app = make_app()
 
 PatternArgument = Annotated[
     str,
@@ -32,20 +33,20 @@ def ignore(
 ) -> None:
     """Allow facts to differ: add an override to pyproject.toml and to the lockfile.
 
-    The locked values stay as they are, and differences are still listed. `envlock verify --no-overrides` disregards
-    overrides.
+    The locked values stay as they are, and differences are still listed. `envlock verify
+    --no-overrides` disregards overrides.
 
     \b
     Examples:
       envlock ignore "packages.six.**" --reason "used by no training code"
     """
-    from envlock.lock.document import load, save
-    from envlock.workflows.policy import ignore as add
-
-    path = near(lock)
-    read = None if path is None else load(path)
-    file, changed = add(pattern, reason, path)
+    path = find_near(lock)
+    before = None
+    if path is not None:
+        before = envlock.load(path)
+    file, changed = envlock.ignore(pattern, reason, path)
     talk(f'wrote {file}: "{pattern}" = "ignore"', quiet=quiet)
     if changed is not None and path is not None:
-        save(changed, path, read)
+        # What another command has written since `before` was read stays.
+        envlock.save(changed, path, before)
         talk(f"wrote {path}: policy {changed.policy.name}", quiet=quiet)

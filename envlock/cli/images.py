@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+import envlock
 from envlock.cli.options import (
     DATA_FORMATS,
     AcceptOption,
@@ -13,14 +14,16 @@ from envlock.cli.options import (
     MirrorOption,
     PlatformOption,
     QuietOption,
-    exclusive,
-    source,
+    find_source,
+    refuse_both,
 )
-from envlock.cli.output import Terminal, color, emit
-from envlock.cli.parser import Command, new_app
+from envlock.cli.output import Terminal, emit, has_color
+from envlock.cli.parser import Command, make_app
+from envlock.reports.images import render_answers, render_everything, render_ranking
+from envlock.reports.json import dump
 from envlock.runtime.errors import UsageError
 
-app = new_app()
+app = make_app()
 SHOWN = 5
 
 RankedLockArgument = Annotated[
@@ -63,8 +66,9 @@ def images(
 ) -> None:
     """List base images, ranked for a lockfile.
 
-    Without LOCK, every known image is listed. With --resolve, a few KB about each image are downloaded. With --gpu,
-    NVIDIA's images and TensorFlow's wheels are listed by whether they run on a GPU, and why not.
+    Without LOCK, every known image is listed. With --resolve, a few KB about each image are
+    downloaded. With --gpu, NVIDIA's images and TensorFlow's wheels are listed by whether they run
+    on a GPU, and why not.
 
     \b
     Examples:
@@ -74,9 +78,6 @@ def images(
       envlock images --gpu sm_120              what runs on this card, and what does not
       envlock images - -f json < envlock.lock  for programs
     """
-    from envlock.reports.json import dump
-    from envlock.workflows.images import base_images, what_runs_on
-
     if gpu is not None:
         others = {
             "LOCK": lock,
@@ -85,31 +86,37 @@ def images(
             "--mirror": mirror,
             "--accept": accept,
         }
-        exclusive({"--gpu": gpu}, others)
-        answers = what_runs_on(gpu)
-        emit(dump(answers) if format == "json" else _answers(answers, every=all))
+        refuse_both({"--gpu": gpu}, others)
+        _print_gpu_support(gpu, format, every=all)
         return
     if lock is None and (resolve or mirror or platform or accept):
         raise UsageError(
             "`--resolve`, `--mirror`, `--accept`, `--platform` need a lockfile",
             hint="name one: `envlock images envlock.lock`",
         )
-    meant = None if lock is None else source(lock)
-    places: dict[str, Any] = {"platform": platform, "mirrors": mirror or (), "accept": accept}
-    found = base_images(meant, resolve=resolve, **places, progress=Terminal(quiet))
-    emit(dump(found) if format == "json" else _text(found, ranked=meant is not None, every=all))
+    if lock is None:
+        found = envlock.base_images()
+        text = render_everything(found, color=has_color())
+    else:
+        found = envlock.base_images(
+            find_source(lock),
+            resolve=resolve,
+            platform=platform,
+            mirrors=mirror or (),
+            accept=accept,
+            progress=Terminal(quiet),
+        )
+        limit = len(found["candidates"]) if all else SHOWN
+        text = render_ranking(found, limit=limit, color=has_color())
+    emit(dump(found) if format == "json" else text)
 
 
-def _answers(found: dict[str, Any], *, every: bool) -> str:
-    from envlock.reports.images import render_answers
+def _print_gpu_support(gpu: str, format: str, *, every: bool) -> None:  # noqa: A002 (the option's name)
+    # Start-up time: the tables of images take a tenth of a second, which the help does without.
+    from envlock.workflows.images import find_gpu_support
 
-    return render_answers(found, every=every, color=color())
-
-
-def _text(found: dict[str, Any], *, ranked: bool, every: bool) -> str:
-    from envlock.reports.images import render_everything, render_ranking
-
-    if not ranked:
-        return render_everything(found, color=color())
-    limit = len(found["candidates"]) if every else SHOWN
-    return render_ranking(found, limit=limit, color=color())
+    found = find_gpu_support(gpu)
+    if format == "json":
+        emit(dump(found))
+        return
+    emit(render_answers(found, every=every, color=has_color()))

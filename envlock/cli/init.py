@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import envlock
 from envlock.cli.options import QuietOption
 from envlock.cli.output import emit, talk
-from envlock.cli.parser import Command, choice, new_app
+from envlock.cli.parser import Command, make_app, make_choice
 from envlock.runtime.policy import names
 
-app = new_app()
+app = make_app()
 
 FirstPolicyOption = Annotated[
-    str, choice(names(), "policy", "--policy", "-p", help="Policy of the lockfiles to come.")
+    str, make_choice(names(), "policy", "--policy", "-p", help="Policy of the lockfiles to come.")
 ]
 
 
@@ -20,16 +21,15 @@ FirstPolicyOption = Annotated[
 def init(policy: FirstPolicyOption = "strict", quiet: QuietOption = False) -> None:
     """Add envlock's settings to pyproject.toml, and print files for pre-commit, GitHub and make.
 
-    Nothing is asked, and settings that are there stay as they are. `envlock capture` then writes the lockfile.
+    Nothing is asked, and settings that are there stay as they are. `envlock capture` then writes
+    the lockfile.
 
     \b
     Examples:
       envlock init          in the project's folder
       envlock init -p bits  for machines that differ
     """
-    from envlock.workflows.init import init as prepare
-
-    file, files = prepare(policy)
+    file, files = envlock.init(policy)
     if file is None:
         talk("pyproject.toml has [tool.envlock] already", quiet=quiet)
     else:

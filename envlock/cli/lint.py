@@ -6,11 +6,12 @@ from typing import Annotated
 
 import typer
 
-from envlock.cli.options import FormatOption, LockOption, QuietOption, config, near, show
+import envlock
+from envlock.cli.options import FormatOption, LockOption, QuietOption, find_near, load_config, show
 from envlock.cli.output import Terminal
-from envlock.cli.parser import Command, new_app
+from envlock.cli.parser import Command, make_app
 
-app = new_app()
+app = make_app()
 
 PathsArgument = Annotated[
     list[str],
@@ -52,8 +53,8 @@ def lint(
 
     Exit 0: no findings, or notes only. Exit 1: errors or warnings.
 
-    The code is read, never run. A comment with a reason silences a finding, on its line or on the line above:
-    `# envlock: ignore[ENV203] sorted below`
+    The code is read, never run. A comment with a reason silences a finding, on its line or on the
+    line above: `# envlock: ignore[ENV203] sorted below`
 
     \b
     Examples:
@@ -62,21 +63,22 @@ def lint(
       envlock lint src --select ENV1,ENV2      only switches, variables and seeds
       envlock lint . -f sarif > lint.sarif     for code scanning
     """
-    from envlock.workflows.lint import lint as judge
-
-    project = config()
-    report = judge(
+    project = load_config()
+    report = envlock.lint(
         paths,
         tensorflow=tf,
-        lock=near(lock),
-        select=_names(select) or project.lint.get("select", []),
-        ignore=(*_names(ignore), *project.lint.get("ignore", [])),
+        lock=find_near(lock),
+        select=_split_names(select) or project.lint.get("select", []),
+        ignore=(*_split_names(ignore), *project.lint.get("ignore", [])),
         exclude=project.lint.get("exclude", []),
         progress=Terminal(quiet),
     )
     show(report, format)
 
 
-def _names(values: list[str] | None) -> list[str]:
+def _split_names(values: list[str] | None) -> list[str]:
     """Return `ENV1,ENV205` and repeated options as one list."""
-    return [name.strip() for value in values or [] for name in value.split(",") if name.strip()]
+    names = []
+    for value in values or ():
+        names += [name.strip() for name in value.split(",") if name.strip()]
+    return names

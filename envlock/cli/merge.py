@@ -7,11 +7,12 @@ from typing import Annotated
 
 import typer
 
+import envlock
 from envlock.cli.output import talk
-from envlock.cli.parser import Command, new_app
+from envlock.cli.parser import Command, make_app
 from envlock.runtime.report import count
 
-app = new_app()
+app = make_app()
 
 BaseArgument = Annotated[
     Path, typer.Argument(help="Lockfile before both changes.", show_default=False)
@@ -28,9 +29,10 @@ TheirsArgument = Annotated[
 def merge(base: BaseArgument, ours: OursArgument, theirs: TheirsArgument) -> None:
     """Merge the changes of two lockfiles; a merge driver for git.
 
-    Facts that only one side changed are taken from that side. Where both sides changed a fact, ours stays, the fact is
-    printed, and the exit code is 1. A canary or an image of other facts is dropped. The result describes an environment
-    that no machine has captured yet: check it with `envlock verify`.
+    Facts that only one side changed are taken from that side. Where both sides changed a fact, ours
+    stays, the fact is printed, and the exit code is 1. A canary or an image of other facts is
+    dropped. The result describes an environment that no machine has captured yet: check it with
+    `envlock verify`.
 
     \b
     Examples:
@@ -38,11 +40,8 @@ def merge(base: BaseArgument, ours: OursArgument, theirs: TheirsArgument) -> Non
       echo "envlock.lock merge=envlock" >> .gitattributes       use it for lockfiles
       envlock merge base.lock ours.lock theirs.lock             merge by hand, into ours.lock
     """
-    from envlock.lock.document import save
-    from envlock.workflows.merge import merge as combine
-
-    merged = combine(base, ours, theirs)
-    save(merged.lock, ours)
+    merged = envlock.merge(base, ours, theirs)
+    envlock.save(merged.lock, ours)
     if merged.exempt:
         talk(f"warning: more may differ than before: {', '.join(merged.exempt)}")
     if merged.conflicts:

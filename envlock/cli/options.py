@@ -10,17 +10,21 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from envlock.cli.output import color, emit, talk
-from envlock.cli.parser import choice
+from envlock.cli.output import emit, has_color, talk
+from envlock.cli.parser import make_choice
 from envlock.reports import FORMATS, render
 from envlock.runtime import lockfile
 from envlock.runtime.assertion import locate
 from envlock.runtime.errors import UsageError
 from envlock.runtime.policy import names
 from envlock.runtime.report import Report
+from envlock.workflows import settings
 from envlock.workflows.interpreter import find_environment
 from envlock.workflows.settings import Config
-from envlock.workflows.settings import load as settings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from envlock.lock.models import Lockfile
 
 STDIN = "-"
 LIVE = "live"
@@ -50,7 +54,7 @@ LockOption = Annotated[
 ]
 PolicyOption = Annotated[
     str | None,
-    choice(
+    make_choice(
         names(),
         "policy",
         *("--policy", "-p"),
@@ -61,21 +65,29 @@ PolicyOption = Annotated[
 ]
 
 
-def _environment(context: typer.Context, python: Path | None) -> Path | None:
-    """Return the interpreter that is meant, None for this one, and say which unless the command line names it."""
-    source = getattr(context.get_parameter_source("python"), "name", None)
-    if context.params.get("image") is not None:  # a path in there; a variable names one here
-        return python if source == "COMMANDLINE" else None
-    quiet = bool(context.params.get("quiet")) or not _looks_at_environment(context)
+def _find_environment(context: typer.Context, python: Path | None) -> Path | None:
+    """Return the interpreter that is meant, None for this one, and say which unless the command line names it.
+
+    Raises:
+        UsageError: there is none, and the command looks at an environment.
+    """
+    is_named = get_source(context, "python") == "COMMANDLINE"
+    if context.params.get("image") is not None:
+        # Then it is a path inside the image, and a variable names one here.
+        return python if is_named else None
+    needed = _needs_environment(context)
+    quiet = bool(context.params.get("quiet")) or not needed
     if python is not None:
-        if source != "COMMANDLINE":
+        if not is_named:
             talk(f"environment: {python} (ENVLOCK_PYTHON)", quiet=quiet)
-        # a path has lost its `./`, without which PATH would be searched
-        return python.absolute() if os.path.isfile(python) else python  # noqa: PTH113 (false for any name)
+        # The path has lost its `./`, without which PATH would be searched.
+        if os.path.isfile(python):  # noqa: PTH113 (false for any name)
+            return python.absolute()
+        return python
     try:
         found = find_environment(os.environ, Path.cwd())
     except UsageError:
-        if _looks_at_environment(context):
+        if needed:
             raise
         return None
     if found.origin:
@@ -83,15 +95,25 @@ def _environment(context: typer.Context, python: Path | None) -> Path | None:
     return found.python
 
 
-def _looks_at_environment(context: typer.Context) -> bool:
+def get_source(context: typer.Context, name: str) -> str | None:
+    """Return where the value of a parameter comes from: `COMMANDLINE`, `ENVIRONMENT`, `DEFAULT` and so on."""
+    source = context.get_parameter_source(name)
+    if source is None:
+        return None
+    return source.name
+
+
+def _needs_environment(context: typer.Context) -> bool:
     """Return whether the command looks at an environment, and not only at the files that it was given."""
-    given = context.params
-    if {"a", "b"} <= given.keys():  # of `diff`
-        return LIVE in (given["a"], given["b"])
+    params = context.params
+    # Those of `diff`.
+    if {"a", "b"} <= params.keys():
+        return LIVE in (params["a"], params["b"])
     if context.info_name == "show":
-        return given.get("lock") == LIVE
-    examined = given.get("lock") if context.info_name == "doctor" else None
-    return not (examined or given.get("compare"))
+        return params.get("lock") == LIVE
+    if context.info_name == "doctor" and params.get("lock"):
+        return False
+    return not params.get("compare")
 
 
 PythonOption = Annotated[
@@ -99,7 +121,7 @@ PythonOption = Annotated[
     typer.Option(
         "--python",
         envvar="ENVLOCK_PYTHON",
-        callback=_environment,
+        callback=_find_environment,
         help="Interpreter of the environment. [default: envlock's own if it has TensorFlow, else the active one, else "
         "the project's]",
         show_default=False,
@@ -123,10 +145,10 @@ RequireAllOption = Annotated[
     bool, typer.Option("--require-all", help="Exit 1 and write nothing if a package is left out.")
 ]
 FormatOption = Annotated[
-    str, choice(FORMATS, "format", "--format", "-f", help="Format of the report.")
+    str, make_choice(FORMATS, "format", "--format", "-f", help="Format of the report.")
 ]
 DataFormatOption = Annotated[
-    str, choice(DATA_FORMATS, "format", "--format", "-f", help="Format of the output.")
+    str, make_choice(DATA_FORMATS, "format", "--format", "-f", help="Format of the output.")
 ]
 PlatformOption = Annotated[
     str | None,
@@ -174,68 +196,99 @@ SeedOption = Annotated[
 ]
 
 
-def config() -> Config:
+def load_config() -> Config:
     """Return the settings of the project that the current folder lies in.
 
     Raises:
         UsageError: they are not valid.
     """
-    return settings(Path.cwd())
+    return settings.load(Path.cwd())
 
 
-def source(lock: str | None, project: Config | None = None) -> str | bytes:
+def find_source(lock: str | None, project: Config | None = None) -> str | bytes:
     """Return the lockfile that is meant: its path, or its content from stdin.
 
     Raises:
         LockfileError: none is named and none is near.
         UsageError: it is to come from stdin, which is closed.
     """
-    if lock == STDIN and sys.stdin is None:
-        raise UsageError(
-            "cannot read the lockfile from stdin: it is closed",
-            hint="pipe a lockfile into envlock, or name one",
-        )
     if lock == STDIN:
+        if sys.stdin is None:
+            raise UsageError(
+                "cannot read the lockfile from stdin: it is closed",
+                hint="pipe a lockfile into envlock, or name one",
+            )
+        # One byte more than is allowed, so that a longer one is refused and not cut off.
         return sys.stdin.buffer.read(lockfile.SIZE_LIMIT + 1)
-    known = config() if project is None else project
-    return lock or (str(known.lock) if known.lock else None) or _near()
+    if project is None:
+        project = load_config()
+    return _get_named(lock, project) or _locate_nearest()
 
 
-def near(lock: str | None) -> str | None:
+def find_near(lock: str | None) -> str | None:
     """Return the path of the lockfile that is meant; None where none is named and none is near."""
-    known = config()
-    found = lock or (str(known.lock) if known.lock else None)
-    return found or (_near() if lockfile.find(str(Path.cwd())) else None)
+    named = _get_named(lock, load_config())
+    if named is not None:
+        return named
+    if lockfile.find(str(Path.cwd())) is None:
+        return None
+    return _locate_nearest()
+
+
+def _get_named(lock: str | None, project: Config) -> str | None:
+    """Return the lockfile that the command line or else the settings name."""
+    if lock:
+        return lock
+    if project.lock is None:
+        return None
+    return str(project.lock)
+
+
+def _locate_nearest() -> str:
+    path = locate()
+    relative = os.path.relpath(path)
+    if relative.startswith(".."):
+        return path
+    return relative
+
+
+def dump(lock: Lockfile) -> bytes:
+    """Return a lockfile as it is written."""
+    # Start-up time: the models, which the help and a refusal do without.
+    from envlock.lock import document
+
+    return document.dump(lock)
 
 
 def show(report: Report, format: str) -> NoReturn:  # noqa: A002 (the option's name)
     """Print a report and exit by it."""
-    emit(render(report, format, color=color()))
+    emit(render(report, format, color=has_color()))
     raise typer.Exit(report.exit_code)
 
 
-def left_out(packages: Sequence[object], verb: str, *, required: bool, quiet: bool) -> None:
+def report_left_out(packages: Sequence[object], verb: str, *, required: bool, quiet: bool) -> None:
     """Say which packages are not `verb` (exported, vendored) and why; exit 1 where all of them were asked for."""
     if not packages:
         return
-    number = f"{len(packages)} {'package' if len(packages) == 1 else 'packages'}"
-    talk(
-        f"{'error' if required else 'warning'}: {number} not {verb}:", quiet=quiet and not required
-    )
-    for each in packages:
-        talk(f"  {each}", quiet=quiet and not required)
+    start = "warning"
+    if required:
+        start = "error"
+        quiet = False
+    # Not `count`, whose thousands have a comma.
+    number = "1 package" if len(packages) == 1 else f"{len(packages)} packages"
+    talk(f"{start}: {number} not {verb}:", quiet=quiet)
+    for package in packages:
+        talk(f"  {package}", quiet=quiet)
     if required:
         raise typer.Exit(1)
 
 
-def _near() -> str:
-    path = locate()
-    relative = os.path.relpath(path)
-    return path if relative.startswith("..") else relative
-
-
-def exclusive(ways: Mapping[str, object], others: Mapping[str, object]) -> None:
+def refuse_both(ways: Mapping[str, object], others: Mapping[str, object]) -> None:
     """Refuse two ways of using a command at once, and options that the chosen way would not look at.
+
+    Args:
+        ways: the options of which one can be given, with their values.
+        others: the options that go with none of these.
 
     Raises:
         UsageError: two of them were given.

@@ -20,20 +20,21 @@ def emit(data: str | bytes) -> None:
     Raises:
         UsageError: stdout is closed, or cannot take it (a full disk).
     """
-    raw = data if isinstance(data, bytes) else data.encode("utf-8", "replace") + b"\n"
+    if isinstance(data, str):
+        data = data.encode("utf-8", "replace") + b"\n"
     if sys.stdout is None:
         raise UsageError(
             "cannot write to stdout: it is closed",
             hint="open it, or use `-o FILE` if the command has it",
         )
     try:
-        sys.stdout.buffer.write(raw)
+        sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
     except BrokenPipeError:
         _discard(sys.stdout)
     except OSError as error:
         _discard(sys.stdout)
-        raise lost(error) from None
+        raise make_stream_error(error) from None
 
 
 def settle() -> None:
@@ -51,7 +52,7 @@ def _settle(stream: TextIO | None) -> None:
         _discard(stream)
 
 
-def lost(error: OSError) -> UsageError:
+def make_stream_error(error: OSError) -> UsageError:
     """Return the error to end with when stdout did not take all of it."""
     return UsageError(
         f"cannot write to stdout: {error.strerror}", hint="check the redirection of stdout"
@@ -60,13 +61,11 @@ def lost(error: OSError) -> UsageError:
 
 def failed(error: OSError) -> WriteError:
     """Return the error to end with when the disk or the system fails at a file that nobody expected to fail."""
-    place = (
-        f" {clean(os.fsdecode(error.filename))}"
-        if isinstance(error.filename, str | bytes)
-        else " a file"
-    )
+    place = "a file"
+    if isinstance(error.filename, str | bytes):
+        place = clean(os.fsdecode(error.filename))
     return WriteError(
-        f"cannot use{place}: {error.strerror}",
+        f"cannot use {place}: {error.strerror}",
         hint="check permissions, free space and limits; files are replaced whole or not at all",
     )
 
@@ -102,7 +101,7 @@ def _discard(stream: TextIO) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def color() -> bool:
+def has_color() -> bool:
     """Return whether stdout is a terminal that wants colours (https://no-color.org)."""
     return (
         sys.stdout is not None
@@ -112,7 +111,8 @@ def color() -> bool:
     )
 
 
-PERIOD = 10.0  # seconds between two lines of progress where nobody watches a bar
+PERIOD = 10.0
+"""Seconds between two lines of progress where nobody watches a bar."""
 
 
 class Terminal:
@@ -121,10 +121,8 @@ class Terminal:
     def __init__(self, quiet: bool) -> None:
         """Say nothing at all with `quiet`."""
         self.quiet = quiet
-        watched = (
-            sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-        )
-        self.watched = watched and not quiet
+        is_terminal = sys.stderr is not None and sys.stderr.isatty()
+        self.watched = is_terminal and os.environ.get("TERM") != "dumb" and not quiet
         self._last = monotonic()
 
     def say(self, text: str) -> None:
@@ -135,12 +133,16 @@ class Terminal:
         """Print a line of another program; where nobody is watching, one every `PERIOD` seconds."""
         if self.watched:
             talk(text)
-        elif text.strip() and (now := monotonic()) - self._last >= PERIOD:
+            return
+        if not text.strip():
+            return
+        now = monotonic()
+        if now - self._last >= PERIOD:
             self._last = now
             self.say(text)
 
-    def _spoken(self, title: str, total: int) -> Advance:
-        """Return what says how far something is, a line every `PERIOD` seconds: a log is read by people too."""
+    def _make_advance(self, title: str, total: int) -> Advance:
+        """Return a function that says how far something is, a line every `PERIOD` seconds: people read logs, too."""
         done, last = 0, monotonic()
 
         def advance(amount: int) -> None:
@@ -156,11 +158,12 @@ class Terminal:
     def bar(self, title: str, total: int, *, in_bytes: bool = False) -> Iterator[Advance]:
         """Show how far something is while the block runs; threads may advance it."""
         if not self.watched:
-            yield self._spoken(title, total)
+            yield self._make_advance(title, total)
             return
         if not total:
             yield lambda _: None
             return
+        # Start-up time: most commands show no bar, and logs and pipes never do.
         from rich.console import Console
         from rich.progress import (
             BarColumn,
@@ -172,8 +175,12 @@ class Terminal:
             TransferSpeedColumn,
         )
 
-        amount = (DownloadColumn(), TransferSpeedColumn()) if in_bytes else (MofNCompleteColumn(),)
-        columns = (TextColumn("{task.description}"), BarColumn(), *amount, TimeRemainingColumn())
+        columns = [TextColumn("{task.description}"), BarColumn()]
+        if in_bytes:
+            columns += [DownloadColumn(), TransferSpeedColumn()]
+        else:
+            columns.append(MofNCompleteColumn())
+        columns.append(TimeRemainingColumn())
         with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
             task = progress.add_task(title, total=total)
             yield lambda amount: progress.advance(task, amount)

@@ -13,13 +13,26 @@ from typer.core import TyperCommand, TyperGroup
 from envlock.cli.output import say
 from envlock.runtime.errors import UsageError
 
-ParserError: Any = next(
-    each for each in typer.BadParameter.__mro__ if each.__name__ == "ClickException"
-)
-"""What the parser raises. Typer holds click's code in some versions and imports it in others: it gives this no name."""
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    # The newest Typer, by which types are checked, has a copy of click's code; older ones import click.
+    from typer._click.core import Command as AnyCommand
+    from typer._click.core import Context
+    from typer._click.exceptions import ClickException
 
 
-def complain(error: Any) -> int:
+def _find_parser_error() -> type[ClickException]:
+    """Return the class of what the parser raises, to which Typer gives no public name."""
+    for base in typer.BadParameter.__mro__:
+        if base.__name__ == "ClickException":
+            return base
+    raise TypeError("typer.BadParameter does not inherit from ClickException")
+
+
+ParserError = _find_parser_error()
+
+
+def complain(error: ClickException) -> int:
     """Print the parser's own words, in which no word of the command line moves a terminal; return the exit code."""
     words = StringIO()
     error.show(words)
@@ -45,7 +58,9 @@ METAVARS = {
 class Group(TyperGroup):
     """A group of commands; completing its command line parses nothing."""
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+    def resolve_command(
+        self, ctx: Context, args: list[str]
+    ) -> tuple[str | None, AnyCommand | None, list[str]]:
         """Return the command that is meant, as the parser does.
 
         Raises:
@@ -53,16 +68,13 @@ class Group(TyperGroup):
         """
         names = self.list_commands(ctx)
         if not ctx.resilient_parsing and args[0] not in names and not args[0].startswith("-"):
-            nearest = get_close_matches(args[0], names, n=1)
-            hint = (
-                f"did you mean `{nearest[0]}`?"
-                if nearest
-                else f"`{ctx.command_path} --help` lists the commands"
-            )
+            hint = f"`{ctx.command_path} --help` lists the commands"
+            for nearest in get_close_matches(args[0], names, n=1):
+                hint = f"did you mean `{nearest}`?"
             raise UsageError(f"unknown command `{args[0]}`", hint=hint)
         return super().resolve_command(ctx, args)
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
         """Parse; while a shell completes, the group's own options need not be converted, which costs 60 ms."""
         if not ctx.resilient_parsing:
             return list(super().parse_args(ctx, args))
@@ -76,31 +88,34 @@ class Group(TyperGroup):
 class Command(TyperCommand):
     """A command; completing its command line parses nothing, and its help shows values in capitals."""
 
-    def __init__(self, *args: Any, **words: Any) -> None:
-        super().__init__(*args, **words)
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
         for param in self.params:
             if param.metavar is None and not getattr(param, "is_flag", False):
                 param.metavar = METAVARS.get(param.name or "")
 
-    def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """Return the words after the command's name; Typer's braces mean a choice elsewhere, so they are left out."""
+    def collect_usage_pieces(self, ctx: Context) -> list[str]:
+        """Return the words after the command's name."""
+        # Elsewhere, braces mean a choice, and Typer writes them around every argument.
         return [
             piece.replace("{", "").replace("}", "") for piece in super().collect_usage_pieces(ctx)
         ]
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
         """Parse; while a shell completes, the words count only, and converting them would cost 60 ms."""
-        return [] if ctx.resilient_parsing else list(super().parse_args(ctx, args))
+        if ctx.resilient_parsing:
+            return []
+        return list(super().parse_args(ctx, args))
 
 
-def new_app(**words: Any) -> typer.Typer:
+def make_app(**options: Any) -> typer.Typer:
     """Return the program of one command."""
     return typer.Typer(
-        rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False, **words
+        rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False, **options
     )
 
 
-def choice(choices: Sequence[str], what: str, *flags: str, **words: Any) -> Any:
+def make_choice(choices: Sequence[str], what: str, *flags: str, **options: Any) -> object:
     """Return an option that takes one of some names; the help and the completion list them.
 
     Raises:
@@ -108,14 +123,14 @@ def choice(choices: Sequence[str], what: str, *flags: str, **words: Any) -> Any:
     """
     return typer.Option(
         *flags,
-        parser=_parser(choices, what),
+        parser=_make_parser(choices, what),
         metavar="|".join(choices),
-        autocompletion=_completer(choices),
-        **words,
+        autocompletion=_make_completer(choices),
+        **options,
     )
 
 
-def _parser(choices: Sequence[str], what: str) -> Callable[[str], str]:
+def _make_parser(choices: Sequence[str], what: str) -> Callable[[str], str]:
     def parse(value: str) -> str:
         if value not in choices:
             raise UsageError(f"unknown {what} `{value}`", hint=f"choose from: {', '.join(choices)}")
@@ -124,7 +139,7 @@ def _parser(choices: Sequence[str], what: str) -> Callable[[str], str]:
     return parse
 
 
-def _completer(choices: Sequence[str]) -> Callable[[str], list[str]]:
+def _make_completer(choices: Sequence[str]) -> Callable[[str], list[str]]:
     def complete(incomplete: str) -> list[str]:
         return [name for name in choices if name.startswith(incomplete)]
 

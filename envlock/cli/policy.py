@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import json
 
-from envlock.cli.options import DATA_FORMATS, DataFormatOption, LockArgument, PolicyOption, source
-from envlock.cli.output import color, emit
-from envlock.cli.parser import Command, new_app
+import envlock
+from envlock.cli.options import (
+    DATA_FORMATS,
+    DataFormatOption,
+    LockArgument,
+    PolicyOption,
+    find_source,
+)
+from envlock.cli.output import emit, has_color
+from envlock.cli.parser import Command, make_app
+from envlock.lock.explanation import as_json
+from envlock.reports.policy import allowed
+from envlock.reports.text import paint
 
-app = new_app()
+app = make_app()
 
 
 @app.command(cls=Command)
@@ -24,14 +34,8 @@ def policy(
       envlock policy               under the lockfile's own policy and overrides
       envlock policy -p same-arch  under another policy
     """
-    from envlock.lock.explanation import as_json
-    from envlock.reports.policy import allowed
-    from envlock.reports.text import paint
-    from envlock.workflows.policy import allowed as ask
-
-    found = ask(source(lock), policy)
-    emit(
-        json.dumps(as_json(found), indent=2)
-        if format == "json"
-        else paint(allowed(found), color=color())
-    )
+    found = envlock.allowed(find_source(lock), policy)
+    if format == "json":
+        emit(json.dumps(as_json(found), indent=2))
+    else:
+        emit(paint(allowed(found), color=has_color()))

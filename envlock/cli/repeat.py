@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+import envlock
 from envlock.cli.options import (
     SCRIPT_HELP,
     ArgsArgument,
@@ -16,16 +17,19 @@ from envlock.cli.options import (
     QuietOption,
     SeedOption,
 )
-from envlock.cli.output import Terminal, color, emit, say
-from envlock.cli.parser import Command, new_app
+from envlock.cli.output import Terminal, emit, has_color, say
+from envlock.cli.parser import Command, make_app
+from envlock.lock.writer import write_atomically
+from envlock.reports import heatmap, render, repeat_page
 from envlock.runtime.errors import UsageError
 from envlock.runtime.report import UNKNOWN, Report
+from envlock.workflows.repeat import need_folder_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from envlock.numerics.outcome import RepeatEvidence
 
-app = new_app()
+app = make_app()
 INTERRUPTED = 130
 
 OptionalScript = Annotated[
@@ -83,10 +87,12 @@ def repeat(
 ) -> None:
     """Run a training several times and compare the results bit for bit.
 
-    Exit 0: the same bits in all runs. Exit 1: different bits. Exit 2: cannot be run. Exit 4: a run failed. 130: Ctrl-C.
+    Exit 0: the same bits in all runs. Exit 1: different bits. Exit 2: cannot be run. Exit 4: a run
+    failed. 130: Ctrl-C.
 
-    FUNCTION returns a value, a Keras model or a dict of named values, yields one at each step, or returns a (model,
-    data[, fit_arguments]). A SCRIPT without a FUNCTION calls envlock.record(loss=..., weights=...) at every step.
+    FUNCTION returns a value, a Keras model or a dict of named values, yields one at each step, or
+    returns a (model, data[, fit_arguments]). A SCRIPT without a FUNCTION calls
+    envlock.record(loss=..., weights=...) at every step.
 
     \b
     Examples:
@@ -98,27 +104,28 @@ def repeat(
       envlock repeat train.py:step --save cpu        save the results, on each of two machines
       envlock repeat --compare cpu gpu               compare them
     """
-    from envlock.reports import render
-    from envlock.workflows.repeat import compare_saved
-    from envlock.workflows.repeat import repeat as run
-
     _check(script, save=save, compare=compare, html=html, png=png)
-    steps, progress = step or [], Terminal(quiet)
+    steps = step or []
+    progress = Terminal(quiet)
     if compare is not None:
-        report = compare_saved(*compare, steps=steps, python=python, progress=progress)
+        report = envlock.compare_saved(*compare, steps=steps, python=python, progress=progress)
     else:
-        how: Any = {
-            "module": module,
-            "fresh": fresh,
-            "seed": seed,
-            "python": python,
-            "save": save,
-            "output": output,
-        }
-        report = run(script or "", args or (), runs=runs, steps=steps, progress=progress, **how)
+        report = envlock.repeat(
+            script or "",
+            args or (),
+            module=module,
+            runs=runs,
+            fresh=fresh,
+            seed=seed,
+            python=python,
+            save=save,
+            steps=steps,
+            output=output,
+            progress=progress,
+        )
     _write(report, html, png)
-    emit(render(report, format, color=color()))
-    _hint(report)
+    emit(render(report, format, color=has_color()))
+    _print_hints(report)
     raise typer.Exit(INTERRUPTED if report.evidence.interrupted else report.exit_code)
 
 
@@ -131,14 +138,11 @@ def _check(
     png: Path | None,
 ) -> None:
     """Refuse options that contradict each other, before anything runs."""
-    from envlock.reports import heatmap
-    from envlock.workflows.repeat import need_folder_of
-
-    if (script is None) == (compare is None):
-        raise UsageError(
-            "nothing to run or compare" if script is None else "`--compare` takes no script",
-            hint="use `envlock repeat SCRIPT[:FUNCTION]`, or `envlock repeat --compare A B`",
-        )
+    hint = "use `envlock repeat SCRIPT[:FUNCTION]`, or `envlock repeat --compare A B`"
+    if script is None and compare is None:
+        raise UsageError("nothing to run or compare", hint=hint)
+    if script is not None and compare is not None:
+        raise UsageError("`--compare` takes no script", hint=hint)
     if compare is not None and save is not None:
         raise UsageError("`--compare` and `--save` exclude each other", hint="use one of them")
     need_folder_of(html, png)
@@ -146,7 +150,7 @@ def _check(
         heatmap.need_png()
 
 
-def _hint(report: Report) -> None:
+def _print_hints(report: Report) -> None:
     """Say what helps where too few runs finished; beside the matrices, the report has no room for it."""
     for fix in dict.fromkeys(finding.fix for finding in report.of(UNKNOWN)):
         say(f"hint: {fix}\n")
@@ -154,9 +158,6 @@ def _hint(report: Report) -> None:
 
 def _write(report: Report[RepeatEvidence], html: Path | None, png: Path | None) -> None:
     """Write the page and the picture that are asked for."""
-    from envlock.lock.writer import write_atomically
-    from envlock.reports import heatmap, render, repeat_page
-
     if html is not None:
         write_atomically(html, repeat_page.page(report, render(report)).encode("utf-8"), "page")
     if png is not None:

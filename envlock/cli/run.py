@@ -4,70 +4,83 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from envlock.cli.options import LockArgument, PolicyOption, PythonOption, QuietOption, source
+import envlock
+from envlock.cli.options import LockArgument, PolicyOption, PythonOption, QuietOption, find_source
 from envlock.cli.output import talk
-from envlock.cli.parser import Command, new_app
+from envlock.cli.parser import Command, make_app
 from envlock.runtime.activation import MAX_SEED
 from envlock.runtime.errors import UsageError
 from envlock.runtime.report import clean, count
+from envlock.workflows.observe import find_lock_with_entry_points
+from envlock.workflows.observe import observe as run_observed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from envlock.workflows.locks import Source
+    from typer._click.core import Context
+
     from envlock.workflows.run import Prepared
 
-app = new_app()
+app = make_app()
 
 
 class RunCommand(Command):
     """Keeps the command to run away from the parser: it begins after `--`, or else at its first word."""
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
         """Parse what stands before the command.
 
         Raises:
             UsageError: more than a lockfile stands before `--`, or two are named.
         """
-        at = args.index("--") if "--" in args else None
-        words = list(self._words(ctx, args[:at]))
-        if at is not None:
+        if "--" in args:
+            end = args.index("--")
+            words = list(self._find_words(ctx, args[:end]))
             _need_lockfile([args[word] for word in words])
-            ctx.meta["envlock.command"] = args[at + 1 :]
+            command = args[end + 1 :]
         else:
-            at = words[0] if words else len(args)
-            ctx.meta["envlock.command"] = _command(args[at:])
-        rest = super().parse_args(ctx, args[:at])
+            words = list(self._find_words(ctx, args))
+            end = words[0] if words else len(args)
+            command = _parse_command(args[end:])
+        ctx.meta["envlock.command"] = command
+        rest = super().parse_args(ctx, args[:end])
+        # Only a word of the command line excludes `--lock`; a variable names the lockfile where neither does.
         if words and ctx.params.get("named") and ctx.params.get("lock") == args[words[0]]:
             raise UsageError("--lock and LOCK both name a lockfile", hint="use one of them")
         return list(rest)
 
-    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+    def collect_usage_pieces(self, ctx: Context) -> list[str]:
         """Return the usage line's words: what the parser does not see is CMD."""
         return ["[OPTIONS]", "[LOCK --]", "CMD ..."]
 
-    def _words(self, ctx: Any, args: list[str]) -> Iterator[int]:
+    def _find_words(self, ctx: Context, args: list[str]) -> Iterator[int]:
         """Yield the places of what is neither an option of this command nor the value of one."""
-        valued = {
-            flag
-            for each in self.get_params(ctx)
-            if not getattr(each, "is_flag", True)
-            for flag in each.opts
-        }
-        value = False
+        valued: set[str] = set()
+        for param in self.get_params(ctx):
+            if not getattr(param, "is_flag", True):
+                valued.update(param.opts)
+        is_value = False
         for number, arg in enumerate(args):
-            if value:
-                value = False
+            if is_value:
+                is_value = False
             elif not arg.startswith("-") or arg == "-" or arg.startswith("-m"):
                 yield number
-            elif arg.startswith("--"):
-                value = arg in valued
-            else:  # short ones may be written together, and a value with them
-                takers = [at for at, letter in enumerate(arg) if f"-{letter}" in valued]
-                value = takers[:1] == [len(arg) - 1]
+            else:
+                is_value = _needs_value(arg, valued)
+
+
+def _needs_value(option: str, valued: set[str]) -> bool:
+    """Return whether the value of an option is the next word; `valued` are those that take one."""
+    if option.startswith("--"):
+        return option in valued
+    # Short options may be written together: the rest of the word is the value of the first that takes one.
+    for place, letter in enumerate(option):
+        if f"-{letter}" in valued:
+            return place == len(option) - 1
+    return False
 
 
 def _need_lockfile(words: list[str]) -> None:
@@ -83,7 +96,7 @@ def _need_lockfile(words: list[str]) -> None:
         )
 
 
-def _command(words: list[str]) -> list[str]:
+def _parse_command(words: list[str]) -> list[str]:
     """Return the command that is written without `--`: a script and `-m MODULE` are for Python.
 
     Raises:
@@ -97,7 +110,9 @@ def _command(words: list[str]) -> list[str]:
             hint=f"write `--` after it: envlock run {words[0]} -- python train.py",
         )
     is_script = words[0].endswith(".py") and Path(words[0]).is_file()
-    return ["python", *words] if is_script or words[0].startswith("-m") else words
+    if is_script or words[0].startswith("-m"):
+        return ["python", *words]
+    return words
 
 
 DeterministicOption = Annotated[
@@ -142,13 +157,14 @@ def run(
 ) -> None:
     """Run a command in the locked environment, or refuse.
 
-    CMD is a command, a SCRIPT.py, or -m MODULE. It starts at the first word that is not an option of `run`, and every
-    later word belongs to it. With `--`, CMD starts after the first `--` and is run as written, and only a lockfile can
-    precede it. A command with a `--` of its own needs another one in front.
+    CMD is a command, a SCRIPT.py, or -m MODULE. It starts at the first word that is not an option
+    of `run`, and every later word belongs to it. With `--`, CMD starts after the first `--` and is
+    run as written, and only a lockfile can precede it. A command with a `--` of its own needs
+    another one in front.
 
-    The determinism variables are set and unset as locked, the thread counts and Python's hash seed are fixed, and the
-    rest is verified. The command then replaces this process; with `--observe`, it is a child. A bare `python` is the
-    environment's.
+    The determinism variables are set and unset as locked, the thread counts and Python's hash seed
+    are fixed, and the rest is verified. The command then replaces this process; with `--observe`,
+    it is a child. A bare `python` is the environment's.
 
     \b
     Examples:
@@ -159,18 +175,18 @@ def run(
       envlock run gpu.lock -- python train.py       the same
       envlock run --observe train.py                also hold packages that are imported only at run time
     """
-    from envlock.workflows.run import prepare
-
     command: list[str] = context.meta.get("envlock.command", [])
     if not command:
         hint = (
             "write one: envlock run python train.py, or after `--`: envlock run -- python train.py"
         )
         raise UsageError("no command to run", hint=hint)
-    wanted = source(named or lock)
-    target = _target(wanted) if observe else None
-    prepared = prepare(
-        command, wanted, policy=policy, python=python, deterministic=deterministic, seed=seed
+    source = find_source(named or lock)
+    observed = None
+    if observe:
+        observed = find_lock_with_entry_points(source)
+    prepared = envlock.prepare(
+        command, source, policy=policy, python=python, deterministic=deterministic, seed=seed
     )
     if not prepared.report.match:
         talk(prepared.report.to_text())
@@ -178,28 +194,18 @@ def run(
             raise typer.Exit(prepared.report.exit_code)
         talk("warning: running anyway, although this is not the locked environment", quiet=quiet)
     _explain(prepared, quiet=quiet)
-    if target is not None:
-        _observe(prepared, target, python, quiet=quiet)
+    if observed is not None:
+        _observe(prepared, observed, python, quiet=quiet)
     prepared.execute()
 
 
-def _target(wanted: Source | None) -> Path:
-    from envlock.workflows.observe import lock_with_entry_points
-
-    return lock_with_entry_points(wanted)
-
-
-def _observe(prepared: Prepared, target: Path, python: Path | None, *, quiet: bool) -> None:
+def _observe(prepared: Prepared, lock: Path, python: Path | None, *, quiet: bool) -> None:
     """Run the command as a child, say what its lockfile now holds, and exit as the command did."""
-    from envlock.workflows.observe import observe
-
-    found = observe(prepared, target, python)
-    more = (
-        f", {len(found.new)} of them not held before: {', '.join(found.new)}"
-        if found.new
-        else ", all held before"
-    )
-    talk(f"observed {count(len(found.used), 'package')}{more}", quiet=quiet)
+    found = run_observed(prepared, lock, python)
+    before = "all held before"
+    if found.new:
+        before = f"{len(found.new)} of them not held before: {', '.join(found.new)}"
+    talk(f"observed {count(len(found.used), 'package')}, {before}", quiet=quiet)
     raise typer.Exit(found.code)
 
 

@@ -12,18 +12,24 @@ from envlock.cli.options import (
     LIVE,
     DataFormatOption,
     PythonOption,
-    exclusive,
-    source,
+    find_source,
+    refuse_both,
 )
-from envlock.cli.output import color, emit
-from envlock.cli.parser import Command, new_app
-from envlock.workflows.locks import lock_of
+from envlock.cli.output import emit, has_color
+from envlock.cli.parser import Command, make_app
+from envlock.lock.document import dump
+from envlock.reports.lock import lines
+from envlock.reports.summary import summary as summarize
+from envlock.reports.text import paint
+from envlock.runtime.line import line_of
+from envlock.workflows.locks import load_document, load_lock
+from envlock.workflows.model import read_line, read_lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from envlock.workflows.locks import Source
 
-app = new_app()
+app = make_app()
 
 
 ShownArgument = Annotated[
@@ -67,33 +73,38 @@ def show(
       envlock show live --summary          this environment in at most 40 lines, for an issue
       envlock show model.keras             the environment that a stamped model was made in
     """
-    exclusive({"--line": line, "--summary": summary}, {"--format json": format == "json"})
+    refuse_both({"--line": line, "--summary": summary}, {"--format json": format == "json"})
     if line:
-        from envlock.runtime.line import line_of
-        from envlock.workflows.locks import plain
-        from envlock.workflows.model import line_in
-
-        known = None if lock is None else line_in(lock)
-        emit(known or line_of(plain(_shown(lock, python))[0]))
+        emit(_find_line(lock, python))
         return
-    from envlock.lock.document import dump
-    from envlock.reports.lock import lines
-    from envlock.reports.summary import summary as short
-    from envlock.reports.text import paint
-
-    found = lock_of(_shown(lock, python))
+    shown = load_lock(_find_shown(lock, python))
     if summary:
-        emit("\n".join(short(found.to_document())))
-        return
-    emit(dump(found) if format == "json" else paint(lines(found.to_document()), color=color()))
+        emit("\n".join(summarize(shown.to_document())))
+    elif format == "json":
+        emit(dump(shown))
+    else:
+        emit(paint(lines(shown.to_document()), color=has_color()))
 
 
-def _shown(name: str | None, python: Path | None) -> Source:
+def _find_line(name: str | None, python: Path | None) -> str:
+    """Return the line that is meant; a model may have been stamped with its line only."""
+    if name is not None:
+        line = read_line(name)
+        if line is not None:
+            return line
+    document, _ = load_document(_find_shown(name, python))
+    return line_of(document)
+
+
+def _find_shown(name: str | None, python: Path | None) -> Source:
     """Return the lockfile that is meant: the live environment's, that in a model, or a file."""
-    from envlock.workflows.model import lock_in
-
     if name == LIVE:
-        from envlock.workflows.capture import live_lock
+        # Start-up time: a file is shown without what captures.
+        from envlock.workflows.capture import capture_live_lock
 
-        return live_lock(python)
-    return (name and lock_in(name)) or source(name)
+        return capture_live_lock(python)
+    if name:
+        lock = read_lock(name)
+        if lock is not None:
+            return lock
+    return find_source(name)

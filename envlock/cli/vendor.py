@@ -7,20 +7,21 @@ from typing import Annotated
 
 import typer
 
+import envlock
 from envlock.cli.options import (
     IndexOption,
     LockArgument,
     QuietOption,
     RequireAllOption,
-    left_out,
-    source,
+    find_source,
+    report_left_out,
 )
 from envlock.cli.output import Terminal, talk
-from envlock.cli.parser import Command, new_app
+from envlock.cli.parser import Command, make_app
 from envlock.runtime.errors import OutsideError, UsageError
 from envlock.runtime.report import clean, count
 
-app = new_app()
+app = make_app()
 HOW = {"fetched": "fetched", "cached": "from the cache", "there": "already there"}
 
 FolderOption = Annotated[Path, typer.Option("--output", "-o", help="Folder to fill.")]
@@ -41,8 +42,8 @@ def vendor(
 ) -> None:
     """Download the wheels that a lockfile names.
 
-    Every file is checked against its SHA-256. After an interruption, run it again: finished files are kept, and partial
-    downloads are resumed.
+    Every file is checked against its SHA-256. After an interruption, run it again: finished files
+    are kept, and partial downloads are resumed.
 
     \b
     Examples:
@@ -50,23 +51,27 @@ def vendor(
       envlock export -f pylock --wheelhouse wheelhouse -o pylock.toml
                                                             then: uv pip install --offline -r pylock.toml
     """
-    from envlock.workflows.vendor import vendor as fill
-
-    found = fill(
-        source(lock),
+    found = envlock.vendor(
+        find_source(lock),
         output,
         indexes=index_url or (),
         require_all=require_all,
         progress=Terminal(quiet),
     )
-    left_out(found.left_out, "vendored", required=require_all, quiet=quiet)
-    came = ", ".join(f"{found.how[word]} {words}" for word, words in HOW.items() if found.how[word])
-    talk(
-        f"{output}: {count(found.how.total(), 'wheel')}{f' ({came})' if came else ''}", quiet=quiet
-    )
-    _others(output, found.others, prune=prune, quiet=quiet)
+    report_left_out(found.left_out, "vendored", required=require_all, quiet=quiet)
+    amount = count(found.how.total(), "wheel")
+    ways = [f"{found.how[word]} {words}" for word, words in HOW.items() if found.how[word]]
+    if ways:
+        amount += f" ({', '.join(ways)})"
+    talk(f"{output}: {amount}", quiet=quiet)
+    if prune:
+        _remove(found.others, quiet=quiet)
+    elif found.others:
+        others = count(len(found.others), "wheel")
+        talk(f"{output} also holds {others} of other locks; --prune removes them", quiet=quiet)
     if found.missing:
-        talk("\n".join(f"  {each}" for each in found.missing))
+        for package in found.missing:
+            talk(f"  {package}")
         wheels = count(len(found.missing) + found.how.total(), "wheel")
         raise OutsideError(
             f"{len(found.missing)} of {wheels} could not be downloaded (listed above)",
@@ -74,14 +79,8 @@ def vendor(
         )
 
 
-def _others(folder: Path, others: list[Path], *, prune: bool, quiet: bool) -> None:
-    """Remove the wheels that are not the lockfile's, or say that there are some."""
-    if others and not prune:
-        talk(
-            f"{folder} also holds {count(len(others), 'wheel')} of other locks; --prune removes them",
-            quiet=quiet,
-        )
-    for file in others if prune else []:
+def _remove(wheels: list[Path], *, quiet: bool) -> None:
+    for file in wheels:
         talk(f"removing {clean(str(file))}", quiet=quiet)
         try:
             file.unlink()

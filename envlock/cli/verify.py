@@ -7,20 +7,22 @@ from typing import Annotated, NoReturn
 
 import typer
 
+import envlock
 from envlock.cli.options import (
     FormatOption,
     LockArgument,
     PolicyOption,
     PythonOption,
     QuietOption,
-    exclusive,
+    find_source,
+    get_source,
+    refuse_both,
     show,
-    source,
 )
 from envlock.cli.output import Terminal
-from envlock.cli.parser import Command, new_app
+from envlock.cli.parser import Command, make_app
 
-app = new_app()
+app = make_app()
 
 DeepOption = Annotated[
     bool,
@@ -77,7 +79,8 @@ def verify(
 
     Exit 0: it is. Exit 1: it is not. Exit 4: a required fact could not be collected.
 
-    Every difference is listed with its reason and remedy, the most likely cause of different bits first.
+    Every difference is listed with its reason and remedy, the most likely cause of different bits
+    first.
 
     \b
     Examples:
@@ -89,28 +92,24 @@ def verify(
       envlock verify -f json | jq .findings  for programs
       envlock verify -f github               annotations in a GitHub workflow
     """
-    from envlock.workflows.verify import verify as judge
-
     if line is not None:
         _verify_line(line, context, python, format)
-    progress = Terminal(quiet)
-    found = judge(
-        source(lock),
+    report = envlock.verify(
+        find_source(lock),
         policy,
         overrides=not no_overrides,
         python=python,
         deep=deep,
         numerics=numerics,
-        progress=progress,
+        progress=Terminal(quiet),
     )
-    show(found, format)
+    show(report, format)
 
 
 def _verify_line(line: str, context: typer.Context, python: Path | None, format: str) -> NoReturn:  # noqa: A002
     """Judge by a line alone, which knows no policy and no lockfile: what a variable says of those is for others."""
-    from envlock.workflows.line import verify_line
-
-    sources = {name: getattr(context.get_parameter_source(name), "name", None) for name in EXCLUDED}
-    given = {word: sources[name] == "COMMANDLINE" for name, word in EXCLUDED.items()}
-    exclusive({"--line": True}, given)
-    show(verify_line(line, python=python), format)
+    options = {}
+    for name, word in EXCLUDED.items():
+        options[word] = get_source(context, name) == "COMMANDLINE"
+    refuse_both({"--line": True}, options)
+    show(envlock.verify_line(line, python=python), format)

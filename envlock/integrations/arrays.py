@@ -10,26 +10,33 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, Union
 
+    Records = Dict[str, Any]
+    """JSON values by name; each integration says what its own are."""
+
     Path = Union[str, "os.PathLike[str]"]
 
 
-def digest_of(array: Any) -> str:
+def compute_digest(array: object) -> str:
     """Return the SHA-256 of an array's type, shape and bytes, as the canary digests its results.
 
     Raises:
         TypeError: it holds objects, whose bytes are addresses.
     """
+    # An optional package: pytest loads this in environments without it.
     import numpy
 
-    found = numpy.asarray(array.numpy() if hasattr(array, "numpy") else array, order="C")
+    # Tensors of TensorFlow, and of others, convert themselves.
+    convert = getattr(array, "numpy", None)
+    if convert is not None:
+        array = convert()
+    found = numpy.asarray(array, order="C")
     if found.dtype.hasobject:
         raise TypeError("an array of objects has no bits to compare: convert it to numbers first")
-    return sha256(
-        f"{found.dtype.str}{list(found.shape)}".encode("ascii") + found.tobytes()
-    ).hexdigest()
+    head = f"{found.dtype.str}{list(found.shape)}".encode("ascii")
+    return sha256(head + found.tobytes()).hexdigest()
 
 
-def read_records(path: Path) -> Dict[str, Any]:
+def read_records(path: Path) -> Records:
     """Return what a file of records holds: nothing where there is no such file.
 
     Raises:
@@ -49,7 +56,7 @@ def read_records(path: Path) -> Dict[str, Any]:
     return found
 
 
-def write_records(path: Path, records: Dict[str, Any]) -> None:
+def write_records(path: Path, records: Records) -> None:
     """Replace a file of records at once: a run that is killed leaves the old one or the new one."""
     draft = f"{os.fspath(path)}.{os.getpid()}"
     try:

@@ -2,91 +2,103 @@
 
 from __future__ import annotations
 
+import argparse
+import shlex
+from html import escape
+
 import envlock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Iterator, List
+    from typing import Iterator, List, NoReturn, Optional
+
+    from IPython.core.interactiveshell import InteractiveShell
 
 COLOURS = {"error": "#c62828", "unknown": "#b26a00", "warning": "#b26a00", "info": "#1565c0"}
 """Readable on white and on black."""
+MATCH_COLOUR = "#2e7d32"
 
 ROWS = 50
 HINT = "write `%envlock [verify|doctor|line] [LOCK] [--policy POLICY]`"
 
 
-def load_ipython_extension(shell: Any) -> None:
+def load_ipython_extension(shell: InteractiveShell) -> None:
     """Add `%envlock` to a shell of IPython, which calls this for `%load_ext envlock`.
 
-    `%envlock verify [LOCK] [--policy POLICY]` shows whether this is the locked environment, `%envlock line [LOCK]` the
-    line that names it, and `%envlock doctor [LOCK]` what is wrong with it; only the last needs the complete envlock.
+    `%envlock verify [LOCK] [--policy POLICY]` shows whether this is the locked environment,
+    `%envlock line [LOCK]` the line that names it, and `%envlock doctor [LOCK]` what is wrong with
+    it; only the last needs the complete envlock.
     """
     shell.register_magic_function(_run, "line", "envlock")
-    shell.display_formatter.formatters["text/html"].for_type(envlock.Report, to_html)
+    shell.display_formatter.formatters["text/html"].for_type(envlock.Report, render_html)
 
 
-def unload_ipython_extension(shell: Any) -> None:
+def unload_ipython_extension(shell: InteractiveShell) -> None:
     """Remove `%envlock` from a shell of IPython, which calls this for `%unload_ext envlock`."""
     shell.magics_manager.magics["line"].pop("envlock", None)
     shell.display_formatter.formatters["text/html"].pop(envlock.Report, None)
 
 
-def _run(line: str) -> Any:
-    """Show whether this is the locked environment: `%envlock [verify|doctor|line] [LOCK] [--policy POLICY]`."""
+def _run(line: str) -> object:
+    """Show whether this is the locked environment.
+
+    `%envlock [verify|doctor|line] [LOCK] [--policy POLICY]`
+    """
+    # The facade loads this module also where there is no IPython.
     from IPython.core.error import UsageError
 
     try:
-        return _answer(line)
+        return _execute(line)
     except (envlock.EnvlockError, ImportError) as error:
-        raise UsageError(
-            str(error)
-        ) from None  # which a notebook shows as one sentence, and stops at
+        # A notebook shows this error as one sentence, and stops at it.
+        raise UsageError(str(error)) from None
 
 
-def _answer(line: str) -> Any:
-    import argparse
-    import shlex
+class _Parser(argparse.ArgumentParser):
+    """A parser that ends no process, as the notebook's would be."""
 
-    class Parser(argparse.ArgumentParser):
-        def error(self, message: str) -> Any:
-            raise envlock.UsageError(message, hint=HINT)
+    def error(self, message: str) -> NoReturn:
+        """Raise UsageError."""
+        raise envlock.UsageError(message, hint=HINT)
 
-    parser = Parser(add_help=False)
+
+def _execute(line: str) -> Optional[object]:
+    """Return what the words after `%envlock` ask for: a report or a line."""
+    parser = _Parser(add_help=False)
     parser.add_argument("action", nargs="?", choices=("verify", "doctor", "line"), default="verify")
     parser.add_argument("lock", nargs="?")
     parser.add_argument("--policy", "-p")
     try:
-        asked = parser.parse_args(shlex.split(line))
+        arguments = parser.parse_args(shlex.split(line))
     except ValueError as error:
         raise envlock.UsageError(str(error), hint=HINT) from None
-    if asked.action == "line":
-        return envlock.cite(asked.lock)
-    if asked.action == "doctor":
-        return envlock.doctor(asked.lock)
+    if arguments.action == "line":
+        return envlock.cite(arguments.lock)
+    if arguments.action == "doctor":
+        return envlock.doctor(arguments.lock)
     try:
-        return envlock.assert_locked(asked.lock, asked.policy)
+        return envlock.assert_locked(arguments.lock, arguments.policy)
     except envlock.EnvironmentMismatch as error:
         return error.report
 
 
-def to_html(report: envlock.Report) -> str:
-    """Return a report as a notebook shows it: the answer, a table of what decides it, the rest folded."""
-    from html import escape
-
-    deciding = [each for each in report.findings if each.severity != "info"]
-    others = [each for each in report.findings if each.severity == "info"]
-    colour = "#2e7d32" if report.match else COLOURS["error"]
+def render_html(report: envlock.Report) -> str:
+    """Return a report for a notebook: the answer, a table of what decides it, the rest folded."""
+    deciding = []
+    others = []
+    for finding in report.findings:
+        if finding.severity == "info":
+            others.append(finding)
+        else:
+            deciding.append(finding)
+    colour = COLOURS["error"]
+    if report.match:
+        colour = MATCH_COLOUR
     lines = [f'<p><strong style="color: {colour}">{escape(report.headline)}</strong></p>']
     if deciding:
-        lines += ["<table>", *_row("th", ["", "finding", "why", "what to do"])]
-        for each in deciding[:ROWS]:
-            mark = f'<span style="color: {COLOURS[each.severity]}">{escape(each.severity)}</span>'
-            place = f"{each.where}: " if each.where.file else ""
-            cells = [
-                escape(text).replace("\n", "<br>")
-                for text in (place + each.message, each.why, each.fix)
-            ]
-            lines += _row("td", [mark, *cells])
+        lines += ["<table>", *_render_row("th", ["", "finding", "why", "what to do"])]
+        for finding in deciding[:ROWS]:
+            lines += _render_row("td", _render_cells(finding))
         lines.append("</table>")
     if len(deciding) > ROWS:
         lines.append(
@@ -94,12 +106,24 @@ def to_html(report: envlock.Report) -> str:
         )
     if others:
         lines.append(f"<details><summary>differences that are allowed: {len(others)}</summary><ul>")
-        lines += [f"<li>{escape(each.message)}</li>" for each in others]
+        lines += [f"<li>{escape(finding.message)}</li>" for finding in others]
         lines.append("</ul></details>")
-    return "\n".join([*lines, *(f"<p>{escape(note)}</p>" for note in report.notes)])
+    lines += [f"<p>{escape(note)}</p>" for note in report.notes]
+    return "\n".join(lines)
 
 
-def _row(tag: str, cells: List[str]) -> Iterator[str]:
+def _render_cells(finding: envlock.Finding) -> List[str]:
+    """Return the severity of a finding, what was found, why it matters and what to do, as HTML."""
+    colour = COLOURS[finding.severity]
+    cells = [f'<span style="color: {colour}">{escape(finding.severity)}</span>']
+    message = finding.message
+    if finding.where.file:
+        message = f"{finding.where}: {message}"
+    texts = (message, finding.why, finding.fix)
+    return [*cells, *(escape(text).replace("\n", "<br>") for text in texts)]
+
+
+def _render_row(tag: str, cells: List[str]) -> Iterator[str]:
     yield "<tr>"
     for cell in cells:
         yield f'<{tag} style="text-align: left">{cell}</{tag}>'

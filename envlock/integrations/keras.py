@@ -1,4 +1,4 @@
-"""Keras: a callback that verifies before the first step, and compares the weights of every epoch with an earlier run.
+"""Keras: a callback that verifies before the first step, and compares weights with another run.
 
 from envlock.integrations.keras import LockCallback
 model.fit(x, y, callbacks=[LockCallback(repeat="weights.json")])
@@ -9,16 +9,17 @@ from __future__ import annotations
 import os
 
 import envlock
-from envlock.integrations.arrays import digest_of, read_records, write_records
+from envlock.integrations.arrays import compute_digest, read_records, write_records
 
-if os.environ.get("TF_USE_LEGACY_KERAS") in ("1", "true", "True"):  # as TensorFlow itself chooses
+# As TensorFlow itself chooses.
+if os.environ.get("TF_USE_LEGACY_KERAS") in ("1", "true", "True"):
     from tf_keras.callbacks import Callback
 else:
     from keras.callbacks import Callback
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, List, Optional, Union
+    from typing import List, Optional, Union
 
     Path = Union[str, "os.PathLike[str]"]
 
@@ -30,16 +31,17 @@ class RepeatMismatch(RuntimeError):  # noqa: N818 (it is an answer, not a fault)
 class LockCallback(Callback):  # type: ignore[misc] # Keras has no types
     """Refuse to train in another environment than the locked one, and say in which one this model was trained.
 
-    After `fit`, the line of `envlock show --line` is the value of `history.params["envlock"]` and `model.envlock`.
-    Logs hold only numbers: their other readers average them.
+    After `fit`, the line of `envlock show --line` is the value of `history.params["envlock"]` and
+    `model.envlock`. Logs hold only numbers: their other readers average them.
 
     Args:
         path, policy: as in `envlock.assert_locked()`.
-        repeat: a file of digests. Epochs that it has are compared, the others are added; so the first run writes it,
-            and the second one is held to it.
+        repeat: a file of digests. Epochs that it has are compared, the others are added; so the
+            first run writes it, and the second one is held to it.
 
     Raises:
-        EnvironmentMismatch, LockfileError: at the start of `fit`, as `envlock.assert_locked()` does.
+        EnvironmentMismatch, LockfileError: at the start of `fit`, as `envlock.assert_locked()`
+            does.
         RepeatMismatch: at the end of an epoch with other weights than that of the earlier run.
     """
 
@@ -56,45 +58,53 @@ class LockCallback(Callback):  # type: ignore[misc] # Keras has no types
         self.repeat = repeat
         self.line: Optional[str] = None
 
-    def on_train_begin(self, logs: Any = None) -> None:
-        """Verify, and write the line where the run and the model keep what they know of themselves."""
+    def on_train_begin(self, logs: object = None) -> None:
+        """Verify, and write the line into the history of the run and the model."""
+        # None is that of ENVLOCK_MODE=off, which has printed that nothing is verified.
         if envlock.assert_locked(self.path, self.policy) is None:
-            return  # ENVLOCK_MODE=off, which has been said
+            return
         self.line = envlock.cite(self.path)
         self.model.envlock = self.line
-        if isinstance(self.params, dict):  # one object for all callbacks: the history's, too
+        # Keras gives one object to all callbacks, so that the history has the line, too.
+        if isinstance(self.params, dict):
             self.params["envlock"] = self.line
 
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+    def on_epoch_end(self, epoch: int, logs: object = None) -> None:
         """Compare the weights with those of the earlier run, or record them."""
         if self.repeat is None:
             return
         records = read_records(self.repeat)
         epochs = records.setdefault("epochs", {})
-        weights = self._weights()
+        weights = self._digest_weights()
         known = epochs.setdefault(str(epoch + 1), {"envlock": self.line, "weights": weights})
-        # Names count up within a process (`dense_1`), so weights are compared by their places.
-        differing = [new[0] for new, old in zip(weights, known["weights"]) if new[1] != old[1]]  # noqa: B905
-        if len(weights) != len(known["weights"]):
-            told = f"{len(weights)} weights, and {len(known['weights'])} in the earlier run"
-        elif differing:
-            told = f"{len(differing)} of {len(weights)} weights differ, first {differing[0]}"
-        else:
+        difference = _compare_weights(weights, known["weights"])
+        if difference is None:
             write_records(self.repeat, records)
             return
-        place = (
-            "the same environment"
-            if known["envlock"] == self.line
-            else f"another environment, {known['envlock']}"
-        )
+        place = "the same environment"
+        if known["envlock"] != self.line:
+            place = f"another environment, {known['envlock']}"
         raise RepeatMismatch(
-            f"epoch {epoch + 1} is not as in the earlier run in {os.fspath(self.repeat)}: {told}; "
-            f"the earlier run was in {place}"
+            f"epoch {epoch + 1} is not as in the earlier run in {os.fspath(self.repeat)}: "
+            f"{difference}; the earlier run was in {place}"
         )
 
-    def _weights(self) -> List[List[str]]:
-        names = [
-            str(getattr(weight, "path", weight.name)) for weight in self.model.weights
-        ]  # Keras 2 has no path
-        arrays = self.model.get_weights()
-        return [[name, digest_of(array)] for name, array in zip(names, arrays)]  # noqa: B905 (Python 3.8)
+    def _digest_weights(self) -> List[List[str]]:
+        """Return the name and the digest of each weight of the model, in its order."""
+        digests = []
+        for weight, array in zip(self.model.weights, self.model.get_weights()):  # noqa: B905 (Python 3.8)
+            # Weights of Keras 2 have no path.
+            name = str(getattr(weight, "path", weight.name))
+            digests.append([name, compute_digest(array)])
+        return digests
+
+
+def _compare_weights(weights: List[List[str]], known: List[List[str]]) -> Optional[str]:
+    """Return how weights differ from those of an earlier run; None where all are the same."""
+    if len(weights) != len(known):
+        return f"{len(weights)} weights, and {len(known)} in the earlier run"
+    # Names count up within a process (`dense_1`), so weights are compared by their places.
+    differing = [new[0] for new, old in zip(weights, known) if new[1] != old[1]]  # noqa: B905 (Python 3.8)
+    if not differing:
+        return None
+    return f"{len(differing)} of {len(weights)} weights differ, first {differing[0]}"

@@ -16,16 +16,17 @@ FOLDER = "envlock"
 
 
 class LockContext:
-    """What MLflow asks for tags at the start of a run; it has the methods of its `RunContextProvider`."""
+    """Gives tags to MLflow at the start of a run; a `RunContextProvider` by its methods."""
 
     def in_context(self) -> bool:
-        """Return that tags are worth asking for: whether there is a lockfile is known only at the start of a run."""
+        """Return True: whether there is a lockfile is known only at the start of a run."""
         return True
 
     def tags(self) -> Dict[str, str]:
         """Return the line of the lockfile and whether it matches; nothing where there is no lockfile.
 
-        Nothing is refused here: MLflow only passes on tags. `envlock.assert_locked()` in the script refuses.
+        Nothing is refused here: MLflow only passes on tags. `envlock.assert_locked()` in the script
+        refuses.
         """
         try:
             path = envlock.locate()
@@ -39,7 +40,8 @@ class LockContext:
                 report = error.report
         except envlock.EnvlockError as error:
             return {"envlock.error": str(error)}
-        if report is None:  # ENVLOCK_MODE=off
+        # None is that of ENVLOCK_MODE=off.
+        if report is None:
             return found
         return {
             **found,
@@ -60,6 +62,7 @@ def log_lock(
     Raises:
         LockfileError: there is no lockfile, or it is invalid.
     """
+    # An optional package, which `tags` does without.
     import mlflow
 
     lock = envlock.locate(path)

@@ -1,6 +1,7 @@
-"""pytest: `--envlock` tests in the locked environment only, and the fixture `bits` compares results to the last bit.
+"""pytest: `--envlock` tests in the locked environment only; the fixture `bits` compares results.
 
-Every pytest of the environment loads this, so it loads nothing more before it is used. PYTEST_DONT_REWRITE
+Every pytest of the environment loads this, so it loads nothing more before it is used.
+PYTEST_DONT_REWRITE
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import envlock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Optional
+    from typing import Optional
 
 VERDICT: pytest.StashKey[str] = pytest.StashKey()
 SUFFIX = ".bits.json"
@@ -22,14 +23,17 @@ SUFFIX = ".bits.json"
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options; where they are not given, nothing else is done."""
     group = parser.getgroup("envlock", "the locked environment")
-    about = "run no test unless this is the environment of the lockfile: the nearest one, or the one in --envlock=LOCK"
+    about = (
+        "run no test unless this is the environment of the lockfile: the nearest one, "
+        "or the one in --envlock=LOCK"
+    )
     group.addoption("--envlock", nargs="?", const="", metavar="LOCK", help=about)
     about = "record the digests that the fixture `bits` computes as those of this environment"
     group.addoption("--envlock-update", action="store_true", help=about)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Decide once, before anything is collected; processes of pytest-xdist follow the one that starts them."""
+    """Decide once, before anything is collected; processes of pytest-xdist follow the first."""
     config.addinivalue_line(
         "markers", "envlock(policy=None): run this test in the locked environment only"
     )
@@ -49,8 +53,12 @@ def pytest_configure(config: pytest.Config) -> None:
         report = envlock.assert_locked(lock)
     except envlock.EnvlockError as error:
         raise pytest.UsageError(f"envlock: {error}") from None
-    config.option.envlock = lock  # the processes of pytest-xdist get the options as they are now
-    config.stash[VERDICT] = "not verified (ENVLOCK_MODE=off)" if report is None else report.headline
+    # The processes of pytest-xdist get the options as they are now.
+    config.option.envlock = lock
+    verdict = "not verified (ENVLOCK_MODE=off)"
+    if report is not None:
+        verdict = report.headline
+    config.stash[VERDICT] = verdict
 
 
 def pytest_report_header(config: pytest.Config) -> Optional[str]:
@@ -68,10 +76,11 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def _hold(config: pytest.Config, policy: Optional[str] = None) -> None:
-    """Skip a test in another environment; where the option has asked for the locked one, that is an error."""
+    """Skip a test in another environment; with the option, that is an error."""
     lock = config.getoption("envlock")
     if lock is not None and policy is None:
-        return  # that is what has been decided for all
+        # That has been decided for all tests, before they were collected.
+        return
     try:
         envlock.assert_locked(lock, policy)
         return
@@ -84,13 +93,13 @@ def _hold(config: pytest.Config, policy: Optional[str] = None) -> None:
 
 @pytest.fixture
 def bits(request: pytest.FixtureRequest) -> Bits:
-    """Compare arrays with their digests in this environment: `bits(array)`, or `bits(array, "name")` for several."""
+    """Compare arrays with their digests: `bits(array)`, or `bits(array, "name")` for several."""
     _hold(request.config)
     return Bits(request)
 
 
 class Bits:
-    """What the fixture gives to one test; the digests are in a file beside the test's, which belongs in git."""
+    """What the fixture gives to one test; the digests are in a file beside it, for git."""
 
     def __init__(self, request: pytest.FixtureRequest) -> None:
         self.file = request.path.with_suffix(SUFFIX)
@@ -98,12 +107,14 @@ class Bits:
         self.environment = envlock.cite(request.config.getoption("envlock"))
         self.update = request.config.getoption("envlock_update")
 
-    def __call__(self, array: Any, name: str = "result") -> None:
+    def __call__(self, array: object, name: str = "result") -> None:
         """Fail unless the array has the digest that is recorded for this environment."""
         __tracebackhide__ = True
-        from envlock.integrations.arrays import digest_of, read_records, write_records
+        # Start-up time: every pytest of the environment loads this module.
+        from envlock.integrations.arrays import compute_digest, read_records, write_records
 
-        found, records = digest_of(array), read_records(self.file)
+        found = compute_digest(array)
+        records = read_records(self.file)
         known = records.setdefault(self.test, {}).setdefault(name, {})
         if self.update:
             known[self.environment] = found

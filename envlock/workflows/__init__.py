@@ -1,1 +1,1 @@
-"""Each command as a function: values in, a typed result out. The command line and the Python API are these."""
+"""Each command as a function, values in and a typed result out: what the Python API gives."""

@@ -13,7 +13,7 @@ from envlock.runtime.errors import OutsideError, UsageError
 from envlock.workflows.build import BuiltImage
 
 
-def writable(file: Path) -> None:
+def check_writable(file: Path) -> None:
     """Make sure that a file can be written, before anything is built.
 
     Raises:
@@ -26,9 +26,10 @@ def writable(file: Path) -> None:
         )
 
 
-def archive(built: BuiltImage, file: Path, engine: str = "auto") -> str:
-    """Write an image that `build` has made to a file, whole or not at all; return the digest of its manifest.
+def write_archive(built: BuiltImage, file: Path, engine: str = "auto") -> str:
+    """Write an image that `build` has made to a file; return the digest of its manifest.
 
+    The file is written whole or not at all.
     It is an OCI archive, the same bytes for the same image and name.
 
     Raises:
@@ -39,7 +40,9 @@ def archive(built: BuiltImage, file: Path, engine: str = "auto") -> str:
         raise UsageError(
             "the lockfile has no recorded image", hint="run `envlock build` to build and record one"
         )
-    name = None if built.name == image.id else built.name
+    name = None
+    if built.name != image.id:
+        name = built.name
     try:
         with draft_folder(file.resolve().parent) as draft:
             saved, made = draft / "saved.tar", draft / "image.tar"

@@ -1,26 +1,29 @@
-"""Build a container that is the locked environment: plan it, write it, build it, build it again.
-
-What a refusal does not need is imported where it is used: Docker's SDK, HTTP and the templates take half a second.
-"""
+"""Build a container that is the locked environment: plan it, write it, build it, build it again."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
+from envlock.containers import build as containers
 from envlock.containers.base import unasked
+from envlock.containers.build import Wish
 from envlock.containers.engines.engine import check_name
+from envlock.containers.payload import write_context
 from envlock.containers.plan import plan
+from envlock.containers.render import dockerfile as render
+from envlock.containers.verification import sentence
 from envlock.images.base_request import BaseRequest
 from envlock.lock.models import Image, Lockfile
 from envlock.runtime.errors import UsageError
-from envlock.workflows.container import added
-from envlock.workflows.locks import lock_of, name_of
-from envlock.workflows.pin import resolved
+from envlock.workflows.container import find_engine, read_additions
+from envlock.workflows.export import read_licenses
+from envlock.workflows.locks import get_name, load_lock
+from envlock.workflows.pin import resolve_base
 from envlock.workflows.progress import SILENT, Progress
-from envlock.workflows.supply import Sources, Supplied, Wanted, not_found, supply
+from envlock.workflows.push import check_login, parse_target, push_image
+from envlock.workflows.supply import Sources, Supplied, Wanted, find_unknown, prepare_build
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,7 +60,8 @@ class BuiltImage:
     Attributes:
         name: its tag, or its ID without one.
         verdict: whether it is the locked environment; None where its Python is too old to tell.
-        lock: the lock with base and image recorded, and the wheels and Debian packages that were found for it.
+        lock: the lock with base and image recorded, and the wheels and Debian packages that were
+            found for it.
         warnings: sentences for the user.
         pushed: its name in a registry, by digest; None where it was not pushed.
     """
@@ -68,10 +72,17 @@ class BuiltImage:
     warnings: tuple[str, ...]
     pushed: str | None = None
 
+    def describe(self) -> str:
+        """Return what was verified, as a sentence."""
+        if self.verdict is None:
+            reason = "which needs Python 3.8 or newer in the image"
+            return f"built {self.name} without verification, {reason}"
+        return sentence(self.verdict, self.name)
+
 
 @dataclass(frozen=True)
 class Rebuilt:
-    """An image that was built again: what it is, and how it differs from the one that the lock has."""
+    """An image that was built again, and how it differs from the one that the lock has."""
 
     old: Image
     new: Image
@@ -92,8 +103,9 @@ def dockerfile(
 ) -> Rendered:
     """Return the Dockerfile of a lock; nothing is written, and only `resolve` asks a registry.
 
-    Where the digest of the base is unknown offline, its tag stands there. For wheels and Debian packages that only a
-    build will find, a comment and the name of a file that never exists stand there, so that it cannot be built.
+    Where the digest of the base is unknown offline, its tag stands there. For wheels and Debian
+    packages that only a build will find, a comment and the name of a file that never exists stand
+    there, so that it cannot be built.
 
     Raises:
         ImageMismatch: no base image can be the locked environment under the lock's policy.
@@ -101,17 +113,15 @@ def dockerfile(
         OutsideError: a registry failed.
         UsageError: there is no such base, or no image can be the machine of the lock.
     """
-    from envlock.containers.render import dockerfile as render
-
-    model = lock_of(lock)
+    model = load_lock(lock)
     if resolve:
-        chosen = resolved(model, BaseRequest.parse(base, platform, mirrors, accept))
+        chosen = resolve_base(model, BaseRequest.parse(base, platform, mirrors, accept))
         image, warnings = chosen.base, chosen.warnings
     else:
         image, warnings = unasked(model, BaseRequest.parse(base, platform, (), None))
-    image, unknown = not_found(model, image)
-    extra = added(model, Sources(wheelhouse).folder, user)
-    made = plan(model, image, None, deterministic=deterministic, added=extra, unknown=unknown)
+    image, unknown = find_unknown(model, image)
+    additions = read_additions(model, Sources(wheelhouse).folder, user)
+    made = plan(model, image, None, deterministic=deterministic, added=additions, unknown=unknown)
     return Rendered(render(made), warnings)
 
 
@@ -134,21 +144,23 @@ def context(
     """Write the Dockerfile and its context into a folder; nothing is built. See `build` for the arguments.
 
     Raises:
-        EnvironmentMismatch: wheels are still to be proven, and the environment here is not the locked one.
+        EnvironmentMismatch: wheels are still to be proven, and the environment here is not the
+            locked one.
         LockfileError: the lock is not valid, or something in it must not enter an image.
-        ImageMismatch: no base image can be the locked environment, or the tag of a release names another image.
+        ImageMismatch: no base image can be the locked environment, or the tag of a release names
+            another image.
         OutsideError: a registry, an index or a wheel failed.
         UsageError: something is missing that may not be had, or the folder cannot be used.
     """
-    from envlock.containers.payload import write_context
-
-    wanted = Wanted(base, platform, mirrors, accept, user, deterministic)
+    model = load_lock(lock)
+    request = BaseRequest.parse(base, platform, mirrors, accept)
     sources = Sources(wheelhouse, python, indexes, offline)
-    found = supply(lock_of(lock), wanted, sources, None, progress=progress)
-    write_context(found.plan, sources.folder, folder)
-    told = (*found.chosen.warnings, *found.plan.notes)
-    kept = found.lock.model_copy(update={"base_image": found.chosen.kept})
-    return Context(folder, len(found.plan.wheels), told, kept)
+    supplied = prepare_build(
+        model, Wanted(request, user, deterministic), sources, None, progress=progress
+    )
+    write_context(supplied.plan, sources.folder, folder)
+    complete = supplied.lock.model_copy(update={"base_image": supplied.chosen.kept})
+    return Context(folder, len(supplied.plan.wheels), supplied.warnings, complete)
 
 
 def build(
@@ -175,79 +187,89 @@ def build(
     """Build the image of a lock and verify it inside; it gets its tag only when it is the locked environment.
 
     Args:
-        lock: the lockfile; the one that `assert_locked()` would use when not given. What it lacks is found first.
+        lock: the lockfile; the one that `assert_locked()` would use when not given. What it lacks
+            is found first.
         tag: a name for the image.
         base: `auto`, a route (`ngc`, `cuda`, `wheels`), or the name of an image.
         platform: `linux/amd64` or `linux/arm64`; the lock's own when not given.
         mirrors: where to take images from instead, such as `nvcr.io=harbor.example/nvcr`.
         accept: the digest of a release's tag that has moved.
-        wheelhouse: the folder that is filled with wheels; `./wheelhouse` where it exists, else one in the user's cache.
+        wheelhouse: the folder that is filled with wheels; `./wheelhouse` where it exists, else one
+            in the user's cache.
         deterministic: also set the variables that this TensorFlow needs for determinism.
-        user: whom the program runs as in it, in numbers, as `1000:1000`; the settings' user when not given.
-        python: the interpreter of the locked environment, in which wheels are proven; the active or the project's own.
-        indexes, offline: package indexes to ask, those of pip's and uv's settings when not given; use no network.
+        user: whom the program runs as in it, in numbers, as `1000:1000`; the settings' user when
+            not given.
+        python: the interpreter of the locked environment, in which wheels are proven; the active or
+            the project's own.
+        indexes, offline: package indexes to ask, those of pip's and uv's settings when not given;
+            use no network.
         engine: `auto`, or an engine of `envlock.containers.engines.ENGINES`.
         network: during the build: `none`, `host` or `default`.
         gpus, no_cache: verify inside with this machine's GPUs; build every step anew.
-        push: push it to the registry of its tag when it is verified, with its bill of materials and provenance.
+        push: push it to the registry of its tag when it is verified, with its bill of materials and
+            provenance.
         progress: shows what is going on.
 
     Raises:
-        EnvironmentMismatch, ImageMismatch, LockfileError, OutsideError, UsageError: as `context`, or an engine failed.
+        EnvironmentMismatch, ImageMismatch, LockfileError, OutsideError, UsageError: as `context`,
+            or an engine failed.
     """
-    model, builder = _ready(lock, base, platform, engine, tag, push=push)
+    request = BaseRequest.parse(base, platform, mirrors, accept)
+    model = _check_request(lock, request, tag, push=push)
+    builder = find_engine(engine)
+    if push:
+        check_login(tag)
     sources = Sources(wheelhouse, python, indexes, offline)
-    wanted = Wanted(base, platform, mirrors, accept, user, deterministic)
-    found = supply(model, wanted, sources, builder, network=network, progress=progress)
-    how = {
-        "tag": tag,
-        "network": network,
-        "gpus": gpus,
-        "no_cache": no_cache,
-        "wheelhouse": sources.folder,
-    }
-    return _pushed(
-        _make(found, builder, progress, how),
-        tag if push else None,
+    supplied = prepare_build(
+        model,
+        Wanted(request, user, deterministic),
+        sources,
         builder,
-        sources.folder,
-        progress,
+        network=network,
+        progress=progress,
     )
-
-
-def _make(
-    found: Supplied, builder: Engine, progress: Progress, how: Mapping[str, Any]
-) -> BuiltImage:
-    """Return the image of a plan, built and verified inside."""
-    from envlock.containers.build import Wish
-    from envlock.containers.build import build as make
-
-    wish = Wish(**how)
-
-    for text in (told := (*found.chosen.warnings, *found.plan.notes)):
-        progress.say(f"warning: {text}")
-    progress.say(
-        f"building on {found.chosen.base.reference.partition('@')[0]}, and verifying inside"
-    )
-    out = make(found.plan, found.chosen, builder, wish, progress.line)
-    kept = found.lock.model_copy(update={"base_image": found.chosen.kept, "image": out.section})
-    return BuiltImage(wish.tag or out.built.image_id, out.verdict, kept, told)
-
-
-def _pushed(
-    built: BuiltImage, tag: str | None, builder: Engine, wheelhouse: Path, progress: Progress
-) -> BuiltImage:
-    """Return the image, pushed by its tag, if there is one and it is the locked environment."""
-    from envlock.workflows.export import licenses
-    from envlock.workflows.push import push_image
-
-    if tag is None or (built.verdict is not None and not built.verdict.image.match):
+    wish = Wish(tag=tag, network=network, gpus=gpus, no_cache=no_cache, wheelhouse=sources.folder)
+    built = _make_image(supplied, builder, progress, wish)
+    # What is not the locked environment gets no name, neither here nor in a registry.
+    is_refused = built.verdict is not None and not built.verdict.image.match
+    if not push or tag is None or is_refused:
         return built
-    known = (
-        licenses(built.lock, wheelhouse) if wheelhouse.is_dir() else {}
-    )  # with nothing to install, there is none
-    kept, pushed = push_image(built.lock, tag, builder, known, progress)
-    return replace(built, lock=kept, pushed=pushed)
+    licenses = {}
+    # A build with nothing to install makes no wheelhouse.
+    if sources.folder.is_dir():
+        licenses = read_licenses(built.lock, sources.folder)
+    pushed_lock, name = push_image(built.lock, tag, builder, licenses, progress)
+    return replace(built, lock=pushed_lock, pushed=name)
+
+
+def _check_request(
+    lock: Source | None, request: BaseRequest, tag: str | None, *, push: bool
+) -> Lockfile:
+    """Return the lock; a name, or a base, that cannot be is refused before any engine or registry is asked.
+
+    Raises:
+        LockfileError: the lock is not valid.
+        UsageError: the name or the base cannot be.
+    """
+    if tag is not None:
+        check_name(tag)
+    if push:
+        parse_target(tag)
+    model = load_lock(lock)
+    unasked(model, request)
+    return model
+
+
+def _make_image(supplied: Supplied, builder: Engine, progress: Progress, wish: Wish) -> BuiltImage:
+    """Return the image of a plan, built and verified inside."""
+    for warning in supplied.warnings:
+        progress.say(f"warning: {warning}")
+    base, _, _ = supplied.chosen.base.reference.partition("@")
+    progress.say(f"building on {base}, and verifying inside")
+    made = containers.build(supplied.plan, supplied.chosen, builder, wish, progress.line)
+    update = {"base_image": supplied.chosen.kept, "image": made.section}
+    complete = supplied.lock.model_copy(update=update)
+    return BuiltImage(wish.tag or made.built.image_id, made.verdict, complete, supplied.warnings)
 
 
 def rebuild(
@@ -272,45 +294,26 @@ def rebuild(
         UsageError: the lock has no image, or as `build`.
         LockfileError, OutsideError: as `build`.
     """
-    from envlock.containers.build import Wish, check
-    from envlock.containers.engines.find import find
-
-    model = lock_of(lock)
+    model = load_lock(lock)
     old = model.image
     if old is None:
         hint = "run `envlock build` to build and record one"
-        raise UsageError(f"{name_of(lock)} has no recorded image", hint=hint)
-    wanted = Wanted(base, platform, mirrors, accept, user, deterministic or old.deterministic)
-    sources, builder = Sources(wheelhouse, None, indexes, offline), find(engine)
-    found = supply(model, wanted, sources, builder, network=network, again=True, progress=progress)
+        raise UsageError(f"{get_name(lock)} has no recorded image", hint=hint)
+    request = BaseRequest.parse(base, platform, mirrors, accept)
+    sources = Sources(wheelhouse, None, indexes, offline)
+    builder = find_engine(engine)
+    supplied = prepare_build(
+        model,
+        Wanted(request, user, deterministic or old.deterministic),
+        sources,
+        builder,
+        network=network,
+        again=True,
+        progress=progress,
+    )
+    # A step that comes from the cache would be the same whatever has changed since.
     wish = Wish(None, network, no_cache=True, wheelhouse=sources.folder)
-    new, lines = check(found.plan, found.chosen, builder, wish, progress.line, old)
-    return Rebuilt(old, new, tuple(lines))
-
-
-def _ready(
-    lock: Source | None,
-    base: str,
-    platform: str | None,
-    engine: str,
-    tag: str | None,
-    *,
-    push: bool,
-) -> tuple[Lockfile, Engine]:
-    """Return lock and engine; a name, or a base, that cannot be is refused before anybody is asked for anything."""
-    if tag is not None:
-        check_name(tag)
-    if push:
-        from envlock.workflows.push import target
-
-        target(tag)
-    model = lock_of(lock)
-    unasked(model, BaseRequest.parse(base, platform, (), None))
-    from envlock.containers.engines.find import find
-
-    builder = find(engine)
-    if push:
-        from envlock.workflows.push import check_login
-
-        check_login(tag)
-    return model, builder
+    new, differences = containers.check(
+        supplied.plan, supplied.chosen, builder, wish, progress.line, old
+    )
+    return Rebuilt(old, new, tuple(differences))

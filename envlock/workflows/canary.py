@@ -8,7 +8,7 @@ from pathlib import Path
 
 from envlock.lock.live import live
 from envlock.lock.models import Lockfile
-from envlock.lock.numerics import Numerics, answered
+from envlock.lock.numerics import Numerics, Operation, answered
 from envlock.numerics.canary.compare import (
     CanaryEvidence,
     Comparison,
@@ -25,8 +25,8 @@ from envlock.runtime.errors import FactError
 from envlock.runtime.policy import Policy
 from envlock.runtime.report import Report, count, ranked
 from envlock.runtime.verify import policy_of
-from envlock.workflows.hash import refuse_another_environment
-from envlock.workflows.locks import lock_of, name_of, subject_of
+from envlock.workflows.live_environment import LiveEnvironment, refuse_another_environment
+from envlock.workflows.locks import get_name, get_subject, load_lock
 from envlock.workflows.progress import SILENT, Progress
 
 TYPE_CHECKING = False
@@ -44,8 +44,8 @@ def canary(
 ) -> Report[CanaryEvidence]:
     """Return the canary of this environment, and what differs from that of a lock where one is given and has it.
 
-    The attachments are `numerics` (the results), `seconds` and `cpu_seconds` (None where a group ended its process),
-    and `causes` (of a difference, the likeliest first).
+    The attachments are `numerics` (the results), `seconds` and `cpu_seconds` (None where a group
+    ended its process), and `causes` (of a difference, the likeliest first).
 
     Args:
         lock: the lockfile to compare with; None compares with nothing.
@@ -59,11 +59,15 @@ def canary(
         FactError: the canary cannot be computed, or the lock has none and one is required.
         UsageError: there is no such interpreter.
     """
-    model = None if lock is None else lock_of(lock)
-    locked = None if model is None else model.numerics
+    model = None
+    locked = None
+    if lock is not None:
+        model = load_lock(lock)
+        locked = model.numerics
     if required and locked is None:
-        raise _none(name_of(lock))
-    found = measure(pinned or settings_of(locked), python, live(python), progress, locked)
+        raise _make_missing_error(get_name(lock))
+    environment = LiveEnvironment(python, live(python))
+    found = measure(pinned or get_settings(locked), environment, progress, locked)
     if model is None or locked is None:
         return Report(
             [],
@@ -71,8 +75,8 @@ def canary(
             headline="computed; the lockfile has no canary to compare with",
             evidence=CanaryEvidence(found),
         )
-    compared = compare(locked, found.numerics)
-    return _report(compared, policy_of(model.to_document()), subject_of(lock), found)
+    rules = policy_of(model.to_document())
+    return _make_report(compare(locked, found.numerics), rules, get_subject(lock), found)
 
 
 def update_canary(
@@ -82,7 +86,7 @@ def update_canary(
     pinned: Settings | None = None,
     progress: Progress = SILENT,
 ) -> Lockfile:
-    """Return the lock with the canary of this environment, if it is the one that the lock describes.
+    """Return the lock with the canary of this environment, which must be the one that the lock describes.
 
     The operations of a program that the lock's canary has are computed again.
 
@@ -91,115 +95,147 @@ def update_canary(
         FactError: the canary cannot be computed.
         UsageError: there is no such interpreter.
     """
-    found = live(python)
-    refuse_another_environment(lock, found)
-    return lock.model_copy(
-        update={
-            "numerics": measure(
-                pinned or Settings(), python, found, progress, lock.numerics
-            ).numerics
-        }
-    )
+    environment = LiveEnvironment(python, live(python))
+    refuse_another_environment(lock, environment.snapshot)
+    found = measure(pinned or Settings(), environment, progress, lock.numerics)
+    return lock.model_copy(update={"numerics": found.numerics})
+
+
+def add_canary(
+    lock: Lockfile,
+    earlier: Lockfile | None,
+    environment: LiveEnvironment,
+    programs: Mapping[str, Target] | None,
+    progress: Progress,
+) -> Lockfile:
+    """Return a lock with the canary of its environment; see `measure` for the programs.
+
+    Raises:
+        UsageError: a program cannot be run.
+        FactError: the canary cannot be computed, or a program fails.
+    """
+    before = None
+    if earlier is not None:
+        before = earlier.numerics
+    found = measure(Settings(), environment, progress, before, programs)
+    return lock.model_copy(update={"numerics": found.numerics})
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a canary says against that of a lock.
+    """What the canary of an environment says against that of a lock.
 
     Attributes:
         report: what differs, and what could not be compared, as the policy judges it.
-        equal: how many results have the locked bits, where all have; 0 where one differs, or could not be compared.
-            No policy and no rule of a lockfile makes it more.
+        equal: how many results have the locked bits; 0 unless all have them, whatever a policy or a
+            rule allows.
     """
 
     report: Report[CanaryEvidence]
     equal: int
 
 
-def against(
+def compare_with_lock(
     lock: Lockfile,
     name: str,
-    found: Snapshot,
-    python: Path | None,
+    environment: LiveEnvironment,
     policy: str | None,
     progress: Progress,
     *,
     overrides: bool = True,
 ) -> Answer:
-    """Return what the canary of this environment says against that of the lock of this name, computed as that was.
+    """Compute the canary as that of a lock was computed, and compare the two.
+
+    `name` is what a message calls the lock.
 
     Raises:
         FactError: the lock has no canary, or none can be computed here.
     """
     if lock.numerics is None:
-        raise _none(name)
-    here = measure(settings_of(lock.numerics), python, found, progress, lock.numerics).numerics
-    compared, rules = (
-        compare(lock.numerics, here),
-        policy_of(lock.to_document(), policy, overrides=overrides),
-    )
-    return Answer(
-        _report(compared, rules, name, None), len(compared.equal) if compared.match else 0
-    )
+        raise _make_missing_error(name)
+    measured = measure(get_settings(lock.numerics), environment, progress, lock.numerics)
+    compared = compare(lock.numerics, measured.numerics)
+    rules = policy_of(lock.to_document(), policy, overrides=overrides)
+    equal = 0
+    if compared.match:
+        equal = len(compared.equal)
+    return Answer(_make_report(compared, rules, name, None), equal)
 
 
 def measure(
     settings: Settings,
-    python: Path | None,
-    found: Snapshot,
+    environment: LiveEnvironment,
     progress: Progress,
     earlier: Numerics | None = None,
     programs: Mapping[str, Target] | None = None,
 ) -> Canary:
     """Return the canary of an environment, on the processor and on each GPU that is visible.
 
-    With `programs`, they are run, and what they compute is part of it; else the operations that `earlier` has are.
+    Args:
+        settings: what the canary sets for itself.
+        environment: where it is computed.
+        progress: shows what is going on.
+        earlier: the operations of its programs are computed again, unless `programs` are given.
+        programs: these are run, and what they compute is part of the canary.
 
     Raises:
         UsageError: a program cannot be run.
         FactError: the canary cannot be computed, or a program fails.
     """
-    gpu, tensorflow = found.facts.get("gpu"), found.facts.get("tensorflow") or {}
-    gpus = isinstance(gpu, dict) and bool(tensorflow.get("cuda_build"))
+    python = environment.python
+    gpus = _has_gpu_build(environment.snapshot)
     own = None
     if programs:
         own = extended(programs, python, settings, gpus=gpus, say=progress.say)
     elif earlier is not None and earlier.program is not None:
         own = again(earlier.program, python, settings, gpus=gpus, say=progress.say)
     progress.say("computing the canary with TensorFlow (takes seconds)")
-    canary = compute(python, settings, gpus=gpus)
+    computed = compute(python, settings, gpus=gpus)
     if own is None:
-        return canary
-    numerics = canary.numerics.model_dump(mode="json", exclude_unset=True)
-    return replace(canary, numerics=answered({**numerics, "program": own}))
+        return computed
+    numerics = computed.numerics.model_dump(mode="json", exclude_unset=True)
+    return replace(computed, numerics=answered({**numerics, "program": own}))
 
 
-def settings_of(locked: Numerics | None) -> Settings:
-    """Return how a locked canary was computed; the default where there is none."""
-    groups = locked.groups.values() if locked is not None else []
-    heads = [group.conditions for group in groups if group.conditions.execution != LIBRARY]
-    return Settings.of(heads[0]) if heads else Settings()
+def _has_gpu_build(snapshot: Snapshot) -> bool:
+    """Return whether the environment has facts of GPUs, and a TensorFlow that was built for them."""
+    gpu = snapshot.facts.get("gpu")
+    tensorflow = snapshot.facts.get("tensorflow") or {}
+    return isinstance(gpu, dict) and bool(tensorflow.get("cuda_build"))
 
 
-def summary(lock: Lockfile) -> str:
+def get_settings(locked: Numerics | None) -> Settings:
+    """Return how a locked canary was computed; the default settings if there is none."""
+    if locked is not None:
+        for group in locked.groups.values():
+            # NumPy's group always has one thread, and no op determinism.
+            if group.conditions.execution != LIBRARY:
+                return Settings.of(group.conditions)
+    return Settings()
+
+
+def describe_canary(lock: Lockfile) -> str:
     """Return in a few words what canary a lock has."""
-    groups = lock.numerics.groups if lock.numerics is not None else {}
-    results = [each for group in groups.values() for each in group.operations.values()]
-    unstable = sum(each.unstable is not None for each in results)
-    crashed = [
-        f"{name} crashed: {group.ended}"
-        for name, group in groups.items()
-        if group.ended is not None
-    ]
-    more = [f"{unstable} of them unstable"] if unstable else []
-    if lock.numerics is not None and lock.numerics.program is not None:
-        own = lock.numerics.program
-        results += [each.result for each in own.operations.values()]
-        more += coverage(own.targets)
-    return ", ".join([f"a canary of {count(len(results), 'result')}", *more, *crashed])
+    numerics = lock.numerics
+    results: list[Operation] = []
+    crashed = []
+    targets: list[str] = []
+    if numerics is not None:
+        for name, group in numerics.groups.items():
+            results += group.operations.values()
+            if group.ended is not None:
+                crashed.append(f"{name} crashed: {group.ended}")
+    unstable = sum(result.unstable is not None for result in results)
+    if numerics is not None and numerics.program is not None:
+        results += [operation.result for operation in numerics.program.operations.values()]
+        targets = list(coverage(numerics.program.targets))
+    parts = [f"a canary of {count(len(results), 'result')}"]
+    if unstable:
+        parts.append(f"{unstable} of them unstable")
+    return ", ".join([*parts, *targets, *crashed])
 
 
-def _report(
+def _make_report(
     compared: Comparison, rules: Policy, subject: str, canary: Canary | None
 ) -> Report[CanaryEvidence]:
     return Report(
@@ -213,5 +249,5 @@ def _report(
     )
 
 
-def _none(name: str) -> FactError:
+def _make_missing_error(name: str) -> FactError:
     return FactError(f"{name} has no canary", hint="run `envlock canary --update` to add one")

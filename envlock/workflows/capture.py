@@ -4,27 +4,55 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from envlock.lock import capture as lock
 from envlock.lock import machines
 from envlock.lock.live import ask, live, live_of
-from envlock.lock.merge import OF_COMMIT
+from envlock.lock.merge import OF_COMMIT, accept, unmatched
 from envlock.lock.models import Lockfile
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import UsageError
 from envlock.runtime.machines import sentence
 from envlock.runtime.policy import DEFAULT
-from envlock.workflows.entry_points import section
-from envlock.workflows.locks import lock_of
+from envlock.workflows.entry_points import make_section
+from envlock.workflows.live_environment import LiveEnvironment
+from envlock.workflows.locks import load_lock
 from envlock.workflows.progress import SILENT, Progress
-from envlock.workflows.settings import project_name
+from envlock.workflows.settings import read_project_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from envlock.numerics.target import Target
     from envlock.workflows.locks import Source
+
+
+@dataclass(frozen=True)
+class Renewal:
+    """The lock that a capture renews.
+
+    Attributes:
+        whole: as its file has it; None where nothing is renewed.
+        machine: the place of this machine among the several that it has; None where it has one.
+    """
+
+    whole: Lockfile | None
+    machine: int | None
+
+    @property
+    def lock(self) -> Lockfile | None:
+        """The lock as if this machine were its only one."""
+        if self.whole is None or self.machine is None:
+            return self.whole
+        return machines.seen_from(self.whole, self.machine)
+
+    def merge(self, new: Lockfile) -> Lockfile:
+        """Return a new lock of this machine together with the other machines of the old one."""
+        if self.whole is None or self.machine is None:
+            return new
+        return machines.folded(self.whole, new, self.machine)
 
 
 def capture(
@@ -36,7 +64,7 @@ def capture(
     canary: bool = False,
     earlier: Lockfile | None = None,
     only: Sequence[str] | None = None,
-    project: Mapping[str, Any] | None = None,
+    project: Mapping[str, object] | None = None,
     entry: Sequence[str] | None = None,
     programs: Mapping[str, Target] | None = None,
     need_tensorflow: bool = False,
@@ -50,41 +78,55 @@ def capture(
         python: the interpreter of the environment; this one when not given.
         hashes: also find the exact wheel of every package.
         canary: also compute the canary in TensorFlow.
-        earlier: a lock that this one renews: what it has proven and still holds stays, and so do its other machines.
+        earlier: a lock that this one renews: what it has proven and still holds stays, and so do
+            its other machines.
         only: path patterns of the facts that are renewed; the others stay as in `earlier`.
-        project: its `commit`, whether it is `dirty`, and the normalised `name` of its own package, which is left out.
-        entry: programs and modules of the project in the current folder; only packages that they import are held. Those
-            of `earlier` when not given.
-        programs: what the canary also covers, by name: run for two steps, and each operation that they run is computed
-            alone. Those of the canary of `earlier` when not given.
-        need_tensorflow: refuse an environment without TensorFlow, unless that of `earlier` has none either.
+        project: its `commit`, whether it is `dirty`, and the normalised `name` of its own package,
+            which is left out.
+        entry: programs and modules of the project in the current folder; only packages that they
+            import are held. Those of `earlier` when not given.
+        programs: what the canary also covers, by name: run for two steps, and each operation that
+            they run is computed alone. Those of the canary of `earlier` when not given.
+        need_tensorflow: refuse an environment without TensorFlow, unless that of `earlier` has none
+            either.
         progress: shows what is going on.
 
     Raises:
         LockfileError: the policy or a rule does not exist.
-        UsageError: there is no such interpreter or entry point, there is no earlier lock to keep facts of, nothing
-            fits a pattern, `earlier` has several machines, and this is not one of them, or TensorFlow is missing.
+        UsageError: there is no such interpreter or entry point, there is no earlier lock to keep
+            facts of, nothing fits a pattern, `earlier` has several machines, and this is not one of
+            them, or TensorFlow is missing.
         FactError: the interpreter did not answer, or the canary cannot be computed.
         OutsideError: a package index failed.
     """
-    found = live(python)
+    environment = LiveEnvironment(python, live(python))
     if need_tensorflow and (earlier is None or earlier.facts.tensorflow is not None):
-        _check_tensorflow(found, python)
-    whole, place = earlier, _place(earlier, found)
-    earlier = (
-        machines.seen_from(whole, place) if whole is not None and place is not None else earlier
-    )
-    new = lock.capture(policy, overrides, found, section(project or {}, entry, earlier, python))
-    new = _accepted(earlier, new, only) if only else new
-    new = _with_identity(new, earlier, python, progress, hashes=hashes)
-    new = _settled(
-        _with_canary(new, earlier, found, python, progress, wanted=canary, programs=programs),
-        earlier,
-    )
-    return new if whole is None or place is None else machines.folded(whole, new, place)
+        _check_tensorflow(environment)
+    renewal = Renewal(earlier, _find_machine(earlier, environment.snapshot))
+    old = renewal.lock
+    section = make_section(project or {}, entry, old, environment)
+    new = lock.capture(policy, overrides, environment.snapshot, section)
+    if only:
+        new = _accept_only(old, new, only)
+    if hashes or (old is not None and old.identity is not None):
+        # Start-up time: this loads HTTP, which a lockfile without wheels does without.
+        from envlock.workflows.hash import renew_proofs
+
+        new = renew_proofs(new, old, environment, progress, hashes=hashes)
+    if canary:
+        # Start-up time: this loads what computes, which a capture without a canary does without.
+        from envlock.workflows.canary import add_canary
+
+        new = add_canary(new, old, environment, programs, progress)
+    else:
+        new = _keep_canary(new, old, progress)
+    if old is not None and _remove_commit(old) == _remove_commit(new):
+        # Only the project's commit differs, and no commit makes a lock outdated.
+        new = old
+    return renewal.merge(new)
 
 
-def live_lock(python: Path | None = None) -> Lockfile:
+def capture_live_lock(python: Path | None = None) -> Lockfile:
     """Return the live environment as the project of the current folder would lock it, without a look at its lockfile.
 
     Args:
@@ -94,33 +136,39 @@ def live_lock(python: Path | None = None) -> Lockfile:
         UsageError: there is no such interpreter, or the project's pyproject.toml is not TOML.
         FactError: the interpreter did not answer.
     """
-    name = project_name(Path.cwd())
-    return lock.capture(live=live(python), project=None if name is None else {"name": name})
+    project = {}
+    name = read_project_name(Path.cwd())
+    if name is not None:
+        project["name"] = name
+    return lock.capture(live=live(python), project=project or None)
 
 
-def _check_tensorflow(found: Snapshot, python: Path | None) -> None:
+def _check_tensorflow(environment: LiveEnvironment) -> None:
     """Refuse an environment without TensorFlow: most often it is another one than was meant.
 
     Raises:
         UsageError: it has none; the message lists the folders of its import path.
     """
+    found = environment.snapshot
     if found.facts.get("tensorflow") is not None or "tensorflow" in found.unavailable:
         return
-    folders = sys.path if python is None else ask(python, "paths")["folders"]
-    shown = ", ".join(each for each in folders if each and Path(each).is_dir())
+    folders = sys.path
+    if environment.python is not None:
+        folders = ask(environment.python, "paths")["folders"]
+    shown = ", ".join(folder for folder in folders if folder and Path(folder).is_dir())
     raise UsageError(
-        f"no TensorFlow in {python or sys.executable}; looked in {shown}",
+        f"no TensorFlow in {environment.interpreter}; looked in {shown}",
         hint="activate the environment that has it or name it with `--python`, or add `--without-tensorflow`",
     )
 
 
-def _place(lock: Lockfile | None, found: Snapshot) -> int | None:
+def _find_machine(earlier: Lockfile | None, found: Snapshot) -> int | None:
     """Return which of the machines of a lock is renewed; None where it has only one."""
-    if lock is None or not lock.machines:
+    if earlier is None or not earlier.machines:
         return None
-    place = machines.place_of(lock, found)
+    place = machines.place_of(earlier, found)
     if place is None:
-        raise machines.unknown(lock)
+        raise machines.unknown(earlier)
     return place
 
 
@@ -135,54 +183,27 @@ def add_machine(lock: Source | None = None, *, python: Path | None = None) -> tu
         UsageError: there is no such interpreter, or the lock has as many machines as it can.
         FactError: the interpreter did not answer.
     """
-    model = lock_of(lock)
+    model = load_lock(lock)
     new, place = machines.with_another(model, live_of(model.to_document(), python))
     return new, sentence(new.to_document(), place, fits=True)
 
 
-def _with_identity(
-    new: Lockfile,
-    earlier: Lockfile | None,
-    python: Path | None,
-    progress: Progress,
-    *,
-    hashes: bool,
-) -> Lockfile:
-    """Return the lock with what the earlier one has proven of its packages and still holds, or with new proofs."""
-    if earlier is not None and earlier.identity is not None:
-        from envlock.packages.installation import installation
-        from envlock.packages.installed import everything_installed
-        from envlock.packages.prove import kept, with_identity
-
-        new = with_identity(
-            new, kept(earlier.identity, everything_installed(new, installation(python), own=True))
-        )
-    if hashes:
-        from envlock.workflows.hash import prove
-
-        new = prove(new, python, progress=progress)
-    return new
-
-
-def _settled(new: Lockfile, earlier: Lockfile | None) -> Lockfile:
-    """Return the earlier lock where only the project's commit differs: no commit makes a lock outdated."""
-    return (
-        earlier if earlier is not None and _without_commit(earlier) == _without_commit(new) else new
-    )
-
-
-def _without_commit(lock: Lockfile) -> dict[str, Any]:
+def _remove_commit(lock: Lockfile) -> dict[str, Any]:
     document = lock.to_document()
-    project = {
-        key: value for key, value in document.pop("project", {}).items() if key not in OF_COMMIT
-    }
-    return {**document, **({"project": project} if project else {})}
+    project = document.pop("project", {})
+    for key in OF_COMMIT:
+        project.pop(key, None)
+    if project:
+        document["project"] = project
+    return document
 
 
-def _accepted(earlier: Lockfile | None, new: Lockfile, patterns: Sequence[str]) -> Lockfile:
-    """Return the earlier lock with some facts of the new one, under the new one's policy and entry points."""
-    from envlock.lock.merge import accept, unmatched
+def _accept_only(earlier: Lockfile | None, new: Lockfile, patterns: Sequence[str]) -> Lockfile:
+    """Return the earlier lock with some facts of the new one, under the new one's policy and entry points.
 
+    Raises:
+        UsageError: there is no earlier lock, or nothing fits a pattern.
+    """
     if earlier is None:
         raise UsageError(
             "`--only` needs a valid lockfile to renew",
@@ -192,28 +213,14 @@ def _accepted(earlier: Lockfile | None, new: Lockfile, patterns: Sequence[str]) 
         raise UsageError(
             f"no fact fits `{pattern}`", hint="run `envlock diff envlock.lock live` for the paths"
         )
-    renewed = {} if new.project is None else {"project": new.project}
-    return accept(earlier, new, patterns).model_copy(update={"policy": new.policy, **renewed})
+    update: dict[str, object] = {"policy": new.policy}
+    if new.project is not None:
+        update["project"] = new.project
+    return accept(earlier, new, patterns).model_copy(update=update)
 
 
-def _with_canary(
-    new: Lockfile,
-    earlier: Lockfile | None,
-    found: Snapshot,
-    python: Path | None,
-    progress: Progress,
-    *,
-    wanted: bool,
-    programs: Mapping[str, Target] | None,
-) -> Lockfile:
-    """Return the lock with its canary: computed, or else the earlier one where not a fact differs from then."""
-    if wanted:
-        from envlock.numerics.canary.run import Settings
-        from envlock.workflows.canary import measure
-
-        before = None if earlier is None else earlier.numerics
-        canary = measure(Settings(), python, found, progress, before, programs)
-        return new.model_copy(update={"numerics": canary.numerics})
+def _keep_canary(new: Lockfile, earlier: Lockfile | None, progress: Progress) -> Lockfile:
+    """Return the lock with the canary of the earlier one, unless a fact differs from then: that may change bits."""
     if earlier is None or earlier.numerics is None:
         return new
     if (earlier.facts, earlier.unavailable) == (new.facts, new.unavailable):

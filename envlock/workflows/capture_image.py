@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from envlock.containers.engines.find import find
 from envlock.containers.inside import look_inside
@@ -21,7 +20,7 @@ def capture_image(
     python: str | None = None,
     engine: str = "auto",
     gpus: bool = False,
-    project: Mapping[str, Any] | None = None,
+    project: Mapping[str, object] | None = None,
     progress: Progress = SILENT,
 ) -> Lockfile:
     """Return a lock of the environment inside an image; the container that tells is removed, and nothing is written.
@@ -32,7 +31,8 @@ def capture_image(
         image: its name, with a tag or digest, or its ID; pulled if the engine does not have it.
         policy: how closely it is to be held.
         overrides: rules of the project's own, by path pattern.
-        python: the interpreter inside; the first `python3` or `python` on the image's PATH when not given.
+        python: the interpreter inside; the first `python3` or `python` on the image's PATH when not
+            given.
         engine: `auto`, or an engine of `envlock.containers.engines.ENGINES`.
         gpus: with this machine's GPUs.
         project: as `capture` takes it.
@@ -48,4 +48,6 @@ def capture_image(
     progress.say(f"capturing inside {image}")
     found = look_inside(runner, image, python, gpus=gpus, say=progress.line)
     lock = capture(policy, overrides, found.snapshot, project)
-    return lock if found.base is None else lock.model_copy(update={"base_image": found.base})
+    if found.base is None:
+        return lock
+    return lock.model_copy(update={"base_image": found.base})

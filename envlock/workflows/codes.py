@@ -1,4 +1,4 @@
-"""The code of every finding that has one meaning wherever it is found, as `envlock explain CODE` prints it."""
+"""What the code of a finding means, as `envlock explain CODE` prints it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from envlock.diagnosis.rules import RULES
 from envlock.runtime.report import FILE_RULE
 
 EACH = "It depends on what is found: each finding says it."
-"""The reason and the remedy of a rule of the doctor, which has one of its own for each variable, package and GPU."""
+"""The reason and remedy of the doctor's rules, which differ by variable, package and GPU."""
 
 
 @dataclass(frozen=True)
@@ -40,16 +40,16 @@ def codes() -> dict[str, Code]:
     doctor = [
         Code(rule, "envlock doctor", what, EACH, EACH, EACH) for rule, (_, what) in RULES.items()
     ]
-    linter = [_linted(row, "envlock lint") for row in lint_rules().values()]
-    pipelines = [_linted(row, "envlock.lint_dataset") for row in dataset_rules().values()]
-    return {each.code: each for each in [*_files(), *doctor, *linter, *pipelines]}
+    linter = [_describe_rule(row, "envlock lint") for row in lint_rules().values()]
+    pipelines = [_describe_rule(row, "envlock.lint_dataset") for row in dataset_rules().values()]
+    return {code.code: code for code in [*_list_file_codes(), *doctor, *linter, *pipelines]}
 
 
-def _linted(row: LintRule, command: str) -> Code:
+def _describe_rule(row: LintRule, command: str) -> Code:
     return Code(row.id, command, row.title, row.why, row.fix, reference(row.source))
 
 
-def _files() -> list[Code]:
+def _list_file_codes() -> list[Code]:
     table = file_table()
     command = "envlock verify --deep"
     return [

@@ -1,9 +1,8 @@
-"""What the project adds to its image: by `[tool.envlock.container]`, or as the lock has it."""
+"""What the project adds to its image, as its settings or the lock say, and what builds it."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from envlock.containers.additions import Additions, additions
 from envlock.containers.copies import collect
@@ -12,21 +11,26 @@ from envlock.lock.models import Lockfile
 from envlock.runtime import lockfile
 from envlock.workflows import settings
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from envlock.containers.engines.engine import Engine
 
-def requested(lock: Lockfile) -> AptRequest:
+
+def read_apt_request(lock: Lockfile) -> AptRequest:
     """Return the Debian packages that the project asks for, or that the lock has where there are no settings.
 
     Raises:
         UsageError: one is no package, or an archive is none.
     """
-    here = Path.cwd()
-    wanted, where = settings.load(here).container, f"[tool.envlock.container] in {_file(here)}"
+    wanted = settings.load(Path.cwd()).container
     if wanted is not None:
-        return apt_request(wanted, where)
-    return locked_request(lock.base_image.apt if lock.base_image is not None else None)
+        return apt_request(wanted, _describe_settings())
+    if lock.base_image is None:
+        return locked_request(None)
+    return locked_request(lock.base_image.apt)
 
 
-def added(
+def read_additions(
     lock: Lockfile, wheelhouse: Path, user: str | None = None, *, again: bool = False
 ) -> Additions:
     """Return what is added; the files are read.
@@ -40,19 +44,37 @@ def added(
     Raises:
         UsageError: a setting must not go into an image, or a file cannot be read.
     """
-    here = Path.cwd()
-    wanted, where = settings.load(here).container, f"[tool.envlock.container] in {_file(here)}"
+    wanted = settings.load(Path.cwd()).container
+    where = _describe_settings()
     if lock.image is not None and lock.image.container is not None and (again or wanted is None):
-        recorded = lock.image.container.model_dump()
-        wanted, where = (
-            {**recorded, "copy": sorted(recorded["files"])},
-            "`image.container` in the lockfile",
-        )
-    values: dict[str, Any] = dict(wanted or {})
+        wanted = lock.image.container.model_dump()
+        wanted["copy"] = sorted(wanted["files"])
+        where = "`image.container` in the lockfile"
+    values = dict(wanted or {})
     if user is not None:
-        values["user"], where = user, "--user" if not wanted else where
-    return additions(values, collect(_file(here).parent, values.get("copy", []), wheelhouse), where)
+        values["user"] = user
+        if not wanted:
+            where = "--user"
+    files = collect(_find_settings().parent, values.get("copy", []), wheelhouse)
+    return additions(values, files, where)
 
 
-def _file(folder: Path) -> Path:
-    return Path(lockfile.project(str(folder))) / lockfile.SETTINGS
+def _describe_settings() -> str:
+    return f"[tool.envlock.container] in {_find_settings()}"
+
+
+def _find_settings() -> Path:
+    return Path(lockfile.project(str(Path.cwd()))) / lockfile.SETTINGS
+
+
+def find_engine(name: str) -> Engine:
+    """Return the engine of a name, or the one that is found here for `auto`.
+
+    Raises:
+        UsageError: there is no such engine.
+        OutsideError: it is not installed, or does not answer.
+    """
+    # Start-up time: Docker's SDK takes 0.2 s, which a refusal and `--dry-run` do without.
+    from envlock.containers.engines.find import find
+
+    return find(name)

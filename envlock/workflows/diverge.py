@@ -83,15 +83,16 @@ def record_trace(
         output: the trace to write.
         args: for the script.
         module: it is the name of a module even without a function.
-        in_graph: as the program runs by itself, with a look into its graphs, and once more without one, to see whether
-            looking changed the result; else eagerly.
+        in_graph: as the program runs by itself, with a look into its graphs, and once more without
+            one, to see whether looking changed the result; else eagerly.
         steps: stop after this many steps.
         seed: set all seeds to this before the run.
         python: the interpreter; this one when not given.
         progress: shows what is going on.
 
     Raises:
-        EnvlockError: it cannot be run, it fails, TensorFlow does not show its operations, or writing fails.
+        EnvlockError: it cannot be run, it fails, TensorFlow does not show its operations, or
+            writing fails.
     """
     need_folder_of(output)
     conditions = collect_conditions(live(python).facts)

@@ -1,4 +1,4 @@
-"""Is an environment sound and deterministic?"""
+"""Find what keeps an environment from being sound and deterministic."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+from envlock.diagnosis import proof
 from envlock.diagnosis.doctor_evidence import DoctorEvidence
 from envlock.diagnosis.examine import of_live, of_lock, requirements_of
 from envlock.diagnosis.rules import TITLES, diagnose
@@ -14,7 +15,7 @@ from envlock.runtime.assertion import locate
 from envlock.runtime.errors import LockfileError
 from envlock.runtime.lockfile import read_file
 from envlock.runtime.report import ERROR, SUBJECT, Finding, Report, tally
-from envlock.workflows.locks import lock_of, subject_of
+from envlock.workflows.locks import get_subject, load_lock
 from envlock.workflows.progress import SILENT, Progress
 
 TYPE_CHECKING = False
@@ -36,7 +37,8 @@ def doctor(
     Args:
         lock: look at the environment that this lockfile describes; the live one when not given.
         python: the interpreter of the live environment; this one when not given.
-        prove: let TensorFlow show its state by what it does, in a child process. The attachment `states` has it.
+        prove: let TensorFlow show its state by what it does, in a child process. The attachment
+            `states` has it.
         setup: Python lines that the program begins with, to be run before the proof.
         progress: shows what is going on.
 
@@ -45,35 +47,35 @@ def doctor(
         FactError: the interpreter or TensorFlow did not answer.
         UsageError: there is no such interpreter, or the lines of `setup` fail.
     """
-    model = None if lock is None else lock_of(lock)
+    model = None
+    facts = None
+    if lock is not None:
+        model = load_lock(lock)
+        facts = model.facts
     if not prove:
         if model is None:
-            environment = _live(python)
+            environment = _examine_live(python)
         else:
             environment = of_lock(model)
-        return report_of(diagnose(environment), subject=subject_of(lock))
-    from envlock.diagnosis import proof
-    from envlock.diagnosis.proof import observe
-
+        return report_of(diagnose(environment), subject=get_subject(lock))
     progress.say("running probe operations in TensorFlow (takes seconds)")
-    seen = observe(python, setup)
+    seen = proof.observe(python, setup)
     shown = proof.states(seen)
-    found = proof.missed(
-        shown, proof.wanted(None if model is None else model.facts), seen["tensorflow"]
-    )
-    return report_of(found, DoctorEvidence(tuple(shown)), subject=subject_of(lock))
+    found = proof.missed(shown, proof.wanted(facts), seen["tensorflow"])
+    return report_of(found, DoctorEvidence(tuple(shown)), subject=get_subject(lock))
 
 
-def _live(python: Path | None) -> Environment:
+def _examine_live(python: Path | None) -> Environment:
     found = of_live(live(python), os.environ, python, requirements_of(python))
-    return replace(found, locked_backend=_locked_backend())
+    return replace(found, locked_backend=_read_locked_backend())
 
 
-def _locked_backend() -> str | None:
+def _read_locked_backend() -> str | None:
     """Return the back end of Keras that the nearest lockfile locks; None without one: it was nobody's choice."""
     try:
         backend = read_file(locate())["facts"]["keras"]["config"]["backend"]
-    except (LockfileError, KeyError, TypeError):  # none, or one without Keras
+    except (LockfileError, KeyError, TypeError):
+        # There is no lockfile, or one without Keras.
         return None
     if isinstance(backend, str):
         return backend

@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 from envlock.runtime.host import read_text
 from envlock.runtime.lockfile import SETTINGS
+from envlock.workflows.settings import read_project_name
 
-LONGEST = (
-    1 << 20
-)  # bytes of a file of a package manager: Poetry's has two lines for each environment of a user
+# Poetry's file has two lines for each environment of a user.
+LONGEST = 1 << 20  # bytes of a file of a package manager
 NAMELESS = "non-package-mode"
 """What Poetry calls a project without a name: https://github.com/python-poetry/poetry-core (Factory.create_poetry)"""
 
@@ -29,7 +29,8 @@ class Candidate(NamedTuple):
         origin: whose it is, for people.
         shown: what was looked at.
         python: its interpreter, if it exists; None where nothing names one.
-        chosen: paths that name or hold the interpreter: whoever owns one of them chooses which code runs.
+        chosen: paths that name or hold the interpreter: whoever owns one of them chooses which code
+            runs.
     """
 
     origin: str
@@ -38,51 +39,45 @@ class Candidate(NamedTuple):
     chosen: tuple[Path, ...] = ()
 
 
-def candidates(environ: Mapping[str, str], folder: Path) -> Iterator[Candidate]:
+def list_candidates(environ: Mapping[str, str], folder: Path) -> Iterator[Candidate]:
     """Yield the places of the project in a folder: its own, Poetry's, Pipenv's, PDM's and pixi's."""
-    yield _inside(folder / ".venv", ".venv of the project")
+    yield _make_candidate(folder / ".venv", ".venv of the project")
     if (folder / SETTINGS).is_file():
-        yield _poetry(environ, folder)
+        yield _find_poetry(environ, folder)
     if (folder / "Pipfile").is_file():
-        yield _pipenv(environ, folder)
-    yield _pdm(folder / ".pdm-python")
-    yield _inside(folder / ".pixi" / "envs" / "default", "pixi's of the project")
+        yield _find_pipenv(environ, folder)
+    yield _find_pdm(folder / ".pdm-python")
+    yield _make_candidate(folder / ".pixi" / "envs" / "default", "pixi's of the project")
 
 
-def _inside(prefix: Path, origin: str) -> Candidate:
+def _make_candidate(prefix: Path, origin: str) -> Candidate:
     python = prefix / "bin" / "python"
     return Candidate(origin, str(prefix), python, (prefix, python.parent, python))
 
 
-def _poetry(environ: Mapping[str, str], folder: Path) -> Candidate:
+def _find_poetry(environ: Mapping[str, str], folder: Path) -> Candidate:
     """Return Poetry's: `NAME-HASH-pyX.Y` in its cache; of several, the one that `poetry env use` chose.
 
     Source: https://python-poetry.org/docs/managing-environments/, EnvManager.generate_env_name
     """
-    name = re.sub(r'[ $`!*@"\\\r\n\t]', "_", _name(folder).lower())[:42]
+    name = re.sub(r'[ $`!*@"\\\r\n\t]', "_", (read_project_name(folder) or NAMELESS).lower())[:42]
     base = f"{name}-{_hash(os.path.realpath(folder), 32)}"
-    cache = _poetry_cache(environ)
+    cache = _find_poetry_cache(environ)
     found = sorted(cache.glob(f"{base}-py*"))
-    used = _used(cache / "envs.toml", base)
-    if used is not None:
-        found = [each for each in found if each.name == f"{base}-py{used}"]
+    chosen = _read_chosen_python(cache / "envs.toml", base)
+    if chosen is not None:
+        found = [prefix for prefix in found if prefix.name == f"{base}-py{chosen}"]
     if len(found) > 1:
-        versions = ", ".join(each.name.rpartition("-")[2] for each in found)
+        versions = ", ".join(prefix.name.rpartition("-")[2] for prefix in found)
         return Candidate(
             "Poetry's", f"{cache / base}-* (several: {versions}; `poetry env use` chooses)", None
         )
     if not found:
         return Candidate("Poetry's", f"{cache / base}-*", None)
-    return _inside(found[0], "Poetry's of the project")
+    return _make_candidate(found[0], "Poetry's of the project")
 
 
-def _name(folder: Path) -> str:
-    from envlock.workflows.settings import project_name
-
-    return project_name(folder) or NAMELESS
-
-
-def _poetry_cache(environ: Mapping[str, str]) -> Path:
+def _find_poetry_cache(environ: Mapping[str, str]) -> Path:
     if environ.get("POETRY_VIRTUALENVS_PATH"):
         return Path(environ["POETRY_VIRTUALENVS_PATH"]).expanduser()
     if environ.get("POETRY_CACHE_DIR"):
@@ -93,28 +88,31 @@ def _poetry_cache(environ: Mapping[str, str]) -> Path:
     return Path(environ.get("XDG_CACHE_HOME") or home / ".cache") / "pypoetry" / "virtualenvs"
 
 
-def _used(file: Path, base: str) -> str | None:
+def _read_chosen_python(file: Path, base: str) -> str | None:
     """Return the Python of the environment that was chosen last, such as `3.11`."""
-    text = _text(file)
+    text = _read_text(file)
     found = re.search(
         rf'^\["?{re.escape(base)}"?\]\s+(?:patch = "[^"]*"\s+)?minor = "([0-9.]+)"',
         text,
         re.MULTILINE,
     )
-    return None if found is None else found[1]
+    if found is None:
+        return None
+    return found[1]
 
 
-def _pipenv(environ: Mapping[str, str], folder: Path) -> Candidate:
+def _find_pipenv(environ: Mapping[str, str], folder: Path) -> Candidate:
     """Return Pipenv's: `FOLDER-HASH` in WORKON_HOME.
 
-    Source: https://pipenv.pypa.io/en/latest/virtualenv.html, VenvLocator of pipenv/utils/venv_locator.py
+    Source: https://pipenv.pypa.io/en/latest/virtualenv.html, VenvLocator of
+    pipenv/utils/venv_locator.py
     """
     home = Path(environ.get("HOME") or "~").expanduser()
     data = Path(environ.get("XDG_DATA_HOME") or home / ".local" / "share")
     work = Path(environ.get("WORKON_HOME") or data / "virtualenvs").expanduser()
     name = re.sub(r'[ &$`!*@"()\[\]\\\r\n\t]', "_", folder.name)[:42]
     named = environ.get("PIPENV_CUSTOM_VENV_NAME") or f"{name}-{_hash(str(folder / 'Pipfile'), 6)}"
-    return _inside(work / named, "Pipenv's of the project")
+    return _make_candidate(work / named, "Pipenv's of the project")
 
 
 def _hash(text: str, size: int) -> str:
@@ -122,12 +120,12 @@ def _hash(text: str, size: int) -> str:
     return base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()[:size]).decode()[:8]
 
 
-def _pdm(file: Path) -> Candidate:
+def _find_pdm(file: Path) -> Candidate:
     """Return PDM's: the interpreter that a file of the project names.
 
     Source: https://pdm-project.org/latest/usage/project/#choose-a-python-interpreter
     """
-    python = Path(_text(file).strip())
+    python = Path(_read_text(file).strip())
     if not python.is_absolute():
         return Candidate("PDM's", str(file), None)
     return Candidate(
@@ -138,9 +136,10 @@ def _pdm(file: Path) -> Candidate:
     )
 
 
-def _text(file: Path) -> str:
+def _read_text(file: Path) -> str:
     """Return what a file says; empty where it cannot be read, or holds what no path has."""
     with suppress(OSError):
         text = read_text(str(file), LONGEST)
-        return "" if text is None or "\0" in text else text
+        if text is not None and "\0" not in text:
+            return text
     return ""

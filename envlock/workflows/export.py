@@ -8,12 +8,12 @@ from importlib import import_module
 from pathlib import Path
 
 from envlock.forms import FORMS
+from envlock.packages import export as packages
 from envlock.packages.export import FORMATS, PYLOCK_NAME, Wheelhouse, Written
-from envlock.packages.export import export as convert
 from envlock.packages.licenses import License, declared
 from envlock.packages.wheelhouse import wheels_in
 from envlock.runtime.errors import UsageError
-from envlock.workflows.locks import lock_of, name_of
+from envlock.workflows.locks import get_name, load_lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,14 +40,15 @@ def export(
         lock: the lockfile; the one that `assert_locked()` would use when not given.
         to: the format, one of `envlock.packages.export.FORMATS` or `envlock.forms.FORMS`.
         output: where the file will be: a path of wheels is relative to its folder.
-        wheelhouse: a folder of wheels to name in the place of those on the web; `cyclonedx` takes licences from it.
+        wheelhouse: a folder of wheels to name in the place of those on the web; `cyclonedx` takes
+            licences from it.
 
     Raises:
         LockfileError: the lock is missing, unreadable, invalid, or newer than this envlock.
         UsageError: there is no such format or folder, or a path cannot be written in this format.
     """
     if to in FORMS:
-        return _form(lock, to, wheelhouse)
+        return _export_form(lock, to, wheelhouse)
     if to not in FORMATS:
         raise UsageError(
             f"unknown format `{to}`", hint=f"choose from: {', '.join((*FORMATS, *FORMS))}"
@@ -57,21 +58,27 @@ def export(
             f"installers do not accept the name {output.name} for this format",
             hint="name it pylock.toml or pylock.NAME.toml",
         )
-    house = None if wheelhouse is None else _house(wheelhouse, output, to)
-    return convert(lock_of(lock), name_of(lock), to, house)
+    house = None
+    if wheelhouse is not None:
+        house = _open_wheelhouse(wheelhouse, output, to)
+    return packages.export(load_lock(lock), get_name(lock), to, house)
 
 
-def _form(lock: Source | None, to: str, wheelhouse: Path | None) -> Written:
+def _export_form(lock: Source | None, to: str, wheelhouse: Path | None) -> Written:
     """Return a form of the whole lock, which leaves no package out."""
-    model = lock_of(lock)
-    if wheelhouse is not None and to not in LICENSED:
-        raise UsageError(f"`--format {to}` reads no wheelhouse", hint="leave out `--wheelhouse`")
-    known = {} if wheelhouse is None else licenses(model, wheelhouse)
-    text: str = import_module(FORMS[to]).render(model, known)
+    model = load_lock(lock)
+    licenses: dict[str, License] = {}
+    if wheelhouse is not None:
+        if to not in LICENSED:
+            raise UsageError(
+                f"`--format {to}` reads no wheelhouse", hint="leave out `--wheelhouse`"
+            )
+        licenses = read_licenses(model, wheelhouse)
+    text: str = import_module(FORMS[to]).render(model, licenses)
     return Written(text, [], [])
 
 
-def licenses(lock: Lockfile, folder: Path) -> dict[str, License]:
+def read_licenses(lock: Lockfile, folder: Path) -> dict[str, License]:
     """Return what the proven wheels of a folder declare, by the names of their packages.
 
     Raises:
@@ -81,20 +88,28 @@ def licenses(lock: Lockfile, folder: Path) -> dict[str, License]:
     if not folder.is_dir():
         raise UsageError(f"folder not found: {folder}", hint="run `envlock vendor` to fill one")
     sizes = wheels_in(folder)
-    packages = (lock.identity.packages if lock.identity is not None else {}).items()
-    return {
-        name: declared(folder / entry.wheel.name)
-        for name, entry in packages
-        if entry.wheel is not None and sizes.get(entry.wheel.name) == entry.wheel.size
-    }
+    found: dict[str, License] = {}
+    if lock.identity is None:
+        return found
+    for name, package in lock.identity.packages.items():
+        # A file of another size is another wheel, or part of one.
+        if package.wheel is not None and sizes.get(package.wheel.name) == package.wheel.size:
+            found[name] = declared(folder / package.wheel.name)
+    return found
 
 
-def _house(folder: Path, output: Path | None, to: str) -> Wheelhouse:
+def _open_wheelhouse(folder: Path, output: Path | None, to: str) -> Wheelhouse:
     """Return what is in a folder of wheels, by its path as seen from the file that is written."""
     if not folder.is_dir():
         raise UsageError(f"folder not found: {folder}", hint="run `envlock vendor` to fill one")
-    path = os.path.relpath(folder, output.parent if output is not None else ".")
-    if not (PLAIN_PATH.fullmatch(path) if to == "requirements" else path.isprintable()):
+    start = Path()
+    if output is not None:
+        start = output.parent
+    path = os.path.relpath(folder, start)
+    can_be_written = path.isprintable()
+    if to == "requirements":
+        can_be_written = PLAIN_PATH.fullmatch(path) is not None
+    if not can_be_written:
         raise UsageError(
             f"the path {path!r} cannot be written in this format",
             hint="use a folder with a plain name",

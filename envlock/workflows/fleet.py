@@ -24,9 +24,9 @@ from envlock.runtime.fleet.reduction import reduction, rules_of
 from envlock.runtime.fleet.report import report as state
 from envlock.runtime.report import Report, clean, count, ranked
 from envlock.runtime.verify import overrides_count
-from envlock.workflows.fleet_bits import BITS, add_bits, bits_asked
-from envlock.workflows.locks import plain, subject_of
-from envlock.workflows.run import Prepared, located
+from envlock.workflows.fleet_bits import BITS, add_bits, make_bits_request
+from envlock.workflows.locks import get_subject, load_document
+from envlock.workflows.run import Prepared, find_program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,23 +41,35 @@ def report_rank(to: str, lock: str | None = None, *, python: Path | None = None)
     """Write the statement of this rank to a folder that all nodes share.
 
     Raises:
-        UsageError: no launcher says which rank this is, the job has no name, or there is no such interpreter.
+        UsageError: no launcher says which rank this is, the job has no name, or there is no such
+            interpreter.
         WriteError: the folder cannot be written.
         FactError: the interpreter failed.
     """
     if python is None:
         state(to, lock)
         return
-    ended = launch.ask_python(launch.module("rank", _asked(to, lock)), python, timeout=ASK_TIMEOUT)
+    program = launch.module("rank", _make_request(to, lock))
+    ended = launch.ask_python(program, python, timeout=ASK_TIMEOUT)
     if ended.code != 0:
         raise FactError(f"{python} {ended.ending}: {ended.last_words}")
 
 
-def _asked(to: str, lock: str | None, **more: Any) -> dict[str, Any]:
+def _make_request(to: str, lock: str | None, **more: object) -> dict[str, object]:
     """Return what the program of a rank is asked: a statement, unless `more` names a command."""
-    named = None if lock is None else str(Path(lock).absolute())
-    where = {"folder": str(Path(to).absolute()), "job": None, "lock": named}
-    return {**where, "policy": None, "command": None, "timeout": 0, **more}
+    named = None
+    if lock is not None:
+        # The launcher may start the program in another folder.
+        named = str(Path(lock).absolute())
+    return {
+        "folder": str(Path(to).absolute()),
+        "job": None,
+        "lock": named,
+        "policy": None,
+        "command": None,
+        "timeout": 0,
+        **more,
+    }
 
 
 def check_fleet(
@@ -80,7 +92,8 @@ def check_fleet(
         policy: how closely to compare; the lockfile's own, or `strict` where there is none.
         ranks: how many ranks the job has; as they say themselves if not given.
         job: whose reports; those of the launcher's job, or of the only one if not given.
-        against: a folder with reports of an earlier job: what has changed on its nodes is a finding, too.
+        against: a folder with reports of an earlier job: what has changed on its nodes is a
+            finding, too.
         wait: seconds to wait for reports that are missing.
 
     Raises:
@@ -88,16 +101,16 @@ def check_fleet(
         UsageError: several jobs have, or the number of ranks is unknown.
         LockfileError: the lock is missing, unreadable, invalid, or newer than this envlock.
     """
-    meant = job_of(folder.jobs(path), path, os.environ, job)
-    statements, documents, size = _settled(path, meant, ranks, wait)
+    name = job_of(folder.jobs(path), path, os.environ, job)
+    statements, documents, size = _collect_reports(path, name, ranks, wait)
     if not size:
         raise UsageError(
             "no launcher says how many ranks there are", hint="name their number with `--ranks`"
         )
-    report = _reduced(statements, documents, size, lock, policy)
+    report = _judge_ranks(statements, documents, size, lock, policy)
     if against is None:
         return report
-    rules = rules_of(None if lock is None else plain(lock)[0], policy, overrides=overrides_count())
+    rules = rules_of(_load_document(lock), policy, overrides=overrides_count())
     earlier = folder.kept(against, job_of(folder.jobs(against), against, {}))
     found, notes = drift(earlier, (statements, documents), rules)
     if found and report.match:
@@ -150,11 +163,13 @@ def prepare_fleet(
         command: the program of a rank and its arguments; for `ray`, the driver.
         lock: the lockfile; None compares the ranks with one another only.
         policy: how closely to compare; the lockfile's own, or `strict` where there is none.
-        engine: `auto`, `slurm`, `mpi`, `ray`; or `files`, for a process that a launcher has started as a rank.
+        engine: `auto`, `slurm`, `mpi`, `ray`; or `files`, for a process that a launcher has started
+            as a rank.
         ranks: how many ranks there are; as the launcher says if not given.
         options: for the launcher, both times.
         to: the folder that all nodes share.
-        python: the interpreter of the environment, at the same place on every node; this one when not given.
+        python: the interpreter of the environment, at the same place on every node; this one when
+            not given.
         timeout: seconds to wait for all ranks.
         numerics: also compare the bits of the canary on each node; not with `files`.
 
@@ -162,32 +177,33 @@ def prepare_fleet(
         OutsideError: the launcher is missing or failed, so that no rank has reported.
         UsageError: `auto` finds no launcher, or the engine cannot do this.
     """
-    name, chosen = find(engine, os.environ, ranks), python or Path(sys.executable)
+    name = find(engine, os.environ, ranks)
+    interpreter = python or Path(sys.executable)
     if name == FILES:
         if numerics:
             raise UsageError(
                 "engine `files` cannot compute the canary",
                 hint=f"choose from: {', '.join(ENGINES)}",
             )
-        asked = _asked(to, lock, policy=policy, command=list(command), timeout=timeout)
-        words = [str(chosen), *launch.module("rank", asked)]
-        return Prepared(
-            located(words[0]), tuple(words), os.environ, Report([], headline=""), (), ()
-        )
-    started = _Job(
-        ENGINES[name], chosen, ranks, options, Path(to).absolute() / f"run-{os.urandom(6).hex()}"
-    )
+        request = _make_request(to, lock, policy=policy, command=list(command), timeout=timeout)
+        words = [str(interpreter), *launch.module("rank", request)]
+        return _make_prepared(words, Report([], headline=""))
+    # The checks of two jobs that share a folder must not read each other's reports.
+    place = Path(to).absolute() / f"run-{os.urandom(6).hex()}"
+    job = _Job(ENGINES[name], interpreter, ranks, options, place)
     try:
-        report = _preflight(
-            started, _asked(to, lock, job=started.place.name, timeout=timeout), lock, policy
-        )
+        request = _make_request(to, lock, job=place.name, timeout=timeout)
+        report = _check_ranks(job, request, timeout, lock, policy)
         if numerics:
-            ended = started.run("bits", bits_asked(started.place, lock), BITS)
-            add_bits(report, started.place, lock, policy, ended[1])
+            _, ending = job.run("bits", make_bits_request(place, lock), BITS)
+            add_bits(report, place, lock, policy, ending)
     finally:
-        shutil.rmtree(started.place, ignore_errors=True)
-    words = started.argv(command)
-    return Prepared(located(words[0]), tuple(words), os.environ, report, (), ())
+        shutil.rmtree(place, ignore_errors=True)
+    return _make_prepared(job.make_argv(command), report)
+
+
+def _make_prepared(words: Sequence[str], report: Report) -> Prepared:
+    return Prepared(find_program(words[0]), tuple(words), os.environ, report, (), ())
 
 
 @dataclass(frozen=True)
@@ -200,61 +216,84 @@ class _Job:
     options: Sequence[str]
     place: Path
 
-    def argv(self, command: Sequence[str]) -> list[str]:
+    def make_argv(self, command: Sequence[str]) -> list[str]:
         """Return the command line that starts a command as each rank."""
         return self.launcher.start(
             program_of(self.launcher, os.environ), command, self.ranks, self.options
         )
 
-    def run(self, guest: str, asked: Mapping[str, Any], limit: float) -> tuple[bool, str]:
+    def run(self, guest: str, request: Mapping[str, object], limit: float) -> tuple[bool, str]:
         """Run a program of ours as each rank; return whether the launcher ended well, and how, as a sentence."""
-        words = launch.module(guest, asked)
+        words = launch.module(guest, request)
         if self.launcher.DRIVER:
-            program = launch.module(guest, {**asked, "folder": None})
-            kept = {"folder": asked["folder"], "job": asked["job"], "is_canary": guest == "bits"}
-            words = launch.module(
-                self.launcher.DRIVER,
-                {**kept, "program": program, "timeout": limit, "nodes": self.ranks},
-            )
+            # This launcher starts one process, which starts the program as each rank.
+            program = launch.module(guest, {**request, "folder": None})
+            driver = {
+                "folder": request["folder"],
+                "job": request["job"],
+                "is_canary": guest == "bits",
+                "program": program,
+                "timeout": limit,
+                "nodes": self.ranks,
+            }
+            words = launch.module(self.launcher.DRIVER, driver)
             limit += PATIENCE
-        argv = self.argv([str(self.python), *words])
+        argv = self.make_argv([str(self.python), *words])
         ended = launch.ask(argv[1:], Path(argv[0]), timeout=limit)
         return ended.code == 0, f"{Path(argv[0]).name} {ended.ending}: {clean(ended.last_words)}"
 
 
-def _preflight(
-    job: _Job, asked: Mapping[str, Any], lock: str | None, policy: str | None
+def _check_ranks(
+    job: _Job,
+    request: Mapping[str, object],
+    timeout: float,
+    lock: str | None,
+    policy: str | None,
 ) -> Report[FleetEvidence]:
-    """Return the report on the ranks that have answered."""
-    is_good, said = job.run("rank", asked, asked["timeout"])
-    statements, documents, size = _settled(
-        asked["folder"], asked["job"], job.ranks, WAIT if is_good else 0
+    """Return the report on the ranks that have answered.
+
+    Raises:
+        OutsideError: none has.
+    """
+    is_good, ending = job.run("rank", request, timeout)
+    # After a launcher that has failed, no report is on its way any more.
+    wait = WAIT if is_good else 0
+    statements, documents, size = _collect_reports(
+        str(job.place.parent), job.place.name, job.ranks, wait
     )
     if not statements:
         raise OutsideError(
-            f"no rank has reported: {said}", hint="start a small command with the launcher itself"
+            f"no rank has reported: {ending}", hint="start a small command with the launcher itself"
         )
-    report = _reduced(statements, documents, size or len(statements), lock, policy)
-    report.notes += [] if is_good else [said]
+    report = _judge_ranks(statements, documents, size or len(statements), lock, policy)
+    if not is_good:
+        report.notes.append(ending)
     return report
 
 
-def _reduced(
+def _judge_ranks(
     statements: Sequence[Any],
     documents: dict[str, Any],
     size: int,
     lock: Source | None,
     policy: str | None,
 ) -> Report[FleetEvidence]:
-    document = None if lock is None else plain(lock)[0]
-    report = reduction(statements, documents, size, document, policy, overrides=overrides_count())[
-        0
-    ]
-    report.subject = subject_of(lock)
+    report, _ = reduction(
+        statements, documents, size, _load_document(lock), policy, overrides=overrides_count()
+    )
+    report.subject = get_subject(lock)
     return report
 
 
-def _settled(
+def _load_document(lock: Source | None) -> dict[str, Any] | None:
+    """Return a lockfile as plain values; None compares the ranks with one another only."""
+    if lock is None:
+        return None
+    document, _ = load_document(lock)
+    return document
+
+
+def _collect_reports(
     to: str, job: str, ranks: int | None, wait: float
 ) -> tuple[list[Any], dict[str, Any], int]:
     """Return what has been reported, and how many ranks there are, once that is all or `wait` seconds are over.
@@ -264,6 +303,6 @@ def _settled(
     pause = Pause(time.monotonic() + wait)
     while True:
         statements, documents = folder.kept(to, job)
-        size = ranks or max((each.get("size") or 0 for each in statements), default=0)
+        size = ranks or max((statement.get("size") or 0 for statement in statements), default=0)
         if 0 < size <= len(statements) or not pause.over():
             return statements, documents, size

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from envlock.fleet.bits import bits
 from envlock.guest import launch
@@ -14,13 +13,13 @@ from envlock.runtime.fleet.node_names import few
 from envlock.runtime.fleet.places import NAMED
 from envlock.runtime.fleet.reduction import rules_of
 from envlock.runtime.report import Report, ranked
-from envlock.workflows.canary import settings_of
-from envlock.workflows.locks import lock_of
+from envlock.workflows.canary import get_settings
+from envlock.workflows.locks import load_lock
 
 BITS = 300.0  # seconds for TensorFlow to be imported on all nodes, and for the canary
 
 
-def bits_asked(place: Path, lock: str | None) -> dict[str, Any]:
+def make_bits_request(place: Path, lock: str | None) -> dict[str, object]:
     """Return what lets one rank of each node compute the canary, as the lockfile's was computed.
 
     Args:
@@ -30,22 +29,30 @@ def bits_asked(place: Path, lock: str | None) -> dict[str, Any]:
     Raises:
         LockfileError: the lock is missing, unreadable, invalid, or newer than this envlock.
     """
-    battery = asked_of(settings_of(None if lock is None else lock_of(lock).numerics))
+    locked = None
+    if lock is not None:
+        locked = load_lock(lock).numerics
+    battery = asked_of(get_settings(locked))
     return {
         "folder": str(place.parent),
         "job": place.name,
-        "ranks": sorted(_ranks(place).values()),
+        "ranks": sorted(_find_lowest_ranks(place).values()),
         "battery": battery,
     }
 
 
-def _ranks(place: Path) -> dict[str, int]:
-    """Return the lowest rank of each node."""
+def _find_lowest_ranks(place: Path) -> dict[str, int]:
+    """Return the lowest rank of each node: the one that computes for it."""
     statements, _ = folder.kept(str(place.parent), place.name)
-    return {each["node"]: each["rank"] for each in reversed(statements)}
+    lowest: dict[str, int] = {}
+    for statement in statements:
+        lowest.setdefault(statement["node"], statement["rank"])
+    return lowest
 
 
-def add_bits(report: Report, place: Path, lock: str | None, policy: str | None, said: str) -> None:
+def add_bits(
+    report: Report, place: Path, lock: str | None, policy: str | None, ending: str
+) -> None:
     """Add to a report which nodes have other bits than the lockfile's, or else than those of most nodes.
 
     Args:
@@ -53,25 +60,29 @@ def add_bits(report: Report, place: Path, lock: str | None, policy: str | None, 
         place: the folder of the job, with the results.
         lock: the lockfile; None where there is none.
         policy: how closely to compare; the lockfile's own when not given.
-        said: how the launcher of the canary has ended.
+        ending: how the launcher of the canary has ended.
 
     Raises:
         FactError: a node has no result, or none that can be read.
     """
-    model = None if lock is None else lock_of(lock)
-    locked = None if model is None else model.numerics
-    files = {node: place / f"bits-{rank}.txt" for node, rank in _ranks(place).items()}
+    document = None
+    locked = None
+    if lock is not None:
+        model = load_lock(lock)
+        document = model.to_document()
+        locked = model.numerics
+    files = {node: place / f"bits-{rank}.txt" for node, rank in _find_lowest_ranks(place).items()}
     lost = [node for node, file in files.items() if not file.exists()]
     if lost:
         raise FactError(
-            f"the canary did not run on {few(lost, NAMED)}: {said}",
+            f"the canary did not run on {few(lost, NAMED)}: {ending}",
             hint="run `envlock canary` there",
         )
-    answers = {node: launch.Ended(0, file.read_bytes(), b"", 0) for node, file in files.items()}
-    found = {node: heard_from(answer, settings_of(locked)) for node, answer in answers.items()}
-    differing, note = bits(
-        found, locked, rules_of(None if model is None else model.to_document(), policy)
-    )
+    found = {}
+    for node, file in files.items():
+        answer = launch.Ended(0, file.read_bytes(), b"", 0)
+        found[node] = heard_from(answer, get_settings(locked))
+    differing, note = bits(found, locked, rules_of(document, policy))
     if report.match and differing:
         report.headline += ", and other bits"
     report.findings = ranked([*report.findings, *differing])

@@ -1,4 +1,4 @@
-"""What finished jobs have left in a shared folder is removed: files that envlock wrote, and nothing else."""
+"""Remove what finished jobs have left in a shared folder: files that envlock wrote only."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_FILES = 1_000_000  # looked at in one call
 LARGEST = 1 << 26  # bytes of a file that is read
 SHOWN = 20  # lines on single jobs
 DAY = 86_400.0  # seconds
-HERE = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @dataclass
@@ -40,21 +40,27 @@ class Cleaned:
 
     def lines(self, *, dry_run: bool = False) -> list[str]:
         """Return a line for each of the first jobs, and the sum."""
-        found = [f"  job {clean(job)}: {_amount(*amount)}" for job, amount in self.jobs.items()]
-        found += [f"  job {clean(job)} is kept: {why}" for job, why in self.kept.items()]
-        left = len(found) - SHOWN
-        found[SHOWN:] = [f"  and {count(left, 'more line')}"] if left > 0 else []
-        files, size = (sum(each[part] for each in self.jobs.values()) for part in (0, 1))
+        texts = []
+        all_files = 0
+        all_bytes = 0
+        for job, (files, size) in self.jobs.items():
+            texts.append(f"  job {clean(job)}: {_format_amount(files, size)}")
+            all_files += files
+            all_bytes += size
+        for job, reason in self.kept.items():
+            texts.append(f"  job {clean(job)} is kept: {reason}")
+        left = len(texts) - SHOWN
+        if left > 0:
+            texts[SHOWN:] = [f"  and {count(left, 'more line')}"]
         verb = "would remove" if dry_run else "removed"
-        found.append(f"{verb} {_amount(files, size)} of {count(len(self.jobs), 'job')}")
-        return (
-            found
-            if self.is_whole
-            else [*found, f"stopped after {MOST_FILES:,} files: run it again"]
-        )
+        amount = _format_amount(all_files, all_bytes)
+        texts.append(f"{verb} {amount} of {count(len(self.jobs), 'job')}")
+        if not self.is_whole:
+            texts.append(f"stopped after {MOST_FILES:,} files: run it again")
+        return texts
 
 
-def _amount(files: int, size: int) -> str:
+def _format_amount(files: int, size: int) -> str:
     return f"{count(files, 'file')}, {size / 1000:,.1f} kB"
 
 
@@ -62,7 +68,8 @@ def _amount(files: int, size: int) -> str:
 class _Job:
     """The files of one job, as (folder of the attempt or empty, name).
 
-    Drafts come first: where a removal is cut short, the files that are left still show whose folder it is.
+    Drafts come first: where a removal is cut short, the files that are left still show whose folder
+    it is.
     """
 
     files: list[tuple[str, str]] = field(default_factory=list)
@@ -87,11 +94,11 @@ def clean_fleet(path: str, days: float = DAYS, *, dry_run: bool = False) -> Clea
         hint = "name the folder that jobs share: ENVLOCK_FLEET_DIR"
         raise UsageError(f"cannot read {path}: {error.strerror}", hint=hint) from None
     try:
-        for name in _names(top):
-            with _opened(name, top) as folder:
+        for name in _list_names(top):
+            with _open_folder(name, top) as folder:
                 if folder is None:
                     continue
-                job = _looked(folder, left)
+                job = _survey_job(folder, left)
                 left -= len(job.files) + job.others
                 if left <= 0:
                     done.is_whole = False
@@ -105,59 +112,67 @@ def clean_fleet(path: str, days: float = DAYS, *, dry_run: bool = False) -> Clea
     return done
 
 
-def _names(folder: int) -> list[str]:
+def _list_names(folder: int) -> list[str]:
     with os.scandir(folder) as entries:
         return sorted(entry.name for entry in entries)
 
 
 @contextmanager
-def _opened(name: str, parent: int) -> Iterator[int | None]:
+def _open_folder(name: str, parent: int) -> Iterator[int | None]:
     """Open a folder that is no link; None where it is something else."""
     try:
-        found = os.open(name, HERE, dir_fd=parent)
+        folder = os.open(name, FOLDER, dir_fd=parent)
     except OSError:
         yield None
         return
     try:
-        yield found
+        yield folder
     finally:
-        os.close(found)
+        os.close(folder)
 
 
-def _looked(folder: int, left: int) -> _Job:
+def _survey_job(folder: int, left: int) -> _Job:
     """Return what is in the folder of a job; at most `left` files are looked at."""
     job = _Job()
-    _add(job, folder, "", left)
-    job.files.sort(
-        key=lambda each: (not is_draft(each[1], in_attempt=bool(each[0])), not each[0], each)
-    )
+    _add_entries(job, folder, "", left)
+    job.files.sort(key=_get_order)
     return job
 
 
-def _add(job: _Job, folder: int, attempt: str, left: int) -> None:
+def _get_order(file: tuple[str, str]) -> tuple[bool, bool, tuple[str, str]]:
+    """Return where a file stands among those that are removed: drafts first, then those of attempts."""
+    attempt, name = file
+    return not is_draft(name, in_attempt=bool(attempt)), not attempt, file
+
+
+def _add_entries(job: _Job, folder: int, attempt: str, left: int) -> None:
+    """Add what is in the folder of a job, or of one attempt of it."""
     with os.scandir(folder) as entries:
         for entry in entries:
             if len(job.files) + job.others >= left:
                 return
             found = entry.stat(follow_symlinks=False)
             if stat.S_ISDIR(found.st_mode) and not attempt and NONCE.fullmatch(entry.name):
-                with _opened(entry.name, folder) as inside:
+                with _open_folder(entry.name, folder) as inside:
                     if inside is not None:
                         job.attempts.append(entry.name)
-                        _add(job, inside, entry.name, left)
+                        _add_entries(job, inside, entry.name, left)
                 continue
             job.newest = max(job.newest, found.st_mtime)
-            is_known = stat.S_ISREG(found.st_mode) and _is_known(
-                entry.name, folder, found.st_size, attempt
-            )
-            if is_known or (
-                stat.S_ISREG(found.st_mode) and is_draft(entry.name, in_attempt=bool(attempt))
-            ):
-                job.files.append((attempt, entry.name))
-                job.size += found.st_size
-                job.is_known = job.is_known or is_known
-            else:
-                job.others += 1
+            _add_file(job, folder, entry.name, attempt, found)
+
+
+def _add_file(job: _Job, folder: int, name: str, attempt: str, found: os.stat_result) -> None:
+    """Add a file, or what is neither a file nor the folder of an attempt."""
+    if stat.S_ISREG(found.st_mode):
+        is_known = _is_known(name, folder, found.st_size, attempt)
+        if is_known or is_draft(name, in_attempt=bool(attempt)):
+            job.files.append((attempt, name))
+            job.size += found.st_size
+            # A draft alone does not show whose folder it is: its content may be anything.
+            job.is_known = job.is_known or is_known
+            return
+    job.others += 1
 
 
 def _is_known(name: str, folder: int, size: int, attempt: str) -> bool:
@@ -165,10 +180,9 @@ def _is_known(name: str, folder: int, size: int, attempt: str) -> bool:
     if not could_be_ours(name, in_attempt=bool(attempt)) or size > LARGEST:
         return False
     try:
-        file = os.open(
-            name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder
-        )
-        with os.fdopen(file, "rb") as stream:
+        # A FIFO that takes the file's place in this moment must not keep us waiting.
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        with os.fdopen(os.open(name, flags, dir_fd=folder), "rb") as stream:
             return is_ours(name, strict_json.parse(stream.read(LARGEST)), in_attempt=bool(attempt))
     except (OSError, ValueError):
         return False
@@ -177,21 +191,31 @@ def _is_known(name: str, folder: int, size: int, attempt: str) -> bool:
 def _remove(name: str, job: _Job, folder: int, done: Cleaned, *, dry_run: bool) -> None:
     """Remove the files of a job, and the folders of its attempts that are empty then."""
     failed = 0
-    for attempt, file in () if dry_run else job.files:
-        with _opened(attempt or ".", folder) as inside:
-            try:
-                os.unlink(file, dir_fd=inside)
-            except OSError:
-                failed += 1
+    if not dry_run:
+        failed = _remove_files(job, folder)
     done.jobs[name] = (len(job.files) - failed, job.size)
     done.failed += failed
     if job.others:
         done.kept[name] = f"{count(job.others, 'file')} of another kind"
     if failed:
         done.kept[name] = f"{count(failed, 'file')} cannot be removed"
-    for attempt in () if dry_run else job.attempts:
-        with suppress(OSError):  # something else is in it, and has been counted
-            os.rmdir(attempt, dir_fd=folder)
+    if not dry_run:
+        for attempt in job.attempts:
+            # Where something else is in it, it stays; that has been counted.
+            with suppress(OSError):
+                os.rmdir(attempt, dir_fd=folder)
+
+
+def _remove_files(job: _Job, folder: int) -> int:
+    """Return how many files of a job could not be removed."""
+    failed = 0
+    for attempt, file in job.files:
+        with _open_folder(attempt or ".", folder) as inside:
+            try:
+                os.unlink(file, dir_fd=inside)
+            except OSError:
+                failed += 1
+    return failed
 
 
 def _remove_folder(name: str, top: int, done: Cleaned) -> None:

@@ -1,4 +1,4 @@
-"""Is the committed lockfile that of this environment, and of the project's settings? What `capture --check` asks."""
+"""Check that a committed lockfile is that of this environment and of the project's settings."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from envlock.runtime.lockfile import read_file
 from envlock.runtime.report import ERROR, Finding, Report
 from envlock.runtime.verify import overrides_count
 from envlock.workflows.progress import SILENT, Progress
-from envlock.workflows.settings import Config
-from envlock.workflows.settings import policy as policy_of
+from envlock.workflows.settings import Config, choose_policy
 from envlock.workflows.verify import verify
 
-WHY = "A lockfile is compared under what it says itself: other settings have no effect before they are captured."
+WHY = (
+    "A lockfile is compared under what it says itself: other settings have no effect before they "
+    "are captured."
+)
 FIX = "Run `envlock capture`, or put the settings back as they were."
 
 
@@ -41,7 +43,8 @@ def check(
 
     Raises:
         LockfileError: the lock is missing, unreadable, invalid, or newer than this envlock.
-        UsageError: there is no such policy or interpreter, or a proof for this machine cannot be kept.
+        UsageError: there is no such policy or interpreter, or a proof for this machine cannot be
+            kept.
         FactError: the interpreter did not answer, or the lock has no canary and one is wanted.
     """
     report = verify(
@@ -52,41 +55,45 @@ def check(
         numerics=numerics,
         progress=progress,
     )
-    wanted = config.entry if entry is None else entry
-    others = list(_differing(read_file(str(lock)), config, wanted))
-    return report.with_more(others) if others else report
+    wanted = entry
+    if entry is None:
+        wanted = config.entry
+    changed = list(_compare_settings(read_file(str(lock)), config, wanted))
+    if changed:
+        report = report.with_more(changed)
+    return report
 
 
-def _differing(
+def _compare_settings(
     document: Mapping[str, Any], config: Config, entry: Sequence[str] | None
 ) -> Iterator[Finding]:
     """Yield each setting that the lock has otherwise; where the project says nothing, the lock decides."""
     locked = document["policy"]
     if config.policy is not None or config.overrides:
-        name, overrides = policy_of(None, config, None)
+        name, overrides = choose_policy(None, config, None)
         if name != locked["name"]:
-            yield _finding("policy.name", locked["name"], name)
+            yield _make_finding("policy.name", locked["name"], name)
         for path in sorted({*overrides, *locked["overrides"]}):
             old, new = locked["overrides"].get(path), overrides.get(path)
             if old != new:
-                yield _finding(f"policy.{path}", old, new)
+                yield _make_finding(f"policy.{path}", old, new)
     known = document.get("project", {}).get("entry", [])
     if entry is not None and list(dict.fromkeys(entry)) != known:
-        yield _finding("entry", ", ".join(known) or None, ", ".join(entry) or None)
+        yield _make_finding("entry", ", ".join(known) or None, ", ".join(entry) or None)
 
 
-def _finding(setting: str, locked: str | None, now: str | None) -> Finding:
+def _make_finding(setting: str, locked: str | None, current: str | None) -> Finding:
     """Return that a setting of `[tool.envlock]` is another one than the lock has."""
-    sides = f"locked {locked or 'none'}, pyproject.toml {now or 'none'}"
     where = f"tool.envlock.{setting}"
+    message = f"{where}: locked {locked or 'none'}, pyproject.toml {current or 'none'}"
     return Finding(
         "settings",
         ERROR,
         where,
-        f"{where}: {sides}",
+        message,
         WHY,
         FIX,
         "[tool.envlock]",
         expected=locked,
-        actual=now,
+        actual=current,
     )

@@ -8,13 +8,14 @@ from functools import partial
 from typing import Any
 
 from envlock.data.images import Tables, image_tables
+from envlock.images.cards import capability_of, what_runs
 from envlock.images.choose import Find, candidates, look_up, pin, trusted
 from envlock.images.listing import everything, ranking
 from envlock.images.reference import parse_digest, parse_mirror, parse_platform
 from envlock.images.sources.interpreters import unknown_build
 from envlock.images.wanted import Wanted, wanted_by
 from envlock.runtime.errors import OutsideError
-from envlock.workflows.locks import lock_of
+from envlock.workflows.locks import load_lock
 from envlock.workflows.progress import SILENT, Progress
 
 TYPE_CHECKING = False
@@ -45,24 +46,31 @@ def base_images(
         ImageMismatch: the tag of the best image, a release, points at another image than is known.
         LockfileError: the lock is missing, unreadable, invalid, or newer than this envlock.
         OutsideError: a registry was not reached, or refused.
-        UsageError: a platform, mirror or digest is malformed, or no image can be the machine of the lock.
+        UsageError: a platform, mirror or digest is malformed, or no image can be the machine of the
+            lock.
     """
     if lock is None:
         return everything(image_tables())
-    model = lock_of(lock)
-    asked = wanted_by(model, None if platform is None else parse_platform(platform))
+    model = load_lock(lock)
+    named = None
+    if platform is not None:
+        named = parse_platform(platform)
+    needs = wanted_by(model, named)
     if not resolve:
-        return ranking(candidates(asked, image_tables()), asked, {})
+        return ranking(candidates(needs, image_tables()), needs, {})
     places = [parse_mirror(text) for text in mirrors]
-    trust = trusted(model.base_image, None if accept is None else parse_digest(accept))
+    accepted = None
+    if accept is not None:
+        accepted = parse_digest(accept)
+    trust = trusted(model.base_image, accepted)
     progress.say("asking the registries")
-    tables = current(asked, progress)
-    find = partial(pin, registry(), platform=asked.platform, mirrors=places, trust=trust)
-    found, pinned = look_up(candidates(asked, tables), asked, tables, find)
-    return ranking(found, asked, pinned)
+    tables = current(needs, progress)
+    find = partial(pin, registry(), platform=needs.platform, mirrors=places, trust=trust)
+    found, pinned = look_up(candidates(needs, tables), needs, tables, find)
+    return ranking(found, needs, pinned)
 
 
-def what_runs_on(gpu: str) -> dict[str, Any]:
+def find_gpu_support(gpu: str) -> dict[str, Any]:
     """Return what runs on a GPU, as JSON values: NVIDIA's images and TensorFlow's wheels, and why the others do not.
 
     Args:
@@ -71,36 +79,37 @@ def what_runs_on(gpu: str) -> dict[str, Any]:
     Raises:
         UsageError: no table has such a card.
     """
-    from envlock.images.cards import capability_of, what_runs
-
     tables = image_tables()
     return what_runs(capability_of(gpu, tables), tables)
 
 
-def current(asked: Wanted, progress: Progress = SILENT) -> Tables:
+def current(needs: Wanted, progress: Progress = SILENT) -> Tables:
     """Return the tables; with the build of the locked Python, if only the newest release of its makers has it.
 
     That it cannot be had is a warning: the policy may accept another Python.
     """
     tables = image_tables()
-    machine = unknown_build(asked, tables)
-    if machine is None or asked.python is None:
+    machine = unknown_build(needs, tables)
+    if machine is None or needs.python is None:
         return tables
+    # Start-up time: HTTP, which most requests do without.
     from envlock.packages.archives import newest_python
 
     try:
-        build = newest_python(asked.python, machine, os.environ)
+        build = newest_python(needs.python, machine, os.environ)
     except OutsideError as error:
-        progress.say(
-            f"warning: {error.message}; {error.hint}" if error.hint else f"warning: {error.message}"
-        )
+        warning = f"warning: {error.message}"
+        if error.hint:
+            warning += f"; {error.hint}"
+        progress.say(warning)
         return tables
     standalone = tables.standalone.model_copy(update={"build": [*tables.standalone.build, build]})
     return tables.model_copy(update={"standalone": standalone})
 
 
 def registry() -> Find:
-    """Return what asks registries; imported only now, as HTTP costs a tenth of a second."""
+    """Return the function that asks a registry for an image."""
+    # Start-up time: HTTP takes a tenth of a second, and an answer from the tables does without.
     from envlock.images.registry import Registry
     from envlock.web.client import Client
 

@@ -53,23 +53,23 @@ INSTALLS = {
     "requirements.txt": "uv venv && uv pip install -r requirements.txt",
     "pyproject.toml": "uv venv && uv pip install .",
 }
-"""A file of the project -> what installs the environment by it; each puts it where envlock finds it."""
+"""A file of the project -> what installs the environment by it, where envlock finds it."""
 
 
 def init(policy: str = DEFAULT) -> tuple[Path | None, str]:
-    """Add `[tool.envlock]` to the project's pyproject.toml; return it, and files for pre-commit, GitHub and make.
+    """Add `[tool.envlock]` to pyproject.toml; return it, and files for pre-commit, GitHub and make.
 
-    None instead of the file where it has such settings already; nothing is written then. Each of the others is whole,
-    begins with its name, and gives the answer of `envlock verify`.
+    None instead of the file where it has such settings already; nothing is written then. Each of
+    the others is whole, begins with its name, and gives the answer of `envlock verify`.
 
     Raises:
         UsageError: pyproject.toml cannot be read or written, or its settings are not valid.
     """
     folder = Path(lockfile.project(str(Path.cwd())))
-    install = next(
-        (command for name, command in INSTALLS.items() if (folder / name).is_file()),
-        INSTALLS["pyproject.toml"],
-    )
-    return add_policy(Path.cwd(), policy), "\n".join(
-        [HOOK, WORKFLOW.format(install=install), TARGET]
-    )
+    install = INSTALLS["pyproject.toml"]
+    for name, command in INSTALLS.items():
+        if (folder / name).is_file():
+            install = command
+            break
+    files = "\n".join([HOOK, WORKFLOW.format(install=install), TARGET])
+    return add_policy(Path.cwd(), policy), files

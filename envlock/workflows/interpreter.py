@@ -1,4 +1,4 @@
-"""Which environment is meant: one answer for all commands, where envlock is installed in it or outside of it."""
+"""Which environment is meant: one answer for all commands, wherever envlock is installed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from envlock.runtime import lockfile
 from envlock.runtime.errors import UsageError
-from envlock.workflows.environments import Candidate, candidates
+from envlock.workflows.environments import Candidate, list_candidates
 
 HINT = "activate the environment, or name its interpreter: `--python PATH`"
 BASES = ("base", "root")
@@ -36,34 +36,39 @@ class Environment(NamedTuple):
 def find_environment(environ: Mapping[str, str], folder: Path) -> Environment:
     """Return the environment of the project in a folder, when none is named.
 
-    An envlock that is installed beside TensorFlow means its own environment. Else it is found as uv finds it: the
-    active environment, then the project's: `.venv`, or what its package manager has made. The tool's own environment
-    is none of them, unless it is active or `python -m envlock` names it.
-    Source: https://docs.astral.sh/uv/pip/environments/#discovery-of-python-environments
+    An envlock that is installed beside TensorFlow means its own environment. Else it is found as uv
+    finds it: the active environment, then the project's: `.venv`, or what its package manager has
+    made. The tool's own environment is none of them, unless it is active or `python -m envlock`
+    names it. Source: https://docs.astral.sh/uv/pip/environments/#discovery-of-python-environments
 
     Raises:
-        UsageError: there is none, or it belongs to another user. The message lists what was looked at.
+        UsageError: there is none, or it belongs to another user. The message lists what was looked
+            at.
     """
     has_tensorflow = find_spec("tensorflow") is not None
-    looked = []
-    for each in _candidates(environ, folder):
-        if each.python is not None and os.path.isfile(each.python):  # noqa: PTH113 (false for any name)
-            is_own = each.python.parent.parent.resolve() == Path(sys.prefix).resolve()
+    looked_at = []
+    for candidate in _list_candidates(environ, folder):
+        python = candidate.python
+        if python is not None and os.path.isfile(python):  # noqa: PTH113 (false for any name)
+            is_own = python.parent.parent.resolve() == Path(sys.prefix).resolve()
+            # Beside TensorFlow, envlock means its own environment, whatever else there is.
             if is_own or not has_tensorflow:
-                _check_owners(each)
-                return Environment(
-                    None if is_own else each.python, _from(folder, each.python), each.origin
-                )
-        looked.append(each.shown)
-    if has_tensorflow or _is_module():
-        return Environment(
-            None, sys.executable, "" if _is_module() else "envlock's own, which has TensorFlow"
-        )
-    raise UsageError(f"no environment found; looked at: {', '.join(looked)}", hint=HINT)
+                _check_owners(candidate)
+                shown = _shorten_path(python, folder)
+                return Environment(None if is_own else python, shown, candidate.origin)
+        looked_at.append(candidate.shown)
+    if _is_module():
+        return Environment(None, sys.executable, "")
+    if has_tensorflow:
+        return Environment(None, sys.executable, "envlock's own, which has TensorFlow")
+    raise UsageError(f"no environment found; looked at: {', '.join(looked_at)}", hint=HINT)
 
 
-def _from(folder: Path, python: Path) -> str:
-    return str(python.relative_to(folder) if python.is_relative_to(folder) else python)
+def _shorten_path(python: Path, folder: Path) -> str:
+    """Return the path of an interpreter as seen from a folder, if it is below that."""
+    if python.is_relative_to(folder):
+        return str(python.relative_to(folder))
+    return str(python)
 
 
 def _is_module() -> bool:
@@ -71,20 +76,20 @@ def _is_module() -> bool:
     return Path(sys.argv[0]).name == "__main__.py"
 
 
-def _candidates(environ: Mapping[str, str], folder: Path) -> Iterator[Candidate]:
-    yield _active(environ, "VIRTUAL_ENV")
+def _list_candidates(environ: Mapping[str, str], folder: Path) -> Iterator[Candidate]:
+    yield _find_active(environ, "VIRTUAL_ENV")
     if environ.get("CONDA_DEFAULT_ENV") in BASES:
         yield Candidate("CONDA_PREFIX", "CONDA_PREFIX (conda's own)", None)
     else:
-        yield _active(environ, "CONDA_PREFIX")
+        yield _find_active(environ, "CONDA_PREFIX")
     border = Path(lockfile.project(str(folder)))
     for parent in (folder, *folder.parents):
-        yield from candidates(environ, parent)
+        yield from list_candidates(environ, parent)
         if parent == border:
             return
 
 
-def _active(environ: Mapping[str, str], name: str) -> Candidate:
+def _find_active(environ: Mapping[str, str], name: str) -> Candidate:
     """Return the environment that a shell has activated: whoever did that trusts it."""
     prefix = environ.get(name)
     if not prefix:
@@ -93,31 +98,38 @@ def _active(environ: Mapping[str, str], name: str) -> Candidate:
 
 
 def _check_owners(found: Candidate) -> None:
-    """Refuse to run what another user can have put there, as git refuses the hooks of another user's repository.
+    """Refuse to run what another user can have put there.
 
+    Git refuses the hooks of another user's repository in the same way.
     Source: https://git-scm.com/docs/git-config#Documentation/git-config.txt-safedirectory
 
     Raises:
-        UsageError: a path that names or holds the interpreter belongs to neither this user nor root.
+        UsageError: a path that names or holds the interpreter belongs to neither this user nor
+            root.
     """
-    trusted = _trusted(os.environ)
+    trusted = _list_trusted_users(os.environ)
     for path in found.chosen:
         for owner in (path.lstat().st_uid, path.stat().st_uid):
             if owner not in trusted:
                 raise UsageError(
-                    f"{path} belongs to another user, {_user(owner)}, so {found.python} is not run",
+                    f"{path} belongs to another user, {_get_user_name(owner)}, "
+                    f"so {found.python} is not run",
                     hint=f"if you trust it, name it: `--python {found.python}`",
                 )
 
 
-def _trusted(environ: Mapping[str, str]) -> set[int]:
+def _list_trusted_users(environ: Mapping[str, str]) -> set[int]:
     """Return the users whose files are run: this one, root, and under sudo whoever called it."""
     user = os.geteuid()
+    trusted = {user, 0}
     caller = environ.get("SUDO_UID", "")
-    return {user, 0} | ({int(caller)} if user == 0 and caller.isdecimal() else set())
+    # Only root can believe the variable: anybody may set it.
+    if user == 0 and caller.isdecimal():
+        trusted.add(int(caller))
+    return trusted
 
 
-def _user(number: int) -> str:
+def _get_user_name(number: int) -> str:
     try:
         return pwd.getpwuid(number).pw_name
     except KeyError:

@@ -8,7 +8,7 @@ from envlock.runtime.collectors import Snapshot
 from envlock.runtime.line import checked, difference
 from envlock.runtime.report import UNKNOWN, Report, count
 from envlock.runtime.verify import judge
-from envlock.workflows.capture import live_lock
+from envlock.workflows.capture import capture_live_lock
 
 STRICT = "strict"
 
@@ -16,8 +16,8 @@ STRICT = "strict"
 def verify_line(line: str, *, python: Path | None = None) -> Report:
     """Return whether the live environment has the line that `envlock show --line` printed for another one.
 
-    A line knows no policy: every fact counts. A fact that policy `strict` needs and that could be collected neither
-    here nor there is unknown, as in `verify`.
+    A line knows no policy: every fact counts. A fact that policy `strict` needs and that could be
+    collected neither here nor there is unknown, as in `verify`.
 
     Args:
         line: `envlock:1:sha256:` and 64 hexadecimal digits.
@@ -28,13 +28,14 @@ def verify_line(line: str, *, python: Path | None = None) -> Report:
         FactError: the interpreter did not answer.
     """
     wanted = checked(line)
-    here = live_lock(python).to_document()
-    other = difference(wanted, here)
+    live = capture_live_lock(python).to_document()
+    other = difference(wanted, live)
     if other is not None:
         return Report([other], headline="does not match the line: at least one fact differs")
-    untold = judge(here, Snapshot(here["facts"], here["unavailable"]), STRICT)
-    missing = count(len(untold.of(UNKNOWN)), "needed fact")
-    return Report(
-        untold.findings,
-        headline="matches the line" if untold.match else f"cannot decide: {missing} unknown",
-    )
+    # The line is also the same where a needed fact could be collected neither here nor there.
+    report = judge(live, Snapshot(live["facts"], live["unavailable"]), STRICT)
+    headline = "matches the line"
+    if not report.match:
+        missing = count(len(report.of(UNKNOWN)), "needed fact")
+        headline = f"cannot decide: {missing} unknown"
+    return Report(report.findings, headline=headline)

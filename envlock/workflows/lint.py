@@ -1,4 +1,4 @@
-"""What in code makes TensorFlow give other bits?"""
+"""Find what in code makes TensorFlow give other bits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from envlock.runtime.collectors import tensorflow as installed
 from envlock.runtime.errors import UsageError
 from envlock.runtime.host import Host
 from envlock.runtime.report import ERROR, WARNING, Evidence, Report, count, tally
-from envlock.workflows.locks import lock_of
+from envlock.workflows.locks import load_lock
 from envlock.workflows.progress import SILENT, Progress
 
 TYPE_CHECKING = False
@@ -51,12 +51,13 @@ def lint(
 ) -> Report[LintEvidence]:
     """Return what is found in files and folders, by file and line. The code is read and never run.
 
-    It matches where there is nothing, or notes only. The attachments are `files` (how many were read) and `tensorflow`
-    (the version that was judged for).
+    It matches where there is nothing, or notes only. The attachments are `files` (how many were
+    read) and `tensorflow` (the version that was judged for).
 
     Args:
         paths: files, and folders with *.py and *.ipynb files.
-        tensorflow: the version to judge for; the lock's when not given, else the installed one, else the newest known.
+        tensorflow: the version to judge for; the lock's when not given, else the installed one,
+            else the newest known.
         lock: the lockfile that says which TensorFlow, and whether op determinism is on.
         select: only these rules, or prefixes of rules.
         ignore: without these.
@@ -67,7 +68,7 @@ def lint(
         UsageError: a path, a rule or the version does not exist.
         LockfileError: the lock cannot be read.
     """
-    version, origin, switched_on = _judged_for(tensorflow, lock)
+    version, origin, switched_on = _choose_version(tensorflow, lock)
     settings = Settings(
         version, switched_on=switched_on, select=tuple(select), ignore=tuple(ignore)
     )
@@ -85,32 +86,41 @@ def lint(
     )
 
 
-def _judged_for(version: str | None, source: Source | None) -> tuple[str, str, bool]:
-    """Return the TensorFlow to judge for, where that is known from, and whether op determinism is on there."""
-    lock = None if source is None else lock_of(source)
-    environ = (lock.facts.environ or {}) if lock is not None else {}
-    switched_on = str(environ.get("TF_DETERMINISTIC_OPS")).lower() in TRUE
+def _choose_version(version: str | None, source: Source | None) -> tuple[str, str, bool]:
+    """Return the TensorFlow to judge for, where that is known from, and whether op determinism is on there.
+
+    Raises:
+        UsageError: `version` is no version.
+    """
+    switched_on = False
+    locked = None
+    if source is not None:
+        facts = load_lock(source).facts
+        environ = facts.environ or {}
+        switched_on = str(environ.get("TF_DETERMINISTIC_OPS")).lower() in TRUE
+        if facts.tensorflow is not None:
+            locked = facts.tensorflow.version
     if version is not None:
-        if _version(version) is None:
+        if _parse_version(version) is None:
             hint = "use the form that `pip list` shows, such as 2.16.2"
             raise UsageError(f"invalid TensorFlow version `{version}`", hint=hint)
         return version, "as given", switched_on
-    locked = (
-        lock.facts.tensorflow.version
-        if lock is not None and lock.facts.tensorflow is not None
-        else None
-    )
     found = installed.collect(Host())
-    here = found.get("version") if isinstance(found, dict) else None
-    for known, origin in ((locked, "locked"), (here, "installed")):
-        if _version(known) is not None:
-            return str(_version(known)), origin, switched_on
+    live = None
+    if isinstance(found, dict):
+        live = found.get("version")
+    for known, origin in ((locked, "locked"), (live, "installed")):
+        parsed = _parse_version(known)
+        if parsed is not None:
+            return str(parsed), origin, switched_on
     return sources_table().checked_through, "the newest known", switched_on
 
 
-def _version(text: object) -> Version | None:
-    """Return a version that compares, if the text is one."""
+def _parse_version(text: object) -> Version | None:
+    """Return a version that compares; None where the text is none."""
+    if not isinstance(text, str):
+        return None
     try:
-        return Version(text) if isinstance(text, str) else None
+        return Version(text)
     except InvalidVersion:
         return None

@@ -1,4 +1,4 @@
-"""Which lockfile is meant."""
+"""Which lockfile is meant; it is read as a model, or as plain values as in the runtime half."""
 
 from __future__ import annotations
 
@@ -25,27 +25,26 @@ def load(path: str | os.PathLike[str] | None = None) -> Lockfile:
     Raises:
         LockfileError: it is missing, unreadable, invalid, or newer than this envlock.
     """
-    from envlock.lock.document import load as read
-
-    return read(locate(path))
+    return load_lock(path)
 
 
-def lock_of(source: Source | None) -> Lockfile:
-    """Return the lockfile that a source stands for; None is the one that `assert_locked()` would use.
+def load_lock(source: Source | None) -> Lockfile:
+    """Return the lockfile of a source; None is the one that `assert_locked()` would use.
 
     Raises:
         LockfileError: it is missing, unreadable, invalid, or newer than this envlock.
     """
-    if isinstance(source, bytes):
-        from envlock.lock.document import parse
+    if source is None or isinstance(source, str | os.PathLike | bytes):
+        # Start-up time: the models take 0.1 s, and `verify` and `run` do without them.
+        from envlock.lock import document
 
-        return parse(source, STDIN)
-    if source is None or isinstance(source, str | os.PathLike):
-        return load(source)
+        if isinstance(source, bytes):
+            return document.parse(source, STDIN)
+        return document.load(locate(source))
     return source
 
 
-def plain(source: Source | None) -> tuple[dict[str, Any], str]:
+def load_document(source: Source | None) -> tuple[dict[str, Any], str]:
     """Return the lockfile as the runtime half reads it, and what a report calls its file.
 
     No model is needed for that, which saves 60 ms.
@@ -54,34 +53,35 @@ def plain(source: Source | None) -> tuple[dict[str, Any], str]:
         LockfileError: it is missing, unreadable, invalid, or newer than this envlock.
     """
     if isinstance(source, bytes):
-        return lockfile.parse(source, STDIN), subject_of(source)
+        return lockfile.parse(source, STDIN), get_subject(source)
     if source is None or isinstance(source, str | os.PathLike):
         path = locate(source)
-        return lockfile.read_file(path), subject_of(path)
-    return source.to_document(), subject_of(source)
+        return lockfile.read_file(path), get_subject(path)
+    return source.to_document(), get_subject(source)
 
 
-def subject_of(source: Source | None) -> str:
-    """Return what a report calls the file of the lockfile: its path from the current folder, where it lies below."""
-    if isinstance(source, str | os.PathLike):
-        path = Path(source)
-        return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
-    return lockfile.NAME
+def get_subject(source: Source | None) -> str:
+    """Return what a report calls the file of the lockfile; relative if it is below the current folder."""
+    if not isinstance(source, str | os.PathLike):
+        return lockfile.NAME
+    path = Path(source)
+    if path.is_relative_to(Path.cwd()):
+        return str(path.relative_to(Path.cwd()))
+    return str(path)
 
 
-def file_of(source: Source | None) -> Path:
-    """Return the absolute path of a lockfile; that of one in the current folder where it is no file.
+def get_file(source: Source | None) -> Path:
+    """Return the absolute path of the lockfile; `envlock.lock` in the current folder if the source is no file.
 
     Raises:
         LockfileError: there is no lockfile that `assert_locked()` would use.
     """
-    named = (
-        locate(source) if source is None or isinstance(source, str | os.PathLike) else lockfile.NAME
-    )
-    return Path(named).absolute()
+    if source is None or isinstance(source, str | os.PathLike):
+        return Path(locate(source)).absolute()
+    return Path(lockfile.NAME).absolute()
 
 
-def name_of(source: Source | None) -> str:
+def get_name(source: Source | None) -> str:
     """Return what a message calls the lockfile."""
     if isinstance(source, bytes):
         return "stdin"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from envlock.lock import merge as models
 from envlock.lock.merge import Merged
-from envlock.lock.merge import merge as combine
-from envlock.workflows.locks import lock_of
+from envlock.workflows.locks import load_lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ def merge(base: Source, ours: Source, theirs: Source) -> Merged:
     """Return what both sides have changed since the base; where they disagree, ours stays and the path is named.
 
     Raises:
-        LockfileError: one is missing, unreadable, invalid or newer than this envlock, or the facts do not fit together.
+        LockfileError: one is missing, unreadable, invalid or newer than this envlock, or the facts
+            do not fit together.
     """
-    return combine(lock_of(base), lock_of(ours), lock_of(theirs))
+    return models.merge(load_lock(base), load_lock(ours), load_lock(theirs))

@@ -8,17 +8,19 @@ from envlock.runtime.errors import LockfileError
 from envlock.runtime.stamp import read_stamp
 
 
-def line_in(path: str) -> str | None:
+def read_line(path: str) -> str | None:
     """Return the line in the stamp of a model; None where the path is that of no model.
 
     Raises:
         LockfileError: the model has no stamp, or it is damaged.
     """
     stamp = read_stamp(path)
-    return None if stamp is None else str(stamp["line"])
+    if stamp is None:
+        return None
+    return str(stamp["line"])
 
 
-def lock_in(path: str) -> Lockfile | None:
+def read_lock(path: str) -> Lockfile | None:
     """Return the lockfile in the stamp of a model; None where the path is that of no model.
 
     Raises:

@@ -13,8 +13,7 @@ from envlock.guest.observer import SEEN
 from envlock.lock.drafts import draft_folder
 from envlock.runtime.assertion import locate
 from envlock.runtime.errors import UsageError
-from envlock.workflows.entry_points import add_observed
-from envlock.workflows.locks import plain
+from envlock.workflows.locks import load_document
 from envlock.workflows.run import Prepared
 
 TYPE_CHECKING = False
@@ -23,14 +22,14 @@ if TYPE_CHECKING:
 
 
 class Observed(NamedTuple):
-    """The exit code of a run, the packages that it has used, and those of them that were not held before."""
+    """The exit code of a run, the packages that it has used, and which of them are new."""
 
     code: int
     used: list[str]
     new: list[str]
 
 
-def lock_with_entry_points(lock: Source | None) -> Path:
+def find_lock_with_entry_points(lock: Source | None) -> Path:
     """Return the file of a lock that can take what a run shows.
 
     Raises:
@@ -42,7 +41,7 @@ def lock_with_entry_points(lock: Source | None) -> Path:
             "`--observe` writes into the lockfile, and `-` is stdin", hint="name the file"
         )
     path = Path(locate(lock))
-    if "held" not in plain(path)[0].get("project", {}):
+    if "held" not in load_document(path)[0].get("project", {}):
         hint = "name the program first: envlock capture --for train.py"
         raise UsageError(f"{path} names no entry points, so every package is held", hint=hint)
     return path
@@ -60,25 +59,35 @@ def observe(prepared: Prepared, lock: Path, python: Path | None) -> Observed:
     with draft_folder(None) as folder:
         (folder / "sitecustomize.py").write_text(read("observer"), encoding="utf-8")
         code = _run(prepared, str(folder))
-        seen = folder / SEEN
-        if not seen.is_file():
+        report = folder / SEEN
+        if not report.is_file():
             hint = "run Python without `-I`, `-E` and `-S`, and leave PYTHONPATH as it is"
             raise UsageError(
                 f"nothing was observed of `{prepared.command[0]}` (exit code {code})", hint=hint
             )
-        lines = seen.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+        lines = report.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    # Start-up time: the models, which a run that is not observed does without.
+    from envlock.workflows.held_packages import add_observed
+
     return Observed(code, *add_observed(lock, lines, python))
 
 
 def _run(prepared: Prepared, folder: str) -> int:
-    """Return the exit code, as a shell has it; interrupts are for the command, and a request to end is passed on."""
+    """Return the exit code, as a shell has it.
+
+    Raises:
+        UsageError: the command cannot be run.
+    """
     path = os.pathsep.join(filter(None, [folder, prepared.environ.get("PYTHONPATH")]))
     environ = {**prepared.environ, "PYTHONPATH": path}
     try:
         child = subprocess.Popen(list(prepared.command), executable=prepared.program, env=environ)
     except OSError as error:
         raise UsageError(f"cannot run `{prepared.command[0]}`: {error.strerror}") from None
+    # Ctrl-C reaches the command as well, and it decides. A request to end reaches us only.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: child.terminate())
     code = child.wait()
-    return code if code >= 0 else 128 - code
+    if code < 0:
+        return 128 - code
+    return code

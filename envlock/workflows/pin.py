@@ -1,4 +1,4 @@
-"""Record the base image of a lock, by digest, and the Debian packages for it, without building anything."""
+"""Record the base image of a lock, by digest, and the Debian packages for it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from envlock.containers.debian import resolve
 from envlock.images.base_request import BaseRequest
 from envlock.images.wanted import wanted_by
 from envlock.lock.models import BaseImage, Lockfile
-from envlock.workflows.container import requested
+from envlock.workflows.container import find_engine, read_apt_request
 from envlock.workflows.images import current, registry
-from envlock.workflows.locks import lock_of
+from envlock.workflows.locks import load_lock
 from envlock.workflows.progress import SILENT, Progress
 
 TYPE_CHECKING = False
@@ -42,34 +42,44 @@ def pin(
 ) -> Pin:
     """Return a lock with the digest of its base image; see `build` for the arguments.
 
-    Where the project asks for Debian packages, the base is pulled, and apt in it says which these are now; it has the
-    engine's own network, or this machine's where `network` is `host`.
+    Where the project asks for Debian packages, the base is pulled, and apt in it says which these
+    are now; it has the engine's own network, or this machine's where `network` is `host`.
 
     Raises:
-        ImageMismatch: no base image can be the locked environment, or the tag of a release names another image.
+        ImageMismatch: no base image can be the locked environment, or the tag of a release names
+            another image.
         LockfileError: the lock is not valid.
         OutsideError: a registry, the engine or an archive of Debian packages failed.
         UsageError: there is no such base or package, or no image can be the machine of the lock.
     """
-    model = lock_of(lock)
-    wanted = requested(model)
-    chosen = resolved(model, BaseRequest.parse(base, platform, mirrors, accept), progress)
-    kept = chosen.kept
+    model = load_lock(lock)
+    request = BaseRequest.parse(base, platform, mirrors, accept)
+    return pin_base(model, request, engine, network, progress)
+
+
+def pin_base(
+    lock: Lockfile, request: BaseRequest, engine: str, network: str, progress: Progress
+) -> Pin:
+    """Return what `pin` does, for a request that has been parsed."""
+    wanted = read_apt_request(lock)
+    chosen = resolve_base(lock, request, progress)
+    base_image = chosen.kept
     if wanted.packages:
-        from envlock.containers.engines.find import find  # and with it Docker's SDK
-
         packages = resolve(
-            find(engine), chosen.base.reference, wanted, host=network == "host", say=progress.line
+            find_engine(engine),
+            chosen.base.reference,
+            wanted,
+            host=network == "host",
+            say=progress.line,
         )
-        kept = kept.model_copy(update={"apt": packages})
-    elif kept.apt is not None:
-        kept = BaseImage.model_validate(kept.model_dump(exclude={"apt"}))
-    return Pin(
-        model.model_copy(update={"base_image": kept}), chosen.base.reference, chosen.warnings
-    )
+        base_image = base_image.model_copy(update={"apt": packages})
+    elif base_image.apt is not None:
+        base_image = BaseImage.model_validate(base_image.model_dump(exclude={"apt"}))
+    pinned = lock.model_copy(update={"base_image": base_image})
+    return Pin(pinned, chosen.base.reference, chosen.warnings)
 
 
-def resolved(lock: Lockfile, request: BaseRequest, progress: Progress = SILENT) -> Chosen:
+def resolve_base(lock: Lockfile, request: BaseRequest, progress: Progress = SILENT) -> Chosen:
     """Return the base by what its registry says now; raises as `pin`."""
     tables = None
     if locked_base(lock, request.choice) is None:

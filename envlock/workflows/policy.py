@@ -11,7 +11,7 @@ from envlock.lock.live import live
 from envlock.runtime.errors import LockfileError, UsageError
 from envlock.runtime.policy import DEFAULT
 from envlock.runtime.verify import for_machine, policy_of
-from envlock.workflows.locks import lock_of, plain
+from envlock.workflows.locks import load_document, load_lock
 from envlock.workflows.settings import add_override, check_pattern
 
 TYPE_CHECKING = False
@@ -27,19 +27,21 @@ def explain(
 
     Raises:
         LockfileError: the lock is unreadable, invalid, or newer than this envlock.
-        UsageError: no lock and no environment can hold such a fact, or there is no such interpreter.
+        UsageError: no lock and no environment can hold such a fact, or there is no such
+            interpreter.
         FactError: the interpreter did not answer.
     """
     check_pattern(path)
-    document = _document(lock)
+    document = _load_document(lock)
     found = live(python)
-    here = {"facts": found.facts, "unavailable": found.unavailable}
-    return explained(path, for_machine(document, found), here, policy_of(document))
+    live_document = {"facts": found.facts, "unavailable": found.unavailable}
+    return explained(path, for_machine(document, found), live_document, policy_of(document))
 
 
-def _document(lock: Source | None) -> dict[str, Any]:
+def _load_document(lock: Source | None) -> dict[str, Any]:
+    """Return the lockfile as plain values; one without facts, under policy strict, if none is named and none is near."""
     try:
-        return plain(lock)[0]
+        return load_document(lock)[0]
     except LockfileError:
         if lock is not None:
             raise
@@ -53,7 +55,7 @@ def allowed(lock: Source | None = None, policy: str | None = None) -> list[Allow
         LockfileError: the lock is missing, unreadable, invalid, or newer than this envlock.
         UsageError: there is no such policy.
     """
-    document = plain(lock)[0]
+    document = load_document(lock)[0]
     return allowances(document, policy_of(document, policy))
 
 
@@ -64,7 +66,8 @@ def ignore(pattern: str, reason: str, lock: Source | None = None) -> tuple[Path,
 
     Raises:
         LockfileError: the lock is unreadable, invalid, or newer than this envlock.
-        UsageError: no fact can have this path, the reason is empty, or pyproject.toml cannot be changed.
+        UsageError: no fact can have this path, the reason is empty, or pyproject.toml cannot be
+            changed.
     """
     check_pattern(pattern)
     if not reason.strip() or not reason.isprintable():
@@ -72,7 +75,7 @@ def ignore(pattern: str, reason: str, lock: Source | None = None) -> tuple[Path,
             "the reason is empty or not printable", hint="say in one line why the fact may differ"
         )
     try:
-        old = lock_of(lock)
+        old = load_lock(lock)
     except LockfileError:
         if lock is not None:
             raise

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
 Advance = Callable[[int], None]
-"""Takes by how much the work got further."""
+"""Takes how much of the work was done since the last call."""
 
 
 class Progress(Protocol):

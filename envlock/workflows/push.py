@@ -1,17 +1,19 @@
-"""Push an image that was verified: into its registry, with its bill of materials and provenance beside it."""
+"""Push an image that was verified, with its bill of materials and its provenance."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from envlock.containers.engines.engine import Engine
+from envlock.forms import cyclonedx, slsa
 from envlock.images.reference import Reference, parse
+from envlock.images.referrers import Document, attach, check_writable
+from envlock.images.registry import Registry
 from envlock.lock.models import Image, Lockfile
 from envlock.packages.licenses import License
 from envlock.runtime.errors import OutsideError, UsageError
+from envlock.web.client import Client
 from envlock.workflows.progress import Progress
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 SBOM = "application/vnd.cyclonedx+json"
 """As registered: https://www.iana.org/assignments/media-types/application/vnd.cyclonedx+json."""
@@ -20,7 +22,7 @@ IN_TOTO = "application/vnd.in-toto+json"
 PREDICATE = "in-toto.io/predicate-type"
 
 
-def target(tag: str | None) -> Reference:
+def parse_target(tag: str | None) -> Reference:
     """Return where an image of this name is pushed to.
 
     Raises:
@@ -29,7 +31,9 @@ def target(tag: str | None) -> Reference:
     if tag is None:
         raise UsageError("`--push` needs a name", hint="add `--tag registry/name:tag`")
     found = parse(tag)
-    return found if found.tag is not None else Reference(found.registry, found.repository, "latest")
+    if found.tag is None:
+        return Reference(found.registry, found.repository, "latest")
+    return found
 
 
 def check_login(tag: str | None) -> None:
@@ -39,11 +43,7 @@ def check_login(tag: str | None) -> None:
         OutsideError: it cannot be asked, or does not.
         UsageError: the tag names none.
     """
-    from envlock.images.referrers import check_writable
-    from envlock.images.registry import Registry
-    from envlock.web.client import Client
-
-    check_writable(Registry(Client()), target(tag))
+    check_writable(Registry(Client()), parse_target(tag))
 
 
 def push_image(
@@ -54,19 +54,14 @@ def push_image(
     Raises:
         OutsideError: the engine or the registry failed.
     """
-    from envlock.forms import cyclonedx, slsa
-    from envlock.images.referrers import Document, attach
-    from envlock.images.registry import Registry
-    from envlock.web.client import Client
-
-    place = target(tag)
+    target = parse_target(tag)
     digest = engine.push(tag, progress.line)
     if digest is None or lock.image is None:
         raise OutsideError(
             f"{engine.name} did not say which digest {tag} has in its registry",
             hint="push it with the engine's own command, or use another engine",
         )
-    pushed = Reference(place.registry, place.repository, digest=digest)
+    pushed = Reference(target.registry, target.repository, digest=digest)
     image = Image.model_validate(
         {**lock.image.model_dump(exclude_unset=True), "reference": str(pushed)}
     )

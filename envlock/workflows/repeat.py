@@ -1,4 +1,4 @@
-"""Do runs give the same bits? Run a training several times and compare, or compare results that were saved."""
+"""Run a training several times and compare the bits, or compare results that were saved."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from dataclasses import replace
 from pathlib import Path
 
 from envlock.lock.drafts import draft_folder
+from envlock.numerics import repeat as numerics
 from envlock.numerics import results
 from envlock.numerics.matrices import matrices, size
 from envlock.numerics.outcome import Outcome, RepeatEvidence, report
 from envlock.numerics.repeat import Plan
-from envlock.numerics.repeat import repeat as run
 from envlock.numerics.results import Quantity, Results, Run
 from envlock.numerics.target import RELATIVE_IMPORT, Target, target
 from envlock.runtime.errors import LockfileError, UsageError, WriteError
 from envlock.runtime.report import Report
 from envlock.runtime.variables import NAME as HASH_SEED
 from envlock.runtime.variables import is_number
-from envlock.workflows.locks import plain
+from envlock.workflows.locks import load_document
 from envlock.workflows.progress import SILENT, Progress
 
 KEPT = 8_000_000_000
@@ -43,7 +43,8 @@ def repeat(
 ) -> Report[RepeatEvidence]:
     """Run a script or a function several times, and return how far every run is from every other.
 
-    The attachments are those of docs/reference/repeat.md; `interrupted` says whether Ctrl-C cut it short.
+    The attachments are those of docs/reference/repeat.md; `interrupted` says whether Ctrl-C cut it
+    short.
 
     Args:
         script: `SCRIPT[:FUNCTION]`, or `PACKAGE.MODULE:FUNCTION`.
@@ -71,37 +72,49 @@ def repeat(
         )
     _need_free(save)
     wanted = target(script, tuple(args), module=module)
-    plan = Plan(wanted, runs, fresh, seed, python, limit, output, _locked_hash_seed())
-    with draft_folder(
-        None if save is None else save.absolute().parent
-    ) as folder:  # beside: it is renamed
-        found, interrupted = _made(plan, folder, save, progress)
-        kept = _outcome({"": found}, runs, steps, python, progress, interrupted=interrupted)
-        return report(_helped(kept, plan.target), str(plan.target.script))
+    plan = Plan(wanted, runs, fresh, seed, python, limit, output, _read_locked_hash_seed())
+    parent = None
+    if save is not None:
+        # Beside the folder that it becomes, as it is renamed.
+        parent = save.absolute().parent
+    with draft_folder(parent) as folder:
+        found, interrupted = _make_runs(plan, folder, save, progress)
+        outcome = _compare_runs({"": found}, runs, steps, python, progress)
+        outcome = replace(outcome, interrupted=interrupted)
+        return report(_add_help(outcome, plan.target), str(plan.target.script))
 
 
-def _locked_hash_seed() -> str | None:
+def _read_locked_hash_seed() -> str | None:
     """Return the hash seed of the nearest lockfile, where it has one and this process has none."""
     if is_number(os.environ.get(HASH_SEED, "")):
         return None
     try:
-        locked = (plain(None)[0]["facts"].get("environ") or {}).get(HASH_SEED, "")
-    except LockfileError:  # none is near: nothing has locked a seed
+        document, _ = load_document(None)
+    except LockfileError:
+        # None is near: nothing has locked a seed.
         return None
-    return locked if isinstance(locked, str) and is_number(locked) else None
+    environ = document["facts"].get("environ") or {}
+    locked = environ.get(HASH_SEED)
+    if isinstance(locked, str) and is_number(locked):
+        return locked
+    return None
 
 
-def _helped(outcome: Outcome, wanted: Target) -> Outcome:
+def _add_help(outcome: Outcome, wanted: Target) -> Outcome:
     """Return an outcome that says how to run a file of a package, where runs failed for that."""
-    relative = any(RELATIVE_IMPORT in (run.message or "") for run in outcome.failed)
-    return replace(outcome, help=wanted.by_module("repeat")) if relative else outcome
+    for run in outcome.failed:
+        if run.message is not None and RELATIVE_IMPORT in run.message:
+            return replace(outcome, help=wanted.by_module("repeat"))
+    return outcome
 
 
-def _made(plan: Plan, folder: Path, save: Path | None, progress: Progress) -> tuple[Results, bool]:
+def _make_runs(
+    plan: Plan, folder: Path, save: Path | None, progress: Progress
+) -> tuple[Results, bool]:
     """Make the runs, keep them in `save`, and return their results and whether Ctrl-C cut them short."""
     try:
         with progress.bar(f"running {plan.target.name}", plan.runs) as advance:
-            found, interrupted = run(plan, folder, advance)
+            found, interrupted = numerics.repeat(plan, folder, advance)
         if save is not None and found.finished:
             found.folder = found.folder.rename(save)
     except OSError as error:
@@ -128,10 +141,14 @@ def compare_saved(
         UsageError: one is no folder that `save` made, or is damaged.
         FactError: distances cannot be computed.
     """
-    sets = {name: results.read(folder, name) for name, folder in (("A", a), ("B", b))}
-    wanted = sum(max(len(each.runs), each.wanted) for each in sets.values())
-    about = tuple(_about(name, each) for name, each in sets.items())
-    return report(_outcome(sets, wanted, steps, python, progress, about=about), str(b))
+    sets = {"A": results.read(a, "A"), "B": results.read(b, "B")}
+    wanted = 0
+    about = []
+    for name, found in sets.items():
+        wanted += max(len(found.runs), found.wanted)
+        about.append(_describe_set(name, found))
+    outcome = _compare_runs(sets, wanted, steps, python, progress)
+    return report(replace(outcome, about=tuple(about)), str(b))
 
 
 def need_folder_of(*paths: Path | None) -> None:
@@ -152,56 +169,70 @@ def _need_free(save: Path | None) -> None:
     need_folder_of(save)
 
 
-def _about(name: str, found: Results) -> str:
+def _describe_set(name: str, found: Results) -> str:
     """Return which runs a set is made of, and whether they are the same among themselves."""
+    runs = f"{len(found.finished)} runs"
+    if len(found.finished) == 1:
+        runs = "1 run"
+    text = f"{name}: {runs} of {found.target} in {found.folder.name}"
     number = len(results.groups(found.finished))
-    inside = "" if number < 2 else f", {number} different results"
+    if number > 1:
+        text += f", {number} different results"
     versions = ", ".join(f"{package} {version}" for package, version in found.environment.items())
-    runs = f"{len(found.finished)} run{'' if len(found.finished) == 1 else 's'}"
-    return f"{name}: {runs} of {found.target} in {found.folder.name}{inside} ({versions or 'versions unknown'})"
+    return f"{text} ({versions or 'versions unknown'})"
 
 
-def _outcome(
+def _compare_runs(
     sets: dict[str, Results],
     wanted: int,
     steps: Sequence[int],
     python: Path | None,
     progress: Progress,
-    *,
-    interrupted: bool = False,
-    about: tuple[str, ...] = (),
 ) -> Outcome:
     """Compare the finished runs, and where they tell nothing the steps of those that failed."""
-    runs, cut = results.comparable([run for found in sets.values() for run in found.runs])
-    first = results.first(runs) if len(runs) > 1 else None
-    shown = [quantity for step in _shown(runs, steps, first) for quantity in results.at(runs, step)]
-    apart = [quantity for quantity in shown if quantity.distinct > 1]
-    with progress.bar("comparing", size(apart), in_bytes=True) as advance:
-        found = matrices(apart, [each.arrays for each in sets.values()], python, advance)
+    all_runs: list[Run] = []
+    failed: list[Run] = []
+    for found in sets.values():
+        all_runs += found.runs
+        failed += found.failed
+    runs, cut = results.comparable(all_runs)
+    first = None
+    if len(runs) > 1:
+        first = results.first(runs)
+    shown: list[Quantity] = []
+    for step in _choose_steps(runs, steps, first):
+        shown += results.at(runs, step)
+    differing = [quantity for quantity in shown if quantity.distinct > 1]
+    with progress.bar("comparing", size(differing), in_bytes=True) as advance:
+        arrays = [found.arrays for found in sets.values()]
+        compared = matrices(differing, arrays, python, advance)
     return Outcome(
         runs=runs,
-        failed=[run for found in sets.values() for run in found.failed],
+        failed=failed,
         wanted=wanted,
         first=first,
         shown=shown,
-        matrices=found,
+        matrices=compared,
         environments={name or "runs": found.environment for name, found in sets.items()},
-        interrupted=interrupted,
-        about=about,
         cut=cut,
     )
 
 
-def _shown(runs: Sequence[Run], asked: Sequence[int], first: Quantity | None) -> list[int]:
-    there = results.steps(runs)
-    unknown = [step for step in asked if step not in there]
-    if unknown:
-        hint = (
-            f"choose a step from {there[0]} to {there[-1]}"
-            if there
-            else "run it again: no run finished"
-        )
-        raise UsageError(f"no run recorded step {unknown[0]}", hint=hint)
+def _choose_steps(runs: Sequence[Run], asked: Sequence[int], first: Quantity | None) -> list[int]:
+    """Return the steps to show: those that were asked for, else the first that differs and the last.
+
+    Raises:
+        UsageError: no run recorded a step that was asked for.
+    """
+    recorded = results.steps(runs)
+    for step in asked:
+        if step not in recorded:
+            hint = "run it again: no run finished"
+            if recorded:
+                hint = f"choose a step from {recorded[0]} to {recorded[-1]}"
+            raise UsageError(f"no run recorded step {step}", hint=hint)
     if asked:
         return sorted(set(asked))
-    return [] if first is None else sorted({first.step, there[-1]})
+    if first is None:
+        return []
+    return sorted({first.step, recorded[-1]})

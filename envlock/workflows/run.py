@@ -8,7 +8,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from envlock.lock.live import live, live_of
 from envlock.runtime.collectors import tensorflow
@@ -22,7 +21,7 @@ from envlock.runtime.tables import table
 from envlock.runtime.variables import NAME as HASH_SEED
 from envlock.runtime.variables import Variables, is_number, plan
 from envlock.runtime.verify import for_machine, judge_here, overrides_count, told
-from envlock.workflows.locks import plain
+from envlock.workflows.locks import load_document
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +38,8 @@ class Prepared:
         environ: its variables.
         report: how the environment, with these variables, differs from the lock.
         changes: name, and the new value or None for unset, of each variable that is not as it was.
-        overruled: name, the lock's value, and what determinism needs (None: unset) where the lock wins.
+        overruled: name, the lock's value, and what determinism needs (None: unset) where the lock
+            wins.
     """
 
     program: str
@@ -62,6 +62,23 @@ class Prepared:
             raise UsageError(
                 f"cannot run `{self.command[0]}`: {error.strerror}", hint=hint
             ) from None
+
+
+@dataclass(frozen=True)
+class _Needs:
+    """What the variables of a command are made from.
+
+    Attributes:
+        folder: that of the environment's programs, which comes first in PATH.
+        version: of the installed TensorFlow; None where it is unknown.
+        deterministic: also switch op determinism on.
+        seed: for `envlock.activate()`; None leaves it to the program.
+    """
+
+    folder: Path
+    version: str | None
+    deterministic: bool
+    seed: int | None
 
 
 def prepare(
@@ -87,72 +104,68 @@ def prepare(
         LockfileError: the lock is missing, unreadable, invalid, or newer than this envlock.
         UsageError: there is no such command or policy, or it is the Python of another environment.
     """
-    document, subject = plain(lock)
-    folder = Path(sys.prefix) / "bin" if python is None else python.absolute().parent
-    wanted = _variables(
-        _facts(document, python),
-        _tensorflow(python),
-        folder,
-        deterministic=deterministic,
-        seed=seed,
-    )
-    program = _program(command[0], wanted.environ["PATH"], folder)
+    document, subject = load_document(lock)
+    folder = Path(sys.prefix) / "bin"
+    interpreter = None
+    if python is not None:
+        folder = python.absolute().parent
+        interpreter = str(python)
+    facts = document["facts"]
+    if "machines" in document:
+        facts = for_machine(document, live(python))["facts"]
+    needs = _Needs(folder, _find_tensorflow(python), deterministic, seed)
+    wanted = _make_variables(facts, needs)
+    program = _find_command(command[0], wanted.environ["PATH"], folder)
+    # Collected only now: the facts are compared as the command will find them.
     found = live_of(document, python, wanted.environ)
-    where = None if python is None else str(python)
-    report = told(
-        judge_here(document, found, policy, subject, overrides_count(), where), wanted.environ
-    )
-    report = with_acceptance(report)
+    report = judge_here(document, found, policy, subject, overrides_count(), interpreter)
+    report = with_acceptance(told(report, wanted.environ))
     changes = tuple((name, value) for name, value, _ in wanted.changes)
     return Prepared(program, tuple(command), wanted.environ, report, changes, tuple(wanted.kept))
 
 
-def _facts(document: dict[str, Any], python: Path | None) -> dict[str, Any]:
-    """Return the facts of a lock; of several machines those of the one that this is."""
-    facts: dict[str, Any] = document["facts"]
-    return for_machine(document, live(python))["facts"] if "machines" in document else facts
+def _find_tensorflow(python: Path | None) -> str | None:
+    """Return the version of the installed TensorFlow; None where there is none, or its version is unknown."""
+    if python is None:
+        # Without the other facts, which takes a fraction of the time.
+        installed: object = tensorflow.collect(Host())
+    else:
+        installed = live(python).facts.get("tensorflow")
+    if isinstance(installed, dict) and isinstance(installed.get("version"), str):
+        return str(installed["version"])
+    return None
 
 
-def _tensorflow(python: Path | None) -> str | None:
-    """Return the version of the installed TensorFlow, where there is one and its version is known."""
-    installed = (
-        tensorflow.collect(Host()) if python is None else live(python).facts.get("tensorflow")
-    )
-    version = installed.get("version") if isinstance(installed, dict) else None
-    return version if isinstance(version, str) else None
-
-
-def _variables(
-    facts: Mapping[str, Any],
-    version: str | None,
-    folder: Path,
-    *,
-    deterministic: bool,
-    seed: int | None,
-) -> Variables:
-    """Return the variables for the command; `folder` is that of the environment's programs."""
+def _make_variables(facts: Mapping[str, object], needs: _Needs) -> Variables:
+    """Return the variables for the command, and which of them are not as in this process."""
     environ = dict(os.environ)
-    environ["PATH"] = os.pathsep.join([str(folder), environ.get("PATH", os.defpath)])
-    recipe = recipe_for(version) if version is not None else None
-    needed = {**recipe.set, **(recipe.by_variable if deterministic else {})} if recipe else {}
-    wanted = plan(environ, facts, needed, recipe.unset if recipe and deterministic else [])
-    own = (
-        {}
-        if is_number(wanted.environ.get(HASH_SEED, ""))
-        else table("determinism_recipes")["always"]
-    )
+    environ["PATH"] = os.pathsep.join([str(needs.folder), environ.get("PATH", os.defpath)])
+    needed: dict[str, str] = {}
+    unwanted: Sequence[str] = ()
+    recipe = None
+    if needs.version is not None:
+        recipe = recipe_for(needs.version)
+    if recipe is not None:
+        needed.update(recipe.set)
+        if needs.deterministic:
+            needed.update(recipe.by_variable)
+            unwanted = recipe.unset
+    wanted = plan(environ, facts, needed, unwanted)
+    own: dict[str, str] = {}
+    # A hash seed that somebody has chosen, by the lock or in this shell, stays.
+    if not is_number(wanted.environ.get(HASH_SEED, "")):
+        own.update(table("determinism_recipes")["always"])
     additions = {**added(wanted.environ), **own}
+    if needs.seed is not None:
+        own["ENVLOCK_SEED"] = str(needs.seed)
+    changes = [*wanted.changes, *((name, value, "") for name, value in own.items())]
     if additions:
-        own = {**own, ADDED: listed(additions)}
-    own = own if seed is None else {**own, "ENVLOCK_SEED": str(seed)}
-    changes = [
-        *wanted.changes,
-        *((name, value, "") for name, value in own.items() if name != ADDED),
-    ]
+        # By this an envlock in the command does not count our variables as a difference.
+        own[ADDED] = listed(additions)
     return Variables({**wanted.environ, **own}, sorted(changes), wanted.kept)
 
 
-def located(name: str, path: str | None = None) -> str:
+def find_program(name: str, path: str | None = None) -> str:
     """Return the file of a program, from the folders of PATH where none are given.
 
     Raises:
@@ -164,8 +177,14 @@ def located(name: str, path: str | None = None) -> str:
     return found
 
 
-def _program(name: str, path: str, own: Path) -> str:
-    found = located(name, path)
+def _find_command(name: str, path: str, own: Path) -> str:
+    """Return the file of a command.
+
+    Raises:
+        UsageError: there is none, or it is a Python that is not in `own`, the folder of the
+            verified environment.
+    """
+    found = find_program(name, path)
     folder = Path(found).parent
     is_python = Path(found).name.startswith("python")
     if is_python and folder.resolve() != own.resolve():

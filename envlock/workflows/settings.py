@@ -1,4 +1,4 @@
-"""Where a setting comes from: flag, then `ENVLOCK_*`, then `[tool.envlock]` of the project's pyproject.toml."""
+"""The settings of a project, `[tool.envlock]` of pyproject.toml; flags and `ENVLOCK_*` go first."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from envlock.lock.exclusive import exclusive
+from envlock.lock.revision import revision
+from envlock.lock.writer import write_atomically
 from envlock.runtime import lockfile
 from envlock.runtime.distributions import normalise
 from envlock.runtime.errors import UsageError
@@ -27,17 +30,18 @@ if TYPE_CHECKING:
 LINT_KEYS = ("select", "ignore", "exclude")
 LONGEST = 300
 """Characters of a pattern, as in a lockfile."""
-SIZE_LIMIT = (
-    128 * 1024
-)  # bytes; the reader of TOML takes some hundred times as much memory, and quadratic time
+LONGEST_NAME = 128
+"""Characters of a distribution's name, as in a lockfile."""
+# The reader of TOML takes some hundred times as much memory as the file, and quadratic time.
+SIZE_LIMIT = 128 * 1024  # bytes
 
 
 @dataclass(frozen=True)
 class Config:
     """`[tool.envlock]`: `lock` is a path, `policy` a table of `name` and of path patterns with their rules.
 
-    `policy`, `entry` and `container` are None where the project names none; `lint` holds lists of text by their keys,
-    `container` what `envlock.containers.additions` checks.
+    `policy`, `entry` and `container` are None where the project names none; `lint` holds lists of
+    text by their keys, `container` what `envlock.containers.additions` checks.
     """
 
     lock: Path | None = None
@@ -52,33 +56,42 @@ def load(folder: Path) -> Config:
     """Return the settings of the project that `folder` lies in; the defaults where there is none.
 
     Raises:
-        UsageError: its pyproject.toml is not TOML, or `[tool.envlock]` has something that does not exist.
+        UsageError: its pyproject.toml is not TOML, or `[tool.envlock]` has something that does not
+            exist.
     """
     file = Path(lockfile.project(str(folder))) / lockfile.SETTINGS
     if not file.is_file():
         return Config()
     try:
-        return _config(_at(_document(file), "tool", "envlock", missing={}), file)
+        return _parse_config(_get_value(_document(file), "tool", "envlock", missing={}), file)
     except RecursionError:
         raise UsageError(
             f"cannot read {file}: it is nested too deeply", hint="correct the file"
         ) from None
 
 
-def policy(
+def choose_policy(
     name: str | None, config: Config, earlier: Lockfile | None
 ) -> tuple[str, dict[str, str]]:
     """Return name and overrides of the policy to write: as asked for, else the project's, else those of `earlier`."""
     if name is None and config.policy is None and not config.overrides and earlier is not None:
         return earlier.policy.name, dict(earlier.policy.overrides)
-    return name or config.policy or DEFAULT, config.overrides
+    if name is None:
+        name = config.policy
+    return name or DEFAULT, config.overrides
 
 
-def target(output: Path | None, config: Config) -> Path:
+def choose_target(output: Path | None, config: Config) -> Path:
     """Return where `capture` writes: the file named, the settings', the nearest of the project, or its folder."""
-    here = str(Path.cwd())
-    new = Path(lockfile.project(here)) / lockfile.NAME
-    return output or config.lock or _from_here(Path(lockfile.find(here) or new))
+    if output is not None:
+        return output
+    if config.lock is not None:
+        return config.lock
+    folder = str(Path.cwd())
+    nearest_lock = lockfile.find(folder)
+    if nearest_lock is None:
+        return _shorten_path(Path(lockfile.project(folder)) / lockfile.NAME)
+    return _shorten_path(Path(nearest_lock))
 
 
 def check_pattern(pattern: str) -> None:
@@ -97,86 +110,98 @@ def check_pattern(pattern: str) -> None:
         hint = "write it like `packages.numpy.version` or `cpu.*`"
         raise UsageError(f"no fact fits `{pattern[:LONGEST]}...`", hint=hint)
     near = nearest(pattern)
-    if near != pattern:
-        hint = "see the reference of the policies" if near is None else f"did you mean `{near}`?"
+    if near is None:
+        hint = "see the reference of the policies"
         raise UsageError(f"no fact fits `{pattern}`", hint=hint)
+    if near != pattern:
+        raise UsageError(f"no fact fits `{pattern}`", hint=f"did you mean `{near}`?")
 
 
 def add_override(folder: Path, pattern: str, rule: str, reason: str) -> Path:
-    """Write a rule into `[tool.envlock.policy]` of the project's pyproject.toml, with its reason, and return that file.
+    """Write a rule and its reason into `[tool.envlock.policy]` of pyproject.toml; return that file.
 
     Raises:
         UsageError: it cannot be read or written, or its settings are not valid.
     """
-    return _write(folder, ("tool", "envlock", "policy"), pattern, rule, reason)
+    return _write(folder, Setting(("tool", "envlock", "policy"), pattern, rule, reason))
 
 
 def add_policy(folder: Path, name: str) -> Path | None:
-    """Write `[tool.envlock]` with a policy into the project's pyproject.toml; return that file, None where it has one.
+    """Write `[tool.envlock]` with a policy into pyproject.toml; return it, None where it has one.
 
     Raises:
         UsageError: it cannot be read or written, or its settings are not valid.
     """
     file = Path(lockfile.project(str(folder))) / lockfile.SETTINGS
-    if file.is_file() and _at(_document(file), "tool", "envlock") is not None:
+    if file.is_file() and _get_value(_document(file), "tool", "envlock") is not None:
         return None
-    return _write(folder, ("tool", "envlock"), "policy", name, "see `envlock policy`")
+    return _write(folder, Setting(("tool", "envlock"), "policy", name, "see `envlock policy`"))
 
 
-def _write(folder: Path, tables: tuple[str, ...], key: str, value: str, comment: str) -> Path:
-    """Set a value in the project's pyproject.toml; what else stands in it stays, its comments and line ends too."""
-    from envlock.lock.exclusive import exclusive
+@dataclass(frozen=True)
+class Setting:
+    """A line of pyproject.toml: the tables that it is in, its key and value, and its comment."""
 
+    tables: tuple[str, ...]
+    key: str
+    value: str
+    comment: str
+
+
+def _write(folder: Path, setting: Setting) -> Path:
+    """Set a value in the project's pyproject.toml; comments and line ends stay as they are."""
     file = Path(lockfile.project(str(folder))) / lockfile.SETTINGS
+    # Of two processes that read and write the file at once, one would lose its change.
     with exclusive(file.parent):
-        _rewrite(file, folder, tables, key, value, comment)
+        load(folder)
+        text = ""
+        if file.is_file():
+            text = file.read_bytes().decode("utf-8")
+        changed = _change(text, setting, file)
+        write_atomically(file, changed.encode("utf-8"))
     return file
 
 
-def _rewrite(
-    file: Path, folder: Path, tables: tuple[str, ...], key: str, value: str, comment: str
-) -> None:
+def _change(text: str, setting: Setting, file: Path) -> str:
+    """Return the text of a pyproject.toml with a value set; raise UsageError where no comment can stand beside it."""
+    # Start-up time: only `init` and `ignore` write settings.
     import tomlkit
-    from tomlkit.items import InlineTable
 
-    from envlock.lock.writer import write_atomically
-
-    load(folder)
-    text = file.read_bytes().decode("utf-8") if file.is_file() else ""
+    # tomlkit keeps line ends in comments and loses them elsewhere, so it sees one kind only.
     document = tomlkit.parse(text.replace("\r\n", "\n"))
     table: Any = document
-    for name in tables:
-        if isinstance(table.get(name), str):  # policy = "same-arch"
+    for name in setting.tables:
+        # `policy = "same-arch"` is short for a table with a name.
+        if isinstance(table.get(name), str):
             table[name] = tomlkit.item({"name": str(table[name])})
-        table = table.setdefault(name, tomlkit.table(is_super_table=name != tables[-1]))
-    if isinstance(table, InlineTable):
-        where = f"[{'.'.join(tables)}]"
+        is_super_table = name != setting.tables[-1]
+        table = table.setdefault(name, tomlkit.table(is_super_table=is_super_table))
+    if isinstance(table, tomlkit.items.InlineTable):
+        where = f"[{'.'.join(setting.tables)}]"
         raise UsageError(
             f"an inline table in {file} cannot hold the reason", hint=f"write it as `{where}`"
         )
-    table[key] = tomlkit.string(value).comment(comment)
-    lines = tomlkit.dumps(document)
-    write_atomically(
-        file, (lines.replace("\n", "\r\n") if "\r\n" in text else lines).encode("utf-8")
-    )
+    table[setting.key] = tomlkit.string(setting.value).comment(setting.comment)
+    changed = tomlkit.dumps(document)
+    if "\r\n" in text:
+        return changed.replace("\n", "\r\n")
+    return changed
 
 
-def about(folder: Path, lock: Path | None) -> dict[str, Any]:
+def describe_project(folder: Path, lock: Path | None) -> dict[str, object]:
     """Return what a lock records of its project: the `name` of its package, and the state of its files in git.
 
     Raises:
         UsageError: its pyproject.toml is not TOML.
     """
-    from envlock.lock.revision import revision
-
-    name = project_name(folder)
-    return {
-        **({} if name is None else {"name": name}),
-        **revision(Path(lockfile.project(str(folder))), lock),
-    }
+    project: dict[str, object] = {}
+    name = read_project_name(folder)
+    if name is not None:
+        project["name"] = name
+    return {**project, **revision(Path(lockfile.project(str(folder))), lock)}
 
 
-def project_name(folder: Path) -> str | None:
+def read_project_name(folder: Path) -> str | None:
     """Return the normalised name of the project's own distribution; None where its files name none.
 
     Raises:
@@ -184,30 +209,42 @@ def project_name(folder: Path) -> str | None:
     """
     root = Path(lockfile.project(str(folder)))
     file = root / lockfile.SETTINGS
-    document = _document(file) if file.is_file() else {}
-    names = (
-        _at(document, "project", "name"),
-        _at(document, "tool", "poetry", "name"),
-        _setup_name(root / "setup.cfg"),
+    document: dict[str, object] = {}
+    if file.is_file():
+        document = _document(file)
+    written = (
+        _get_value(document, "project", "name"),
+        _get_value(document, "tool", "poetry", "name"),
+        _read_setup_name(root / "setup.cfg"),
     )
-    name = normalise(str(next(filter(None, names), "")))[:128]
-    return name if name.isascii() and name.replace("-", "").isalnum() else None
+    for text in written:
+        if not text:
+            continue
+        name = normalise(str(text))[:LONGEST_NAME]
+        # A name that no lockfile can hold is the name of no distribution.
+        if name.isascii() and name.replace("-", "").isalnum():
+            return name
+        return None
+    return None
 
 
-def _setup_name(file: Path) -> str | None:
+def _read_setup_name(file: Path) -> str | None:
     if not file.is_file():
         return None
-    from configparser import ConfigParser, Error
+    # Start-up time: few projects have a setup.cfg.
+    import configparser
 
-    setup = ConfigParser(interpolation=None)
-    with suppress(Error, UnicodeDecodeError):
+    setup = configparser.ConfigParser(interpolation=None)
+    with suppress(configparser.Error, UnicodeDecodeError):
         setup.read(file, encoding="utf-8")
     return setup.get("metadata", "name", fallback=None)
 
 
-def _from_here(path: Path) -> Path:
-    """Return a path as the user would write it."""
-    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+def _shorten_path(path: Path) -> Path:
+    """Return a path as the user would write it: relative if it is below the current folder."""
+    if path.is_relative_to(Path.cwd()):
+        return path.relative_to(Path.cwd())
+    return path
 
 
 def _document(file: Path) -> dict[str, Any]:
@@ -227,7 +264,7 @@ def _document(file: Path) -> dict[str, Any]:
         raise UsageError(f"cannot read {file}: {error}", hint="correct the file") from None
 
 
-def _at(document: Any, *names: str, missing: Any = None) -> Any:
+def _get_value(document: object, *names: str, missing: object = None) -> Any:
     """Return what stands there; `missing` where a table on the way is not a table, or does not have it."""
     for name in names:
         if not isinstance(document, dict) or name not in document:
@@ -236,16 +273,30 @@ def _at(document: Any, *names: str, missing: Any = None) -> Any:
     return document
 
 
-def _config(table: Any, file: Path) -> Config:
+def _parse_config(table: Any, file: Path) -> Config:
     where = f"[tool.envlock] in {file}"
-    _keys(table, ("lock", "policy", "entry", "lint", "container"), where)
+    _check_keys(table, ("lock", "policy", "entry", "lint", "container"), where)
     lock, policy = table.get("lock"), table.get("policy", {})
     if isinstance(policy, str):
         policy = {"name": policy}
     if not isinstance(lock, str | None) or not isinstance(policy, dict):
         raise UsageError(f"{where}: `lock` must be a path, and `policy` a name or a table")
-    overrides = _flat(policy, "")
+    overrides = _flatten(policy, "")
     name = overrides.pop("name", None)
+    _check_policy(name, overrides, where)
+    path = None
+    if lock is not None:
+        path = file.parent / lock
+    lint = _parse_lint(table.get("lint", {}), where)
+    entry = None
+    if "entry" in table:
+        entry = _parse_texts(table["entry"], f"{where}: `entry`", 'entry = ["train.py"]')
+    container = _parse_container(table.get("container"), where)
+    return Config(path, name, overrides, lint, entry, container)
+
+
+def _check_policy(name: str | None, overrides: dict[str, str], where: str) -> None:
+    """Refuse a policy or a rule that does not exist, and patterns that no fact can have."""
     try:
         Policy(DEFAULT if name is None else name, overrides)
     except ValueError as error:
@@ -257,63 +308,50 @@ def _config(table: Any, file: Path) -> Config:
             check_pattern(pattern)
     except UsageError as error:
         raise UsageError(f"{where}: {error.message}", hint=error.hint) from None
-    lint = _lint(table.get("lint", {}), where)
-    entry = (
-        _texts(table["entry"], f"{where}: `entry`", 'entry = ["train.py"]')
-        if "entry" in table
-        else None
-    )
-    return Config(
-        None if lock is None else file.parent / lock,
-        name,
-        overrides,
-        lint,
-        entry,
-        _container(table.get("container"), where),
-    )
 
 
-def _lint(table: Any, where: str) -> dict[str, list[str]]:
-    _keys(table, LINT_KEYS, f"{where}: `lint`")
-    example = 'ignore = ["ENV402"]'
-    return {
-        key: list(_texts(value, f"{where}: `lint.{key}`", example)) for key, value in table.items()
-    }
+def _parse_lint(table: Any, where: str) -> dict[str, list[str]]:
+    _check_keys(table, LINT_KEYS, f"{where}: `lint`")
+    lint = {}
+    for key, value in table.items():
+        lint[key] = list(_parse_texts(value, f"{where}: `lint.{key}`", 'ignore = ["ENV402"]'))
+    return lint
 
 
-def _container(table: Any, where: str) -> dict[str, Any] | None:
+def _parse_container(table: Any, where: str) -> dict[str, object] | None:
     if table is None:
         return None
-    from envlock.containers.additions import KEYS  # and with it the models, a tenth of a second
+    # Start-up time: the models, a tenth of a second, and few projects have this table.
+    from envlock.containers.additions import KEYS
 
-    _keys(table, KEYS, f"{where}: `container`")
+    _check_keys(table, KEYS, f"{where}: `container`")
     if "copy" in table:
-        _texts(table["copy"], f"{where}: `container.copy`", 'copy = ["train.py"]')
-    found: dict[str, Any] = table
-    return found
+        _parse_texts(table["copy"], f"{where}: `container.copy`", 'copy = ["train.py"]')
+    return dict(table)
 
 
-def _keys(table: Any, known: Collection[str], where: str) -> None:
+def _check_keys(table: object, known: Collection[str], where: str) -> None:
     """Refuse what is not a table, and the first key that has no meaning."""
     hint = f"use only {', '.join(f'`{key}`' for key in known)}"
     if not isinstance(table, dict):
         raise UsageError(f"{where} must be a table", hint=hint)
-    if unknown := sorted(set(table) - set(known)):
+    unknown = sorted(set(table) - set(known))
+    if unknown:
         raise UsageError(f"{where} has an unknown key: {unknown[0][:LONGEST]}", hint=hint)
 
 
-def _texts(value: Any, where: str, example: str) -> tuple[str, ...]:
+def _parse_texts(value: object, where: str, example: str) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise UsageError(f"{where} must be a list of strings", hint=f"write it like `{example}`")
     return tuple(value)
 
 
-def _flat(table: dict[str, Any], prefix: str) -> dict[str, str]:
+def _flatten(table: dict[str, Any], prefix: str) -> dict[str, str]:
     """Return `{"cpu": {"flags": "ignore"}}`, which TOML makes of an unquoted `cpu.flags`, as one path."""
     flat: dict[str, str] = {}
     for key, value in table.items():
         if isinstance(value, dict):
-            flat.update(_flat(value, f"{prefix}{key}."))
+            flat.update(_flatten(value, f"{prefix}{key}."))
         else:
             flat[prefix + key] = str(value)
     return flat

@@ -1,6 +1,7 @@
-"""What a build needs and its lock, its wheelhouse or its engine may not have yet: found in the order of what it costs.
+"""Find what a build needs and its lock, its wheelhouse or its engine may not have yet.
 
-What is there is not asked again. Nothing is written into the lockfile here: a build returns a lock with all of it.
+What is there is not asked again. Nothing is written into the lockfile here: a build returns a lock
+with all of it.
 """
 
 from __future__ import annotations
@@ -8,39 +9,43 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from envlock.containers import inside
 from envlock.containers.base import Chosen, locked_base, unasked, with_config
 from envlock.containers.debian import check_locked, locked_request
+from envlock.containers.engines.failures import EngineError
+from envlock.containers.payload import wheels_in
 from envlock.containers.plan import Base, BuildPlan, Unknown, plan
 from envlock.images.base_request import BaseRequest
 from envlock.lock.models import Lockfile
 from envlock.lock.route import COMPLETE
-from envlock.packages import proven
+from envlock.packages import cache, proven
+from envlock.packages.archives import fetch_debian, fetch_python
+from envlock.packages.closure import is_held
 from envlock.runtime.errors import EnvironmentMismatch, FactError, OutsideError, UsageError
 from envlock.runtime.report import count
-from envlock.workflows.container import added, requested
+from envlock.workflows.container import read_additions, read_apt_request
+from envlock.workflows.hash import hash_packages, summary
 from envlock.workflows.interpreter import find_environment
-from envlock.workflows.pin import pin, resolved
+from envlock.workflows.pin import pin_base, resolve_base
 from envlock.workflows.progress import SILENT, Progress
+from envlock.workflows.vendor import vendor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from envlock.containers.engines.engine import Engine
 
 WHEELHOUSE = Path("wheelhouse")
-"""Where `envlock vendor` puts wheels unless told: a folder of this name is used, and filled, where there is one."""
+"""Where `envlock vendor` puts wheels; a folder of this name is used, where there is one."""
 
 
 @dataclass(frozen=True)
 class Wanted:
     """The image that is wanted: the arguments of `build` that decide what is in it."""
 
-    base: str = "auto"
-    platform: str | None = None
-    mirrors: Sequence[str] = ()
-    accept: str | None = None
+    base: BaseRequest = field(default_factory=BaseRequest)
     user: str | None = None
     deterministic: bool = False
 
@@ -50,8 +55,10 @@ class Sources:
     """Where that which is missing may come from.
 
     Attributes:
-        wheelhouse: the folder that is filled; None for `./wheelhouse` where it exists, else one in the user's cache.
-        python: the interpreter of the locked environment, which proves wheels; found as by all commands when None.
+        wheelhouse: the folder that is filled; None for `./wheelhouse` where it exists, else one in
+            the user's cache.
+        python: the interpreter of the locked environment, which proves wheels; found as by all
+            commands when None.
         indexes: package indexes to ask; those of pip's and uv's settings when empty.
         offline: use no network.
     """
@@ -64,30 +71,40 @@ class Sources:
     @property
     def folder(self) -> Path:
         """The wheelhouse."""
-        from envlock.packages.cache import folder
-
-        return self._own or folder(os.environ, Path.home()) / "wheelhouse"
+        own = self._own
+        if own is not None:
+            return own
+        return cache.folder(os.environ, Path.home()) / "wheelhouse"
 
     @property
     def is_own(self) -> bool:
-        """Whether it is the user's: what is in it then says what is installed over a base that has packages."""
+        """Whether it is the user's own: then it says what is installed over a complete base."""
         return self._own is not None
 
     @property
     def _own(self) -> Path | None:
-        return self.wheelhouse or (WHEELHOUSE if WHEELHOUSE.is_dir() else None)
+        if self.wheelhouse is not None:
+            return self.wheelhouse
+        if WHEELHOUSE.is_dir():
+            return WHEELHOUSE
+        return None
 
 
 @dataclass(frozen=True)
 class Supplied:
-    """A build with nothing missing: the lock with all that was found, the base, and what the image will consist of."""
+    """A build with nothing missing: the complete lock, the base, and what the image will hold."""
 
     lock: Lockfile
     chosen: Chosen
     plan: BuildPlan
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is worth a warning, as sentences."""
+        return (*self.chosen.warnings, *self.plan.notes)
 
-def supply(
+
+def prepare_build(
     lock: Lockfile,
     wanted: Wanted,
     sources: Sources,
@@ -109,116 +126,108 @@ def supply(
         progress: shows what is going on.
 
     Raises:
-        EnvironmentMismatch: wheels are still to be proven, and the environment here is not the locked one.
-        ImageMismatch: no base image can be the locked environment, or the tag of a release names another image.
+        EnvironmentMismatch: wheels are still to be proven, and the environment here is not the
+            locked one.
+        ImageMismatch: no base image can be the locked environment, or the tag of a release names
+            another image.
         LockfileError: something in the lock must not enter an image.
         OutsideError: a registry, an index, a wheel or the engine failed.
         UsageError: something is missing and may not be had, or cannot be.
     """
-    extra = added(lock, sources.folder, wanted.user, again=again)
+    # In the order of costs: files of the project, a registry, the engine, indexes, wheels.
+    additions = read_additions(lock, sources.folder, wanted.user, again=again)
     if sources.offline:
-        chosen = _offline(lock, wanted, sources, engine)
+        chosen = _resolve_offline(lock, wanted.base, sources, engine)
     else:
-        lock, chosen = _based(lock, wanted, engine, network, progress, again=again)
-    names = _beyond(lock, chosen.base, sources, engine, progress, again=again)
-    if missing := sorted(set(names) & set(proven.unasked(lock))):
+        chosen = resolve_base(lock, wanted.base)
+        if not again and locked_request(chosen.base.apt) != read_apt_request(lock):
+            lock, chosen = _pin_packages(lock, chosen, wanted.base, engine, network, progress)
+    names = _list_wanted(lock, chosen.base, sources, again=again)
+    if names is None:
+        names = []
+        if engine is not None:
+            names = _find_missing_in_base(lock, chosen.base, engine, progress)
+    missing = sorted(set(names) & set(proven.unasked(lock)))
+    if missing:
         if sources.offline:
-            raise _forbidden([f"{_wheels_of(missing)}: run `envlock hash`"])
+            raise _make_offline_error([f"{_describe_wheels(missing)}: run `envlock hash`"])
         lock = _prove(lock, missing, sources, progress)
     at_hand = _fill(lock, chosen.base, names, sources, progress)
-    made = plan(lock, chosen.base, at_hand, deterministic=wanted.deterministic, added=extra)
+    made = plan(lock, chosen.base, at_hand, deterministic=wanted.deterministic, added=additions)
     _fetch_archives(made, sources.folder)
     return Supplied(lock, chosen, made)
 
 
-def not_found(lock: Lockfile, base: Base) -> tuple[Base, Unknown]:
+def find_unknown(lock: Lockfile, base: Base) -> tuple[Base, Unknown]:
     """Return a base without Debian packages that are not those of the project, and what a build has still to find.
 
     Raises:
         UsageError: the project asks for what is no package, or for an archive that is none.
     """
-    wheels = () if base.route in COMPLETE else tuple(proven.unasked(lock))
-    asked = requested(lock)
-    if locked_request(base.apt) == asked:
+    wheels: tuple[str, ...] = ()
+    if base.route not in COMPLETE:
+        wheels = tuple(proven.unasked(lock))
+    wanted = read_apt_request(lock)
+    if locked_request(base.apt) == wanted:
         return base, Unknown(wheels)
-    return replace(base, apt=None), Unknown(wheels, asked.packages)
+    return replace(base, apt=None), Unknown(wheels, wanted.packages)
 
 
-def _based(
+def _pin_packages(
     lock: Lockfile,
-    wanted: Wanted,
+    chosen: Chosen,
+    request: BaseRequest,
     engine: Engine | None,
     network: str,
     progress: Progress,
-    *,
-    again: bool,
 ) -> tuple[Lockfile, Chosen]:
-    """Return the base by what its registry says now, and the lock with the Debian packages for it."""
-    request = BaseRequest.parse(wanted.base, wanted.platform, wanted.mirrors, wanted.accept)
-    chosen = resolved(lock, request)
-    asked_for = requested(lock)
-    if again or locked_request(chosen.base.apt) == asked_for:
-        return lock, chosen
+    """Return the lock with the Debian packages that the project asks for, and the base with them."""
     if engine is None:
-        check_locked(chosen.base, asked_for)  # apt is asked inside the base
+        # Only apt in the base can say which packages these are now.
+        check_locked(chosen.base, read_apt_request(lock))
         return lock, chosen
     progress.say("locking the Debian packages of `apt`")
-    found = pin(
-        lock,
-        base=wanted.base,
-        platform=wanted.platform,
-        mirrors=wanted.mirrors,
-        accept=wanted.accept,
-        engine=engine.name,
-        network=network,
-        progress=progress,
-    ).lock
-    return found, resolved(found, request)
+    pinned = pin_base(lock, request, engine.name, network, progress).lock
+    return pinned, resolve_base(pinned, request)
 
 
-def _beyond(
-    lock: Lockfile,
-    base: Base,
-    sources: Sources,
-    engine: Engine | None,
-    progress: Progress,
-    *,
-    again: bool,
-) -> list[str]:
-    """Return the locked packages whose wheels a build has to have: all, or those that a complete base lacks."""
-    facts = lock.facts.packages or {}
+def _list_wanted(lock: Lockfile, base: Base, sources: Sources, *, again: bool) -> list[str] | None:
+    """Return the locked packages whose wheels a build needs, by name; None where only the base can tell."""
     if base.route not in COMPLETE:
-        return sorted({*facts, *(lock.identity.packages if lock.identity is not None else ())})
+        names = set(lock.facts.packages or {})
+        if lock.identity is not None:
+            names.update(lock.identity.packages)
+        return sorted(names)
     if sources.is_own and lock.identity is not None:
-        return []  # what the user has put there says what is installed
+        # What the user has put into a wheelhouse of their own says what is installed.
+        return []
     if again and lock.image is not None:
         return sorted(lock.image.wheels or ())
-    if engine is None:
-        return []
-    from envlock.containers.inside import look_inside
-    from envlock.packages.closure import is_held
+    return None
 
+
+def _find_missing_in_base(
+    lock: Lockfile, base: Base, engine: Engine, progress: Progress
+) -> list[str]:
+    """Return the locked packages that a complete base lacks, or has in another version."""
     try:
-        found = (
-            look_inside(engine, base.reference, say=progress.line).snapshot.facts.get("packages")
-            or {}
-        )
+        found = inside.look_inside(engine, base.reference, say=progress.line)
     except FactError as error:
         progress.say(f"warning: {error.message}; only the base's own packages are in the image")
         return []
-    return sorted(
-        name
-        for name, fact in facts.items()
-        if (found.get(name) or {}).get("version") != fact.version and is_held(name)
-    )
+    packages = found.snapshot.facts.get("packages") or {}
+    names = []
+    for name, fact in (lock.facts.packages or {}).items():
+        version = (packages.get(name) or {}).get("version")
+        if version != fact.version and is_held(name):
+            names.append(name)
+    return sorted(names)
 
 
 def _prove(
     lock: Lockfile, missing: Sequence[str], sources: Sources, progress: Progress
 ) -> Lockfile:
     """Return the lock with the wheel of every package, or the reason why none is known."""
-    from envlock.workflows.hash import hash_packages, summary
-
     python = sources.python
     if python is None:
         found = find_environment(os.environ, Path.cwd())
@@ -232,8 +241,8 @@ def _prove(
         raise EnvironmentMismatch(
             error.message,
             error.report,
-            hint="wheels are proven in the locked environment: activate it, name its interpreter with `--python`, or "
-            "run `envlock hash` where it is",
+            hint="wheels are proven in the locked environment: activate it, name its interpreter "
+            "with `--python`, or run `envlock hash` where it is",
         ) from None
     for line in summary(new):
         progress.say(line)
@@ -244,39 +253,34 @@ def _fill(
     lock: Lockfile, base: Base, names: Sequence[str], sources: Sources, progress: Progress
 ) -> Collection[str]:
     """Return the names of the wheels at hand, after those that are to be installed were put into the wheelhouse."""
-    from envlock.containers.payload import wheels_in
-    from envlock.workflows.vendor import vendor
-
     at_hand = wheels_in(sources.folder)
     if lock.identity is None or (base.route in COMPLETE and sources.is_own and not names):
         return at_hand
-    meant = [each for each in plan(lock, base, None).wheels if each.name in names]
-    files = [each.file for each in meant]
-    if meant:
-        if set(files) - set(at_hand):
-            progress.say(f"filling {sources.folder}: {count(len(meant), 'wheel')}")
-        only = [each.name for each in meant]
-        done = vendor(
-            lock,
-            sources.folder,
-            indexes=sources.indexes,
-            only=only,
-            offline=sources.offline,
-            progress=progress,
+    wheels = [wheel for wheel in plan(lock, base, None).wheels if wheel.name in names]
+    files = [wheel.file for wheel in wheels]
+    if not wheels:
+        return files
+    if set(files) - set(at_hand):
+        progress.say(f"filling {sources.folder}: {count(len(wheels), 'wheel')}")
+    done = vendor(
+        lock,
+        sources.folder,
+        indexes=sources.indexes,
+        only=[wheel.name for wheel in wheels],
+        offline=sources.offline,
+        progress=progress,
+    )
+    if done.missing:
+        raise OutsideError(
+            f"{len(done.missing)} of {count(len(wheels), 'wheel')} could not be had:",
+            lines=[f"  {package}" for package in done.missing],
+            hint="run it again: finished files are kept, and partial downloads are resumed",
         )
-        if done.missing:
-            raise OutsideError(
-                f"{len(done.missing)} of {count(len(meant), 'wheel')} could not be had:",
-                lines=[f"  {each}" for each in done.missing],
-                hint="run it again: finished files are kept, and partial downloads are resumed",
-            )
     return files
 
 
 def _fetch_archives(made: BuildPlan, folder: Path) -> None:
-    """Put the Python and the Debian packages of a plan into the wheelhouse, unless they are there."""
-    from envlock.packages.archives import fetch_debian, fetch_python
-
+    """Put the Python and the Debian packages of a plan into the wheelhouse."""
     archive = made.base.python_archive
     if archive is not None:
         fetch_python(archive.file, archive.sha256, folder, os.environ)
@@ -287,81 +291,88 @@ def _fetch_archives(made: BuildPlan, folder: Path) -> None:
 # --- without a network
 
 
-def _offline(lock: Lockfile, wanted: Wanted, sources: Sources, engine: Engine | None) -> Chosen:
+def _resolve_offline(
+    lock: Lockfile, request: BaseRequest, sources: Sources, engine: Engine | None
+) -> Chosen:
     """Return the base as it is known here.
 
     Raises:
         UsageError: something is missing; the message names all of it, and how to get it.
     """
-    base, warnings = unasked(lock, BaseRequest.parse(wanted.base, wanted.platform, (), None))
-    kept = locked_base(lock, wanted.base)
-    missing = list(_absent(lock, base, sources, is_pinned=kept is not None))
-    if kept is not None and engine is not None:
-        missing += _unpulled(base, engine)
+    base, warnings = unasked(lock, request)
+    base_image = locked_base(lock, request.choice)
+    missing = list(_find_missing(lock, base, sources, is_pinned=base_image is not None))
+    if base_image is not None and engine is not None:
+        missing += _find_missing_images(base, engine)
     if not missing and engine is not None and base.entrypoint is None:
-        config = engine.inspect(base.reference).get("Config") or {}
-        environ = dict(each.partition("=")[::2] for each in config.get("Env") or ())
-        base = with_config(base, config.get("Entrypoint") or (), config.get("Cmd") or (), environ)
+        base = _add_config(base, engine)
     if base.entrypoint is None and not missing:
         missing.append(
             f"the configuration of {base.reference}: run `envlock build` once, which records it"
         )
-    if missing or kept is None:
-        raise _forbidden(missing)
-    return Chosen(base, kept, warnings)
+    if missing or base_image is None:
+        raise _make_offline_error(missing)
+    return Chosen(base, base_image, warnings)
 
 
-def _forbidden(missing: Sequence[str]) -> UsageError:
+def _add_config(base: Base, engine: Engine) -> Base:
+    """Return a base with what its config says of how it runs; the engine has the image."""
+    config = engine.inspect(base.reference).get("Config") or {}
+    environ = {}
+    for text in config.get("Env") or ():
+        name, _, value = text.partition("=")
+        environ[name] = value
+    return with_config(base, config.get("Entrypoint") or (), config.get("Cmd") or (), environ)
+
+
+def _make_offline_error(missing: Sequence[str]) -> UsageError:
+    subject = "this is" if len(missing) == 1 else "these are"
     return UsageError(
-        f"`--offline` forbids the network, and {'this is' if len(missing) == 1 else 'these are'} missing:",
-        lines=[f"  {each}" for each in missing],
+        f"`--offline` forbids the network, and {subject} missing:",
+        lines=[f"  {text}" for text in missing],
         hint="run the commands above, or `envlock build` once without `--offline`",
     )
 
 
-def _absent(lock: Lockfile, base: Base, sources: Sources, *, is_pinned: bool) -> Iterator[str]:
+def _find_missing(
+    lock: Lockfile, base: Base, sources: Sources, *, is_pinned: bool
+) -> Iterator[str]:
     """Yield what lock and wheelhouse do not have, and how to get it."""
     folder = sources.folder
     if not is_pinned:
-        yield f"the digest of the base image {base.reference.partition('@')[0]}: run `envlock build --pin`"
-    if locked_request(base.apt) != requested(lock):
+        name, _, _ = base.reference.partition("@")
+        yield f"the digest of the base image {name}: run `envlock build --pin`"
+    if locked_request(base.apt) != read_apt_request(lock):
         yield "the Debian packages of `apt` in [tool.envlock.container]: run `envlock build --pin`"
     if base.route not in COMPLETE:
         unknown = proven.unasked(lock)
         if unknown:
-            yield f"{_wheels_of(unknown)}: run `envlock hash`"
-        yield from _unkept(lock, base, folder)
-    archive = base.python_archive
-    files = [archive.file] if archive is not None else []
-    for file in [
-        *files,
-        *(each.file for each in (base.apt.packages if base.apt is not None else ())),
-    ]:
+            yield f"{_describe_wheels(unknown)}: run `envlock hash`"
+        yield from _find_missing_wheels(lock, base, folder)
+    files = []
+    if base.python_archive is not None:
+        files.append(base.python_archive.file)
+    if base.apt is not None:
+        files += [package.file for package in base.apt.packages]
+    for file in files:
         if not (folder / file).is_file():
             yield f"{folder / file}: run `envlock build --output FOLDER`"
 
 
-def _unkept(lock: Lockfile, base: Base, folder: Path) -> Iterator[str]:
-    """Yield the wheels that are neither in the wheelhouse nor in the cache."""
-    from envlock.packages import cache
-
-    kept = cache.folder(os.environ, Path.home())
-    away = [
-        each.file
-        for each in plan(lock, base, None).wheels
-        if not any(
-            place.is_file()
-            for place in (folder / each.file, cache.wheel(kept, each.sha256, each.file))
-        )
-    ]
-    if away:
-        yield f"{_named(away)} in {folder}: run `envlock vendor -o {folder}`"
+def _find_missing_wheels(lock: Lockfile, base: Base, folder: Path) -> Iterator[str]:
+    """Yield a sentence on the wheels that are neither in the wheelhouse nor in the cache."""
+    cached = cache.folder(os.environ, Path.home())
+    missing = []
+    for wheel in plan(lock, base, None).wheels:
+        copies = (folder / wheel.file, cache.wheel(cached, wheel.sha256, wheel.file))
+        if not any(copy.is_file() for copy in copies):
+            missing.append(wheel.file)
+    if missing:
+        yield f"{_join_names(missing)} in {folder}: run `envlock vendor -o {folder}`"
 
 
-def _unpulled(base: Base, engine: Engine) -> Iterator[str]:
+def _find_missing_images(base: Base, engine: Engine) -> Iterator[str]:
     """Yield the images that the engine does not have."""
-    from envlock.containers.engines.failures import EngineError
-
     for image in filter(None, (base.reference, base.python_from)):
         with contextlib.suppress(EngineError):
             engine.inspect(image)
@@ -369,9 +380,13 @@ def _unpulled(base: Base, engine: Engine) -> Iterator[str]:
         yield f"the image {image} in the engine: pull it"
 
 
-def _wheels_of(names: Sequence[str]) -> str:
-    return f"the proven wheels of {_named(names)}"
+def _describe_wheels(names: Sequence[str]) -> str:
+    return f"the proven wheels of {_join_names(names)}"
 
 
-def _named(names: Sequence[str]) -> str:
-    return ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
+def _join_names(names: Sequence[str]) -> str:
+    """Return the first six names, and how many more there are: the line should fit a terminal."""
+    text = ", ".join(names[:6])
+    if len(names) > 6:
+        text += f" and {len(names) - 6} more"
+    return text

@@ -12,12 +12,13 @@ from functools import partial
 from pathlib import Path
 
 from envlock.packages import cache
+from envlock.packages.indexes.online import fetcher, online
 from envlock.packages.parallel import TIMEOUT, Advance, Moved
 from envlock.packages.proven import LeftOut, Proven, held, proven
-from envlock.packages.wheelhouse import Had, Missing, unowned
+from envlock.packages.wheelhouse import Fetch, Had, Missing, unowned
 from envlock.packages.wheelhouse import vendor as fill
 from envlock.runtime.errors import OutsideError
-from envlock.workflows.locks import lock_of, name_of
+from envlock.workflows.locks import get_name, load_lock
 from envlock.workflows.progress import SILENT, Progress
 
 TYPE_CHECKING = False
@@ -63,7 +64,8 @@ def vendor(
         indexes: package indexes to take the wheels from; the lock's addresses when not given.
         jobs: how many downloads at once.
         use_cache: use and fill the cache of wheels.
-        require_all: download nothing where the lock does not prove the wheel of every package that a policy compares.
+        require_all: download nothing where the lock does not prove the wheel of every package that
+            a policy compares.
         seconds: how long all downloads may take.
         only: the packages whose wheels are wanted; all when not given.
         offline: take wheels from the cache, and download none.
@@ -74,27 +76,25 @@ def vendor(
         OutsideError: the downloads take too long; finished files are kept.
         UsageError: the folder cannot be used.
     """
-    from envlock.packages.indexes.online import fetcher, online
-
-    meant = lock_of(lock)
-    known, unproven = proven(meant, name_of(lock))
-    left_out, _ = held(meant, unproven)
+    model = load_lock(lock)
+    known, unproven = proven(model, get_name(lock))
+    left_out, _ = held(model, unproven)
     if left_out and require_all:
         return Vendored(Counter(), [], left_out, [])
     if only is not None:
-        known = [each for each in known if each.name in only]
-    kept = cache.folder(os.environ, Path.home())
-    fetch = (
-        _refuse
-        if offline
-        else fetcher(online(list(indexes), Path(sys.prefix), kept), by_address=not indexes)
-    )
+        known = [package for package in known if package.name in only]
+    cached = cache.folder(os.environ, Path.home())
+    fetch: Fetch = _refuse
+    if not offline:
+        # An index that is named may be the only one that is reachable; else the lock's addresses.
+        index = online(list(indexes), Path(sys.prefix), cached)
+        fetch = fetcher(index, by_address=not indexes)
     wait = once(partial(progress.say, f"waiting for another envlock that is filling {folder}"))
     events = fill(
         known,
         folder,
         fetch,
-        cache=kept if use_cache else None,
+        cache=cached if use_cache else None,
         jobs=jobs,
         seconds=seconds,
         on_wait=wait,
@@ -115,7 +115,7 @@ def _refuse(package: Proven, target: Path, advance: Advance) -> None:
 def _watch(
     events: Iterable[Moved[Proven] | Had | Missing], packages: list[Proven], progress: Progress
 ) -> tuple[Counter[str], list[LeftOut]]:
-    """Show how it goes while the folder is filled; return how the wheels came, and what is missing."""
+    """Show the progress of a folder; return how its wheels came, and what is missing."""
     left = {package.name: package.wheel.size for package in packages}
     how: Counter[str] = Counter()
     missing = []
@@ -126,7 +126,8 @@ def _watch(
                 advance(event.size)
                 continue
             package = event.package
-            advance(left[package.name])  # what was there already, or does not come
+            # The rest of its bytes: they were there already, or do not come.
+            advance(left[package.name])
             if isinstance(event, Missing):
                 missing.append(LeftOut(package.name, package.version, event.reason))
                 continue

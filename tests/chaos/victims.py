@@ -34,7 +34,7 @@ from envlock.packages.indexes.online import Online
 from envlock.packages.indexes.page import IndexFile
 from envlock.packages.workshop import into_cache
 from envlock.web.client import Client
-from envlock.workflows import archive, build, canary, diverge, observe, pin, supply
+from envlock.workflows import archive, build, observe, pin, supply, verify_further
 from tests.chaos import readers
 from tests.containers import test_archive
 from tests.containers.plans import lock as planned_lock
@@ -375,28 +375,28 @@ VICTIMS: dict[str, Victim] = {
         _proven,
         command("verify", "-q"),
         (f"../{PROOFS}",),
-        ("workflows/verify.py:_proven",),
-        _both(_after(_computed, CAPTURE), replaced((canary, "against", _matching))),
+        ("workflows/verify_further.py:prove_machine",),
+        _both(_after(_computed, CAPTURE), replaced((verify_further, "compare_with_lock", _matching))),
         is_whole=lambda path: True,  # each proof is a file of its own
     ),
     "run --observe": Victim(
         _known,
         command("run", "-q", "--unverified", "--observe", "true"),
         ("envlock.lock",),
-        ("workflows/entry_points.py:add_observed",),
+        ("workflows/held_packages.py:add_observed",),
         _both(_after(_entered, CAPTURE), replaced((observe, "_run", _seen))),
     ),
     "ignore": Victim(
         holding(envlock__lock=LOCK, pyproject__toml=PYPROJECT),
         command("ignore", "-q", "cpu.quota", "--reason", "it may differ"),
         ("envlock.lock", "pyproject.toml"),
-        ("cli/ignore.py:ignore", "workflows/settings.py:_rewrite"),
+        ("cli/ignore.py:ignore", "workflows/settings.py:_write"),
     ),
     "init": Victim(
         holding(pyproject__toml=b'[project]\nname = "mine"\n'),
         command("init", "-q"),
         ("pyproject.toml",),
-        ("workflows/settings.py:_rewrite",),
+        ("workflows/settings.py:_write",),
     ),
     "merge": Victim(
         holding(base=LOCK, ours=OTHER, theirs=encode(document(policy={"name": "functional", "overrides": {}}))),
@@ -450,7 +450,7 @@ VICTIMS: dict[str, Victim] = {
         command("build", "-q", "--output", "context"),
         ("context", "envlock.lock"),
         ("containers/payload.py:write_context", "cli/build.py:_write"),
-        replaced((build, "supply", _supplied)),
+        replaced((build, "prepare_build", _supplied)),
         may_be_gone=True,
     ),
     "build --pin": Victim(
@@ -464,8 +464,8 @@ VICTIMS: dict[str, Victim] = {
         _built,
         command("build", "-q", "--archive", "image.tar"),
         ("envlock.lock", "image.tar"),
-        ("cli/build.py:_build", "containers/payload.py:write_context", "workflows/archive.py:archive"),
-        replaced((build, "build", _image), (archive, "find", lambda name: SimpleNamespace(save=_save))),
+        ("cli/build.py:_build", "containers/payload.py:write_context", "workflows/archive.py:write_archive"),
+        replaced((facade, "build", _image), (archive, "find", lambda name: SimpleNamespace(save=_save))),
     ),
     "stamp": Victim(
         holding(envlock__lock=LOCK, model__keras=_model()),
@@ -496,7 +496,7 @@ VICTIMS: dict[str, Victim] = {
         command("diverge", "train.py", "--html", "page.html", "-q"),
         ("page.html",),
         ("cli/diverge.py:run",),
-        replaced((diverge, "diverge_script", lambda *_, **__: divergence())),
+        replaced((facade, "diverge_script", lambda *_, **__: divergence())),
     ),
     "diverge record": Victim(
         holding(train__py=SCRIPT, a__trace=b"old"),

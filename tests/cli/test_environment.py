@@ -141,8 +141,8 @@ def test_the_one_that_runs_envlock_is_taken_where_it_is_active(project: Path) ->
 def test_the_interpreter_of_another_user_is_not_run(
     name: str, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(interpreter, "_trusted", lambda _: {2**30})
-    monkeypatch.setattr(interpreter, "_user", lambda _: "mallory")
+    monkeypatch.setattr(interpreter, "_list_trusted_users", lambda _: {2**30})
+    monkeypatch.setattr(interpreter, "_get_user_name", lambda _: "mallory")
     python = made(PLACES[name][0](tmp_path, project))
     with pytest.raises(UsageError) as caught:
         find_environment({"HOME": str(tmp_path)}, project)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from envlock.guest import battery
-from envlock.integrations.arrays import digest_of, read_records, write_records
+from envlock.integrations.arrays import compute_digest, read_records, write_records
 
 ONES = np.ones((2, 3), dtype="float32")
 
@@ -25,21 +25,21 @@ class Tensor:
 
 
 def test_a_digest_is_that_of_the_canary() -> None:
-    assert digest_of(ONES) == battery.digest(ONES)
+    assert compute_digest(ONES) == battery.digest(ONES)
 
 
 def test_it_is_of_type_shape_and_bytes() -> None:
     same = [ONES, Tensor(ONES), np.asfortranarray(ONES), np.ones((4, 6), dtype="float32")[::2, ::2]]
-    assert {digest_of(each) for each in same} == {digest_of(ONES)}
-    assert digest_of([1, 2]) == digest_of(np.array([1, 2]))
+    assert {compute_digest(each) for each in same} == {compute_digest(ONES)}
+    assert compute_digest([1, 2]) == compute_digest(np.array([1, 2]))
     zero = np.zeros(2, dtype="float32")
     others = [ONES.reshape(3, 2), ONES.astype("float64"), ONES.astype(">f4"), ONES[0], zero, -zero, np.float32(1)]
-    assert len({digest_of(each) for each in [ONES, *others]}) == len(others) + 1
+    assert len({compute_digest(each) for each in [ONES, *others]}) == len(others) + 1
 
 
 def test_addresses_are_no_bits() -> None:
     with pytest.raises(TypeError) as caught:
-        digest_of(np.array([object()]))
+        compute_digest(np.array([object()]))
     assert str(caught.value) == "an array of objects has no bits to compare: convert it to numbers first"
 
 

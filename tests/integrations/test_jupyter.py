@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import envlock
-from envlock.integrations.jupyter import to_html
+from envlock.integrations.jupyter import render_html
 from envlock.runtime.report import ERROR, INFO, UNKNOWN, Finding, Report
 from envlock.runtime.where import Where
 from tests.machines import distribution
@@ -124,7 +124,7 @@ def test_what_decides_is_a_table_and_the_rest_is_folded() -> None:
         finding(UNKNOWN, "b is unknown", Where(file="train.py", line=3)),
         finding(INFO, "c differs & may"),
     ]
-    page = to_html(Report(findings, policy="strict", notes=["project: <here>"]))
+    page = render_html(Report(findings, policy="strict", notes=["project: <here>"]))
     assert (
         page
         == """\
@@ -158,6 +158,6 @@ collected</strong></p>
 
 
 def test_a_long_table_is_cut_and_says_so() -> None:
-    page = to_html(Report([finding(ERROR, f"fact {number}") for number in range(60)]))
+    page = render_html(Report([finding(ERROR, f"fact {number}") for number in range(60)]))
     assert (page.count("fact 49<"), page.count("fact 50<")) == (1, 0)
     assert page.endswith("</table>\n<p>and 10 more: <code>print(report)</code> lists all</p>")

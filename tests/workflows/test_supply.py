@@ -20,6 +20,7 @@ import pytest
 from envlock.containers.base import Chosen
 from envlock.containers.engines.failures import EngineError
 from envlock.containers.inside import Inside
+from envlock.images.base_request import BaseRequest
 from envlock.lock.document import dump, load, validate
 from envlock.lock.live import live
 from envlock.lock.models import BaseImage, Lockfile
@@ -78,7 +79,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(folder)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
-    monkeypatch.setattr(supply, "resolved", lambda lock, *_: Chosen(BASES["wheels"], BaseImage(**PINNED)))
+    monkeypatch.setattr(supply, "resolve_base", lambda lock, *_: Chosen(BASES["wheels"], BaseImage(**PINNED)))
     return folder
 
 
@@ -205,8 +206,9 @@ HINT = "run the commands above, or `envlock build` once without `--offline`"
 
 def test_offline_says_all_that_is_missing_and_how_to_get_it(project: Path, python: Path, index: IndexServer) -> None:
     engine: Any = SimpleNamespace(inspect=_has_nothing)
+    wanted = Wanted(BaseRequest("python:3.11.7-slim-bookworm"))
     with pytest.raises(UsageError) as raised:
-        supply.supply(fresh(python), Wanted("python:3.11.7-slim-bookworm"), Sources(offline=True), engine)
+        supply.prepare_build(fresh(python), wanted, Sources(offline=True), engine)
     assert raised.value.message == (
         "`--offline` forbids the network, and these are missing:\n"
         "  the digest of the base image docker.io/library/python:3.11.7-slim-bookworm: run `envlock build --pin`\n"
@@ -225,7 +227,7 @@ def test_offline_with_everything_there(project: Path, python: Path, index: Index
     reference = f"docker.io/library/python:3.11.7-slim-bookworm@{DIGEST}"
     config = {"Entrypoint": ["/entry.sh"], "Cmd": ["python3"], "Env": ["PATH=/bin", "TF_DETERMINISTIC_OPS=1"]}
     engine: Any = SimpleNamespace(inspect=lambda image: {"Config": config})
-    found = supply.supply(proven, Wanted(), Sources(offline=True), engine)
+    found = supply.prepare_build(proven, Wanted(), Sources(offline=True), engine)
     assert found.plan.base == replace(
         BASES["wheels"], entrypoint=("/entry.sh",), command=("python3",), environ=(("TF_DETERMINISTIC_OPS", "1"),)
     )
@@ -234,14 +236,14 @@ def test_offline_with_everything_there(project: Path, python: Path, index: Index
         file.unlink()
     house = tmp_path / "cache" / "envlock" / "wheelhouse"
     with pytest.raises(UsageError) as raised:
-        supply.supply(proven, Wanted(), Sources(offline=True), SimpleNamespace(inspect=_has_nothing))  # type: ignore[arg-type]
+        supply.prepare_build(proven, Wanted(), Sources(offline=True), SimpleNamespace(inspect=_has_nothing))  # type: ignore[arg-type]
     assert raised.value.message == (
         "`--offline` forbids the network, and these are missing:\n"
         f"  {WHEELS[0]} in {house}: run `envlock vendor -o {house}`\n"
         f"  the image {reference} in the engine: pull it"
     )
     with pytest.raises(UsageError) as raised:
-        supply.supply(proven, Wanted(), Sources(wheelhouse=index.folder, offline=True), None)
+        supply.prepare_build(proven, Wanted(), Sources(wheelhouse=index.folder, offline=True), None)
     assert raised.value.message == (
         "`--offline` forbids the network, and this is missing:\n"
         f"  the configuration of {reference}: run `envlock build` once, which records it"
@@ -259,8 +261,8 @@ def test_over_a_base_with_packages_only_what_it_lacks_is_proven(
         facts = {"packages": {name: {"version": version} for name, version in has.items()}}
         seen = Inside(Snapshot(facts, {}), None)
         monkeypatch.setattr(inside, "look_inside", lambda engine, image, say, seen=seen: seen)
-        monkeypatch.setattr(supply, "resolved", lambda lock, *_: Chosen(BASES["captured"], BaseImage(**PINNED)))
-        found = supply.supply(fresh(python), Wanted(), Sources(python=python, indexes=[index.url]), engine)
+        monkeypatch.setattr(supply, "resolve_base", lambda lock, *_: Chosen(BASES["captured"], BaseImage(**PINNED)))
+        found = supply.prepare_build(fresh(python), Wanted(), Sources(python=python, indexes=[index.url]), engine)
         assert [each.name for each in found.plan.wheels] == installed
         assert (found.lock.identity is not None) == bool(installed)
 
@@ -275,8 +277,8 @@ def test_a_base_that_cannot_tell_keeps_its_packages(
 
     told = Told()
     monkeypatch.setattr(inside, "look_inside", refuse)
-    monkeypatch.setattr(supply, "resolved", lambda lock, *_: Chosen(BASES["captured"], BaseImage(**PINNED)))
-    found = supply.supply(fresh(python), Wanted(), Sources(), SimpleNamespace(name="docker"), progress=told)  # type: ignore[arg-type]
+    monkeypatch.setattr(supply, "resolve_base", lambda lock, *_: Chosen(BASES["captured"], BaseImage(**PINNED)))
+    found = supply.prepare_build(fresh(python), Wanted(), Sources(), SimpleNamespace(name="docker"), progress=told)  # type: ignore[arg-type]
     assert found.plan.wheels == ()
     assert told.said == [
         "warning: the Python of team/train:3 is 3.6.9, and envlock needs 3.8 or newer; only the base's own packages "

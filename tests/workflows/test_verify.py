@@ -14,7 +14,8 @@ from envlock.lock.document import validate
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.report import ERROR, Finding, Report, ranked
-from envlock.workflows import gate, verify
+from envlock.workflows import gate, verify, verify_further
+from envlock.workflows.live_environment import LiveEnvironment
 from envlock.workflows.progress import SILENT
 from envlock.workflows.settings import Config
 from tests.locks import document, encode
@@ -54,10 +55,10 @@ def lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def planted(monkeypatch: pytest.MonkeyPatch, **found: list[Finding]) -> None:
     """Let each further look find this, and nothing where it is not named."""
-    monkeypatch.setattr(verify, "_files", lambda *_: found.get("files", []))
-    monkeypatch.setattr(verify, "_contradictions", lambda *_: found.get("contradictions", []))
+    monkeypatch.setattr(verify_further, "_verify_files", lambda *_: found.get("files", []))
+    monkeypatch.setattr(verify_further, "_find_contradictions", lambda *_: found.get("contradictions", []))
     bits = Report(ranked(found.get("numerics", [])), policy="strict", notes=["2 operations compared"])
-    monkeypatch.setattr("envlock.workflows.canary.against", lambda *_, **__: SimpleNamespace(report=bits, equal=2))
+    monkeypatch.setattr(verify_further, "compare_with_lock", lambda *_, **__: SimpleNamespace(report=bits, equal=2))
 
 
 def test_what_the_lockfile_exempts_is_in_the_headline(lock: Path) -> None:
@@ -96,8 +97,10 @@ def test_without_the_rules_of_the_lockfile_each_difference_counts(lock: Path, mo
 
 def test_tensorflow_that_does_not_answer_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loaded_cuda, "ask_tensorflow", lambda *_, **__: Unavailable("it crashed", "failed"))
-    assert verify._contradictions(Snapshot({"cuda": None}, {}), None, SILENT) == []
-    found = verify._contradictions(Snapshot({"cuda": {"cudart": {}}}, {}), None, SILENT)
+    without = LiveEnvironment(None, Snapshot({"cuda": None}, {}))
+    with_cuda = LiveEnvironment(None, Snapshot({"cuda": {"cudart": {}}}, {}))
+    assert verify_further._find_contradictions(without, SILENT) == []
+    found = verify_further._find_contradictions(with_cuda, SILENT)
     assert [each.severity for each in found] == ["unknown"]
 
 

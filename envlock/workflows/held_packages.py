@@ -1,0 +1,51 @@
+"""Which packages entry points need: those that they import, and those that runs have used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from envlock.lock.document import load, save, validate
+from envlock.packages.closure import closure
+from envlock.packages.installation import Installation, by_name, installation
+from envlock.packages.observation import IMPORTED, MAPPED, used
+from envlock.runtime import lockfile
+
+
+def find_held(entry: Sequence[str], folder: Path, place: Installation) -> dict[str, str]:
+    """Return the packages that entry points import, each with the file that does; they are of the project of `folder`.
+
+    Raises:
+        UsageError: an entry point does not exist or is not Python.
+    """
+    return closure(entry, Path(lockfile.project(str(folder))), place)
+
+
+def keep_installed(observed: Mapping[str, str], place: Installation) -> dict[str, str]:
+    """Return which of the packages that runs have used are still installed."""
+    installed = by_name(place)
+    return {name: how for name, how in observed.items() if name in installed}
+
+
+def add_observed(path: Path, lines: list[str], python: Path | None) -> tuple[list[str], list[str]]:
+    """Write into a lock what a run has used; return those packages, and which of them are new.
+
+    Raises:
+        LockfileError: the lock is gone, invalid, without entry points, or cannot be written.
+    """
+    lock = load(path)
+    document = lock.to_document()
+    project = document["project"]
+    found = used(lines, installation(python))
+    found.pop(project.get("name", ""), None)
+    before = project.get("observed", {})
+    new = sorted({*found} - {*project["held"], *before})
+    if found:
+        observed = {}
+        for name in sorted({*found, *before}):
+            # What one run imported stays imported, although another run only mapped a file of it.
+            is_imported = IMPORTED in (found.get(name), before.get(name))
+            observed[name] = IMPORTED if is_imported else MAPPED
+        project["observed"] = observed
+        save(validate(document, str(path)), path, lock)
+    return list(found), new

@@ -1,0 +1,166 @@
+"""What `verify` does beyond comparing facts: hash files, ask TensorFlow, compute the canary."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+from envlock.diagnosis import loaded_cuda
+from envlock.diagnosis.examine import with_installer
+from envlock.diagnosis.remedies import with_commands
+from envlock.lock.models import Lockfile
+from envlock.lock.writer import write_atomically
+from envlock.packages.file_verification import survey, verify_files
+from envlock.runtime import proof
+from envlock.runtime.compare import PROVEN
+from envlock.runtime.errors import UsageError
+from envlock.runtime.facts import Unavailable
+from envlock.runtime.host import Host
+from envlock.runtime.report import Finding, Report
+from envlock.workflows.canary import compare_with_lock
+from envlock.workflows.live_environment import LiveEnvironment, Question
+from envlock.workflows.locks import get_name
+from envlock.workflows.progress import Progress
+
+REFUTED = "Compute on a machine like the locked one: this one has other bits, as the canary shows."
+
+
+class Further(NamedTuple):
+    """What a further look adds to a report."""
+
+    findings: list[Finding]
+    notes: list[str]
+
+
+def look_further(question: Question, lock: Lockfile, *, deep: bool, numerics: bool) -> Further:
+    """Return what the files and TensorFlow's libraries (`deep`), and the canary (`numerics`), add to the facts.
+
+    Raises:
+        FactError: the lock has no canary and one is wanted, or it cannot be computed.
+    """
+    findings: list[Finding] = []
+    notes: list[str] = []
+    if deep:
+        findings += _verify_files(lock, question.environment, question.progress)
+        findings += _find_contradictions(question.environment, question.progress)
+    if numerics:
+        answer = compare_with_lock(
+            lock,
+            get_name(question.lock),
+            question.environment,
+            question.policy,
+            question.progress,
+            overrides=question.overrides,
+        )
+        findings += answer.report.findings
+        notes += answer.report.notes
+    return Further(findings, notes)
+
+
+class Proof(NamedTuple):
+    """What became of a proof that this machine computes the locked bits.
+
+    Attributes:
+        is_kept: it was made, and is in the user's cache now.
+        findings: what the canary found, where it has other bits.
+        notes: why no proof is possible.
+    """
+
+    is_kept: bool
+    findings: list[Finding]
+    notes: list[str]
+
+
+def prove_machine(question: Question, lock: Lockfile, report: Report) -> Proof:
+    """Compute the lock's canary on this machine, and keep the proof if it has the locked bits.
+
+    If it has others, the findings of `report` that a proof would have allowed say what to do
+    instead.
+
+    Raises:
+        FactError: the canary cannot be computed.
+        UsageError: the proof cannot be kept.
+    """
+    # The canary sets its own thread counts, so that they do not matter for the proof. Where
+    # something else decides, the software is another one, and no canary can help.
+    ignored = {f"cpu.{name}" for name in proof.COUNTS}
+    for finding in report.findings:
+        is_decisive = finding.rule != PROVEN and finding.severity in report.breaking
+        if is_decisive and str(finding.where) not in ignored:
+            return Proof(False, [], [])
+    folder = proof.folder(os.environ)
+    key = proof.key(lock.to_document(), question.environment.snapshot)
+    if folder is None:
+        return _refuse_proof("this process has no home folder")
+    if key is None:
+        return _refuse_proof("the lockfile has no canary (`envlock capture --canary`)")
+    _make_own_folder(Path(folder))
+    answer = compare_with_lock(
+        lock,
+        get_name(question.lock),
+        question.environment,
+        question.policy,
+        question.progress,
+        overrides=question.overrides,
+    )
+    if answer.equal:
+        write_atomically(Path(folder) / key, proof.content(key, answer.equal))
+        return Proof(True, [], [])
+    for finding in report.findings:
+        if finding.rule == PROVEN:
+            finding.fix = REFUTED
+    return Proof(False, answer.report.findings, answer.report.notes)
+
+
+def _refuse_proof(reason: str) -> Proof:
+    return Proof(False, [], [f"no proof for this machine is possible: {reason}"])
+
+
+def _make_own_folder(folder: Path) -> None:
+    """Create the folder of proofs, which is this user's alone: others are not believed.
+
+    Raises:
+        UsageError: it cannot be created, or it is another user's.
+    """
+    hint = "set XDG_CACHE_HOME to a folder of your own"
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        for path in (folder.parent, folder):
+            path.mkdir(mode=0o700, exist_ok=True)
+            if not proof.is_own(str(path)):
+                # Made under a umask that lets others write; another user's folder stays.
+                path.chmod(0o700)
+    except OSError as error:
+        raise UsageError(f"cannot keep proofs in {folder}: {error.strerror}", hint=hint) from None
+    if not (proof.is_own(str(folder)) and proof.is_own(str(folder.parent))):
+        raise UsageError(f"cannot keep proofs in {folder}: it is not this user's folder", hint=hint)
+
+
+def _verify_files(
+    lock: Lockfile, environment: LiveEnvironment, progress: Progress
+) -> list[Finding]:
+    """Return which installed files are not as recorded, or not as locked."""
+    packages = {}
+    if lock.identity is not None:
+        packages = dict(lock.identity.packages)
+    if lock.project is not None and lock.project.name is not None:
+        # It is the project's code, whatever it holds.
+        packages.pop(lock.project.name, None)
+    faults = verify_files(
+        survey(environment.installation), environment.interpreter, packages, progress.bar
+    )
+    return list(with_commands(faults, with_installer(environment.snapshot, environment.python)))
+
+
+def _find_contradictions(environment: LiveEnvironment, progress: Progress) -> list[Finding]:
+    """Return where TensorFlow's own libraries answer otherwise than its files say."""
+    cuda = environment.snapshot.facts.get("cuda")
+    # Without a CUDA build of TensorFlow there is nothing to ask.
+    if not isinstance(cuda, dict):
+        return []
+    progress.say("asking TensorFlow which CUDA libraries it loads")
+    answers = loaded_cuda.ask_tensorflow(Host(), python=environment.python)
+    if isinstance(answers, Unavailable):
+        return [loaded_cuda.unanswered(answers)]
+    return loaded_cuda.contradictions(cuda, answers)

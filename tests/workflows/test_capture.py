@@ -1,0 +1,92 @@
+"""What a capture keeps of the lockfile that it renews, and how often it asks the environment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from envlock.lock.document import validate
+from envlock.packages import installation as installations
+from envlock.runtime.collectors import Snapshot
+from envlock.runtime.errors import UsageError
+from envlock.workflows import capture, held_packages
+from envlock.workflows.live_environment import LiveEnvironment
+from envlock.workflows.progress import SILENT
+from tests.locks import FACTS, UNAVAILABLE, document
+from tests.numerics.canaries import section
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(capture, "live", lambda python: Snapshot(FACTS, UNAVAILABLE))
+
+
+def lock(**changes: Any) -> Any:
+    return validate(document(**changes), "x.lock")
+
+
+def test_nothing_that_a_commit_changes_makes_a_lockfile_outdated() -> None:
+    old = capture.capture(project={"commit": "1" * 40, "dirty": False})
+    assert capture.capture(earlier=old, project={"commit": "2" * 40, "dirty": True}) is old
+
+
+def test_a_fact_that_differs_does() -> None:
+    old = lock(facts={**FACTS, "cpu": {"flags": ["sse"]}})
+    assert capture.capture(earlier=old).facts.cpu != old.facts.cpu
+
+
+def test_the_canary_stays_while_no_fact_differs() -> None:
+    old = lock(numerics=section())
+    assert capture.capture("bits", earlier=old).numerics == old.numerics
+    other = lock(numerics=section(), facts={**FACTS, "cpu": {"flags": ["sse"]}})
+    assert capture.capture(earlier=other).numerics is None
+
+
+def test_only_some_facts_are_renewed() -> None:
+    old = lock(facts={**FACTS, "python": {"version": "3.10.1"}, "cpu": {"flags": ["sse"]}})
+    new = capture.capture("bits", earlier=old, only=["cpu.*"])
+    assert (new.facts.cpu.flags, new.facts.python.version, new.policy.name) == (  # type: ignore[union-attr]
+        ["avx", "avx2"],
+        "3.10.1",
+        "bits",
+    )
+    with pytest.raises(UsageError, match="needs a valid lockfile to renew"):
+        capture.capture(only=["cpu.*"])
+    with pytest.raises(UsageError, match=r"no fact fits `gpux\.\*`"):
+        capture.capture(earlier=old, only=["gpux.*"])
+
+
+def test_an_environment_without_tensorflow_is_refused_unless_the_old_one_has_none() -> None:
+    with pytest.raises(UsageError, match="no TensorFlow in "):
+        capture.capture(need_tensorflow=True)
+    assert capture.capture(need_tensorflow=True, earlier=lock()).facts.tensorflow is None
+
+
+def test_the_folders_of_an_environment_are_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each time is a process of its own where the interpreter is another one."""
+    asked = []
+
+    def ask(python: Path | None) -> Any:
+        asked.append(python)
+        return installations.Installation(Path("/nowhere"), ())
+
+    monkeypatch.setattr(installations, "installation", ask)
+    monkeypatch.setattr(held_packages, "find_held", lambda *_: {"numpy": "train.py"})
+    old = lock(
+        identity={"packages": {}},
+        project={"entry": ["train.py"], "held": {}, "observed": {"numpy": "imported"}},
+    )
+    monkeypatch.setattr("envlock.workflows.hash.everything_installed", lambda *_, **__: {})
+    monkeypatch.setattr("envlock.packages.prove.prove", lambda *_, **__: old.identity)
+    new = capture.capture(earlier=old, hashes=True, python=None, progress=SILENT)
+    assert new.project is not None
+    assert (new.project.held, asked) == ({"numpy": "train.py"}, [None])
+
+
+def test_a_live_environment_names_its_interpreter() -> None:
+    assert LiveEnvironment(Path("a/python"), Snapshot({}, {})).interpreter == Path("a/python")
+    assert LiveEnvironment(None, Snapshot({}, {})).interpreter.name.startswith("python")

@@ -1,0 +1,118 @@
+"""A machine that is not the locked one, under policy `bits`: what becomes of its proof, and what the report says."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from envlock.runtime.collectors import Snapshot
+from envlock.runtime.report import ERROR, Finding, Report
+from envlock.workflows import verify, verify_further
+from tests.locks import document, encode
+from tests.numerics.canaries import section
+
+FACTS: dict[str, Any] = {
+    "python": {"version": "3.11.7"},
+    "packages": {"keras": {"version": "1.0", "origin": None, "wheel_tags": None, "installer": "pip"}},
+    "tensorflow": {"version": "2.21.0"},
+    "cpu": {"flags": ["avx", "avx2"]},
+}
+LOCK = document(facts=FACTS, unavailable={}, policy={"name": "bits", "overrides": {}}, numerics=section())
+MATCH = "matches under policy bits"
+
+
+class World:
+    """An environment, and how many results of its canary have the locked bits."""
+
+    def __init__(self, folder: Path) -> None:
+        self.facts = copy.deepcopy(FACTS)
+        self.facts["cpu"]["flags"] = ["avx"]
+        self.equal = 2
+        self.asked = 0
+        self.proofs = folder / "cache" / "envlock" / "proofs"
+        self.lock = folder / "envlock.lock"
+        self.lock.write_bytes(encode(LOCK))
+
+    def compare(self, *_: object, **__: object) -> Any:
+        """Stand in for the canary."""
+        self.asked += 1
+        found = Finding("bits", ERROR, "numerics.matmul", "other bits", "It matters.", "Find out why.", "")
+        findings = [] if self.equal else [found]
+        return SimpleNamespace(report=Report(findings, notes=["2 operations compared"]), equal=self.equal)
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    world = World(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(verify, "live_of", lambda lock, python: Snapshot(world.facts, {}))
+    monkeypatch.setattr(verify_further, "compare_with_lock", world.compare)
+    return world
+
+
+def test_the_locked_bits_are_a_proof_that_is_kept_and_read(world: World) -> None:
+    report = verify.verify(world.lock)
+    assert (report.headline, len(list(world.proofs.iterdir()))) == (MATCH, 1)
+    assert any(note.startswith("the canary gave the locked bits on this machine") for note in report.notes)
+    assert verify.verify(world.lock).headline == MATCH
+    assert world.asked == 1, "the second call reads the proof"
+
+
+def test_other_bits_are_findings_and_change_the_remedy(world: World) -> None:
+    world.equal = 0
+    report = verify.verify(world.lock)
+    errors = {str(finding.where): finding.fix for finding in report.of(ERROR)}
+    assert errors == {"cpu.flags": verify_further.REFUTED, "numerics.matmul": "Find out why."}
+    assert "2 operations compared" in report.notes
+    assert list(world.proofs.iterdir()) == []
+
+
+def test_no_canary_can_help_where_the_software_is_another_one(world: World) -> None:
+    world.facts["tensorflow"]["version"] = "2.20.0"
+    report = verify.verify(world.lock)
+    assert {str(finding.where) for finding in report.of(ERROR)} == {"cpu.flags", "tensorflow.version"}
+    assert (world.asked, world.proofs.exists()) == (0, False)
+
+
+def test_without_a_canary_in_the_lockfile_a_note_says_why_there_is_no_proof(world: World) -> None:
+    world.lock.write_bytes(encode({key: value for key, value in LOCK.items() if key != "numerics"}))
+    report = verify.verify(world.lock)
+    assert not report.match
+    reason = "the lockfile has no canary (`envlock capture --canary`)"
+    assert f"no proof for this machine is possible: {reason}" in report.notes
+
+
+def test_without_a_home_folder_a_note_says_so(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.delenv("HOME", raising=False)
+    report = verify.verify(world.lock)
+    assert "no proof for this machine is possible: this process has no home folder" in report.notes
+    assert world.asked == 0
+
+
+def test_a_folder_that_others_can_write_is_closed_before_a_proof_is_kept(world: World) -> None:
+    world.proofs.mkdir(parents=True)
+    for folder in (world.proofs, world.proofs.parent):
+        folder.chmod(0o777)
+    assert verify.verify(world.lock).headline == MATCH
+    assert [folder.stat().st_mode & 0o777 for folder in (world.proofs, world.proofs.parent)] == [0o700, 0o700]
+
+
+@pytest.mark.parametrize("overrides", [True, False])
+def test_the_canary_is_asked_by_the_rules_that_the_facts_are_judged_by(
+    world: World, overrides: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = []
+
+    def compare(lock: object, name: str, *_: object, overrides: bool) -> Any:
+        given.append((name, overrides))
+        return world.compare()
+
+    monkeypatch.setattr(verify_further, "compare_with_lock", compare)
+    verify.verify(world.lock, overrides=overrides, numerics=True)
+    assert given == [(str(world.lock), overrides)] * 2
