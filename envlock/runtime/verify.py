@@ -300,10 +300,10 @@ def without_package(live: Snapshot, name: Optional[str]) -> Snapshot:
     facts = _without_hook(live.facts, name)
     facts = {**facts, "packages": {other: packages[other] for other in packages if other != name}}
     own = f"packages.{name}."
-    unavailable = {}
-    for path, entry in live.unavailable.items():
-        if not f"{path}.".startswith(own):
-            unavailable[path] = entry
+    unavailable = live.unavailable.copy()
+    for path in live.unavailable:
+        if f"{path}.".startswith(own):
+            del unavailable[path]
     return Snapshot(facts, unavailable, live.tooling)
 
 
