@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     Tree = Dict[str, Any]
     """Nested dicts whose leaves are scalars, lists of scalars, or `Unavailable`."""
 
+    Document = Dict[str, Any]
+    """What a lockfile holds, checked: `facts`, `unavailable`, `policy` and more (lockfile.py)."""
+
 TEXT_LIMIT = 1000
 """Characters: the longest text a lock holds."""
 

@@ -15,8 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Callable, List
 
+    from envlock.runtime.facts import Document
     from envlock.runtime.host import Host
-    from envlock.runtime.lockfile import Document
 
 
 def with_locked_origins(lock: Document, live: Snapshot, host: Callable[[], Host]) -> Snapshot:

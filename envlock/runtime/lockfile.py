@@ -15,10 +15,9 @@ from envlock.runtime.errors import LockfileError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, Iterable, Iterator, Mapping, Optional
+    from typing import Callable, Dict, Iterable, Iterator, Mapping, Optional
 
-    Document = Dict[str, Any]
-    """What a lockfile holds, checked: an object with the keys of `REQUIRED` and maybe of `OPTIONAL`."""
+    from envlock.runtime.facts import Document
 
     Upgrade = Callable[[Document], Document]
 

@@ -15,8 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple
 
-    from envlock.runtime.facts import Tree
-    from envlock.runtime.lockfile import Document
+    from envlock.runtime.facts import Document, Tree
     from envlock.runtime.policy import Policy
 
     Profile = Dict[str, Tree]

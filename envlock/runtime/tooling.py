@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from typing import Callable, Dict, Iterable, List, Set
 
     from envlock.runtime.distributions import Distribution
+    from envlock.runtime.facts import Document
     from envlock.runtime.host import Host
-    from envlock.runtime.lockfile import Document
 
 EXTRAS = ("cli", "gpu")
 

@@ -38,8 +38,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
-    from envlock.runtime.facts import Tree
-    from envlock.runtime.lockfile import Document
+    from envlock.runtime.facts import Document, Tree
     from envlock.runtime.report import Finding
 
 ELSEWHERE = "This is another environment than the locked one, or its installation has not finished."
