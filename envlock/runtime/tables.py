@@ -32,7 +32,8 @@ def table(name: str) -> Any:
             )
         try:
             _read[name] = strict_json.parse(data)
-        except ValueError as error:  # whoever asks may catch ValueError, and blame a lockfile
+        except ValueError as error:
+            # Not a ValueError: whoever asks may catch that, and blame a lockfile.
             raise RuntimeError(
                 f"envlock is not completely installed: runtime/data/{name}.json: {error}"
             ) from None

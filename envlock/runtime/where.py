@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict
+    from typing import Dict
 
 
 class Where:
@@ -19,15 +19,8 @@ class Where:
     """
 
     __slots__ = (
-        "column",
-        "end_column",
-        "end_line",
-        "fact",
-        "file",
-        "function",
-        "line",
-        "operation",
-        "text",
+        *("column", "end_column", "end_line", "fact", "file"),
+        *("function", "line", "operation", "text"),
     )
 
     def __init__(
@@ -56,9 +49,14 @@ class Where:
     def __str__(self) -> str:
         if not self.file:
             return self.fact or self.operation
-        numbers = [str(number) for number in (self.line, self.column) if number]
-        return ":".join([self.file, *numbers])
+        numbers = filter(None, (self.line, self.column))
+        return ":".join([self.file, *map(str, numbers)])
 
-    def to_json(self) -> Dict[str, Any]:
+    def to_json(self) -> Dict[str, object]:
         """Return JSON values: what is not known has no key."""
-        return {name: value for name in self.__slots__ if (value := getattr(self, name))}
+        values: Dict[str, object] = {}
+        for name in self.__slots__:
+            value = getattr(self, name)
+            if value:
+                values[name] = value
+        return values
