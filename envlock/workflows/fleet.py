@@ -262,5 +262,5 @@ def _settled(
     while True:
         statements, documents = folder.kept(to, job)
         size = ranks or max((each.get("size") or 0 for each in statements), default=0)
-        if 0 < size <= len(statements) or not pause.over():
+        if 0 < size <= len(statements) or not pause.wait():
             return statements, documents, size

@@ -12,7 +12,7 @@ import pytest
 
 from envlock.runtime.errors import UsageError
 from envlock.runtime.fleet import assertion
-from envlock.runtime.fleet.assertion import gathered
+from envlock.runtime.fleet.assertion import gather_report
 from envlock.runtime.fleet.folder import Folder
 from envlock.runtime.fleet.ranks import Rank
 from envlock.workflows import fleet_clean
@@ -32,7 +32,7 @@ def meeting(folder: Path, monkeypatch: pytest.MonkeyPatch, job: str = "7.0", siz
     monkeypatch.setattr(assertion, "looked", lambda rank, *_: (None, made[rank.rank]))
 
     def come(number: int) -> None:
-        gathered(Rank(number, size, f"n{number}", job), Folder(str(folder), job), None, None, 30.0)
+        gather_report(Rank(number, size, f"n{number}", job), Folder(str(folder), job), None, None, 30.0)
 
     threads = [threading.Thread(target=come, args=(number,)) for number in range(size)]
     for each in threads:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+from hashlib import sha256
+from weakref import ref
 
 from envlock.runtime import assertion
 from envlock.runtime.assertion import OFF
+from envlock.runtime.collectors import snapshot
 from envlock.runtime.errors import (
     EnvironmentMismatch,
     EnvlockError,
@@ -15,27 +18,36 @@ from envlock.runtime.errors import (
     UsageError,
     WriteError,
 )
-from envlock.runtime.fleet.digest import digest, parts
+from envlock.runtime.fleet import mpi, tf
+from envlock.runtime.fleet.digest import digest, parse_report, split_by_root
+from envlock.runtime.fleet.folder import Folder
 from envlock.runtime.fleet.meeting import meet
 from envlock.runtime.fleet.problems import MISSING
 from envlock.runtime.fleet.ranks import OWN, Disagreement, rank_of
 from envlock.runtime.fleet.reduction import reduction
-from envlock.runtime.fleet.verdict import report_of
+from envlock.runtime.fleet.statement import canonical, failed, stated
+from envlock.runtime.fleet.texts import collect_texts
+from envlock.runtime.launchers import traces
+from envlock.runtime.lockfile import read_file
+from envlock.runtime.proof import is_proven
 from envlock.runtime.report import Report
 from envlock.runtime.verify import found_here, overrides_count, without_package
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import FrameType
-    from typing import Any, Dict, Mapping, Optional, Sequence, Set, Tuple, Union
+    from types import FrameType, TracebackType
+    from typing import Mapping, Optional, Sequence, Set, Tuple, Type, Union
 
     from envlock.runtime.collectors import Snapshot
+    from envlock.runtime.facts import Document as Lock
     from envlock.runtime.fleet.meeting import Board, Decision
     from envlock.runtime.fleet.ranks import Rank
+    from envlock.runtime.fleet.statement import Document, Stated, Statement
 
     Path = Union[str, os.PathLike[str]]
 
-TIMEOUT = 120.0  # seconds
+TIMEOUT = 120.0
+"""Seconds."""
 ENGINES = ("auto", "files", "mpi", "tf")
 ALONE = {"rank": 0, "size": 1, "node": None, "job": None}
 WARNED = "warning: ENVLOCK_MODE=warn, so this does not stop the program"
@@ -56,92 +68,92 @@ def assert_fleet(
     node: Optional[str] = None,
     job: Optional[str] = None,
 ) -> Optional[Report]:
-    """Return the report when every rank's environment is the locked one and that of the other ranks, else refuse.
+    """Return the report when every rank has the locked environment, which is that of the others; else refuse.
 
-    Every rank of the job must call it, as often as the others. All of them return, or all of them raise. Without a
-    lockfile, ranks are compared with one another. A process that `multiprocessing` spawns, which repeats the line, is
-    compared with the lockfile only.
+    Every rank of the job must call it, as often as the others. All of them return, or all of them raise.
+    Without a lockfile, ranks are compared with one another. A process that `multiprocessing` spawns, which
+    repeats the line, is compared with the lockfile only.
 
     Args:
         path: the lockfile, as for `assert_locked()`.
         policy: how closely to compare; the lockfile's own, or `strict` without a lockfile.
-        engine: how ranks meet. `mpi`: by mpi4py, which the program has imported. `tf`: by TensorFlow's coordination
-            service, once there is a strategy of several workers. `files`: by a folder that all nodes share. `auto`: by
-            MPI where mpi4py is imported, else by files.
+        engine: how ranks meet. `mpi`: by mpi4py, which the program has imported. `tf`: by TensorFlow's
+            coordination service, once there is a strategy of several workers. `files`: by a folder that
+            all nodes share. `auto`: by MPI where mpi4py is imported, else by files.
         timeout: seconds that a rank waits for rank 0 to come, and that rank 0 waits for the others.
         folder: for `files`; else `$ENVLOCK_FLEET_DIR`, else `.envlock-fleet` in the current folder.
-        rank, size, node, job: the number of this process, of how many, on which machine, and a word that no other job
-            has; else `$ENVLOCK_FLEET_RANK` and so on, else as the launcher says.
+        rank, size, node, job: the number of this process, of how many, on which machine, and a word that
+            no other job has; else `$ENVLOCK_FLEET_RANK` and so on, else as the launcher says.
 
     Returns:
         The report; None when `ENVLOCK_MODE=off` kept it from looking.
 
     Raises:
-        EnvironmentMismatch: an environment differs, or a rank did not answer in time. It is the same on every rank;
-            one of them has printed the report to stderr. Where the program does not catch it, the process ends with the
-            exit code of the error and without a traceback. With `ENVLOCK_MODE=warn` on all ranks, nothing is raised.
+        EnvironmentMismatch: an environment differs, or a rank did not answer in time. It is the same on
+            every rank; one of them has printed the report to stderr. Where the program does not catch it,
+            the process ends with the exit code of the error and without a traceback. With
+            `ENVLOCK_MODE=warn` on all ranks, nothing is raised.
         UsageError: there is no such engine or policy, or no launcher says which rank this is.
         LockfileError: the lockfile of rank 0 names a policy or a rule that does not exist.
         WriteError: the shared folder cannot be written.
     """
     if engine not in ENGINES:
         raise UsageError(f"unknown engine `{engine}`", hint=f"choose from: {', '.join(ENGINES)}")
-    where = None if folder is None else os.fspath(folder)
-    given: Dict[str, Any] = {"rank": rank, "size": size, "node": node, "job": job}
+    where = None
+    if folder is not None:
+        where = os.fspath(folder)
+    given: Mapping[str, object] = {"rank": rank, "size": size, "node": node, "job": job}
     if _is_spawned(sys._getframe(1)):
         engine, given = "files", ALONE
-    own = {OWN[key]: str(value) for key, value in given.items() if value is not None}
-    return _met(engine, where, {**os.environ, **own}, path, policy, timeout)
+    environ = dict(os.environ)
+    for key, value in given.items():
+        if value is not None:
+            environ[OWN[key]] = str(value)
+    mode = _get_mode()
+    try:
+        own, board = place(engine, where, environ)
+        chosen = policy or os.environ.get("ENVLOCK_POLICY")
+        verdict = gather_report(own, board, path, chosen, timeout, mode)
+    except Disagreement as error:
+        return _refuse_alone(error, mode)
+    except (UsageError, WriteError):
+        # A rank that does not look need not be able to meet the others.
+        if mode != OFF:
+            raise
+        return _go_on(None, mode)
+    return _answer(verdict, mode, is_speaker=own.rank == 0)
 
 
 def _is_spawned(caller: FrameType) -> bool:
-    """Return whether a line is line 1 of a script that multiprocessing repeats in what it spawns: no other rank."""
+    """Return whether the caller is a script that multiprocessing repeats in what it spawns: no rank."""
     return caller.f_globals.get("__name__") == "__mp_main__" and caller.f_code.co_name == "<module>"
 
 
-def _met(
-    engine: str,
-    folder: Optional[str],
-    environ: Mapping[str, str],
-    path: Optional[Path],
-    policy: Optional[str],
-    timeout: float,
-) -> Optional[Report]:
-    """Return the report to a process with these variables, or refuse."""
-    mode = _mode()
-    try:
-        rank, board = place(engine, folder, environ)
-        found = gathered(
-            rank, board, path, policy or os.environ.get("ENVLOCK_POLICY"), timeout, mode
-        )
-    except Disagreement as error:
-        return _alone(error, mode)
-    except (UsageError, WriteError):
-        if mode != OFF:
-            raise
-        return _gone_on(None, mode)
-    return _answered(found, mode, is_speaker=rank.rank == 0)
-
-
-def _mode() -> str:
-    """Return what ENVLOCK_MODE says; where there is no such mode, this rank enforces, and its statement says so."""
+def _get_mode() -> str:
+    """Return what ENVLOCK_MODE says; `enforce` where there is no such mode."""
     try:
         return assertion.mode_of_process()
     except UsageError:
+        # The statement of this rank says so, so that all ranks hear of it.
         return assertion.ENFORCING[0]
 
 
-def _answered(found: Gathered, mode: str, *, is_speaker: bool) -> Optional[Report]:
-    """Return the report to a rank that goes on, or refuse: where one of the ranks enforces, all of them do."""
-    is_enforced = found.is_enforced or mode in assertion.ENFORCING
-    if found.error is not None and (is_enforced or mode != OFF):
-        raise _quiet(found.error)
-    if found.report is not None and not found.report.match and is_enforced:
-        raise _quiet(EnvironmentMismatch(f"{found.report.headline} ({found.said})", found.report))
-    return _gone_on(found.report, mode, is_speaker=is_speaker)
+def _answer(verdict: Verdict, mode: str, *, is_speaker: bool) -> Optional[Report]:
+    """Return the report to a rank that goes on, or refuse.
+
+    Where one of the ranks enforces, all of them do.
+    """
+    is_enforced = verdict.is_enforced or mode in assertion.ENFORCING
+    report = verdict.report
+    if verdict.error is not None and (is_enforced or mode != OFF):
+        raise _silence(verdict.error)
+    if report is not None and not report.match and is_enforced:
+        message = f"{report.headline} ({verdict.speaker})"
+        raise _silence(EnvironmentMismatch(message, report))
+    return _go_on(report, mode, is_speaker=is_speaker)
 
 
-def _gone_on(report: Optional[Report], mode: str, *, is_speaker: bool = True) -> Optional[Report]:
+def _go_on(report: Optional[Report], mode: str, *, is_speaker: bool = True) -> Optional[Report]:
     if mode == OFF:
         assertion.say("warning: ENVLOCK_MODE=off, the environment is not verified")
         return None
@@ -150,27 +162,33 @@ def _gone_on(report: Optional[Report], mode: str, *, is_speaker: bool = True) ->
     return report
 
 
-def _alone(error: Disagreement, mode: str) -> Optional[Report]:
-    """Refuse a process that cannot meet the others. Each says so, as none knows which one ends the job first."""
+def _refuse_alone(error: Disagreement, mode: str) -> Optional[Report]:
+    """Refuse a process that cannot meet the others."""
     report = error.report
     if mode != OFF:
-        assertion.say(report.to_text() if error.is_first else report.headline)
+        # Each says so, as none knows which one ends the job first.
+        text = report.headline
+        if error.is_first:
+            text = report.to_text()
+        assertion.say(text)
     if mode in assertion.ENFORCING:
-        raise _quiet(EnvironmentMismatch(report.headline, report))
-    return _gone_on(report, mode)
+        raise _silence(EnvironmentMismatch(report.headline, report))
+    return _go_on(report, mode)
 
 
-def _quiet(error: EnvlockError) -> EnvlockError:
-    """Return the error. Where nobody catches it, the process ends with its exit code and without a traceback.
+def _silence(error: EnvlockError) -> EnvlockError:
+    """Return the error; where nobody catches it, the process ends with its code and no traceback.
 
     All has been said by then, once for all ranks; a traceback of each would bury it.
     """
-    from weakref import ref
-
+    # By a weak reference: the hook lives as long as the process, and must not keep the report so long.
     known, before, code = ref(error), sys.excepthook, error.exit_code
 
-    def end(kind: Any, value: Any, trace: Any) -> None:
-        if value is not known() or hasattr(sys, "ps1") or sys.flags.inspect:
+    def end(
+        kind: Type[BaseException], value: BaseException, trace: Optional[TracebackType]
+    ) -> None:
+        is_interactive = hasattr(sys, "ps1") or bool(sys.flags.inspect)
+        if value is not known() or is_interactive:
             before(kind, value, trace)
         else:
             sys.exit(code)
@@ -179,19 +197,19 @@ def _quiet(error: EnvlockError) -> EnvlockError:
     return error
 
 
-class Gathered:
+class Verdict:
     """What ranks have decided together.
 
     Attributes:
         report: on all ranks; None where rank 0 has failed.
         error: how it has; None where it has not.
         is_enforced: whether one of them refuses what does not match.
-        said: who has printed it, as a clause.
+        speaker: who has printed it, as a clause.
     """
 
-    __slots__ = ("error", "is_enforced", "report", "said")
+    __slots__ = ("error", "is_enforced", "report", "speaker")
 
-    def __init__(self, decision: Decision, said: str) -> None:
+    def __init__(self, decision: Decision, speaker: str) -> None:
         """Read a decision.
 
         Raises:
@@ -200,16 +218,18 @@ class Gathered:
         self.report: Optional[Report] = None
         self.error: Optional[EnvlockError] = None
         self.is_enforced = decision.get("enforced") is True
-        self.said = said
+        self.speaker = speaker
         error = decision.get("error")
         try:
-            if error is None:
-                self.report = report_of(decision["report"])
-                own = decision.get("own") or {"differs": []}  # a file server can be late to show it
-                self.report.notes += [f"this rank: {each}" for each in own["differs"]]
-            else:
-                hint = None if error["hint"] is None else str(error["hint"])
+            if error is not None:
+                hint = error["hint"]
+                if hint is not None:
+                    hint = str(hint)
                 self.error = ERRORS[error["kind"]](str(error["message"]), hint=hint)
+            else:
+                self.report = parse_report(decision["report"])
+                own = decision.get("own") or {"differs": []}  # a file server can be late to show it
+                self.report.notes += [f"this rank: {message}" for message in own["differs"]]
         except (KeyError, TypeError, ValueError):
             hint = "install the same version of envlock on all nodes"
             raise UsageError("cannot read what rank 0 has decided", hint=hint) from None
@@ -218,56 +238,80 @@ class Gathered:
     def exit_code(self) -> int:
         """Of a process that starts only where all match."""
         answer = self.error or self.report
-        return 0 if answer is None else answer.exit_code
+        if answer is None:
+            return 0
+        return answer.exit_code
 
 
-def gathered(
+def gather_report(
     rank: Rank,
     board: Optional[Board],
     path: Optional[Path],
     policy: Optional[str],
     timeout: float,
     mode: str = assertion.ENFORCING[0],
-) -> Gathered:
-    """Return what all ranks have decided, which is the same on each; where they do not match, one of them prints it.
+) -> Verdict:
+    """Return what all ranks have decided, the same on each; where they do not match, one prints it.
 
-    It does so before the others hear of it: a launcher may end the whole job once the first of them has ended.
+    It does so before the others hear of it: a launcher may end the whole job once the first has ended.
     """
-    lock, mine = looked(rank, path, mode)
+    lock, own = looked(rank, path, mode)
     size = rank.size or 1
 
-    def decide(statements: Sequence[Any], documents: Dict[str, Any]) -> Decision:
-        modes = {each["mode"] for each in statements}
-        head = {"by": 0, "enforced": not modes.isdisjoint(assertion.ENFORCING)}
-        try:
-            whole, groups = reduction(
-                statements, documents, size, lock, policy or None, overrides=overrides_count()
-            )
-        except EnvlockError as error:
-            _tell(f"cannot decide: {error}", modes)
-            kind = type(error).__name__
-            return {**head, "error": {"kind": kind, "message": error.message, "hint": error.hint}}
-        found = digest(whole)
-        more: Decision = {}
-        if board is not None and found is not whole:
-            found = digest(whole, board.hand(f"report.{os.urandom(8).hex()}", whole.to_json(), ()))
-            more = {"parts": parts(groups)}
-        if not found.match:
-            _tell(found.to_text(), modes)
-        return {**head, "report": found.to_json(), **more}
+    def decide(statements: Sequence[Statement], documents: Mapping[str, Document]) -> Decision:
+        return _decide(board, size, lock, policy or None, statements, documents)
 
+    statement, document = own
     if board is None:
-        return Gathered(decide([mine[0]], {mine[0]["root"]: mine[1]}), SAID.format(0))
-    decision, is_mine = meet(board, rank.rank, size, mine, decide, timeout)
+        documents = {}
+        if document is not None:
+            documents[statement["root"]] = document
+        return Verdict(decide([statement], documents), SAID.format(0))
+    decision, is_own = meet(board, rank.rank, size, own, decide, timeout)
     by = decision.get("by")
-    found = Gathered(
-        decision, SAID.format(by) if by != rank.rank or is_mine or by == 0 else SAID_ELSEWHERE
-    )
-    if is_mine and found.report is not None:
-        _tell(found.report.to_text(), {mode})
-    if found.report is not None and any(each.rule == MISSING for each in found.report.findings):
-        board.give_up()
-    return found
+    # Rank 0 prints all that it decides, and a rank that withdraws prints its own withdrawal.
+    speaker = SAID.format(by)
+    if by == rank.rank and by != 0 and not is_own:
+        speaker = SAID_ELSEWHERE
+    verdict = Verdict(decision, speaker)
+    if verdict.report is not None:
+        if is_own:
+            _tell(verdict.report.to_text(), {mode})
+        if any(finding.rule == MISSING for finding in verdict.report.findings):
+            board.give_up()
+    return verdict
+
+
+def _decide(
+    board: Optional[Board],
+    size: int,
+    lock: Optional[Lock],
+    policy: Optional[str],
+    statements: Sequence[Statement],
+    documents: Mapping[str, Document],
+) -> Decision:
+    """Return the decision of rank 0, and print what does not match before any other rank hears of it."""
+    modes = {statement["mode"] for statement in statements}
+    decision: Decision = {"by": 0, "enforced": not modes.isdisjoint(assertion.ENFORCING)}
+    try:
+        whole, groups = reduction(
+            statements, documents, size, lock, policy, overrides=overrides_count()
+        )
+    except EnvlockError as error:
+        _tell(f"cannot decide: {error}", modes)
+        kind = type(error).__name__
+        decision["error"] = {"kind": kind, "message": error.message, "hint": error.hint}
+        return decision
+    report = digest(whole)
+    # Where the digest leaves something out, the whole report is in a file that it names.
+    if board is not None and report is not whole:
+        place = board.hand(f"report.{os.urandom(8).hex()}", whole.to_json(), ())
+        report = digest(whole, place)
+        decision["parts"] = split_by_root(groups)
+    if not report.match:
+        _tell(report.to_text(), modes)
+    decision["report"] = report.to_json()
+    return decision
 
 
 def _tell(text: str, modes: Set[str]) -> None:
@@ -278,48 +322,43 @@ def _tell(text: str, modes: Set[str]) -> None:
 
 def looked(
     rank: Rank, path: Optional[Path], mode: str = assertion.ENFORCING[0]
-) -> Tuple[Optional[Dict[str, Any]], Tuple[Any, Any]]:
-    """Return the lockfile, the statement and the document of this rank; one that fails states why.
+) -> Tuple[Optional[Lock], Stated]:
+    """Return the lockfile, and the statement and the document of this rank; one that fails states why.
 
-    A lockfile is needed only where one is named. A rank of the mode `off` does not look, and states the mode.
+    A lockfile is needed only where one is named. A rank of the mode `off` does not look, and states the
+    mode.
     """
-    from hashlib import sha256
-
-    from envlock.runtime.collectors import snapshot
-    from envlock.runtime.fleet.statement import canonical, failed, stated
-    from envlock.runtime.launchers import traces
-    from envlock.runtime.lockfile import read_file
-    from envlock.runtime.proof import is_proven
-
     if mode == OFF:
         return None, (failed(rank, ""), None)
     try:
         assertion.mode_of_process()
-        named = _named(path)
+        named = _find_lockfile(path)
         if named is None:
             live = snapshot()
-            return None, _with_texts(live, stated(rank, live, traces(os.environ)))
+            return None, _add_texts(live, stated(rank, live, traces(os.environ)))
         lock = read_file(named)
-        digest = sha256(canonical(lock).encode("ascii")).hexdigest()[:32]
+        digest_of_lock = sha256(canonical(lock).encode("ascii")).hexdigest()[:32]
         live = without_package(found_here(lock), lock.get("project", {}).get("name"))
         proven = bool(lock.get("numerics")) and is_proven(lock, live, os.environ)
-        rules = lock["policy"]["overrides"] if overrides_count() else {}
-        return lock, _with_texts(
-            live, stated(rank, live, traces(os.environ), digest, rules, proven=proven)
-        )
+        rules: Mapping[str, str] = {}
+        if overrides_count():
+            rules = lock["policy"]["overrides"]
+        own = stated(rank, live, traces(os.environ), digest_of_lock, rules, proven=proven)
+        return lock, _add_texts(live, own)
     except EnvlockError as error:
         return None, (failed(rank, error.message), None)
 
 
-def _with_texts(live: Snapshot, made: Tuple[Any, Any]) -> Tuple[Any, Any]:
+def _add_texts(live: Snapshot, own: Tuple[Statement, Document]) -> Stated:
     """Return a statement, and its document with the paths that the facts hold as a SHA-256."""
-    from envlock.runtime.fleet.texts import texts_of
+    statement, document = own
+    texts = collect_texts(live.facts.get("environ", {}), os.environ)
+    if texts:
+        document = {**document, "texts": texts}
+    return statement, document
 
-    texts = texts_of(live.facts.get("environ", {}), os.environ)
-    return (made[0], {**made[1], "texts": texts}) if texts else made
 
-
-def _named(path: Optional[Path]) -> Optional[str]:
+def _find_lockfile(path: Optional[Path]) -> Optional[str]:
     """Return the file of the lockfile; None where none is named and none is near."""
     try:
         return assertion.locate(path)
@@ -334,14 +373,12 @@ def place(
 
     Raises:
         Disagreement: MPI and the launcher number this process differently.
-        UsageError: no launcher says which rank of how many this is, or the engine cannot be had.
+        UsageError: no launcher says which rank of how many this is, or the engine is not available.
         WriteError: the shared folder cannot be written.
     """
     host = os.uname().nodename
     if engine in ("auto", "mpi"):
-        from envlock.runtime.fleet import mpi
-
-        world = mpi.world(required=engine == "mpi")
+        world = mpi.find_world(required=engine == "mpi")
         if world is not None:
             return mpi.rank_in(world, environ, host), mpi.Mail(world)
     rank = rank_of(environ, host)
@@ -350,9 +387,5 @@ def place(
     if rank.size == 1:
         return rank, None
     if engine == "tf":
-        from envlock.runtime.fleet import tf
-
-        return rank, tf.board()
-    from envlock.runtime.fleet.folder import Folder
-
+        return rank, tf.open_board()
     return rank, Folder(folder, rank.job)

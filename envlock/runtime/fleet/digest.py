@@ -1,18 +1,32 @@
-"""A report on any number of ranks in few lines, for people and for every rank; and what one rank needs beside it. Pure.
+"""A report on any number of ranks in few lines, and what one rank needs beside it. Pure.
 
 The whole report stays where it was made: `fleet check --format json`, or a file in the folder of the job.
 """
 
 from __future__ import annotations
 
+from envlock.runtime.facts import Unavailable
 from envlock.runtime.fleet.statement import canonical
-from envlock.runtime.report import ABSENT, Finding, Report, clean, count
+from envlock.runtime.report import (
+    ABSENT,
+    ERROR,
+    INFO,
+    SEVERITIES,
+    Finding,
+    Report,
+    clean,
+    count,
+)
+from envlock.runtime.where import Where
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Sequence, Tuple
+    from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
     from envlock.runtime.fleet.reduction import Group
+
+    Fleet = Mapping[str, Any]
+    """The attachment of a report on ranks, as `reduction` makes it."""
 
 LINES, SIZE = 200, 20_000
 """Lines and bytes that the text of a digest stays below, whatever ranks and nodes are called."""
@@ -20,13 +34,19 @@ LINES, SIZE = 200, 20_000
 DOCUMENT_SIZE = 64_000
 """Bytes that its JSON values stay below: what every rank reads."""
 
-FINDING_LINES, FINDING_SIZE = 130, 11_000  # of all findings
+FINDING_LINES, FINDING_SIZE = 130, 11_000
+"""Of all findings."""
 NOTES, NOTE_SIZE = 20, 350
-WORDS_SIZE = 400  # bytes of a message, a reason or a remedy
-VALUE_SIZE = 200  # and of a value, as JSON
-GROUPS, LIST_SIZE = 5, 200  # groups, and bytes of their lists of ranks and of nodes
-OWN, OWN_SIZE = 40, 8_000  # differences of one rank, and their bytes
-PARTS = 256  # environments that get a part of their own: a file each
+WORDS_SIZE = 400
+"""Bytes of a message, a reason or a remedy."""
+VALUE_SIZE = 200
+"""Bytes of a value, as JSON."""
+GROUPS, LIST_SIZE = 5, 200
+"""Groups, and bytes of their lists of ranks and of nodes."""
+OWN, OWN_SIZE = 40, 8_000
+"""Differences of one rank, and their bytes."""
+PARTS = 256
+"""Environments that get a part of their own: a file each."""
 
 
 def digest(report: Report, where: str = "") -> Report:
@@ -36,17 +56,16 @@ def digest(report: Report, where: str = "") -> Report:
         report: with the attachment `fleet`.
         where: what shows the whole report, or has it.
     """
-    is_short = (
-        len(canonical(report.to_json())) < SIZE and report.to_text().count("\n") < FINDING_LINES
-    )
-    if is_short and not report.attachments["fleet"].get("node_sets"):
+    has_node_sets = bool(report.attachments["fleet"].get("node_sets"))
+    is_short = len(canonical(report.to_json())) < SIZE
+    if is_short and report.to_text().count("\n") < FINDING_LINES and not has_node_sets:
         return report
-    findings = _first(report.findings)
+    findings = _choose_findings(report.findings)
     left = len(report.findings) - len(findings)
-    notes = [_cut(each, NOTE_SIZE) for each in report.notes[:NOTES]]
+    notes = [_cut(note, NOTE_SIZE) for note in report.notes[:NOTES]]
     if left:
         notes.append(count(left, "more finding"))
-    if where and (left or report.attachments["fleet"].get("node_sets")):
+    if where and (left or has_node_sets):
         notes.append(f"complete lists: {_cut(where, NOTE_SIZE)}")
     return Report(
         findings,
@@ -57,86 +76,165 @@ def digest(report: Report, where: str = "") -> Report:
         headline=_cut(report.headline, WORDS_SIZE),
         subject=report.subject,
         notes=notes,
-        attachments={"fleet": _attachment(report.attachments["fleet"])},
+        attachments={"fleet": _shorten_attachment(report.attachments["fleet"])},
     )
 
 
-def _first(findings: Sequence[Finding]) -> List[Finding]:
+def _choose_findings(findings: Sequence[Finding]) -> List[Finding]:
     """Return the first findings that fit, cut to size, but at least one: it has the exit code."""
-    found: List[Finding] = []
+    chosen: List[Finding] = []
     lines = size = 0
     before: Tuple[str, ...] = ()
-    for each in findings:
-        short = _short(each)
+    for finding in findings:
+        short = _shorten(finding)
+        # Neighbours with one reason and remedy are printed with it once.
         head = (short.severity, short.why, short.fix)
-        shown = (
-            [short.message]
-            if head == before
-            else [short.message, short.why, *short.fix.split("\n")]
-        )
-        lines += len(shown) + (each.severity == "info")
-        size += sum(
-            [len(clean(line).encode("utf-8", "replace")) + len("      why: \n") for line in shown]
-        )
-        if found and (lines > FINDING_LINES or size > FINDING_SIZE):
+        printed = [short.message]
+        if head != before:
+            printed += [short.why, *short.fix.split("\n")]
+        lines += len(printed)
+        if finding.severity == INFO:
+            lines += 1
+        for line in printed:
+            size += len(clean(line).encode("utf-8", "replace")) + len("      why: \n")
+        if chosen and (lines > FINDING_LINES or size > FINDING_SIZE):
             break
-        found.append(short)
+        chosen.append(short)
         before = head
-    return found
+    return chosen
 
 
-def _short(finding: Finding) -> Finding:
-    words: Dict[str, Any] = {name: getattr(finding, name) for name in Finding.__slots__}
-    words.update({name: _cut(words[name], WORDS_SIZE) for name in ("message", "why", "source")})
-    words["fix"] = "\n".join([_cut(line, WORDS_SIZE // 4) for line in finding.fix.split("\n")[:4]])
-    if "\n" not in finding.fix:
-        words["fix"] = _cut(finding.fix, WORDS_SIZE)
-    values = {
-        key: value for key, value in finding.to_json().items() if key in ("expected", "actual")
-    }
-    words.update(
-        {key: ABSENT for key, value in values.items() if len(canonical(value)) > VALUE_SIZE}
+def _shorten(finding: Finding) -> Finding:
+    """Return a finding whose texts are cut to size, without values that are too long."""
+    lines = finding.fix.split("\n")
+    fix = _cut(finding.fix, WORDS_SIZE)
+    if len(lines) > 1:
+        fix = "\n".join([_cut(line, WORDS_SIZE // 4) for line in lines[:4]])
+    sides = {"expected": finding.expected, "actual": finding.actual}
+    shown = finding.to_json()
+    for side in sides:
+        if side in shown and len(canonical(shown[side])) > VALUE_SIZE:
+            sides[side] = ABSENT
+    return Finding(
+        finding.rule,
+        finding.severity,
+        finding.where,
+        _cut(finding.message, WORDS_SIZE),
+        _cut(finding.why, WORDS_SIZE),
+        fix,
+        _cut(finding.source, WORDS_SIZE),
+        expected=sides["expected"],
+        actual=sides["actual"],
+        weight=finding.weight,
+        commands=finding.commands,
     )
-    return Finding(**words)
 
 
 def _cut(text: str, size: int) -> str:
-    """Return the start of a text, in so many bytes at most as it is printed, and as JSON has it."""
+    """Return the start of a text, in at most `size` bytes as it is printed, and as JSON has it."""
     raw = clean(text).encode("utf-8", "replace")
     if len(raw) <= size:
         return text
     return raw[: size - 3].decode("utf-8", "ignore") + "..."
 
 
-def _attachment(fleet: Dict[str, Any]) -> Dict[str, Any]:
+def _shorten_attachment(fleet: Fleet) -> Dict[str, object]:
     """Return how many ranks there are and the first groups, without lists that grow with the nodes."""
-    groups = [
-        {**each, **{key: _cut(each[key], LIST_SIZE) for key in ("ranks", "nodes")}}
-        for each in fleet["groups"][:GROUPS]
-    ]
-    for each in groups:
-        each.pop("differs", None)
-    kept = {key: fleet[key] for key in ("size", "reported", "majority")}
-    return {**kept, "groups": groups, "vetted": None, "missing": _cut(fleet["missing"], LIST_SIZE)}
+    groups = []
+    for group in fleet["groups"][:GROUPS]:
+        short = dict(group)
+        short.pop("differs", None)
+        short["ranks"] = _cut(group["ranks"], LIST_SIZE)
+        short["nodes"] = _cut(group["nodes"], LIST_SIZE)
+        groups.append(short)
+    return {
+        "size": fleet["size"],
+        "reported": fleet["reported"],
+        "majority": fleet["majority"],
+        "groups": groups,
+        "vetted": None,
+        "missing": _cut(fleet["missing"], LIST_SIZE),
+    }
 
 
-def parts(groups: Sequence[Group]) -> Dict[str, Dict[str, Any]]:
+def split_by_root(groups: Sequence[Group]) -> Dict[str, Dict[str, Any]]:
     """Return for each environment that is odd, by its root, which ranks have it and what differs there.
 
     Only the first `PARTS` are given; a rank of another one has the digest alone.
     """
-    found: Dict[str, Dict[str, Any]] = {}
-    for group in [each for each in groups if each.odd]:
-        differs: List[str] = []
-        for finding in group.odd[:OWN]:
-            differs.append(_cut(finding.message, WORDS_SIZE))
-            if sum(map(len, differs)) > OWN_SIZE:
-                break
-        if len(group.odd) > len(differs):
-            differs.append(count(len(group.odd) - len(differs), "more difference"))
-        for each in group.members:
-            if not each["root"].isalnum() or (each["root"] not in found and len(found) == PARTS):
-                continue  # the root names a file
-            part = found.setdefault(each["root"], {"ranks": [], "differs": differs})
-            part["ranks"].append(each["rank"])
-    return found
+    parts: Dict[str, Dict[str, Any]] = {}
+    for group in groups:
+        if not group.odd:
+            continue
+        differs = _list_differences(group.odd)
+        for member in group.members:
+            root = member["root"]
+            # The root names a file.
+            if not root.isalnum() or (root not in parts and len(parts) == PARTS):
+                continue
+            part = parts.setdefault(root, {"ranks": [], "differs": differs})
+            part["ranks"].append(member["rank"])
+    return parts
+
+
+def _list_differences(findings: Sequence[Finding]) -> List[str]:
+    """Return what the first findings say, and how many there are more."""
+    messages: List[str] = []
+    size = 0
+    for finding in findings[:OWN]:
+        message = _cut(finding.message, WORDS_SIZE)
+        messages.append(message)
+        size += len(message)
+        if size > OWN_SIZE:
+            break
+    left = len(findings) - len(messages)
+    if left:
+        messages.append(count(left, "more difference"))
+    return messages
+
+
+def parse_report(document: Mapping[str, Any]) -> Report:
+    """Return the report that another process has sent, as `Report.to_json` wrote it.
+
+    Raises:
+        ValueError: it is not one.
+    """
+    try:
+        policy = document["policy"] or {"name": None, "overrides": 0}
+        return Report(
+            [_parse_finding(finding) for finding in document["findings"]],
+            command=document["command"],
+            policy=policy["name"],
+            overrides=policy["overrides"],
+            exempt=policy.get("exempt", ()),
+            headline=document["headline"],
+            notes=document["notes"],
+            attachments=document["attachments"],
+        )
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise ValueError(f"not a report: {error!r}") from None
+
+
+def _parse_finding(document: Mapping[str, Any]) -> Finding:
+    where = dict(document["where"])
+    severity = document["severity"]
+    # A word that is not known must not be read as harmless.
+    if severity not in SEVERITIES:
+        severity = ERROR
+    return Finding(
+        str(document["rule"]),
+        severity,
+        Where(where.pop("fact", ""), **where),
+        str(document["message"]),
+        str(document["why"]),
+        str(document["fix"]),
+        str(document["source"]),
+        expected=_parse_value(document.get("expected", ABSENT)),
+        actual=_parse_value(document.get("actual", ABSENT)),
+    )
+
+
+def _parse_value(value: object) -> object:
+    if isinstance(value, dict) and "unavailable" in value:
+        return Unavailable(value["unavailable"], value["code"])
+    return value

@@ -5,28 +5,31 @@ Messages go from each rank to rank 0 and back. No collective operation is used, 
 
 from __future__ import annotations
 
+import atexit
 import sys
 import time
 
 from envlock.runtime import strict_json
 from envlock.runtime.errors import UsageError
 from envlock.runtime.fleet.problems import COMMAND, WHERE
-from envlock.runtime.fleet.ranks import OWN, Disagreement, Rank, rank_of, told
+from envlock.runtime.fleet.ranks import OWN, Disagreement, Rank, get_sources, rank_of
 from envlock.runtime.fleet.statement import canonical
 from envlock.runtime.report import ERROR, Finding, Report
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Collection, Dict, List, Mapping, Optional, Sequence, Tuple
+    from typing import Any, Collection, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
-TAG = 30211  # below the 32767 that every MPI has
+TAG = 30211
+"""Below the 32767 that every MPI has."""
 SOURCE = "docs/fleet/mpi.md"
-LOST = 4  # the exit code of a job that has lost a rank
+LOST = 4
+"""The exit code of a job that has lost a rank."""
 FIRST_END, OTHER_END = 0.5, 2.0
-"""Seconds that rank 0, and each other rank, leaves all ranks to come to their ends before it aborts the job: mpirun of
-Open MPI 5.0.11 can hang where one aborts while others are in MPI_Finalize."""
+"""Seconds that rank 0, and each other rank, leaves all ranks to come to their ends before it aborts the
+job: mpirun of Open MPI 5.0.11 can hang where one aborts while others are in MPI_Finalize."""
 
-_inbox: Dict[str, Any] = {}
+_inbox: Dict[str, object] = {}
 """What this process has received: a message of the next call can overtake the end of this one."""
 
 _sent: List[Tuple[Any, bytes]] = []
@@ -45,37 +48,47 @@ class Mail:
         self._mpi = mpi
         self._comm = mpi.COMM_WORLD
 
-    def post(self, name: str, value: Any) -> None:
+    def post(self, name: str, value: object) -> None:
         """Send a value."""
-        self._send(
-            name, value, range(1, self._comm.Get_size()) if self._comm.Get_rank() == 0 else [0]
-        )
+        ranks: Iterable[int] = [0]
+        if self._comm.Get_rank() == 0:
+            ranks = range(1, self._comm.Get_size())
+        self._send(name, value, ranks)
 
-    def hand(self, name: str, value: Any, ranks: Sequence[int]) -> str:
+    def hand(self, name: str, value: object, ranks: Sequence[int]) -> str:
         """Send a value to some ranks."""
-        if self._comm.Get_rank() in ranks:
+        own = self._comm.Get_rank()
+        if own in ranks:
             _inbox[name] = value
-        self._send(name, value, [rank for rank in ranks if rank != self._comm.Get_rank()])
+        self._send(name, value, [rank for rank in ranks if rank != own])
         return ""
 
-    def _send(self, name: str, value: Any, ranks: Sequence[int]) -> None:
+    def _send(self, name: str, value: object, ranks: Iterable[int]) -> None:
         data = canonical([name, value]).encode("ascii")
-        _sent[:] = [each for each in _sent if not each[0].Test()]
-        _sent.extend(
-            [(self._comm.Isend([data, self._mpi.BYTE], dest=rank, tag=TAG), data) for rank in ranks]
-        )
+        # What has arrived needs its memory no longer.
+        _sent[:] = [message for message in _sent if not message[0].Test()]
+        for rank in ranks:
+            request = self._comm.Isend([data, self._mpi.BYTE], dest=rank, tag=TAG)
+            _sent.append((request, data))
 
-    def settle(self, name: str, value: Any) -> bool:
-        """Send a value unless one has arrived; return whether it is this one. An answer of rank 0 is for itself."""
+    def settle(self, name: str, value: object) -> bool:
+        """Send a value unless one has arrived; return whether it is this one.
+
+        An answer of rank 0 is for itself.
+        """
         is_leader = self._comm.Get_rank() == 0
-        found = self.peek(name)
+        arrived = self.peek(name)
         if is_leader and "/" in name:
             return True
-        if is_leader or found is None:
-            self.post(name, value if found is None else found)
-        return found is None
+        if arrived is None:
+            self.post(name, value)
+            return True
+        # What another rank has settled reached rank 0 only, and goes on to all from there.
+        if is_leader:
+            self.post(name, arrived)
+        return False
 
-    def peek(self, name: str) -> Any:
+    def peek(self, name: str) -> object:
         """Return a value; None where it has not arrived."""
         self._receive()
         return _inbox.get(name)
@@ -83,7 +96,9 @@ class Mail:
     def names(self, folder: str = "") -> Collection[str]:
         """Return which values have arrived, in a folder of names."""
         self._receive()
-        start = f"{folder}/" if folder else ""
+        start = ""
+        if folder:
+            start = f"{folder}/"
         return [name[len(start) :] for name in _inbox if name.startswith(start)]
 
     def _receive(self) -> None:
@@ -100,16 +115,17 @@ class Mail:
 
     def give_up(self) -> None:
         """End the job when this process ends: MPI_Finalize would wait for the rank that is lost."""
-        import atexit
-
         atexit.register(self._end)
 
     def _end(self) -> None:
-        time.sleep(FIRST_END if self._comm.Get_rank() == 0 else OTHER_END)
+        seconds = OTHER_END
+        if self._comm.Get_rank() == 0:
+            seconds = FIRST_END
+        time.sleep(seconds)
         self._comm.Abort(LOST)
 
 
-def world(*, required: bool) -> Optional[Any]:
+def find_world(*, required: bool) -> Optional[Any]:
     """Return mpi4py's module `MPI`, where the program has started MPI; else None.
 
     Raises:
@@ -135,25 +151,39 @@ def rank_in(mpi: Any, environ: Mapping[str, str], host: str) -> Rank:
     """
     comm = mpi.COMM_WORLD
     rank, size = comm.Get_rank(), comm.Get_size()
-    theirs = told(environ)
-    numbers = {key: theirs[key] for key in ("rank", "size") if key in theirs}
-    if any(value != str({"rank": rank, "size": size}[key]) for key, (value, _) in numbers.items()):
-        listed = ", ".join([f"{name} says {key} {value}" for key, (value, name) in numbers.items()])
-        message = f"MPI says rank {rank}, size {size} (COMM_WORLD); {listed}"
-        raise Disagreement(_apart(message), is_first=numbers.get("rank", ("0", ""))[0] == "0")
-    if (
-        size == 1 and "rank" in theirs and "size" not in theirs
-    ):  # a launcher of many, perhaps, that MPI knows not of
+    sources = get_sources(environ)
+    _check_numbers({"rank": rank, "size": size}, sources)
+    # A launcher of many, perhaps, that MPI does not know of.
+    if size == 1 and "rank" in sources and "size" not in sources:
         raise UsageError("cannot find how many ranks the job has", hint=f"set {OWN['size']}")
     return rank_of({**environ, OWN["rank"]: str(rank), OWN["size"]: str(size)}, host)
 
 
-def _apart(message: str) -> Report:
+def _check_numbers(numbers: Mapping[str, int], sources: Mapping[str, Tuple[str, str]]) -> None:
+    """Raise Disagreement where a variable of the launcher says another rank or size than MPI."""
+    differs = False
+    words = []
+    for key, number in numbers.items():
+        if key in sources:
+            value, variable = sources[key]
+            words.append(f"{variable} says {key} {value}")
+            differs = differs or value != str(number)
+    if differs:
+        own = ", ".join([f"{key} {number}" for key, number in numbers.items()])
+        message = f"MPI says {own} (COMM_WORLD); {', '.join(words)}"
+        is_first = sources.get("rank", ("0", ""))[0] == "0"
+        raise Disagreement(_make_report(message), is_first=is_first)
+
+
+def _make_report(message: str) -> Report:
     """Return the report on numbers that differ: mostly, MPI has made each process a world of its own."""
-    why = "MPI and the launcher are not connected: a rank that is alone in its MPI would be compared with no other."
+    why = (
+        "MPI and the launcher are not connected: "
+        "a rank that is alone in its MPI would be compared with no other."
+    )
     fix = (
-        "Start the job with `srun --mpi=pmix`, or with the mpiexec of the MPI that mpi4py uses; or let ranks meet in a "
-        'shared folder: `assert_fleet(engine="files")`.'
+        "Start the job with `srun --mpi=pmix`, or with the mpiexec of the MPI that mpi4py uses; "
+        'or let ranks meet in a shared folder: `assert_fleet(engine="files")`.'
     )
     finding = Finding("rank-size", ERROR, WHERE, message, why, fix, SOURCE)
     headline = "does not match: MPI and the launcher number the ranks differently"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 from envlock.runtime.assertion import ENFORCING, OFF
-from envlock.runtime.fleet.places import listed, together
+from envlock.runtime.fleet.places import group_by, list_ranks
 from envlock.runtime.report import ERROR, UNKNOWN, Finding, count
 
 TYPE_CHECKING = False
@@ -15,12 +17,20 @@ if TYPE_CHECKING:
 
 COMMAND = "fleet check"
 MISSING = "rank-missing"
-SHOWN = 5  # kinds of failures, and of lockfiles
+SHOWN = 5
+"""Kinds of failures, and of lockfiles."""
 SOURCE = "docs/fleet.md"
-WHERE = "fleet"  # what a finding is about that is not about a fact
-PARTS = "Ranks compute parts of one result: where environments differ, the bits depend on which rank computes what."
+WHERE = "fleet"
+"""What a finding is about that is not about a fact."""
+PARTS = (
+    "Ranks compute parts of one result: "
+    "where environments differ, the bits depend on which rank computes what."
+)
 LOST = "A rank that does not report can have any environment, or has ended."
-SEVERAL = "Each rank reads the lockfile where it runs; with several, ranks are held to several environments."
+SEVERAL = (
+    "Each rank reads the lockfile where it runs; "
+    "with several, ranks are held to several environments."
+)
 SWITCHED = "A rank that goes on whatever is found would start without those that refuse."
 OF_RANKS = {
     MISSING: (
@@ -39,35 +49,40 @@ OF_RANKS = {
         "Remove the differences above first; `--format json` lists all groups.",
     ),
 }
-"""What is wrong with ranks rather than with facts, by the rule of its finding: how bad, why, and what to do."""
+"""What is wrong with ranks rather than with facts, by rule: how bad, why, and what to do."""
 
 
-def of_ranks(rule: str, message: str) -> Finding:
+def make_finding(rule: str, message: str) -> Finding:
     """Return a finding on ranks."""
     severity, why, fix = OF_RANKS[rule]
     return Finding(rule, severity, WHERE, message, why, fix, SOURCE)
 
 
-def problems(
+def iter_problems(
     statements: Sequence[Statement], compared: Sequence[Statement], size: int, places: Places
 ) -> Iterator[Finding]:
     """Yield what is wrong with the ranks themselves, whatever their facts are."""
-    missing = set(range(size)) - {each["rank"] for each in statements}
+    missing = set(range(size)).difference([each["rank"] for each in statements])
     if missing:
-        yield of_ranks(MISSING, f"no report from {listed(missing)}")
+        yield make_finding(MISSING, f"no report from {list_ranks(missing)}")
     beyond = [each for each in statements if is_beyond(each, size)]
     if beyond:
         job = f"a job of another size, not of {count(size, 'rank')}"
-        yield of_ranks("rank-size", f"{places.of(beyond)}: belongs to {job}")
-    yield from _switched(statements, places)
-    yield from _failed(failures(statements), places)
-    kinds = together(compared, lambda each: each["lock"])
+        yield make_finding("rank-size", f"{places.describe(beyond)}: belongs to {job}")
+    yield from _iter_loose_ranks(statements, places)
+    yield from _iter_failures(group_failures(statements), places)
+    kinds = group_by(compared, lambda each: each["lock"])
     if len(kinds) > 1:
-        digests = [each[0]["lock"][:12] for each in kinds[:SHOWN]]
-        shown = [f"sha256:{digest}" if digest else "none" for digest in digests]
-        words = [f"{places.of(members)} {digest}" for members, digest in zip(kinds, shown)]  # noqa: B905 (Python 3.8)
-        words += [f"{len(kinds) - SHOWN:,} more"] if len(kinds) > SHOWN else []
-        yield of_ranks("rank-lockfile", f"ranks have different lockfiles: {', '.join(words)}")
+        words = []
+        for members in kinds[:SHOWN]:
+            lockfile = "none"
+            if members[0]["lock"]:
+                lockfile = f"sha256:{members[0]['lock'][:12]}"
+            words.append(f"{places.describe(members)} {lockfile}")
+        if len(kinds) > SHOWN:
+            words.append(f"{len(kinds) - SHOWN:,} more")
+        message = f"ranks have different lockfiles: {', '.join(words)}"
+        yield make_finding("rank-lockfile", message)
 
 
 def is_beyond(statement: Statement, size: int) -> bool:
@@ -75,61 +90,64 @@ def is_beyond(statement: Statement, size: int) -> bool:
     return bool(statement["rank"] >= size or statement.get("size") not in (None, size))
 
 
-def _switched(statements: Sequence[Statement], places: Places) -> Iterator[Finding]:
-    """Yield ranks that go on whatever is found, while others do not; or that nothing has been looked at."""
+def _iter_loose_ranks(statements: Sequence[Statement], places: Places) -> Iterator[Finding]:
+    """Yield ranks that go on whatever is found while others do not, or that nothing was looked at."""
     loose = [each for each in statements if each["mode"] not in ENFORCING]
     if len(loose) < len(statements):
-        for members in together(loose, lambda each: each["mode"]):
-            message = f"{places.of(members)}: ENVLOCK_MODE={members[0]['mode']}, while other ranks enforce"
-            yield of_ranks("rank-mode", message)
+        for members in group_by(loose, lambda each: each["mode"]):
+            mode = f"ENVLOCK_MODE={members[0]['mode']}"
+            message = f"{places.describe(members)}: {mode}, while other ranks enforce"
+            yield make_finding("rank-mode", message)
     elif loose and not any(each["root"] for each in statements):
-        finding = of_ranks("rank-mode", "ENVLOCK_MODE=off on all ranks: nothing is compared")
+        finding = make_finding("rank-mode", "ENVLOCK_MODE=off on all ranks: nothing is compared")
         finding.severity = UNKNOWN
         yield finding
 
 
-def failures(statements: Sequence[Statement]) -> List[Members]:
+def group_failures(statements: Sequence[Statement]) -> List[Members]:
     """Return the ranks that could not look at their environment, those with one cause together."""
-    failed = [
-        each
-        for each in statements
-        if not each["root"] and (each["mode"] != OFF or each.get("problem"))
-    ]
-    return together(failed, _cause)
+    failed = [each for each in statements if _has_failed(each)]
+    return group_by(failed, _get_cause)
 
 
-def _cause(statement: Statement) -> str:
+def _has_failed(statement: Statement) -> bool:
+    if statement["root"]:
+        return False
+    # A rank of the mode `off` has not looked, which is no failure unless it says so.
+    return statement["mode"] != OFF or bool(statement.get("problem"))
+
+
+def _get_cause(statement: Statement) -> str:
     """Return why a rank has failed without what is its own: its node, paths, and numbers."""
-    import re
-
-    text = re.sub(
-        r"[^\s'\"`]*/[^\s'\"`:]*",
-        "PATH",
-        str(statement.get("problem")).replace(statement["node"], "NODE"),
-    )
+    text = str(statement.get("problem")).replace(statement["node"], "NODE")
+    text = re.sub(r"[^\s'\"`]*/[^\s'\"`:]*", "PATH", text)
     return re.sub("0x[0-9a-f]+|[0-9]+", "NUMBER", text)
 
 
-def reasons(members: Members) -> Dict[str, int]:
-    """Return the reasons that ranks state, as they are, and how many ranks state each; the lowest rank's first."""
-    found: Dict[str, int] = {}
-    for each in sorted(members, key=_rank):
-        reason = each.get("problem") or "no reason given"
-        found[reason] = found.get(reason, 0) + 1
-    return found
+def count_reasons(members: Members) -> Dict[str, int]:
+    """Return how many ranks state each reason, in its own words; the lowest rank's first."""
+    numbers: Dict[str, int] = {}
+    for member in sorted(members, key=_get_rank):
+        reason = member.get("problem") or "no reason given"
+        numbers[reason] = numbers.get(reason, 0) + 1
+    return numbers
 
 
-def _rank(statement: Statement) -> int:
+def _get_rank(statement: Statement) -> int:
     return int(statement["rank"])
 
 
-def _failed(causes: Sequence[Members], places: Places) -> Iterator[Finding]:
-    """Yield a finding for each of the first causes, with the reason of its lowest rank, and one for all others."""
+def _iter_failures(causes: Sequence[Members], places: Places) -> Iterator[Finding]:
+    """Yield a finding for each of the first causes, by its lowest rank, and one for all others."""
     for members in causes[:SHOWN]:
-        first, *others = reasons(members)
-        more = f" (and {count(len(others), 'similar reason')})" if others else ""
-        yield of_ranks("rank-failed", f"{places.of(members)}: cannot report: {first}{more}")
-    if len(causes) > SHOWN:
-        rest = [each for members in causes[SHOWN:] for each in members]
+        reason, *others = count_reasons(members)
+        if others:
+            reason += f" (and {count(len(others), 'similar reason')})"
+        message = f"{places.describe(members)}: cannot report: {reason}"
+        yield make_finding("rank-failed", message)
+    rest: Members = []
+    for members in causes[SHOWN:]:
+        rest += members
+    if rest:
         number = count(len(causes) - SHOWN, "other reason")
-        yield of_ranks("rank-failed", f"{places.of(rest)}: cannot report: {number}")
+        yield make_finding("rank-failed", f"{places.describe(rest)}: cannot report: {number}")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
+
+from envlock.runtime import strict_json
 from envlock.runtime.assertion import ENFORCING, MODES
 from envlock.runtime.errors import UsageError
 from envlock.runtime.fleet.node_names import IN_NAMES
@@ -16,6 +19,12 @@ if TYPE_CHECKING:
 
     Environ = Mapping[str, str]
 
+    Row = Mapping[str, Any]
+    """What the table of launchers says of the ranks of one."""
+
+    Source = Tuple[str, str]
+    """A value, and the variable that holds it."""
+
 OWN = {key: f"ENVLOCK_FLEET_{key.upper()}" for key in ("rank", "size", "node", "job")}
 """Variables that win over those of launchers, each for itself."""
 
@@ -24,10 +33,11 @@ ORDER = ("chief", "master", "worker")
 """The order in which TensorFlow numbers the tasks that compute together."""
 
 ASIDE = ("evaluator", "ps")
-"""Tasks that can run the same program, and that no other task waits for: an evaluator is not part of the cluster, and a
-parameter server may never call."""
+"""Tasks that can run the same program, and that no other task waits for: an evaluator is not part of
+the cluster, and a parameter server may never call."""
 
-LONGEST = 64  # characters of a node or a job: a statement has at most 1 KB
+LONGEST = 64
+"""Characters of a node or a job: a statement has at most 1 KB."""
 
 
 class Disagreement(Exception):  # noqa: N818 (it is an answer, not a fault)
@@ -82,144 +92,155 @@ def rank_of(environ: Environ, host: str) -> Rank:
     Raises:
         UsageError: no launcher says so, or a variable holds no number.
     """
-    names = told(environ)
-    found = {key: value for key, (value, _) in names.items()}
-    if "rank" not in found and _cluster_of(environ.get(CLUSTER, "")) == {}:
-        hint = (
-            f"name the tasks in {CLUSTER}; for one process, set {OWN['rank']}=0 and {OWN['size']}=1"
+    sources = get_sources(environ)
+    values = {key: value for key, (value, _) in sources.items()}
+    if "rank" not in values:
+        raise _make_no_rank(environ)
+    rank = _parse_number(values["rank"], "rank")
+    size = None
+    if "size" in values:
+        size = _parse_number(values["size"], "size")
+        if rank >= size:
+            variables = dict.fromkeys([sources["rank"][1], sources["size"][1]])
+            raise UsageError(
+                f"rank {rank} is not one of {count(size, 'rank')}",
+                hint=f"check {' and '.join(variables)}",
+            )
+    mode = environ.get("ENVLOCK_MODE", "").lower()
+    # One that does not exist is an error where this rank looks, and said there.
+    if mode not in MODES:
+        mode = ENFORCING[0]
+    node = _make_name(values.get("node") or host)
+    job = _make_name(values.get("job", ""))
+    is_aside = "aside" in values and not environ.get(OWN["rank"])
+    return Rank(rank, size, node, job, mode, is_aside=is_aside)
+
+
+def _make_no_rank(environ: Environ) -> UsageError:
+    if _get_cluster(environ.get(CLUSTER, "")) == {}:
+        return UsageError(
+            f"cannot find the rank of this process: the cluster of {CLUSTER} is empty",
+            hint=f"name the tasks in {CLUSTER}; "
+            f"for one process, set {OWN['rank']}=0 and {OWN['size']}=1",
         )
-        raise UsageError(
-            f"cannot find the rank of this process: the cluster of {CLUSTER} is empty", hint=hint
-        )
-    if "rank" not in found:
-        hint = f"start it with a launcher, or set {OWN['rank']}, {OWN['size']} and {OWN['job']} for each process"
-        raise UsageError("cannot find the rank of this process: no launcher has set one", hint=hint)
-    rank, size = (_number(found[key], key) if key in found else None for key in ("rank", "size"))
-    if rank is None or (size is not None and not rank < size):
-        sources = {names[key][1]: None for key in ("rank", "size")}
-        raise UsageError(
-            f"rank {rank} is not one of {count(size or 0, 'rank')}",
-            hint=f"check {' and '.join(sources)}",
-        )
-    mode = environ.get(
-        "ENVLOCK_MODE", ""
-    ).lower()  # one that does not exist is an error where this rank looks
-    mode = mode if mode in MODES else ENFORCING[0]
-    node, job = _short(found.get("node") or host), _short(found.get("job", ""))
-    return Rank(
-        rank, size, node, job, mode, is_aside="aside" in found and not environ.get(OWN["rank"])
+    variables = f"{OWN['rank']}, {OWN['size']} and {OWN['job']}"
+    return UsageError(
+        "cannot find the rank of this process: no launcher has set one",
+        hint=f"start it with a launcher, or set {variables} for each process",
     )
 
 
-def told(environ: Environ) -> Dict[str, Tuple[str, str]]:
+def get_sources(environ: Environ) -> Dict[str, Source]:
     """Return rank, size, node and job, each with the variable that holds it, as far as variables do.
 
     `aside` is what a task of TF_CONFIG is that is no rank.
     """
-    own = {key: (environ[name], name) for key, name in OWN.items() if environ.get(name)}
-    return {**_launched(environ), **own}
+    sources = _get_launcher_sources(environ)
+    for key, name in OWN.items():
+        if environ.get(name):
+            sources[key] = (environ[name], name)
+    return sources
 
 
-def _launched(environ: Environ) -> Dict[str, Tuple[str, str]]:
+def _get_launcher_sources(environ: Environ) -> Dict[str, Source]:
     """Return what the launcher that numbers the processes says of this one; the nearest comes first."""
     for row in table("launchers"):
-        named: Optional[Dict[str, Any]] = row["rank"]
-        if (
-            named is None
-            or not environ.get(named["rank"])
-            or (named["needs"] and not environ.get(named["needs"]))
-        ):
+        named: Optional[Row] = row["rank"]
+        if named is None or not environ.get(named["rank"]):
+            continue
+        if named["needs"] and not environ.get(named["needs"]):
             continue
         if named["rank"] == CLUSTER:
-            found = _task(environ[CLUSTER])
-            if found:
-                return {key: (value, CLUSTER) for key, value in found.items()}
+            task = _parse_task(environ[CLUSTER])
+            if task:
+                return {key: (value, CLUSTER) for key, value in task.items()}
             continue
-        keys = {
-            key: named[key] for key in ("rank", "size", "node") if environ.get(named[key] or "")
-        }
-        words = (
-            _among_hosts(named, environ)
-            if named["hosts"]
-            else {key: environ[name] for key, name in keys.items()}
-        )
-        if words:
-            return {
-                **{key: (word, named[key]) for key, word in words.items()},
-                "job": (_job(named, environ), ""),
-            }
+        if named["hosts"]:
+            values = _find_among_hosts(named, environ)
+        else:
+            values = {}
+            for key in ("rank", "size", "node"):
+                if environ.get(named[key] or ""):
+                    values[key] = environ[named[key]]
+        if values:
+            sources = {key: (value, named[key]) for key, value in values.items()}
+            return {**sources, "job": (_get_job(named, environ), "")}
     return {}
 
 
-def _among_hosts(named: Dict[str, Any], environ: Environ) -> Dict[str, str]:
-    """Return the number of a host among all hosts, their number, and its name; nothing where the list lacks it."""
-    hosts, host = _parsed(environ.get(named["size"], "")), environ[named["rank"]]
-    if (
-        not isinstance(hosts, list)
-        or host not in hosts
-        or not all(isinstance(each, str) for each in hosts)
-    ):
+def _find_among_hosts(named: Row, environ: Environ) -> Dict[str, str]:
+    """Return the number of a host among all hosts, their number, and its name.
+
+    Nothing where the list lacks it.
+    """
+    hosts = _parse_json(environ.get(named["size"], ""))
+    host = environ[named["rank"]]
+    if not isinstance(hosts, list) or host not in hosts:
+        return {}
+    if not all(isinstance(each, str) for each in hosts):
         return {}
     names = sorted(set(hosts))
     return {"rank": str(names.index(host)), "size": str(len(names)), "node": host}
 
 
 def launched_job(environ: Environ) -> str:
-    """Return what a launcher calls the job around a process, as far as it does; empty where there is none."""
-    named = [row["rank"] for row in table("launchers") if row["rank"] is not None]
-    return next(filter(None, (_job(each, environ) for each in named)), "")
+    """Return what a launcher calls the job around a process; empty where there is none."""
+    for row in table("launchers"):
+        if row["rank"] is not None:
+            job = _get_job(row["rank"], environ)
+            if job:
+                return job
+    return ""
 
 
-def _job(named: Dict[str, Any], environ: Environ) -> str:
-    found = ".".join(
-        [environ[name].partition("#")[0] for name in named["job"] if environ.get(name)]
-    )
-    if found and found == named["unnamed"]:  # one word for many jobs would let their ranks meet
+def _get_job(named: Row, environ: Environ) -> str:
+    words = [environ[name].partition("#")[0] for name in named["job"] if environ.get(name)]
+    job = ".".join(words)
+    # One word for many jobs would let their ranks meet.
+    if job and job == named["unnamed"]:
         return ".".join([environ[name] for name in named["instead"] if environ.get(name)])
-    return found
+    return job
 
 
-def _cluster_of(text: str) -> Any:
+def _get_cluster(text: str) -> object:
     """Return the cluster of TF_CONFIG; None where there is none."""
-    config = _parsed(text)
-    return config.get("cluster") if isinstance(config, dict) else None
+    config = _parse_json(text)
+    if not isinstance(config, dict):
+        return None
+    return config.get("cluster")
 
 
-def _parsed(text: str) -> Any:
-    """Return TF_CONFIG; None where it is not JSON."""
-    from envlock.runtime import strict_json
-
+def _parse_json(text: str) -> object:
+    """Return the value of a variable; None where it is not JSON."""
     try:
-        return strict_json.parse(text.encode("utf-8", "surrogatepass"))
+        value: object = strict_json.parse(text.encode("utf-8", "surrogatepass"))
     except ValueError:
         return None
+    return value
 
 
-def _task(text: str) -> Dict[str, str]:
+def _parse_task(text: str) -> Dict[str, str]:
     """Return what TF_CONFIG says of this task; nothing where it names no such task.
 
     Source: https://www.tensorflow.org/guide/distributed_training#setting_up_the_tf_config_environment_variable
     """
-    config = _parsed(text)
+    config: Any = _parse_json(text)
     try:
         cluster, task = config["cluster"], config["task"]
-        before = [len(cluster.get(each, ())) for each in ORDER]
+        numbers = [len(cluster.get(kind, ())) for kind in ORDER]
         if task["type"] in ASIDE:
             return {"rank": "0", "size": "1", "aside": task["type"]}
         place = ORDER.index(task["type"])
-        rank = sum(before[:place]) + int(task["index"])
+        rank = sum(numbers[:place]) + int(task["index"])
     except (ValueError, KeyError, TypeError, AttributeError):
         return {}
     if not cluster:
         return {}
-    return {
-        "rank": str(rank),
-        "size": str(sum(before)),
-        "job": "tf-" + _digest(repr(sorted(cluster.items()))),
-    }
+    job = "tf-" + _digest(repr(sorted(cluster.items())))
+    return {"rank": str(rank), "size": str(sum(numbers)), "job": job}
 
 
-def _number(text: str, what: str) -> int:
+def _parse_number(text: str, what: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 10):
         raise UsageError(
             f"the {what} of this process is not a number: {text[:40]!r}", hint="check the launcher"
@@ -227,16 +248,21 @@ def _number(text: str, what: str) -> int:
     return int(text)
 
 
-def _short(text: str) -> str:
+def _make_name(text: str) -> str:
     """Return a name that cannot move a cursor nor name another folder, of at most `LONGEST` characters."""
-    plain = "".join(
-        [char if char.isascii() and (char.isalnum() or char in IN_NAMES) else "_" for char in text]
-    )
-    plain = plain if plain.strip(".") else plain.replace(".", "_")
-    return plain if len(plain) <= LONGEST else plain[: LONGEST - 13] + "-" + _digest(text)
+    name = ""
+    for char in text:
+        if char.isascii() and (char.isalnum() or char in IN_NAMES):
+            name += char
+        else:
+            name += "_"
+    # Dots alone would name this folder, or the one above it.
+    if not name.strip("."):
+        name = name.replace(".", "_")
+    if len(name) <= LONGEST:
+        return name
+    return name[: LONGEST - 13] + "-" + _digest(text)
 
 
 def _digest(text: str) -> str:
-    from hashlib import sha256
-
     return sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:12]

@@ -7,25 +7,35 @@ from envlock.runtime.collectors import Snapshot
 from envlock.runtime.compare import compare
 from envlock.runtime.errors import UsageError
 from envlock.runtime.fleet.node_names import node_list, ranges
-from envlock.runtime.fleet.places import Places, order, together
-from envlock.runtime.fleet.problems import COMMAND, failures, is_beyond, of_ranks, problems, reasons
-from envlock.runtime.fleet.statement import judged
-from envlock.runtime.fleet.texts import readable
+from envlock.runtime.fleet.places import Places, group_by, order
+from envlock.runtime.fleet.problems import (
+    COMMAND,
+    count_reasons,
+    group_failures,
+    is_beyond,
+    iter_problems,
+    make_finding,
+)
+from envlock.runtime.fleet.statement import drop_unjudged
+from envlock.runtime.fleet.texts import restore_texts
 from envlock.runtime.launchers import explained
+from envlock.runtime.machines import is_machine
 from envlock.runtime.policy import DEFAULT, Policy, names
 from envlock.runtime.report import ERROR, INFO, LAUNCHER, UNKNOWN, Finding, Report, count, ranked
 from envlock.runtime.verify import judge, policy_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
+    from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
+    from envlock.runtime.facts import Document as Lock
     from envlock.runtime.fleet.statement import Document, Statement
 
     Members = List[Statement]
 
 GROUPS_SHOWN = 5
-SECTIONS_SHOWN = 12  # of the facts that ranks state
+SECTIONS_SHOWN = 12
+"""Of the facts that ranks state."""
 BREAKING = (ERROR, UNKNOWN)
 
 
@@ -45,19 +55,48 @@ class Group:
         self.odd = odd
         self.members: Members = []
 
-    def to_json(self) -> Dict[str, Any]:
+    def to_json(self) -> Dict[str, object]:
         """Return JSON values."""
-        nodes, numbers = ({each[key] for each in self.members} for key in ("node", "rank"))
-        differs = {"differs": [each.message for each in self.odd]} if self.odd else {}
-        where = {"ranks": ranges(numbers), "nodes": node_list(nodes)}
-        return {"root": self.root, "count": len(numbers), **where, **differs}
+        ranks = {member["rank"] for member in self.members}
+        nodes = {member["node"] for member in self.members}
+        values: Dict[str, object] = {
+            "root": self.root,
+            "count": len(ranks),
+            "ranks": ranges(ranks),
+            "nodes": node_list(nodes),
+        }
+        if self.odd:
+            values["differs"] = [finding.message for finding in self.odd]
+        return values
+
+
+class Standard:
+    """What ranks are held to.
+
+    Attributes:
+        lock: the lockfile, with the facts that documents have; None compares ranks with one another only.
+        rules: how closely to compare.
+        overrides: whether the lockfile's own rules count.
+    """
+
+    __slots__ = ("lock", "overrides", "rules")
+
+    def __init__(self, lock: Optional[Lock], policy: Optional[str], *, overrides: bool) -> None:
+        self.rules = rules_of(lock, policy, overrides=overrides)
+        self.overrides = overrides
+        self.lock: Optional[Lock] = None
+        if lock is not None:
+            own_rules: Mapping[str, str] = {}
+            if overrides:
+                own_rules = lock["policy"]["overrides"]
+            self.lock = _as_stated(lock, own_rules)
 
 
 def reduction(
     statements: Sequence[Statement],
     documents: Mapping[str, Document],
     size: int,
-    lock: Optional[Dict[str, Any]] = None,
+    lock: Optional[Lock] = None,
     policy: Optional[str] = None,
     *,
     overrides: bool = True,
@@ -76,42 +115,44 @@ def reduction(
         LockfileError: the lockfile names a policy or a rule that does not exist.
         UsageError: there is no such policy.
     """
-    rules = rules_of(lock, policy, overrides=overrides)
+    standard = Standard(lock, policy, overrides=overrides)
     places = Places()
-    compared = [each for each in statements if each["root"]]
-    roots = together(compared, lambda each: (each["root"], each["proven"]))
-    as_stated = (
-        None if lock is None else _as_stated(lock, lock["policy"]["overrides"] if overrides else {})
-    )
-    groups, aside = _judged(roots, documents, as_stated, rules, overrides, places)
+    compared = [statement for statement in statements if statement["root"]]
+    # Ranks with one root have one environment, and each is compared once; a proof is of one machine.
+    roots = group_by(compared, lambda each: (each["root"], each["proven"]))
+    groups, allowed = _compare_roots(roots, documents, standard, places)
     odd = [group for group in groups if group.odd]
-    findings = [*problems(statements, compared, size, places)]
+    findings = list(iter_problems(statements, compared, size, places))
     for group in odd[:GROUPS_SHOWN]:
-        findings += [_placed(each, group.members, len(compared), places) for each in group.odd]
+        members = group.members
+        findings += [_add_place(each, members, len(compared), places) for each in group.odd]
     if len(odd) > GROUPS_SHOWN:
-        more = [each for group in odd[GROUPS_SHOWN:] for each in group.members]
+        rest: Members = []
+        for group in odd[GROUPS_SHOWN:]:
+            rest += group.members
         number = count(len(odd) - GROUPS_SHOWN, "more environment")
-        findings.append(of_ranks("rank-groups", f"{places.of(more)}: {number} that are odd"))
-    notes = _notes(groups, roots, statements, places)
-    attachment = _attachment(groups, statements, size, is_locked=lock is not None)
+        findings.append(
+            make_finding("rank-groups", f"{places.describe(rest)}: {number} that are odd")
+        )
+    notes = _list_notes(groups, roots, statements, places)
+    attachment = _make_attachment(groups, statements, size, is_locked=lock is not None)
+    # All sentences are made by now, so that the node sets they name are known.
+    if places.sets:
+        attachment["node_sets"] = places.sets
     report = Report(
-        ranked([*findings, *aside]),
+        ranked([*findings, *allowed]),
         command=COMMAND,
-        policy=rules.name,
-        overrides=len(rules.overrides),
-        headline=_headline(
-            findings, len(statements), size, groups, None if lock is None else rules
-        ),
+        policy=standard.rules.name,
+        overrides=len(standard.rules.overrides),
+        headline=_make_headline(findings, groups, len(statements), size, standard),
         notes=[*notes, *places.notes()],
-        attachments={
-            "fleet": {**attachment, **({"node_sets": places.sets} if places.sets else {})}
-        },
+        attachments={"fleet": attachment},
     )
     return report, groups
 
 
 def rules_of(
-    lock: Optional[Dict[str, Any]], policy: Optional[str] = None, *, overrides: bool = True
+    lock: Optional[Lock], policy: Optional[str] = None, *, overrides: bool = True
 ) -> Policy:
     """Return the policy that judges ranks; errors as in `reduction`."""
     if lock is not None:
@@ -121,259 +162,314 @@ def rules_of(
     return Policy(policy or DEFAULT)
 
 
-def _judged(
+def _compare_roots(
     roots: Sequence[Members],
     documents: Mapping[str, Document],
-    lock: Optional[Dict[str, Any]],
-    rules: Policy,
-    overrides: bool,
+    standard: Standard,
     places: Places,
 ) -> Tuple[List[Group], List[Finding]]:
-    """Return the groups, and what differs and may. Ranks in which the same is wrong, or nothing is, are one group.
+    """Return the groups, and what differs and may.
 
-    Ranks are odd where they are not as locked, or else not as the first that are.
+    Ranks in which the same is wrong, or nothing is, are one group. Ranks are odd where they are not as
+    locked, or else not as the first that are.
     """
     total = sum(map(len, roots))
     groups: Dict[Tuple[str, ...], Group] = {}
     allowed: Dict[str, Tuple[Finding, Members]] = {}
     first: Members = []
+    # The most ranks come first, so that a minority is compared with them.
     for members in roots:
-        document = documents.get(members[0]["root"])
-        if document is None:
-            found = [of_ranks("rank-facts", "differs from other ranks, and its facts are missing")]
+        root = members[0]["root"]
+        findings = _compare_root(members, first, documents, standard, places, total)
+        wrong = _list_wrong(findings)
+        odd: List[Finding] = []
+        if wrong:
+            odd = [each for each in findings if each.severity != INFO or each.rule == LAUNCHER]
         else:
-            found = (
-                []
-                if lock is None
-                else _against(lock, document, members[0]["proven"], rules, overrides)
-            )
-            if first and not _wrong(found):
-                title = "most ranks" if 2 * len(first) > total else places.of(first)
-                found += _apart(first, members, documents, rules, lock, title)
-            texts = {
-                **(documents[first[0]["root"]].get("texts", {}) if first else {}),
-                **document.get("texts", {}),
-            }
-            for each in found:
-                each.message = readable(each.message, texts)
-        wrong = _wrong(found)
-        if not wrong:
-            first = first or members
-            for each in found:
-                allowed.setdefault(each.message, (each, []))[1].extend(members)
-        odd = [each for each in found if wrong and (each.severity != INFO or each.rule == LAUNCHER)]
-        groups.setdefault(wrong, Group(members[0]["root"], odd)).members += members
-    aside = [_placed(each, members, total, places) for each, members in allowed.values()]
-    return sorted(groups.values(), key=lambda group: order(group.members)), aside
+            if not first:
+                first = members
+            for finding in findings:
+                _, where = allowed.setdefault(finding.message, (finding, []))
+                where.extend(members)
+        groups.setdefault(wrong, Group(root, odd)).members += members
+    placed = [_add_place(each, where, total, places) for each, where in allowed.values()]
+    return sorted(groups.values(), key=lambda group: order(group.members)), placed
 
 
-def _wrong(found: Iterable[Finding]) -> Tuple[str, ...]:
-    return tuple([each.message for each in found if each.severity in BREAKING])
-
-
-def _against(
-    lock: Dict[str, Any], document: Document, proven: bool, rules: Policy, overrides: bool
+def _compare_root(
+    members: Members,
+    first: Members,
+    documents: Mapping[str, Document],
+    standard: Standard,
+    places: Places,
+    total: int,
 ) -> List[Finding]:
-    """Return what differs from the lockfile; where a launcher explains all of it, one finding that says so."""
+    """Return what is wrong with ranks of one root: not as locked or, where they are, not as the first."""
+    document = documents.get(members[0]["root"])
+    if document is None:
+        return [make_finding("rank-facts", "differs from other ranks, and its facts are missing")]
+    findings: List[Finding] = []
+    if standard.lock is not None:
+        findings = _compare_with_lock(document, standard.lock, members[0]["proven"], standard)
+    texts: Dict[str, str] = {}
+    if first:
+        texts.update(documents[first[0]["root"]].get("texts", {}))
+        if not _list_wrong(findings):
+            title = "most ranks"
+            if 2 * len(first) <= total:
+                title = places.describe(first)
+            findings += _compare_with_first(first, members, documents, standard, title)
+    texts.update(document.get("texts", {}))
+    for finding in findings:
+        finding.message = restore_texts(finding.message, texts)
+    return findings
+
+
+def _list_wrong(findings: Iterable[Finding]) -> Tuple[str, ...]:
+    return tuple([finding.message for finding in findings if finding.severity in BREAKING])
+
+
+def _compare_with_lock(
+    document: Document, lock: Lock, proven: bool, standard: Standard
+) -> List[Finding]:
+    """Return what differs from the lockfile; one finding where a launcher explains all of it."""
     live = Snapshot(document["facts"], document["unavailable"], document["tooling"])
-    found = judge(lock, live, rules.name, overrides=overrides, proven=proven).findings
-    causes = explained(found, document["launch"])
-    wrong = [each for each in found if each.severity in BREAKING]
-    named = [
-        path for each in causes for path in each.message.rpartition(" explains ")[2].split(", ")
-    ]
-    if len(causes) == 1 and {each.where.fact for each in wrong} <= set(named):
+    report = judge(lock, live, standard.rules.name, overrides=standard.overrides, proven=proven)
+    causes = explained(report.findings, document["launch"])
+    if len(causes) == 1:
         (cause,) = causes
-        differences = "; ".join(_wrong(found))
-        only = "difference" if len(wrong) == 1 else "differences"
-        message = f"{cause.message}, the only {only} from the lockfile ({differences})"
-        return [
-            Finding(
-                LAUNCHER,
-                ERROR,
-                cause.where,
-                message,
-                cause.why,
-                cause.fix,
-                cause.source,
-                weight=100,
-            )
-        ]
-    return [*found, *causes]
+        paths = cause.message.rpartition(" explains ")[2].split(", ")
+        wrong = [each for each in report.findings if each.severity in BREAKING]
+        if {each.where.fact for each in wrong} <= set(paths):
+            return [_make_launcher_finding(cause, wrong)]
+    return [*report.findings, *causes]
 
 
-def _as_stated(lock: Dict[str, Any], rules: Mapping[str, str]) -> Dict[str, Any]:
+def _make_launcher_finding(cause: Finding, wrong: Sequence[Finding]) -> Finding:
+    """Return the finding that a launcher explains all that differs from the lockfile."""
+    only = "differences"
+    if len(wrong) == 1:
+        only = "difference"
+    differences = "; ".join(_list_wrong(wrong))
+    message = f"{cause.message}, the only {only} from the lockfile ({differences})"
+    return Finding(
+        LAUNCHER,
+        ERROR,
+        cause.where,
+        message,
+        cause.why,
+        cause.fix,
+        cause.source,
+        weight=100,
+    )
+
+
+def _as_stated(lock: Lock, rules: Mapping[str, str]) -> Lock:
     """Return a lockfile with the facts that documents have."""
-    sides = [
-        judged(each["facts"], each["unavailable"], rules)
-        for each in (lock, *lock.get("machines", ()))
-    ]
-    own, *others = [{"facts": facts, "unavailable": unavailable} for facts, unavailable in sides]
+    profiles = []
+    for profile in (lock, *lock.get("machines", ())):
+        facts, unavailable = drop_unjudged(profile["facts"], profile["unavailable"], rules)
+        profiles.append({"facts": facts, "unavailable": unavailable})
+    own, *others = profiles
     return {**lock, **own, "machines": others}
 
 
-def _apart(
+def _compare_with_first(
     first: Members,
     members: Members,
     documents: Mapping[str, Document],
-    rules: Policy,
-    lock: Optional[Dict[str, Any]],
+    standard: Standard,
     title: str,
 ) -> List[Finding]:
-    """Return what ranks have other than the first; a machine that the lockfile accepts may be another one.
-
-    With a lockfile, what may differ has been listed against that. `title` is what the first are called.
-    """
-    sides = [
-        (each["facts"], each["unavailable"])
-        for each in (documents[it[0]["root"]] for it in (first, members))
-    ]
-    found = compare(
-        sides[0],
-        sides[1],
-        rules,
+    """Return what ranks have other than the first, which are called `title`."""
+    before, here = (documents[each[0]["root"]] for each in (first, members))
+    findings = compare(
+        (before["facts"], before["unavailable"]),
+        (here["facts"], here["unavailable"]),
+        standard.rules,
         (title, "here"),
         is_proven=first[0]["proven"] and members[0]["proven"],
     )
-    if lock is None:
-        return found
-    from envlock.runtime.machines import is_machine
-
-    accepts_others = bool(lock["machines"])
-    return [
-        each
-        for each in found
-        if each.severity != INFO and not (accepts_others and is_machine(each.where.fact))
-    ]
+    if standard.lock is None:
+        return findings
+    # With a lockfile, what may differ has been listed against that already.
+    findings = [finding for finding in findings if finding.severity != INFO]
+    # A machine that the lockfile accepts may be another one than the first.
+    if standard.lock["machines"]:
+        findings = [finding for finding in findings if not is_machine(finding.where.fact)]
+    return findings
 
 
-def _placed(found: Finding, members: Sequence[Statement], total: int, places: Places) -> Finding:
+def _add_place(
+    finding: Finding, members: Sequence[Statement], total: int, places: Places
+) -> Finding:
     """Return a finding whose message begins with where it is."""
-    place = "all ranks" if len(members) == total else places.of(members)
-    words = {name: getattr(found, name) for name in Finding.__slots__}
-    return Finding(**{**words, "message": f"{place}: {found.message}"})
+    place = "all ranks"
+    if len(members) != total:
+        place = places.describe(members)
+    return Finding(
+        finding.rule,
+        finding.severity,
+        finding.where,
+        f"{place}: {finding.message}",
+        finding.why,
+        finding.fix,
+        finding.source,
+        expected=finding.expected,
+        actual=finding.actual,
+        weight=finding.weight,
+        commands=finding.commands,
+    )
 
 
-def _headline(
+def _make_headline(
     findings: Sequence[Finding],
+    groups: Sequence[Group],
     reported: int,
     size: int,
-    groups: Sequence[Group],
-    rules: Optional[Policy],
+    standard: Standard,
 ) -> str:
-    under = "" if rules is None else f" under policy {rules.name}"
-    under += (
-        f", with {count(len(rules.overrides), 'override')}"
-        if rules is not None and rules.overrides
-        else ""
-    )
-    missing = (
-        f"{size - reported:,} of {count(size, 'rank')} did not report" if reported < size else ""
-    )
-    if any(each.severity == ERROR for each in findings):
-        differing = sum(len(group.members) for group in groups if group.odd)
-        what = (
-            f"{differing:,} of {count(size, 'rank')} differ"
-            if differing
-            else "ranks do not belong together"
-        )
-        if differing and majority(groups) is None:
-            what += ", and no environment has a majority"
-        elif differing == reported:
-            what = "no rank is as locked" if rules is not None else "ranks differ"
+    """Return whether the ranks match, and how many of what do not."""
+    under = ""
+    if standard.lock is not None:
+        under = f" under policy {standard.rules.name}"
+        if standard.rules.overrides:
+            under += f", with {count(len(standard.rules.overrides), 'override')}"
+    missing = ""
+    if reported < size:
+        missing = f"{size - reported:,} of {count(size, 'rank')} did not report"
+    severities = {finding.severity for finding in findings}
+    if ERROR in severities:
+        what = _describe_odd_ranks(groups, reported, size, is_locked=standard.lock is not None)
         return "; ".join(filter(None, (f"does not match{under}: {what}", missing)))
-    if any(each.severity == UNKNOWN for each in findings):
+    if UNKNOWN in severities:
         return f"cannot decide{under}: {missing or 'facts of ranks could not be collected'}"
     alike = f"{count(size, 'rank')} alike"
-    return alike if rules is None else f"matches{under}: {alike}"
+    if standard.lock is None:
+        return alike
+    return f"matches{under}: {alike}"
+
+
+def _describe_odd_ranks(
+    groups: Sequence[Group], reported: int, size: int, *, is_locked: bool
+) -> str:
+    odd = sum([len(group.members) for group in groups if group.odd])
+    what = "ranks do not belong together"
+    if odd:
+        what = f"{odd:,} of {count(size, 'rank')} differ"
+    if odd and majority(groups) is None:
+        return f"{what}, and no environment has a majority"
+    if odd != reported:
+        return what
+    if is_locked:
+        return "no rank is as locked"
+    return "ranks differ"
 
 
 def majority(groups: Sequence[Group]) -> Optional[Group]:
-    """Return the group that more than half of the ranks that reported belong to; None where there is none."""
-    total = sum(len(group.members) for group in groups)
-    return groups[0] if groups and 2 * len(groups[0].members) > total else None
+    """Return the group of more than half of the ranks that reported; None where there is none."""
+    total = sum([len(group.members) for group in groups])
+    if not groups or 2 * len(groups[0].members) <= total:
+        return None
+    return groups[0]
 
 
-def _notes(
+def _list_notes(
     groups: Sequence[Group],
     roots: Sequence[Members],
     statements: Sequence[Statement],
     places: Places,
 ) -> List[str]:
-    nodes = {each["node"] for each in statements}
-    jobs = {each["job"] for each in statements if each["job"]}
-    job = f", job {jobs.pop()}" if len(jobs) == 1 else ""
-    notes = [f"{count(len(statements), 'rank')} on {count(len(nodes), 'node')}{job}"]
+    nodes = {statement["node"] for statement in statements}
+    jobs = {statement["job"] for statement in statements if statement["job"]}
+    where = f"{count(len(statements), 'rank')} on {count(len(nodes), 'node')}"
+    if len(jobs) == 1:
+        where += f", job {jobs.pop()}"
+    notes = [where]
     if len(groups) > 1:
-        listed = [
-            f"{places.of(group.members)} {group.root[:12]}" for group in groups[:GROUPS_SHOWN]
-        ]
-        more = [f"{len(groups) - GROUPS_SHOWN} more"] if len(groups) > GROUPS_SHOWN else []
-        notes.append(f"{count(len(groups), 'environment')}: {', '.join(listed + more)}")
-    aside = _aside(roots)
-    return (
-        [
-            *notes,
-            f"not compared, and different between ranks: facts of {', '.join(aside[:SECTIONS_SHOWN])}",
-        ]
-        if aside
-        else notes
-    )
+        shown_groups = groups[:GROUPS_SHOWN]
+        words = [f"{places.describe(each.members)} {each.root[:12]}" for each in shown_groups]
+        if len(groups) > GROUPS_SHOWN:
+            words.append(f"{len(groups) - GROUPS_SHOWN} more")
+        notes.append(f"{count(len(groups), 'environment')}: {', '.join(words)}")
+    sections = _list_unjudged_sections(roots)
+    if sections:
+        shown = ", ".join(sections[:SECTIONS_SHOWN])
+        notes.append(f"not compared, and different between ranks: facts of {shown}")
+    return notes
 
 
-def _aside(roots: Sequence[Members]) -> List[str]:
+def _list_unjudged_sections(roots: Sequence[Members]) -> List[str]:
     """Return the sections in which ranks of one root differ: in facts that no policy judges."""
-    found = set()
+    names: Set[str] = set()
     for first, *others in roots:
-        for sections in (
-            each["sections"] for each in others if each["sections"] != first["sections"]
-        ):
-            both = {*sections, *first["sections"]}
-            found |= {name for name in both if sections.get(name) != first["sections"].get(name)}
-    return sorted(found)
+        digests = first["sections"]
+        for member in others:
+            sections = member["sections"]
+            if sections == digests:
+                continue
+            for name in {*sections, *digests}:
+                if sections.get(name) != digests.get(name):
+                    names.add(name)
+    return sorted(names)
 
 
-def _attachment(
+def _make_attachment(
     groups: Sequence[Group], statements: Sequence[Statement], size: int, *, is_locked: bool
-) -> Dict[str, Any]:
+) -> Dict[str, object]:
     major = majority(groups)
-    failed = [reason for members in failures(statements) for reason in _stated(members)]
-    return {
+    root = None
+    if major is not None:
+        root = major.root
+    vetted: List[str] = []
+    # Without a lockfile, it takes a majority to say which ranks are good.
+    if is_locked or major is not None:
+        vetted = _list_vetted_nodes(groups, statements, size)
+    missing = set(range(size)).difference([statement["rank"] for statement in statements])
+    attachment: Dict[str, object] = {
         "size": size,
         "reported": len(statements),
         "groups": [group.to_json() for group in groups],
-        "majority": None if major is None else major.root,
-        "vetted": _vetted(groups, statements, size) if is_locked or major is not None else [],
-        "missing": ranges(set(range(size)) - {each["rank"] for each in statements}),
-        **({"failed": failed} if failed else {}),
+        "majority": root,
+        "vetted": vetted,
+        "missing": ranges(missing),
     }
+    failed: List[Dict[str, object]] = []
+    for members in group_failures(statements):
+        for reason, number in count_reasons(members).items():
+            failed.append({"reason": reason, "count": number})
+    if failed:
+        attachment["failed"] = failed
+    return attachment
 
 
-def _stated(members: Members) -> List[Dict[str, Any]]:
-    """Return why ranks could not look, as they state it, with their number."""
-    return [{"reason": reason, "count": number} for reason, number in reasons(members).items()]
+def _list_vetted_nodes(
+    groups: Sequence[Group], statements: Sequence[Statement], size: int
+) -> List[str]:
+    """Return the nodes of which all is known, and good.
 
-
-def _vetted(groups: Sequence[Group], statements: Sequence[Statement], size: int) -> List[str]:
-    """Return the nodes of which all is known, and good; none where it is open which lockfile is the right one."""
-    ranks: Dict[str, Set[int]] = {}
-    for each in statements:
-        ranks.setdefault(each["node"], set()).add(each["rank"])
-    locks = together([each for each in statements if each["root"]], lambda each: each["lock"])
-    if not locks or 2 * len(locks[0]) <= sum(map(len, locks)):
+    None where it is open which lockfile is the right one.
+    """
+    compared = [statement for statement in statements if statement["root"]]
+    locks = group_by(compared, lambda each: each["lock"])
+    if not locks or 2 * len(locks[0]) <= len(compared):
         return []
     good = locks[0][0]["lock"]
-    wrong = {each["node"] for group in groups if group.odd for each in group.members}
-    wrong |= {
-        each["node"]
-        for each in statements
-        if each["lock"] != good or not each["root"] or is_beyond(each, size)
-    }
-    if any(each["mode"] in ENFORCING for each in statements):
-        wrong |= {each["node"] for each in statements if each["mode"] not in ENFORCING}
-    if (
-        sum(map(len, ranks.values())) < size
-    ):  # who is missing has said no node: one that has fewer ranks has lost one
+    wrong: Set[str] = set()
+    for group in groups:
+        if group.odd:
+            wrong.update([member["node"] for member in group.members])
+    does_enforce = any(statement["mode"] in ENFORCING for statement in statements)
+    ranks: Dict[str, Set[int]] = {}
+    for statement in statements:
+        node = statement["node"]
+        ranks.setdefault(node, set()).add(statement["rank"])
+        if statement["lock"] != good or not statement["root"] or is_beyond(statement, size):
+            wrong.add(node)
+        if does_enforce and statement["mode"] not in ENFORCING:
+            wrong.add(node)
+    # Who is missing has said no node: one that has fewer ranks than others has lost one.
+    if sum(map(len, ranks.values())) < size:
         most = max(map(len, ranks.values()))
-        wrong |= {node for node, numbers in ranks.items() if len(numbers) < most}
+        wrong.update([node for node, numbers in ranks.items() if len(numbers) < most])
     return sorted(set(ranks) - wrong)

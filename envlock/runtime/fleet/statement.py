@@ -2,33 +2,47 @@
 
 from __future__ import annotations
 
+import json
+from functools import partial
+from hashlib import sha256
+
 from envlock.runtime.assertion import MODES
 from envlock.runtime.fleet.node_names import is_name
 from envlock.runtime.fleet.texts import MOST as MOST_TEXTS
 from envlock.runtime.fleet.texts import is_text
+from envlock.runtime.lockfile import are_facts
 from envlock.runtime.policy import can_meet, matches
 from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
+    from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple, TypeGuard
 
     from envlock.runtime.collectors import Snapshot
+    from envlock.runtime.facts import Tree
     from envlock.runtime.fleet.ranks import Rank
 
     Statement = Dict[str, Any]
-    """rank, size, node, job; mode, what ENVLOCK_MODE says; root and sections, digests of the facts; lock, the digest of
-    the lockfile; proven; and `problem`, a sentence, where a rank cannot say more."""
+    """rank, size, node, job; mode, what ENVLOCK_MODE says; root and sections, digests of the facts; lock,
+    the digest of the lockfile; proven; and `problem`, a sentence, where a rank cannot say more."""
 
     Document = Dict[str, Any]
-    """What a root stands for: facts, unavailable, tooling; `launch`, the traces of the launcher; and `texts`, the paths
-    that facts hold as a SHA-256, where there are some."""
+    """What a root stands for: facts, unavailable, tooling; `launch`, the traces of the launcher; and
+    `texts`, the paths that facts hold as a SHA-256, where there are some."""
+
+    Stated = Tuple[Statement, Optional[Document]]
+    """The statement of a rank, and its document; None where it has not looked."""
+
+    Change = Callable[[object], object]
 
 VERSION = 1
-LIMIT = 1024  # bytes
-SECTION = 32  # hexadecimal digits of the digest of a section: they only say where to look
+LIMIT = 1024
+"""Bytes of a statement."""
+SECTION = 32
+"""Hexadecimal digits of the digest of a section: they only say where to look."""
 PROBLEM_LIMIT = 300
-DIGEST_LIMIT = 64  # hexadecimal digits of SHA-256; the name of a section is shorter
+DIGEST_LIMIT = 64
+"""Hexadecimal digits of SHA-256; the name of a section is shorter."""
 MOST = 1_000_000
 """Ranks of a job: who is missing is looked for among all of them, whatever a statement says of their number."""
 
@@ -41,7 +55,7 @@ def stated(
     rules: Optional[Mapping[str, str]] = None,
     *,
     proven: bool = False,
-) -> Any:
+) -> Tuple[Statement, Document]:
     """Return the statement of a rank and the document that its root stands for.
 
     The root is of what can be judged; sections are of all facts, so that they tell where others differ.
@@ -54,16 +68,16 @@ def stated(
         rules: the lockfile's own, by the patterns of their paths, where they count.
         proven: whether its machine is known to compute the lockfile's bits.
     """
-    facts, unavailable = judged(live.facts, live.unavailable, rules or {})
+    facts, unavailable = drop_unjudged(live.facts, live.unavailable, rules or {})
     document = {
         "facts": facts,
         "unavailable": unavailable,
         "tooling": list(live.tooling),
         "launch": dict(launch),
     }
-    sections = _digests(counted(live.facts), live.unavailable)
+    sections = _digest_sections(mask_devices(live.facts), live.unavailable)
     statement = {
-        **_head(rank),
+        **_make_head(rank),
         "root": root_of(document),
         "sections": {name: digest[:SECTION] for name, digest in sections.items()},
         "lock": lock,
@@ -73,9 +87,12 @@ def stated(
 
 
 def failed(rank: Rank, problem: str) -> Statement:
-    """Return the statement of a rank that could not look at its environment; without a problem, as it is not to."""
+    """Return the statement of a rank that could not look at its environment.
+
+    Without a problem, of one that is not to look.
+    """
     return {
-        **_head(rank),
+        **_make_head(rank),
         "root": "",
         "sections": {},
         "lock": "",
@@ -84,123 +101,131 @@ def failed(rank: Rank, problem: str) -> Statement:
     }
 
 
-def _head(rank: Rank) -> Statement:
-    who = {
-        "rank": rank.rank,
-        "size": rank.size,
-        "node": rank.node,
-        "job": rank.job,
-        "mode": rank.mode,
-    }
-    return {"statement": VERSION, **who}
+def _make_head(rank: Rank) -> Statement:
+    who = {"rank": rank.rank, "size": rank.size, "node": rank.node, "job": rank.job}
+    return {"statement": VERSION, **who, "mode": rank.mode}
 
 
-def is_statement(value: Any) -> bool:
+KINDS = {
+    "rank": int,
+    "node": str,
+    "job": str,
+    "root": str,
+    "lock": str,
+    "proven": bool,
+    "sections": dict,
+}
+
+
+def is_statement(value: object) -> TypeGuard[Statement]:
     """Return whether a value that came from outside can be reduced."""
     if not isinstance(value, dict) or value.get("statement") != VERSION:
         return False
-    kinds = {
-        "rank": int,
-        "node": str,
-        "job": str,
-        "root": str,
-        "lock": str,
-        "proven": bool,
-        "sections": dict,
-    }
-    if (
-        not all(type(value.get(key)) is kind for key, kind in kinds.items())
-        or value.get("mode") not in MODES
-    ):
+    # `type`, not `isinstance`: true is an int, and no rank.
+    if not all(type(value.get(key)) is kind for key, kind in KINDS.items()):
         return False
-    size, sections, problem = value.get("size"), value["sections"], value.get("problem", "")
-    counted = 0 <= value["rank"] < MOST and (size is None or (type(size) is int and size <= MOST))
-    named = is_name(value["node"]) and (not value["job"] or is_name(value["job"]))
+    if value.get("mode") not in MODES or not 0 <= value["rank"] < MOST:
+        return False
+    size = value.get("size")
+    if size is not None and (type(size) is not int or size > MOST):
+        return False
+    if not is_name(value["node"]) or (value["job"] and not is_name(value["job"])):
+        return False
+    problem = value.get("problem", "")
+    if not isinstance(problem, str) or len(problem) > PROBLEM_LIMIT:
+        return False
+    sections = value["sections"]
     digests = [value["root"], value["lock"], *sections, *sections.values()]
-    whole = all(isinstance(each, str) and len(each) <= DIGEST_LIMIT for each in digests)
-    return (
-        counted and named and whole and isinstance(problem, str) and len(problem) <= PROBLEM_LIMIT
-    )
+    return all(isinstance(each, str) and len(each) <= DIGEST_LIMIT for each in digests)
 
 
-def is_document(value: Any) -> bool:
+def is_document(value: object) -> TypeGuard[Document]:
     """Return whether a value that came from outside can be compared."""
-    from envlock.runtime.lockfile import are_facts
-
     kinds = {"facts": dict, "unavailable": dict, "tooling": list, "launch": dict}
-    if not isinstance(value, dict) or not all(
-        type(value.get(key)) is kind for key, kind in kinds.items()
-    ):
+    if not isinstance(value, dict):
+        return False
+    if not all(type(value.get(key)) is kind for key, kind in kinds.items()):
         return False
     texts = value.get("texts", {})
-    if (
-        not isinstance(texts, dict)
-        or len(texts) > MOST_TEXTS
-        or not all(is_text(*each) for each in texts.items())
-    ):
+    if not isinstance(texts, dict) or len(texts) > MOST_TEXTS:
+        return False
+    if not all(is_text(key, text) for key, text in texts.items()):
         return False
     words = [*value["tooling"], *value["launch"].values()]
-    return all(isinstance(each, str) for each in words) and are_facts(
-        value["facts"], value["unavailable"]
-    )
+    if not all(isinstance(word, str) for word in words):
+        return False
+    return are_facts(value["facts"], value["unavailable"])
 
 
 def root_of(document: Document) -> str:
-    """Return the digest of what a document has: one that came from outside can be another than its name says."""
-    sections = _digests(document["facts"], document["unavailable"])
+    """Return the digest of what a document has: of one from outside, its name may be another."""
+    sections = _digest_sections(document["facts"], document["unavailable"])
     return _sha256("\n".join([f"{name}:{digest}" for name, digest in sorted(sections.items())]))
 
 
-def counted(facts: Mapping[str, Any]) -> Dict[str, Any]:
-    """Return facts without what differs from rank to rank by nature: how many devices there are, and not which."""
-    from functools import partial
-
-    found = dict(facts)
+def mask_devices(facts: Tree) -> Tree:
+    """Return facts without what differs from rank to rank by nature: which devices, not how many."""
+    masked = dict(facts)
     for path in table("by_rank")["count"]:
-        found = _changed(found, path.split("."), _counted)
+        masked = _change_nodes(masked, path.split("."), _count_devices)
     for path, starts in table("by_rank")["flags"].items():
-        found = _changed(found, path.split("."), partial(_without, starts=tuple(starts)))
-    return found
+        change = partial(_remove_flags, starts=tuple(starts))
+        masked = _change_nodes(masked, path.split("."), change)
+    return masked
 
 
-def _without(value: Any, starts: Tuple[str, ...]) -> Any:
+def _remove_flags(value: object, starts: Tuple[str, ...]) -> object:
     """Return flags without those that begin so; None, as if it was unset, where none is left."""
-    if not isinstance(value, str) or not any(flag.startswith(starts) for flag in value.split()):
+    if not isinstance(value, str):
         return value
-    return " ".join([flag for flag in value.split() if not flag.startswith(starts)]) or None
+    flags = value.split()
+    others = [flag for flag in flags if not flag.startswith(starts)]
+    # What has none of them stays as it is, with its blanks.
+    if others == flags:
+        return value
+    return " ".join(others) or None
 
 
-def judged(
-    facts: Mapping[str, Any], unavailable: Mapping[str, Any], rules: Mapping[str, str]
-) -> Tuple[Dict[str, Any], Dict[str, Any]]:
+def drop_unjudged(
+    facts: Tree, unavailable: Mapping[str, Any], rules: Mapping[str, str]
+) -> Tuple[Tree, Dict[str, Any]]:
     """Return facts, devices counted, and what is unavailable, without what no policy judges.
 
     A path that a rule of the lockfile can judge stays; one that such rules let differ goes, too.
     """
-    kept = [pattern for pattern, rule in rules.items() if rule != "ignore"]
-    ignored = [pattern for pattern in rules if pattern not in kept]
-    found, left = counted(facts), dict(unavailable)
+    held = [pattern for pattern, rule in rules.items() if rule != "ignore"]
+    ignored = [pattern for pattern, rule in rules.items() if rule == "ignore"]
+    left = mask_devices(facts)
+    reasons = dict(unavailable)
     for pattern in [*table("by_rank")["drop"], *ignored]:
-        path = pattern[: -len(".**")] if pattern.endswith(".**") else pattern
-        if not any(can_meet(each, path) or can_meet(path, each) for each in kept):
-            found = _changed(found, path.split("."), None)
-            left = {each: entry for each, entry in left.items() if not matches(f"{path}.**", each)}
-    return found, left
+        path = pattern
+        if pattern.endswith(".**"):
+            path = pattern[: -len(".**")]
+        if _can_be_judged(path, held):
+            continue
+        left = _change_nodes(left, path.split("."), None)
+        for stated in [each for each in reasons if matches(f"{path}.**", each)]:
+            del reasons[stated]
+    return left, reasons
 
 
-def _changed(
-    node: Dict[str, Any], steps: List[str], change: Optional[Callable[[Any], Any]]
-) -> Dict[str, Any]:
-    """Return a node in which the nodes that a path names are changed, or dropped."""
+def _can_be_judged(path: str, held: Iterable[str]) -> bool:
+    return any(can_meet(pattern, path) or can_meet(path, pattern) for pattern in held)
+
+
+def _change_nodes(node: Tree, steps: List[str], change: Optional[Change]) -> Tree:
+    """Return a node in which the nodes that a path names are changed; None drops them."""
     step, *rest = steps
+    names = [step]
+    if step == "*":
+        names = list(node)
     changed = dict(node)
-    for name in list(node) if step == "*" else [step]:
+    for name in names:
         if name not in node:
             continue
         if rest:
-            changed[name] = (
-                _changed(node[name], rest, change) if isinstance(node[name], dict) else node[name]
-            )
+            if isinstance(node[name], dict):
+                changed[name] = _change_nodes(node[name], rest, change)
         elif change is None:
             del changed[name]
         else:
@@ -208,31 +233,34 @@ def _changed(
     return changed
 
 
-def _counted(value: Any) -> Any:
+def _count_devices(value: object) -> object:
     """Return how many devices a list such as `2,3` names; what names none by index stays."""
-    parts = value.split(",") if isinstance(value, str) else []
-    if not parts or not all(part.strip().isdigit() for part in parts):
+    if not isinstance(value, str):
         return value
-    return "1 device" if len(parts) == 1 else f"{len(parts)} devices"
+    parts = value.split(",")
+    if not all(part.strip().isdigit() for part in parts):
+        return value
+    if len(parts) == 1:
+        return "1 device"
+    return f"{len(parts)} devices"
 
 
-def _digests(facts: Mapping[str, Any], unavailable: Mapping[str, Any]) -> Dict[str, str]:
-    """Return the digest of each section: its facts, and the codes of what could not be told; reasons are free text."""
+def _digest_sections(facts: Tree, unavailable: Mapping[str, Any]) -> Dict[str, str]:
+    """Return the digest of each section: its facts, and the codes of what was unavailable."""
+    # Reasons are free text: codes count.
     codes: Dict[str, List[Tuple[str, str]]] = {}
     for path, entry in sorted(unavailable.items()):
         codes.setdefault(path.partition(".")[0], []).append((path, entry["code"]))
-    names = [*facts, *(name for name in codes if name not in facts)]
-    return {name: _sha256(canonical([facts.get(name), codes.get(name, [])])) for name in names}
+    digests = {}
+    for name in {**facts, **codes}:
+        digests[name] = _sha256(canonical([facts.get(name), codes.get(name, [])]))
+    return digests
 
 
-def canonical(value: Any) -> str:
+def canonical(value: object) -> str:
     """Return JSON that is the same text for the same value."""
-    import json
-
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
 def _sha256(text: str) -> str:
-    from hashlib import sha256
-
     return sha256(text.encode("utf-8")).hexdigest()
