@@ -46,7 +46,7 @@ def _program() -> "Callable[[], int | None]":
     if not (Path(__file__).parent / "cli").is_dir() or _is_rank(
         sys.argv[1:]
     ):  # in an image: the runtime half alone
-        from envlock.runtime.command import main as runtime
+        from envlock.fleet.command import main as runtime
 
         return lambda: runtime(sys.argv[1:])
     if sys.version_info < (3, 10):  # noqa: UP036 (what scripts import runs on 3.8, so it can be installed there)

@@ -11,10 +11,10 @@ from typing import Annotated, Any
 
 import typer
 
-from envlock import __version__
 from envlock.cli.output import fail, failed, lost, say, settle
 from envlock.cli.parser import Group, ParserError, complain
 from envlock.runtime.errors import EnvlockError, UsageError, WriteError
+from envlock.runtime.version import __version__
 
 BUG = 70
 INTERRUPTED = 130

@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from envlock import __version__
 from envlock.containers.base import Chosen
 from envlock.containers.engines.container import Start
 from envlock.containers.engines.engine import Built, Engine, Say
@@ -20,6 +19,7 @@ from envlock.containers.verification import Verdict, answer, differing, verify
 from envlock.lock.drafts import draft_folder
 from envlock.lock.models import Image
 from envlock.runtime.errors import OutsideError
+from envlock.runtime.version import __version__
 
 EMPTY_LAYER = "sha256:5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef"
 """A tar of nothing: one builder makes a layer of an instruction that changes no file, the other makes none."""

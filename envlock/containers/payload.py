@@ -205,6 +205,7 @@ def _programs() -> dict[str, bytes]:
         *facade,
         *(package / "runtime").rglob("*.py"),
         *(package / "runtime").rglob("*.json"),
+        *(package / "fleet").rglob("*.py"),
     ]
     half = {
         f"{HOME}/envlock/{source.relative_to(package).as_posix()}": source for source in sources

@@ -14,12 +14,12 @@ from typing import Any
 
 import jinja2
 
-from envlock import __version__
 from envlock.containers.additions import HOME
 from envlock.containers.layers import Layer
 from envlock.containers.plan import BuildPlan
 from envlock.containers.quoting import Safe, exec_form, quoted, safe
 from envlock.containers.standalone import PYTHON
+from envlock.runtime.version import __version__
 
 LOCK = "/opt/envlock/envlock.lock"
 

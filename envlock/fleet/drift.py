@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from envlock.fleet.node_names import few
+from envlock.fleet.node_sets import NAMED, SET_SHOWN
 from envlock.runtime.compare import compare
-from envlock.runtime.fleet.node_names import few
-from envlock.runtime.fleet.places import NAMED, SET_SHOWN
 from envlock.runtime.policy import Policy
 from envlock.runtime.report import INFO, Finding
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from envlock.runtime.fleet.statement import Document, Statement
+    from envlock.fleet.statement import Document, Statement
 
     Side = tuple[Sequence[Statement], Mapping[str, Document]]
 

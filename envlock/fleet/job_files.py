@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from envlock.runtime.fleet.statement import is_document, is_statement
+from envlock.fleet.statement import is_document, is_statement
 
 NONCE = re.compile("[0-9a-f]{16}")
 DRAFT = re.compile(r"\.[0-9]{1,10}\.[0-9a-f]{8}")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from envlock.fleet.ranks import OWN, launched_job
 from envlock.runtime.errors import FactError, UsageError
-from envlock.runtime.fleet.ranks import OWN, launched_job
 
 
 def job_of(

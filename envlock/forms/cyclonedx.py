@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from envlock import __version__
 from envlock.containers.plan import shipped
 from envlock.data.images import image_tables
 from envlock.forms import purl
@@ -20,6 +19,7 @@ from envlock.images.reference import Reference, parse
 from envlock.lock.models import BaseImage, Lockfile, PackageIdentity, PinnedImage
 from envlock.packages.licenses import License
 from envlock.packages.proven import checkout
+from envlock.runtime.version import __version__
 
 SUBJECT = "environment"
 BASE = "base-image"

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from envlock import __version__
 from envlock.data.images import image_table
 from envlock.lock.models import Lockfile
 from envlock.lock.route import COMPLETE
 from envlock.runtime.errors import UsageError
+from envlock.runtime.version import __version__
 
 CHECKED = "The entrypoint of the image verifies, and then runs the command: give a command, and keep the entrypoint."
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")

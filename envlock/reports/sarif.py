@@ -7,9 +7,9 @@ import json
 from typing import Any
 from urllib.parse import quote
 
-from envlock import __version__
 from envlock.reports.rule import LEVELS, Rule, file_of, rule_id, rules
 from envlock.runtime.report import Finding, Report
+from envlock.runtime.version import __version__
 from envlock.runtime.where import Where
 
 NAMES = {"error": "error", "warning": "warning", "info": "note"}

@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from envlock.fleet import folder
 from envlock.fleet.drift import drift
 from envlock.fleet.engines import AUTO, ENGINES, FILES, Launcher, find, program_of
 from envlock.fleet.jobs import job_of
+from envlock.fleet.meeting import Pause
+from envlock.fleet.rank_process import report as state
+from envlock.fleet.reduction import reduction, rules_of
 from envlock.guest import launch
 from envlock.lock.writer import write_atomically
 from envlock.runtime.errors import FactError, OutsideError, UsageError, WriteError
-from envlock.runtime.fleet import folder
-from envlock.runtime.fleet.meeting import Pause
-from envlock.runtime.fleet.reduction import reduction, rules_of
-from envlock.runtime.fleet.report import report as state
 from envlock.runtime.report import Report, clean, count, ranked
 from envlock.runtime.verify import overrides_count
 from envlock.workflows.fleet_bits import BITS, add_bits, bits_asked

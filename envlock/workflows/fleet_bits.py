@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from envlock.fleet.bits import bits
+from envlock.fleet import folder
+from envlock.fleet.node_names import few
+from envlock.fleet.node_sets import NAMED
+from envlock.fleet.reduction import rules_of
 from envlock.guest import launch
+from envlock.numerics.canary.node_bits import bits
 from envlock.numerics.canary.run import asked_of, heard_from
 from envlock.runtime.errors import FactError
-from envlock.runtime.fleet import folder
-from envlock.runtime.fleet.node_names import few
-from envlock.runtime.fleet.places import NAMED
-from envlock.runtime.fleet.reduction import rules_of
 from envlock.runtime.report import Report, ranked
 from envlock.workflows.canary import settings_of
 from envlock.workflows.locks import lock_of

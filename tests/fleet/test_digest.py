@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from envlock.fleet import fleet_assertion
+from envlock.fleet.digest import DOCUMENT_SIZE, LINES, PARTS, SIZE, digest, split_by_root
 from envlock.fleet.drift import drift
-from envlock.runtime.fleet import assertion
-from envlock.runtime.fleet.assertion import Verdict, gather_report
-from envlock.runtime.fleet.digest import DOCUMENT_SIZE, LINES, PARTS, SIZE, digest, split_by_root
-from envlock.runtime.fleet.folder import Folder
-from envlock.runtime.fleet.node_names import NAME_LIMIT, few, node_list
-from envlock.runtime.fleet.ranks import Rank
-from envlock.runtime.fleet.reduction import reduction
-from envlock.runtime.fleet.statement import canonical, failed
+from envlock.fleet.fleet_assertion import Verdict, gather_report
+from envlock.fleet.folder import Folder
+from envlock.fleet.node_names import NAME_LIMIT, few, node_list
+from envlock.fleet.ranks import Rank
+from envlock.fleet.reduction import reduction
+from envlock.fleet.statement import canonical, failed
 from envlock.runtime.policy import Policy
 from envlock.runtime.report import Report
 from tests.fleet.ranks import Made, facts, lockfile, rank
@@ -205,7 +205,7 @@ def test_a_rank_learns_what_differs_where_it_is(
     """Of 12 environments the report shows five; a rank has its own, and the whole report is a file."""
     kinds = [packages(30 if each else 0, TF_NUM_INTRAOP_THREADS=str(each)) for each in range(12)]
     made = [rank(each, 12, per_node=1, facts=kinds[each]) for each in range(12)]
-    monkeypatch.setattr(assertion, "looked", lambda rank, *_: (None, made[rank.rank]))
+    monkeypatch.setattr(fleet_assertion, "looked", lambda rank, *_: (None, made[rank.rank]))
     heard: dict[int, Report] = {}
 
     def come(number: int) -> None:

@@ -12,16 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envlock.data import launcher_table
+from envlock.fleet.digest import parse_report
 from envlock.fleet.drift import drift
-from envlock.runtime.collectors import Snapshot, snapshot
-from envlock.runtime.collectors.environ import digest, record
-from envlock.runtime.facts import leaves
-from envlock.runtime.fleet.digest import parse_report
-from envlock.runtime.fleet.folder import Folder
-from envlock.runtime.fleet.node_names import is_name
-from envlock.runtime.fleet.ranks import Rank
-from envlock.runtime.fleet.reduction import reduction
-from envlock.runtime.fleet.statement import (
+from envlock.fleet.folder import Folder
+from envlock.fleet.node_names import is_name
+from envlock.fleet.ranks import Rank
+from envlock.fleet.reduction import reduction
+from envlock.fleet.statement import (
     LIMIT,
     MOST,
     canonical,
@@ -32,7 +29,10 @@ from envlock.runtime.fleet.statement import (
     root_of,
     stated,
 )
-from envlock.runtime.fleet.texts import collect_texts
+from envlock.fleet.texts import collect_texts
+from envlock.runtime.collectors import Snapshot, snapshot
+from envlock.runtime.collectors.environ import digest, record
+from envlock.runtime.facts import leaves
 from envlock.runtime.policy import Policy, names
 from envlock.runtime.report import Report
 from envlock.runtime.tables import table

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from envlock.fleet.engines import mpi, ray, slurm
+from envlock.fleet.ranks import rank_of
 from envlock.runtime.errors import OutsideError, UsageError
-from envlock.runtime.fleet.ranks import rank_of
 
 
 class Launcher(Protocol):

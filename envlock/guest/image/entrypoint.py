@@ -45,7 +45,7 @@ def main(argv: List[str]) -> int:
     if argv[:1] == ["--files"]:
         return files(int(argv[1]))
     if argv[:1] == ["envlock"]:  # it looks for itself, and says more
-        from envlock.runtime.command import main as command
+        from envlock.fleet.command import main as command
 
         return command(argv[1:])
     code = verify()

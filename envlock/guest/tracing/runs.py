@@ -118,7 +118,7 @@ def traced(
 
 def header(tf: Any, mode: str, conditions: Mapping[str, Any]) -> Dict[str, Any]:
     """Return the header of a trace."""
-    from envlock import __version__
+    from envlock.runtime.version import __version__
 
     keras = getattr(sys.modules.get("keras"), "__version__", None)
     return {

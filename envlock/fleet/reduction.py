@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from envlock.runtime.assertion import ENFORCING
-from envlock.runtime.collectors import Snapshot
-from envlock.runtime.compare import compare
-from envlock.runtime.errors import UsageError
-from envlock.runtime.fleet.node_names import node_list, ranges
-from envlock.runtime.fleet.places import Places, group_by, order
-from envlock.runtime.fleet.problems import (
+from envlock.fleet.node_names import node_list, ranges
+from envlock.fleet.node_sets import Places, group_by, order
+from envlock.fleet.problems import (
     COMMAND,
     count_reasons,
     group_failures,
@@ -16,8 +12,12 @@ from envlock.runtime.fleet.problems import (
     iter_problems,
     make_finding,
 )
-from envlock.runtime.fleet.statement import drop_unjudged
-from envlock.runtime.fleet.texts import restore_texts
+from envlock.fleet.statement import drop_unjudged
+from envlock.fleet.texts import restore_texts
+from envlock.runtime.assertion import ENFORCING
+from envlock.runtime.collectors import Snapshot
+from envlock.runtime.compare import compare
+from envlock.runtime.errors import UsageError
 from envlock.runtime.launchers import explained
 from envlock.runtime.machines import is_machine
 from envlock.runtime.policy import DEFAULT, Policy, names
@@ -28,8 +28,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
+    from envlock.fleet.statement import Document, Statement
     from envlock.runtime.facts import Document as Lock
-    from envlock.runtime.fleet.statement import Document, Statement
 
     Members = List[Statement]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from envlock.fleet.node_names import few
+from envlock.fleet.node_sets import NAMED
 from envlock.lock.numerics import Numerics
 from envlock.numerics.canary.compare import compare, findings, on_cpu
 from envlock.numerics.canary.run import FATAL
-from envlock.runtime.fleet.node_names import few
-from envlock.runtime.fleet.places import NAMED
 from envlock.runtime.policy import Policy
 from envlock.runtime.report import Finding
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from envlock.runtime.fleet.node_names import few, node_list, ranges
+from envlock.fleet.node_names import few, node_list, ranges
 from envlock.runtime.report import count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Callable, Dict, FrozenSet, Iterable, List, Sequence, Set, Tuple
 
-    from envlock.runtime.fleet.statement import Statement
+    from envlock.fleet.statement import Statement
 
     Members = List[Statement]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from hashlib import sha256
 
+from envlock.fleet.node_names import IN_NAMES
 from envlock.runtime import strict_json
 from envlock.runtime.assertion import ENFORCING, MODES
 from envlock.runtime.errors import UsageError
-from envlock.runtime.fleet.node_names import IN_NAMES
 from envlock.runtime.report import count
 from envlock.runtime.tables import table
 

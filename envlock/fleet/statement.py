@@ -6,10 +6,10 @@ import json
 from functools import partial
 from hashlib import sha256
 
+from envlock.fleet.node_names import is_name
+from envlock.fleet.texts import MOST as MOST_TEXTS
+from envlock.fleet.texts import is_text
 from envlock.runtime.assertion import MODES
-from envlock.runtime.fleet.node_names import is_name
-from envlock.runtime.fleet.texts import MOST as MOST_TEXTS
-from envlock.runtime.fleet.texts import is_text
 from envlock.runtime.lockfile import are_facts
 from envlock.runtime.policy import can_meet, matches
 from envlock.runtime.tables import table
@@ -18,9 +18,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple, TypeGuard
 
+    from envlock.fleet.ranks import Rank
     from envlock.runtime.collectors import Snapshot
     from envlock.runtime.facts import Tree
-    from envlock.runtime.fleet.ranks import Rank
 
     Statement = Dict[str, Any]
     """rank, size, node, job; mode, what ENVLOCK_MODE says; root and sections, digests of the facts; lock,

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import os
 
+from envlock.fleet.fleet_assertion import gather_report, looked, place
+from envlock.fleet.folder import Folder
+from envlock.fleet.ranks import OWN, rank_of
 from envlock.runtime.errors import FactError, UsageError
-from envlock.runtime.fleet.assertion import gather_report, looked, place
-from envlock.runtime.fleet.folder import Folder
-from envlock.runtime.fleet.ranks import OWN, rank_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

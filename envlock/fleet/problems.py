@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 
+from envlock.fleet.node_sets import group_by, list_ranks
 from envlock.runtime.assertion import ENFORCING, OFF
-from envlock.runtime.fleet.places import group_by, list_ranks
 from envlock.runtime.report import ERROR, UNKNOWN, Finding, count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Dict, Iterator, List, Sequence
 
-    from envlock.runtime.fleet.places import Members, Places
-    from envlock.runtime.fleet.statement import Statement
+    from envlock.fleet.node_sets import Members, Places
+    from envlock.fleet.statement import Statement
 
 COMMAND = "fleet check"
 MISSING = "rank-missing"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from envlock.runtime.fleet.problems import COMMAND, MISSING, PARTS, SOURCE, WHERE
+from envlock.fleet.problems import COMMAND, MISSING, PARTS, SOURCE, WHERE
 from envlock.runtime.report import ERROR, UNKNOWN, Finding, Report
 
 TWICE = "rank-twice"

@@ -5,8 +5,8 @@ The whole report stays where it was made: `fleet check --format json`, or a file
 
 from __future__ import annotations
 
+from envlock.fleet.statement import canonical
 from envlock.runtime.facts import Unavailable
-from envlock.runtime.fleet.statement import canonical
 from envlock.runtime.report import (
     ABSENT,
     ERROR,
@@ -23,7 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
-    from envlock.runtime.fleet.reduction import Group
+    from envlock.fleet.reduction import Group
 
     Fleet = Mapping[str, Any]
     """The attachment of a report on ranks, as `reduction` makes it."""

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from envlock.fleet.bits import bits
 from envlock.guest import launch
+from envlock.numerics.canary.node_bits import bits
 from envlock.numerics.canary.run import Settings, asked_of, heard_from
 from envlock.runtime.errors import FactError
 from envlock.runtime.policy import Policy

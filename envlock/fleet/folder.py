@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 import stat
 
+from envlock.fleet.statement import canonical, is_document, is_statement, root_of
 from envlock.runtime import strict_json
 from envlock.runtime.errors import UsageError, WriteError
-from envlock.runtime.fleet.statement import canonical, is_document, is_statement, root_of
 from envlock.runtime.host import read_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Collection, Dict, List, Optional, Sequence, Tuple
 
-    from envlock.runtime.fleet.statement import Document, Statement
+    from envlock.fleet.statement import Document, Statement
 
 DEFAULT = ".envlock-fleet"
 VARIABLE = "ENVLOCK_FLEET_DIR"

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import sys
 
+from envlock.fleet.statement import canonical
 from envlock.runtime import strict_json
 from envlock.runtime.errors import UsageError
-from envlock.runtime.fleet.statement import canonical
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from __future__ import annotations
 import os
 import time
 
+from envlock.fleet import refusals
+from envlock.fleet.statement import is_document, is_statement
 from envlock.runtime import assertion
 from envlock.runtime.assertion import ENFORCING
-from envlock.runtime.fleet import refusals
-from envlock.runtime.fleet.statement import is_document, is_statement
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         Tuple,
     )
 
-    from envlock.runtime.fleet.statement import Document, Stated, Statement
+    from envlock.fleet.statement import Document, Stated, Statement
     from envlock.runtime.report import Report
 
     Decision = Dict[str, Any]

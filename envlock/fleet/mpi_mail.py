@@ -9,11 +9,11 @@ import atexit
 import sys
 import time
 
+from envlock.fleet.problems import COMMAND, WHERE
+from envlock.fleet.ranks import OWN, Disagreement, Rank, get_sources, rank_of
+from envlock.fleet.statement import canonical
 from envlock.runtime import strict_json
 from envlock.runtime.errors import UsageError
-from envlock.runtime.fleet.problems import COMMAND, WHERE
-from envlock.runtime.fleet.ranks import OWN, Disagreement, Rank, get_sources, rank_of
-from envlock.runtime.fleet.statement import canonical
 from envlock.runtime.report import ERROR, Finding, Report
 
 TYPE_CHECKING = False

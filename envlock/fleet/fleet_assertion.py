@@ -7,6 +7,15 @@ import sys
 from hashlib import sha256
 from weakref import ref
 
+from envlock.fleet import mpi_mail, tf_store
+from envlock.fleet.digest import digest, parse_report, split_by_root
+from envlock.fleet.folder import Folder
+from envlock.fleet.meeting import meet
+from envlock.fleet.problems import MISSING
+from envlock.fleet.ranks import OWN, Disagreement, rank_of
+from envlock.fleet.reduction import reduction
+from envlock.fleet.statement import canonical, failed, stated
+from envlock.fleet.texts import collect_texts
 from envlock.runtime import assertion
 from envlock.runtime.assertion import OFF
 from envlock.runtime.collectors import snapshot
@@ -18,15 +27,6 @@ from envlock.runtime.errors import (
     UsageError,
     WriteError,
 )
-from envlock.runtime.fleet import mpi, tf
-from envlock.runtime.fleet.digest import digest, parse_report, split_by_root
-from envlock.runtime.fleet.folder import Folder
-from envlock.runtime.fleet.meeting import meet
-from envlock.runtime.fleet.problems import MISSING
-from envlock.runtime.fleet.ranks import OWN, Disagreement, rank_of
-from envlock.runtime.fleet.reduction import reduction
-from envlock.runtime.fleet.statement import canonical, failed, stated
-from envlock.runtime.fleet.texts import collect_texts
 from envlock.runtime.launchers import traces
 from envlock.runtime.lockfile import read_file
 from envlock.runtime.proof import is_proven
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
     from types import FrameType, TracebackType
     from typing import Mapping, Optional, Sequence, Set, Tuple, Type, Union
 
+    from envlock.fleet.meeting import Board, Decision
+    from envlock.fleet.ranks import Rank
+    from envlock.fleet.statement import Document, Stated, Statement
     from envlock.runtime.collectors import Snapshot
     from envlock.runtime.facts import Document as Lock
-    from envlock.runtime.fleet.meeting import Board, Decision
-    from envlock.runtime.fleet.ranks import Rank
-    from envlock.runtime.fleet.statement import Document, Stated, Statement
 
     Path = Union[str, os.PathLike[str]]
 
@@ -378,14 +378,14 @@ def place(
     """
     host = os.uname().nodename
     if engine in ("auto", "mpi"):
-        world = mpi.find_world(required=engine == "mpi")
+        world = mpi_mail.find_world(required=engine == "mpi")
         if world is not None:
-            return mpi.rank_in(world, environ, host), mpi.Mail(world)
+            return mpi_mail.rank_in(world, environ, host), mpi_mail.Mail(world)
     rank = rank_of(environ, host)
     if rank.size is None:
         raise UsageError("cannot find how many ranks the job has", hint=f"set {OWN['size']}")
     if rank.size == 1:
         return rank, None
     if engine == "tf":
-        return rank, tf.open_board()
+        return rank, tf_store.open_board()
     return rank, Folder(folder, rank.job)
