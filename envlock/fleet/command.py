@@ -1,7 +1,7 @@
 """`envlock verify` and what a rank needs where only the runtime half is installed.
 
-It is the command line of the standard library. `envlock fleet report` runs here everywhere: as each rank
-of a job, it must not cost the start of the whole program.
+It is the command line of the standard library. `envlock fleet report` runs here everywhere: as each
+rank of a job, it must not cost the start of the whole program.
 """
 
 from __future__ import annotations

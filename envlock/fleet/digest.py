@@ -1,6 +1,7 @@
 """A report on any number of ranks in few lines, and what one rank needs beside it. Pure.
 
-The whole report stays where it was made: `fleet check --format json`, or a file in the folder of the job.
+The whole report stays where it was made: `fleet check --format json`, or a file in the folder of
+the job.
 """
 
 from __future__ import annotations

@@ -70,29 +70,30 @@ def assert_fleet(
 ) -> Optional[Report]:
     """Return the report when every rank has the locked environment, which is that of the others; else refuse.
 
-    Every rank of the job must call it, as often as the others. All of them return, or all of them raise.
-    Without a lockfile, ranks are compared with one another. A process that `multiprocessing` spawns, which
-    repeats the line, is compared with the lockfile only.
+    Every rank of the job must call it, as often as the others. All of them return, or all of them
+    raise. Without a lockfile, ranks are compared with one another. A process that `multiprocessing`
+    spawns, which repeats the line, is compared with the lockfile only.
 
     Args:
         path: the lockfile, as for `assert_locked()`.
         policy: how closely to compare; the lockfile's own, or `strict` without a lockfile.
-        engine: how ranks meet. `mpi`: by mpi4py, which the program has imported. `tf`: by TensorFlow's
-            coordination service, once there is a strategy of several workers. `files`: by a folder that
-            all nodes share. `auto`: by MPI where mpi4py is imported, else by files.
+        engine: how ranks meet. `mpi`: by mpi4py, which the program has imported. `tf`: by
+            TensorFlow's coordination service, once there is a strategy of several workers. `files`:
+            by a folder that all nodes share. `auto`: by MPI where mpi4py is imported, else by
+            files.
         timeout: seconds that a rank waits for rank 0 to come, and that rank 0 waits for the others.
         folder: for `files`; else `$ENVLOCK_FLEET_DIR`, else `.envlock-fleet` in the current folder.
-        rank, size, node, job: the number of this process, of how many, on which machine, and a word that
-            no other job has; else `$ENVLOCK_FLEET_RANK` and so on, else as the launcher says.
+        rank, size, node, job: the number of this process, of how many, on which machine, and a word
+            that no other job has; else `$ENVLOCK_FLEET_RANK` and so on, else as the launcher says.
 
     Returns:
         The report; None when `ENVLOCK_MODE=off` kept it from looking.
 
     Raises:
-        EnvironmentMismatch: an environment differs, or a rank did not answer in time. It is the same on
-            every rank; one of them has printed the report to stderr. Where the program does not catch it,
-            the process ends with the exit code of the error and without a traceback. With
-            `ENVLOCK_MODE=warn` on all ranks, nothing is raised.
+        EnvironmentMismatch: an environment differs, or a rank did not answer in time. It is the
+            same on every rank; one of them has printed the report to stderr. Where the program does
+            not catch it, the process ends with the exit code of the error and without a traceback.
+            With `ENVLOCK_MODE=warn` on all ranks, nothing is raised.
         UsageError: there is no such engine or policy, or no launcher says which rank this is.
         LockfileError: the lockfile of rank 0 names a policy or a rule that does not exist.
         WriteError: the shared folder cannot be written.
@@ -181,7 +182,8 @@ def _silence(error: EnvlockError) -> EnvlockError:
 
     All has been said by then, once for all ranks; a traceback of each would bury it.
     """
-    # By a weak reference: the hook lives as long as the process, and must not keep the report so long.
+    # By a weak reference: the hook lives as long as the process, and must not keep the report so
+    # long.
     known, before, code = ref(error), sys.excepthook, error.exit_code
 
     def end(
@@ -253,7 +255,8 @@ def gather_report(
 ) -> Verdict:
     """Return what all ranks have decided, the same on each; where they do not match, one prints it.
 
-    It does so before the others hear of it: a launcher may end the whole job once the first has ended.
+    It does so before the others hear of it: a launcher may end the whole job once the first has
+    ended.
     """
     lock, own = looked(rank, path, mode)
     size = rank.size or 1
@@ -325,8 +328,8 @@ def looked(
 ) -> Tuple[Optional[Lock], Stated]:
     """Return the lockfile, and the statement and the document of this rank; one that fails states why.
 
-    A lockfile is needed only where one is named. A rank of the mode `off` does not look, and states the
-    mode.
+    A lockfile is needed only where one is named. A rank of the mode `off` does not look, and states
+    the mode.
     """
     if mode == OFF:
         return None, (failed(rank, ""), None)

@@ -54,7 +54,8 @@ class Folder:
     def _check(self) -> None:
         """Refuse a folder in which another user can write a verdict.
 
-        That is one who made it before, or whom its mode lets. Root and the members of its group are trusted.
+        That is one who made it before, or whom its mode lets. Root and the members of its group are
+        trusted.
 
         Raises:
             UsageError: another user can.
@@ -114,7 +115,8 @@ class Folder:
             os.link(draft, target)
             return True
         except FileExistsError:
-            # Where the answer of a file server was lost, the link is asked for again, and finds itself.
+            # Where the answer of a file server was lost, the link is asked for again, and finds
+            # itself.
             return os.stat(draft).st_nlink > 1
         except OSError as error:
             raise _make_write_error("link", target, error) from None

@@ -1,11 +1,12 @@
 """Ranks meet at a board, a place that all of them read and write: rank 0 reduces, and everybody gets its verdict.
 
-Rank 0 opens an attempt under a number that was never used (`call`). The others answer it once each with their
-statements (`NONCE/RANK`), and `NONCE.decision` ends it: the verdict of rank 0, or the withdrawal of a rank that gives
-up. The first decision counts for all, whoever made it; docs/fleet.md#all-or-none has the protocol.
+Rank 0 opens an attempt under a number that was never used (`call`). The others answer it once each
+with their statements (`NONCE/RANK`), and `NONCE.decision` ends it: the verdict of rank 0, or the
+withdrawal of a rank that gives up. The first decision counts for all, whoever made it;
+docs/fleet.md#all-or-none has the protocol.
 
-A rank that has answered an attempt leaves it by its decision only, so no other rank can start on an answer of one that
-has given up. Before that it has promised nothing, and may end: rank 0 misses it.
+A rank that has answered an attempt leaves it by its decision only, so no other rank can start on an
+answer of one that has given up. Before that it has promised nothing, and may end: rank 0 misses it.
 """
 
 from __future__ import annotations
@@ -84,8 +85,8 @@ if TYPE_CHECKING:
 FIRST_PAUSE, LONGEST_PAUSE = 0.005, 0.1
 """Seconds between two looks."""
 CROWD_PAUSE, RANK_PAUSE = 1.5, 0.005
-"""Seconds between two looks of many ranks: each has its share, up to where a rank asks a file server twice
-a second."""
+"""Seconds between two looks of many ranks: each has its share, up to where a rank asks a file
+server twice a second."""
 
 MARGIN = 2.0
 """Seconds that a rank waits for the verdict beyond those that rank 0 waits for the ranks."""
@@ -99,16 +100,16 @@ def meet(
 ) -> Outcome:
     """Return the decision, which is the same for each rank of an attempt; and whether to print it.
 
-    A rank waits `timeout` seconds for rank 0 to come, and from then on as long as rank 0 waits for the
-    others.
+    A rank waits `timeout` seconds for rank 0 to come, and from then on as long as rank 0 waits for
+    the others.
 
     Args:
         board: where the ranks of this job, and no others, meet.
         rank: this one.
         size: how many there are.
         own: the statement and the document of this rank.
-        decide: reduces, and prints what does not match; called by rank 0 alone, with the statements that
-            came in time.
+        decide: reduces, and prints what does not match; called by rank 0 alone, with the statements
+            that came in time.
         timeout: seconds.
     """
     member: Member
@@ -412,8 +413,8 @@ class Follower(Member):
     def _give_up(self, absent: int) -> Outcome:
         """Give up as rank 0 has not called: nobody counts on this rank.
 
-        The first of those that wait prints it. Those that have come before count as many earlier ones,
-        `absent`; those of another job count this one, too.
+        The first of those that wait prints it. Those that have come before count as many earlier
+        ones, `absent`; those of another job count this one, too.
         """
         is_first = self.board.settle(f"{ABSENT}{absent}", self.rank)
         return self.make_refusal(refusals.report_no_call(self.timeout)), is_first

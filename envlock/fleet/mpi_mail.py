@@ -1,6 +1,7 @@
 """Ranks meet by MPI, where the program itself has imported mpi4py: MPI is never started behind its back.
 
-Messages go from each rank to rank 0 and back. No collective operation is used, as none has a time limit.
+Messages go from each rank to rank 0 and back. No collective operation is used, as none has a time
+limit.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ SOURCE = "docs/fleet/mpi.md"
 LOST = 4
 """The exit code of a job that has lost a rank."""
 FIRST_END, OTHER_END = 0.5, 2.0
-"""Seconds that rank 0, and each other rank, leaves all ranks to come to their ends before it aborts the
-job: mpirun of Open MPI 5.0.11 can hang where one aborts while others are in MPI_Finalize."""
+"""Seconds that rank 0, and each other rank, leaves all ranks to come to their ends before it aborts
+the job: mpirun of Open MPI 5.0.11 can hang where one aborts while others are in MPI_Finalize."""
 
 _inbox: Dict[str, object] = {}
 """What this process has received: a message of the next call can overtake the end of this one."""
@@ -39,7 +40,8 @@ _sent: List[Tuple[Any, bytes]] = []
 class Mail:
     """The board: what rank 0 posts is sent to all others, and what another rank posts to rank 0.
 
-    Messages are JSON: what is unpickled can run code. Rank 0 has the last word, as no name is common to all.
+    Messages are JSON: what is unpickled can run code. Rank 0 has the last word, as no name is
+    common to all.
     """
 
     is_mortal = True  # a message can be lost with the process that sends it
@@ -147,7 +149,8 @@ def rank_in(mpi: Any, environ: Mapping[str, str], host: str) -> Rank:
 
     Raises:
         Disagreement: the launcher numbers it differently.
-        UsageError: MPI knows this process only, and the launcher does not say how many it has started.
+        UsageError: MPI knows this process only, and the launcher does not say how many it has
+            started.
     """
     comm = mpi.COMM_WORLD
     rank, size = comm.Get_rank(), comm.Get_size()

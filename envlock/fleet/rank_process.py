@@ -58,8 +58,8 @@ def become(
         The exit code, where it has not become the command.
 
     Raises:
-        UsageError: no launcher says which rank of how many this is, the job has no name, or the command
-            cannot be run.
+        UsageError: no launcher says which rank of how many this is, the job has no name, or the
+            command cannot be run.
         WriteError: the folder cannot be written.
     """
     rank, board = place("files", to, os.environ)

@@ -33,8 +33,8 @@ ORDER = ("chief", "master", "worker")
 """The order in which TensorFlow numbers the tasks that compute together."""
 
 ASIDE = ("evaluator", "ps")
-"""Tasks that can run the same program, and that no other task waits for: an evaluator is not part of
-the cluster, and a parameter server may never call."""
+"""Tasks that can run the same program, and that no other task waits for: an evaluator is not part
+of the cluster, and a parameter server may never call."""
 
 LONGEST = 64
 """Characters of a node or a job: a statement has at most 1 KB."""
@@ -222,7 +222,8 @@ def _parse_json(text: str) -> object:
 def _parse_task(text: str) -> Dict[str, str]:
     """Return what TF_CONFIG says of this task; nothing where it names no such task.
 
-    Source: https://www.tensorflow.org/guide/distributed_training#setting_up_the_tf_config_environment_variable
+    Source:
+    https://www.tensorflow.org/guide/distributed_training#setting_up_the_tf_config_environment_variable
     """
     config: Any = _parse_json(text)
     try:

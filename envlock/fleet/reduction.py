@@ -18,7 +18,7 @@ from envlock.runtime.assertion import ENFORCING
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.compare import compare
 from envlock.runtime.errors import UsageError
-from envlock.runtime.launchers import explained
+from envlock.runtime.launchers import explain_differences
 from envlock.runtime.machines import is_machine
 from envlock.runtime.policy import DEFAULT, Policy, names
 from envlock.runtime.report import ERROR, INFO, LAUNCHER, UNKNOWN, Finding, Report, count, ranked
@@ -57,8 +57,10 @@ class Group:
 
     def to_json(self) -> Dict[str, object]:
         """Return JSON values."""
-        ranks = {member["rank"] for member in self.members}
-        nodes = {member["node"] for member in self.members}
+        ranks, nodes = set(), set()
+        for member in self.members:
+            ranks.add(member["rank"])
+            nodes.add(member["node"])
         values: Dict[str, object] = {
             "root": self.root,
             "count": len(ranks),
@@ -74,7 +76,8 @@ class Standard:
     """What ranks are held to.
 
     Attributes:
-        lock: the lockfile, with the facts that documents have; None compares ranks with one another only.
+        lock: the lockfile, with the facts that documents have; None compares ranks with one another
+            only.
         rules: how closely to compare.
         overrides: whether the lockfile's own rules count.
     """
@@ -118,7 +121,8 @@ def reduction(
     standard = Standard(lock, policy, overrides=overrides)
     places = Places()
     compared = [statement for statement in statements if statement["root"]]
-    # Ranks with one root have one environment, and each is compared once; a proof is of one machine.
+    # Ranks with one root have one environment, and each is compared once; a proof is of one
+    # machine.
     roots = group_by(compared, lambda each: (each["root"], each["proven"]))
     groups, allowed = _compare_roots(roots, documents, standard, places)
     odd = [group for group in groups if group.odd]
@@ -170,8 +174,8 @@ def _compare_roots(
 ) -> Tuple[List[Group], List[Finding]]:
     """Return the groups, and what differs and may.
 
-    Ranks in which the same is wrong, or nothing is, are one group. Ranks are odd where they are not as
-    locked, or else not as the first that are.
+    Ranks in which the same is wrong, or nothing is, are one group. Ranks are odd where they are not
+    as locked, or else not as the first that are.
     """
     total = sum(map(len, roots))
     groups: Dict[Tuple[str, ...], Group] = {}
@@ -235,7 +239,7 @@ def _compare_with_lock(
     """Return what differs from the lockfile; one finding where a launcher explains all of it."""
     live = Snapshot(document["facts"], document["unavailable"], document["tooling"])
     report = judge(lock, live, standard.rules.name, overrides=standard.overrides, proven=proven)
-    causes = explained(report.findings, document["launch"])
+    causes = explain_differences(report.findings, document["launch"])
     if len(causes) == 1:
         (cause,) = causes
         paths = cause.message.rpartition(" explains ")[2].split(", ")
@@ -282,7 +286,8 @@ def _compare_with_first(
     title: str,
 ) -> List[Finding]:
     """Return what ranks have other than the first, which are called `title`."""
-    before, here = (documents[each[0]["root"]] for each in (first, members))
+    before = documents[first[0]["root"]]
+    here = documents[members[0]["root"]]
     findings = compare(
         (before["facts"], before["unavailable"]),
         (here["facts"], here["unavailable"]),
@@ -380,8 +385,11 @@ def _list_notes(
     statements: Sequence[Statement],
     places: Places,
 ) -> List[str]:
-    nodes = {statement["node"] for statement in statements}
-    jobs = {statement["job"] for statement in statements if statement["job"]}
+    nodes, jobs = set(), set()
+    for statement in statements:
+        nodes.add(statement["node"])
+        jobs.add(statement["job"])
+    jobs.discard("")
     where = f"{count(len(statements), 'rank')} on {count(len(nodes), 'node')}"
     if len(jobs) == 1:
         where += f", job {jobs.pop()}"
@@ -443,6 +451,10 @@ def _make_attachment(
     return attachment
 
 
+def _get_node(statement: Statement) -> str:
+    return str(statement["node"])
+
+
 def _list_vetted_nodes(
     groups: Sequence[Group], statements: Sequence[Statement], size: int
 ) -> List[str]:
@@ -458,7 +470,7 @@ def _list_vetted_nodes(
     wrong: Set[str] = set()
     for group in groups:
         if group.odd:
-            wrong.update([member["node"] for member in group.members])
+            wrong.update(map(_get_node, group.members))
     does_enforce = any(statement["mode"] in ENFORCING for statement in statements)
     ranks: Dict[str, Set[int]] = {}
     for statement in statements:
@@ -471,5 +483,7 @@ def _list_vetted_nodes(
     # Who is missing has said no node: one that has fewer ranks than others has lost one.
     if sum(map(len, ranks.values())) < size:
         most = max(map(len, ranks.values()))
-        wrong.update([node for node, numbers in ranks.items() if len(numbers) < most])
+        for node, numbers in ranks.items():
+            if len(numbers) < most:
+                wrong.add(node)
     return sorted(set(ranks) - wrong)

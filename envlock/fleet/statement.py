@@ -23,12 +23,13 @@ if TYPE_CHECKING:
     from envlock.runtime.facts import Tree
 
     Statement = Dict[str, Any]
-    """rank, size, node, job; mode, what ENVLOCK_MODE says; root and sections, digests of the facts; lock,
-    the digest of the lockfile; proven; and `problem`, a sentence, where a rank cannot say more."""
+    """rank, size, node, job; mode, what ENVLOCK_MODE says; root and sections, digests of the facts;
+    lock, the digest of the lockfile; proven; and `problem`, a sentence, where a rank cannot say
+    more."""
 
     Document = Dict[str, Any]
-    """What a root stands for: facts, unavailable, tooling; `launch`, the traces of the launcher; and
-    `texts`, the paths that facts hold as a SHA-256, where there are some."""
+    """What a root stands for: facts, unavailable, tooling; `launch`, the traces of the launcher;
+    and `texts`, the paths that facts hold as a SHA-256, where there are some."""
 
     Stated = Tuple[Statement, Optional[Document]]
     """The statement of a rank, and its document; None where it has not looked."""
@@ -44,7 +45,8 @@ PROBLEM_LIMIT = 300
 DIGEST_LIMIT = 64
 """Hexadecimal digits of SHA-256; the name of a section is shorter."""
 MOST = 1_000_000
-"""Ranks of a job: who is missing is looked for among all of them, whatever a statement says of their number."""
+"""Ranks of a job: who is missing is looked for among all of them, whatever a statement says of
+their number."""
 
 
 def stated(
@@ -58,7 +60,8 @@ def stated(
 ) -> Tuple[Statement, Document]:
     """Return the statement of a rank and the document that its root stands for.
 
-    The root is of what can be judged; sections are of all facts, so that they tell where others differ.
+    The root is of what can be judged; sections are of all facts, so that they tell where others
+    differ.
 
     Args:
         rank: who says so.

@@ -1,7 +1,8 @@
 """Paths that facts hold as a SHA-256, for the report on ranks: two that differ are shown as they are. Pure.
 
-A lockfile is published, and so never holds them. The report of a job is its user's own, and shows a value only if it
-has the form of absolute paths: what was put into a variable by mistake, such as a token, stays a SHA-256.
+A lockfile is published, and so never holds them. The report of a job is its user's own, and shows a
+value only if it has the form of absolute paths: what was put into a variable by mistake, such as a
+token, stays a SHA-256.
 """
 
 from __future__ import annotations

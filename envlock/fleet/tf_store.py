@@ -1,8 +1,8 @@
 """Ranks meet at the key-value store of TensorFlow's coordination service, which a strategy of several workers starts.
 
-The only file that knows these private names. They are in TensorFlow 2.15 to 2.21; each is looked for
-before it is used. The strategy waits for all workers without a limit, so a worker that never starts must
-be found before: by `files`.
+The only file that knows these private names. They are in TensorFlow 2.15 to 2.21; each is looked
+for before it is used. The strategy waits for all workers without a limit, so a worker that never
+starts must be found before: by `files`.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ CONTEXT = "tensorflow.python.eager.context"
 NEEDED = ("set_config_key_value", "get_config_key_value", "delete_config_key_value")
 HINT = "call it after the strategy is created, or use engine `files`"
 WAIT, LONGEST_WAIT = 50, 1000
-"""Milliseconds for a value that is not there, doubled each time: the service of a busy machine takes
-longer to answer. 0 would wait for ever."""
+"""Milliseconds for a value that is not there, doubled each time: the service of a busy machine
+takes longer to answer. 0 would wait for ever."""
 
 _calls: List[int] = []
 

@@ -1,8 +1,9 @@
 """`activate()`: line 1 of a script that trains.
 
-It verifies, then makes the installed TensorFlow deterministic. The order in time is fragile, and is that
-of `activate()`: variables are read once, by the loader when the process starts, by NumPy's and
-TensorFlow's libraries when they are imported, and TensorFlow takes its threads when it begins to compute.
+It verifies, then makes the installed TensorFlow deterministic. The order in time is fragile, and is
+that of `activate()`: variables are read once, by the loader when the process starts, by NumPy's and
+TensorFlow's libraries when they are imported, and TensorFlow takes its threads when it begins to
+compute.
 """
 
 from __future__ import annotations
@@ -107,23 +108,25 @@ def activate(
 ) -> Activation:
     """Verify the environment as `assert_locked()` does, and make TensorFlow deterministic.
 
-    By the recipe of its version. Call it before `import tensorflow`, once a process: variables are set and
-    unset as the lock and the recipe have them, TensorFlow is imported, its threads are fixed to the lock's
-    effective counts, op determinism is switched on, and everything that the version draws from is seeded.
-    Where the two differ the lock wins, and the report says so. A second call only seeds again.
+    By the recipe of its version. Call it before `import tensorflow`, once a process: variables are
+    set and unset as the lock and the recipe have them, TensorFlow is imported, its threads are
+    fixed to the lock's effective counts, op determinism is switched on, and everything that the
+    version draws from is seeded. Where the two differ the lock wins, and the report says so. A
+    second call only seeds again.
 
     Args:
         seed: for Python's `random`, NumPy and TensorFlow; else `$ENVLOCK_SEED`, else 42.
         path, policy: the lockfile and how closely to hold to it, as in `assert_locked()`.
-        locked: False does without a lockfile: nothing is verified, and threads are left as they are.
+        locked: False does without a lockfile: nothing is verified, and threads are left as they
+            are.
         quiet: say nothing on stderr.
 
     Returns:
         What was done.
 
     Raises:
-        EnvironmentMismatch, LockfileError: as in `assert_locked()`. With `ENVLOCK_MODE=warn` it goes on,
-            loudly; with `off` no lockfile is looked at.
+        EnvironmentMismatch, LockfileError: as in `assert_locked()`. With `ENVLOCK_MODE=warn` it
+            goes on, loudly; with `off` no lockfile is looked at.
         TooLateError: TensorFlow is imported, and has read or begun something that would have to be
             otherwise.
         FactError: there is no TensorFlow here, or a step of its recipe fails.

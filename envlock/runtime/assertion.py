@@ -34,21 +34,21 @@ def assert_locked(
 ) -> Optional[Report]:
     """Return the report when the live environment is the locked one, else refuse.
 
-    Call it before `import tensorflow`: afterwards, a variable that has changed since the process started
-    is unknown. A second call in the same process, or in a forked child, costs microseconds, unless the
-    lockfile, a variable or a folder of installed packages has changed since. A spawned child verifies
-    again: it is a new process, and may differ.
+    Call it before `import tensorflow`: afterwards, a variable that has changed since the process
+    started is unknown. A second call in the same process, or in a forked child, costs microseconds,
+    unless the lockfile, a variable or a folder of installed packages has changed since. A spawned
+    child verifies again: it is a new process, and may differ.
 
     Args:
-        path: the lockfile; else `$ENVLOCK_LOCK`, else the nearest `envlock.lock` from the current folder
-            up to the project's, else from the script's folder up to its project's.
+        path: the lockfile; else `$ENVLOCK_LOCK`, else the nearest `envlock.lock` from the current
+            folder up to the project's, else from the script's folder up to its project's.
         policy: `strict`, `same-arch` or `functional`; else `$ENVLOCK_POLICY`, else the lock's own.
 
     Returns:
         The report; None when `ENVLOCK_MODE=off` kept it from looking.
 
-    With `ENVLOCK_MODE=deep`, every installed file is compared with its RECORD, too, and each RECORD with
-    the lock: this reads the whole environment, which takes seconds.
+    With `ENVLOCK_MODE=deep`, every installed file is compared with its RECORD, too, and each RECORD
+    with the lock: this reads the whole environment, which takes seconds.
 
     Raises:
         EnvironmentMismatch: it is not the locked one, or a fact that the policy needs could not be

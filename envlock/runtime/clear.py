@@ -1,8 +1,8 @@
 """Values of variables in clear, in a report on the machine where they are set.
 
 A lockfile holds only their digest. Only what cannot be a secret is shown: words from a closed list,
-numbers, and folders of the system. A list of what looks like a secret would have holes; a value that is
-not on a list of harmless ones is merely less readable.
+numbers, and folders of the system. A list of what looks like a secret would have holes; a value
+that is not on a list of harmless ones is merely less readable.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ WORDS = (
 """What people write for a switch, whatever the variable takes."""
 
 SYSTEM = ("/usr/", "/lib/", "/lib64/", "/opt/")
-"""Folders of the system, whose names are those of software; a path in a home folder names its user."""
+"""Folders of the system, whose names are those of software; a path in a home folder names its
+user."""
 
 DIGEST = "sha256:"
 PREFIX = "environ."

@@ -35,9 +35,9 @@ STEADY = (
     *("no-version", "replaced", "several-owners", "unknown-soname"),
 )
 """Codes of what a platform or a build never tells (ECC under WSL2 or gVisor, a question that the
-driver is too old for, the version of a library without headers, the wheel of a file that no wheel or
-several claim, TensorRT of NVIDIA's own builds). Asking again, or elsewhere, helps nobody, and the
-file's own identity is compared."""
+driver is too old for, the version of a library without headers, the wheel of a file that no wheel
+or several claim, TensorRT of NVIDIA's own builds). Asking again, or elsewhere, helps nobody, and
+the file's own identity is compared."""
 
 
 def compare(
@@ -50,9 +50,9 @@ def compare(
 ) -> List[Finding]:
     """Return a finding for every path on which the sides differ, sorted by path.
 
-    A path that is unavailable on a side is never "different", nor is it equal: it is `unknown` where
-    the policy needs it, information where the rule is `ignore`. Only where both sides lack it for one
-    steady reason is nothing said.
+    A path that is unavailable on a side is never "different", nor is it equal: it is `unknown`
+    where the policy needs it, information where the rule is `ignore`. Only where both sides lack it
+    for one steady reason is nothing said.
 
     Args:
         locked, live: the two sides.
@@ -90,8 +90,9 @@ COMPARE = "Remove the rule of the lockfile or the project that ignores it, or ca
 def find_uncompared(locked: Side, live: Side, policy: Policy) -> List[Finding]:
     """Return a finding for each of Python, TensorFlow and the packages of which no version was compared.
 
-    Absence on both sides is no evidence, unless both were looked through: a lockfile of an environment
-    without TensorFlow, or without a package that the policy itself would judge (pip alone), says so.
+    Absence on both sides is no evidence, unless both were looked through: a lockfile of an
+    environment without TensorFlow, or without a package that the policy itself would judge (pip
+    alone), says so.
     """
     missing = []
     if not _is_compared("python.version", locked, live, policy):
@@ -137,9 +138,9 @@ def find_other_backend(locked: Side, live: Side) -> Optional[str]:
 def find_unlocked_backend(locked: Side, live: Side, policy: Policy) -> List[Finding]:
     """Return a finding where another library than TensorFlow computes, and a side has no facts of it.
 
-    A lockfile then holds that library's packages, and nothing below them: JAX's own variables changed
-    the loss of a small model from 0.612 to 0.688. The loosest policy lets bits differ, and demands no
-    more.
+    A lockfile then holds that library's packages, and nothing below them: JAX's own variables
+    changed the loss of a small model from 0.612 to 0.688. The loosest policy lets bits differ, and
+    demands no more.
     """
     backend = find_other_backend(locked, live)
     if backend is None or policy.name == tiers()[-1]:
@@ -200,7 +201,8 @@ def both_untold(finding: Finding) -> bool:
 def _iter_differences(locked: Side, live: Side) -> Iterator[Difference]:
     """Yield the paths on which the sides are not the same, in no order."""
     unavailable = _group_by_parent({**locked[1], **live[1]})
-    # Equal facts are not gone through, unless something below them is unavailable: it is in no tree.
+    # Equal facts are not gone through, unless something below them is unavailable: it is in no
+    # tree.
     nodes_above = _nodes_above(unavailable)
     stack: List[Tuple[str, Mapping[str, object], Mapping[str, object]]] = [("", locked[0], live[0])]
     while stack:

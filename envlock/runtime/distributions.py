@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from envlock.runtime.host import Host
 
 OWN_NAME = "tf-envlock"
-"""Left out of every lock: which envlock looks changes nothing that it looks at (`created_by` tells it)."""
+"""Left out of every lock: which envlock looks changes nothing that it looks at (`created_by` tells
+it)."""
 
 NO_VERSION = Unavailable("its metadata gives no version", "no-metadata")
 
@@ -32,10 +33,12 @@ class Distribution:
 
     Attributes:
         name: normalised as PEP 503 says.
-        version: as its metadata folder states it, with the local label; empty when that is no version.
+        version: as its metadata folder states it, with the local label; empty when that is no
+            version.
         folder: the `site-packages` it lies in.
         info: the `.dist-info` or `.egg-info` folder or file.
-        rivals: versions of further metadata folders of the same name in the same folder; normally empty.
+        rivals: versions of further metadata folders of the same name in the same folder; normally
+            empty.
     """
 
     __slots__ = ("folder", "info", "name", "rivals", "version")
@@ -69,7 +72,8 @@ def installed(host: Host) -> Dict[str, Distribution]:
 
 def pth_files(host: Host) -> Dict[str, List[str]]:
     """Return the names of the .pth files in each folder of the import path."""
-    # The scan for distributions lists each folder, and keeps these names: no folder is listed twice.
+    # The scan for distributions lists each folder, and keeps these names: no folder is listed
+    # twice.
     installed(host)
     names: Dict[str, List[str]] = host.cache["pth"]
     return names
@@ -78,9 +82,9 @@ def pth_files(host: Host) -> Dict[str, List[str]]:
 def import_path(host: Host) -> List[str]:
     """Return the import path without the script's own folder, the current one, and vendored ones.
 
-    The first two differ between `envlock capture` and a script of the same environment, and a source
-    checkout in them (a stray `.egg-info`) is not installed. Importing setuptools, as TensorFlow does,
-    appends its `_vendor` folder, whose packages are nobody's but setuptools'.
+    The first two differ between `envlock capture` and a script of the same environment, and a
+    source checkout in them (a stray `.egg-info`) is not installed. Importing setuptools, as
+    TensorFlow does, appends its `_vendor` folder, whose packages are nobody's but setuptools'.
     """
     skipped = {""}
     if os.path.exists("."):  # else `getcwd` raises: the folder was removed

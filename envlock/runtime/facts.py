@@ -1,7 +1,7 @@
 """What a fact is: a JSON scalar or a list of scalars, or `Unavailable` with a reason.
 
-`None` means "looked, there is none"; a section that is absent means "not asked"; `Unavailable` means "asked,
-and could not be told". The three are never equal to one another.
+`None` means "looked, there is none"; a section that is absent means "not asked"; `Unavailable`
+means "asked, and could not be told". The three are never equal to one another.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ TEXT_LIMIT = 1000
 class Unavailable:
     """Asked, and could not be told.
 
-    `reason` is one sentence for people and names no user, host or path of theirs; `code` is a stable word for
-    programs, such as `permission-denied` or `nvml-9`.
+    `reason` is one sentence for people and names no user, host or path of theirs; `code` is a
+    stable word for programs, such as `permission-denied` or `nvml-9`.
     """
 
     __slots__ = ("code", "reason")

@@ -1,7 +1,7 @@
 """The door to the machine: collectors read files and ask the kernel only through a `Host`.
 
-`root` moves every absolute path (`/proc`, `/sys`, `/etc`, `/dev`), so that a test hands in a folder that looks
-like another machine. Nothing here writes, runs a program or loads a library.
+`root` moves every absolute path (`/proc`, `/sys`, `/etc`, `/dev`), so that a test hands in a folder
+that looks like another machine. Nothing here writes, runs a program or loads a library.
 """
 
 from __future__ import annotations
@@ -18,17 +18,20 @@ READ_LIMIT = 4 * 1024 * 1024
 _READING = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 """O_NONBLOCK: opening a FIFO nobody writes to would wait for ever."""
 _SMALL, _LARGE = 1 << 13, 1 << 18
-"""Bytes asked for at once: first, and of what is longer (room for a quarter of a megabyte costs as much as reading)."""
+"""Bytes asked for at once: first, and of what is longer (room for a quarter of a megabyte costs as
+much as reading)."""
 
 
 class Host:
     """One process on one machine, as the collectors see it.
 
     Args:
-        root: folder that stands for `/` of the machine; paths of the Python environment are not moved.
+        root: folder that stands for `/` of the machine; paths of the Python environment are not
+            moved.
         environ: the variables as they are now; `os.environ` when not given.
         path: the import path to search for distributions; `sys.path` when not given.
-        started_with: the variables the process was started with; `/proc/self/environ` when not given.
+        started_with: the variables the process was started with; `/proc/self/environ` when not
+            given.
     """
 
     def __init__(
@@ -84,8 +87,8 @@ class Host:
                 text = self.read("/proc/self/environ")
             except OSError:
                 text = None
-            # A process that has set its title (Ray's workers, gunicorn, Celery, by setproctitle) has
-            # overwritten its variables, with zeros after the title.
+            # A process that has set its title (Ray's workers, gunicorn, Celery, by setproctitle)
+            # has overwritten its variables, with zeros after the title.
             if text is None or text.startswith("\0") or text.endswith("\0\0"):
                 self._start = dict(self.environ)
             else:

@@ -21,7 +21,7 @@ DOES = {
 }
 
 
-def explained(findings: Iterable[Finding], environ: Environ) -> List[Finding]:
+def explain_differences(findings: Iterable[Finding], environ: Environ) -> List[Finding]:
     """Return a finding for each launcher, pool or limit that explains differences.
 
     Each difference is explained once.
@@ -52,10 +52,10 @@ def explained(findings: Iterable[Finding], environ: Environ) -> List[Finding]:
 
 
 def traces(environ: Environ) -> Dict[str, str]:
-    """Return what `explained` needs of the variables of a process, so that another one can ask it.
+    """Return what `explain_differences` needs of the variables of a process, so that another one can ask it.
 
-    Of the variables that only have to be set, the values, which differ from process to process, are left
-    out.
+    Of the variables that only have to be set, the values, which differ from process to process, are
+    left out.
     """
     kept: Dict[str, str] = {}
     for row in table("launchers"):

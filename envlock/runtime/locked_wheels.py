@@ -1,7 +1,8 @@
 """Packages that were installed from the wheel that a lock names, wherever the locked one came from.
 
-A lock knows a package from a checkout, a folder or a disk by that origin. Its wheel, installed elsewhere, has another
-origin and the very same files, as its RECORD shows. That is stronger evidence, so its origin then counts as the locked.
+A lock knows a package from a checkout, a folder or a disk by that origin. Its wheel, installed
+elsewhere, has another origin and the very same files, as its RECORD shows. That is stronger
+evidence, so its origin then counts as the locked.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 def with_locked_origins(lock: Document, live: Snapshot, host: Callable[[], Host]) -> Snapshot:
     """Return a snapshot in which packages with the files of their locked wheels have their locked origins.
 
-    Only the RECORDs of packages with another origin are read; `host`, which has them, is asked for only
-    then.
+    Only the RECORDs of packages with another origin are read; `host`, which has them, is asked for
+    only then.
     """
     names = _list_of_another_origin(lock, live)
     if not names:

@@ -1,7 +1,8 @@
 """Find a lockfile and read it as plain JSON values, as strictly as it can be done without pydantic.
 
-The verdict of `envlock verify` and of `assert_locked()` must be one verdict, so both read through here. What a
-single fact holds is not judged: a wrong value, of whatever scalar type, is a *difference*, and `compare` names it.
+The verdict of `envlock verify` and of `assert_locked()` must be one verdict, so both read through
+here. What a single fact holds is not judged: a wrong value, of whatever scalar type, is a
+*difference*, and `compare` names it.
 """
 
 from __future__ import annotations
@@ -29,10 +30,12 @@ MACHINE_LIMIT = 100
 DEPTH_LIMIT = 12  # facts.gpu.devices.0.mig.0.x is 7
 
 CONFLICT = b"<<<<<<< "
-"""How a side begins in a file that git could not merge: https://git-scm.com/docs/git-merge#_how_conflicts_are_presented"""
+"""How a side begins in a file that git could not merge:
+https://git-scm.com/docs/git-merge#_how_conflicts_are_presented"""
 
 UPGRADES: Dict[int, Upgrade] = {}
-"""Older `lock_version` -> the step that makes a document of the next version from it. Empty while 1 is the first."""
+"""Older `lock_version` -> the step that makes a document of the next version from it. Empty while 1
+is the first."""
 
 REQUIRED = ("lock_version", "created_by", "facts", "unavailable", "policy")
 OBJECTS = ("project", "identity", "base_image", "image", "numerics")

@@ -1,7 +1,7 @@
 """The machines that a lock accepts: its own facts are the first; `machines` has the others, each whole. Pure.
 
-A profile is {facts, unavailable} of the machine alone; the facts of the software are the lock's, for all of them. No
-machine is pieced together from several profiles.
+A profile is {facts, unavailable} of the machine alone; the facts of the software are the lock's,
+for all of them. No machine is pieced together from several profiles.
 """
 
 from __future__ import annotations

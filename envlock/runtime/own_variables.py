@@ -1,8 +1,9 @@
 """Variables that envlock itself has set, so that nobody takes them for a difference between the lock and the machine.
 
-`envlock run` and `activate()` set what the lock has unset and its environment still needs: the thread counts by number,
-and the recipe of an old TensorFlow. What they add is named in ENVLOCK_ADDED, which child processes inherit. The facts
-are those of the environment *without* the additions; so capture and verify say the same inside as outside.
+`envlock run` and `activate()` set what the lock has unset and its environment still needs: the
+thread counts by number, and the recipe of an old TensorFlow. What they add is named in
+ENVLOCK_ADDED, which child processes inherit. The facts are those of the environment *without* the
+additions; so capture and verify say the same inside as outside.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ THREADS = {
 """Variable -> the fact of `cpu` that says how many threads an environment had in effect."""
 
 settled: Dict[str, Optional[str]] = {}
-"""What `activate()` has set in this process before TensorFlow was imported: TensorFlow has read this."""
+"""What `activate()` has set in this process before TensorFlow was imported: TensorFlow has read
+this."""
 
 
 def added(environ: Mapping[str, str]) -> Dict[str, str]:

@@ -47,12 +47,15 @@ class Policy:
     Args:
         name: a tier of the table.
         overrides: path pattern -> rule, looked at before the tier's own rows.
-        tooling: the packages that only envlock requires here; unless they are in `held`, they may differ.
+        tooling: the packages that only envlock requires here; unless they are in `held`, they may
+            differ.
         own_tooling: those that the lockfile says so of.
-        held: how each package is known to matter; others may differ. None where all packages are held.
+        held: how each package is known to matter; others may differ. None where all packages are
+            held.
 
     Raises:
-        ValueError: there is no such tier or rule, or a pattern is malformed; the message says which there are.
+        ValueError: there is no such tier or rule, or a pattern is malformed; the message says which
+            there are.
     """
 
     def __init__(

@@ -1,11 +1,11 @@
 """Proofs that a machine computes a lock's bits: in the user's cache, one for each lock and state.
 
-A proof is believed only where nobody else can have written it, as ssh treats its keys: file and folders
-are this user's, and neither their group nor others can write them. It says what it proves: for which
-state, by how many results.
+A proof is believed only where nobody else can have written it, as ssh treats its keys: file and
+folders are this user's, and neither their group nor others can write them. It says what it proves:
+for which state, by how many results.
 
-A proof says that the lock's canary gave the locked bits here, with the thread counts that it sets itself.
-It is evidence for the operations and shapes of the canary, not for every program.
+A proof says that the lock's canary gave the locked bits here, with the thread counts that it sets
+itself. It is evidence for the operations and shapes of the canary, not for every program.
 """
 
 from __future__ import annotations

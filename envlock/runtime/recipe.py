@@ -1,7 +1,7 @@
 """Which recipe makes a TensorFlow deterministic: that of its version, and of NVIDIA's build where it is one.
 
-The one reader of the recipes: activation, `envlock run`, the doctor, the linter and containers ask here. The table is
-envlock/data/determinism_recipes.toml, with a source in every row.
+The one reader of the recipes: activation, `envlock run`, the doctor, the linter and containers ask
+here. The table is envlock/data/determinism_recipes.toml, with a source in every row.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ class Recipe:
         set: variables that it needs before it is imported.
         by_variable: variables that do what `calls` do, for who starts a program and cannot call.
         unset: variables that defeat it.
-        patches: packages that replace operations, with their calls: the first that is installed; none where not needed.
+        patches: packages that replace operations, with their calls: the first that is installed;
+            none where not needed.
         calls: calls after its import.
         seeds: calls that seed what it draws from; `{seed}` stands for the number.
         remarks: sentences on what it does not reach.

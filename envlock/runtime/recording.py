@@ -11,17 +11,19 @@ if TYPE_CHECKING:
     Function = TypeVar("Function", bound=Callable[..., object])
 
 _taker: Optional[Callable[..., None]] = None
-"""Takes (step, named values) where somebody listens; `envlock repeat` sets it in the process that it starts."""
+"""Takes (step, named values) where somebody listens; `envlock repeat` sets it in the process that
+it starts."""
 
 
 def record(step: Optional[int] = None, **quantities: object) -> None:
     """Show named values of one step of the run: arrays, tensors, numbers, or lists and dicts of these.
 
-    Without `step`, a name that comes again begins the next step. Nothing is changed, and outside of `envlock repeat`
-    nothing is done.
+    Without `step`, a name that comes again begins the next step. Nothing is changed, and outside of
+    `envlock repeat` nothing is done.
 
     Raises:
-        ValueError: only under `envlock repeat`: a name came at this step before, or its value holds no numbers.
+        ValueError: only under `envlock repeat`: a name came at this step before, or its value holds
+            no numbers.
     """
     if _taker is not None:
         _taker(step, quantities)

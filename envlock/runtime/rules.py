@@ -1,7 +1,7 @@
 """The rules: how closely a live value must follow the locked one. Each takes (locked, live) and says yes or no.
 
-Either side may be `ABSENT`: only `ignore`, `superset` and `exact_where_locked` accept what the lock does not have, only
-`ignore` accepts that something is gone.
+Either side may be `ABSENT`: only `ignore`, `superset` and `exact_where_locked` accept what the lock
+does not have, only `ignore` accepts that something is gone.
 """
 
 from __future__ import annotations
@@ -91,7 +91,8 @@ RULES: Dict[str, Callable[[object, object], bool]] = {
 def release(value: object) -> Optional[Tuple[int, ...]]:
     """Return epoch and numbers that a version begins with, or None when it is no version.
 
-    2.17.0+nv25.2 gives 0, 2, 17, 0. Source: https://packaging.python.org/en/latest/specifications/version-specifiers/
+    2.17.0+nv25.2 gives 0, 2, 17, 0. Source:
+    https://packaging.python.org/en/latest/specifications/version-specifiers/
     """
     if not isinstance(value, str) or len(value) > 100:
         return None

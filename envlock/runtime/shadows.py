@@ -1,8 +1,8 @@
 """What `import` takes in place of an installed package: a folder, a file or a zip that stands earlier on the path.
 
-Distributions are found by their metadata, so that a `keras` folder on PYTHONPATH, or beside the script, changed what
-runs and no fact. Each entry of the import path is listed once, as Python's own finder does, and only names that an
-installed package has as well are looked at more closely.
+Distributions are found by their metadata, so that a `keras` folder on PYTHONPATH, or beside the
+script, changed what runs and no fact. Each entry of the import path is listed once, as Python's own
+finder does, and only names that an installed package has as well are looked at more closely.
 
 Source: https://docs.python.org/3/reference/import.html#the-path-based-finder
 """
@@ -146,8 +146,8 @@ def _list_zip(place: str) -> List[str]:
 def _is_module(place: str, name: str) -> bool:
     """Return whether a name is a module or a package there.
 
-    A folder without `__init__` yields to a later package; a file without an ending is a command, as in
-    `bin`.
+    A folder without `__init__` yields to a later package; a file without an ending is a command, as
+    in `bin`.
     """
     if os.path.isfile(place):
         return True

@@ -1,7 +1,7 @@
 """A model that says in which environment it was made: a member of a `.keras` file, or a file of a SavedModel.
 
-Both are made for it: Keras reads members by name, and `assets.extra` of a SavedModel is for whoever adds to one.
-Source: https://www.tensorflow.org/guide/saved_model#the_savedmodel_format_on_disk
+Both are made for it: Keras reads members by name, and `assets.extra` of a SavedModel is for whoever
+adds to one. Source: https://www.tensorflow.org/guide/saved_model#the_savedmodel_format_on_disk
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ BROKEN = "save the model again, and stamp it"
 def stamp(path: Path, lock: Optional[Path] = None, *, whole: bool = True) -> str:
     """Write into a saved model which environment it was made in; return that environment's line.
 
-    The model loads as before, everywhere. `envlock show MODEL` and `envlock diff MODEL live` read the
-    stamp. A stamp that is there is replaced. The file is replaced as a whole, and all else in it stays as
-    it is.
+    The model loads as before, everywhere. `envlock show MODEL` and `envlock diff MODEL live` read
+    the stamp. A stamp that is there is replaced. The file is replaced as a whole, and all else in
+    it stays as it is.
 
     Args:
         path: a `.keras` file, or the folder of a SavedModel.
@@ -222,7 +222,8 @@ def _check_members(archive: ZipFile, name: str) -> None:
     """Refuse a zip that Keras did not write.
 
     Raises:
-        LockfileError: it has too many members, two of a name, one outside of it, or not those of a model.
+        LockfileError: it has too many members, two of a name, one outside of it, or not those of a
+            model.
     """
     names = archive.namelist()
     hint = "save the model again: Keras writes no such file"

@@ -1,9 +1,9 @@
 """What Python runs before a program: sitecustomize, usercustomize, and .pth files that hold code.
 
 Only what this interpreter runs counts: `.pth` files in its own site folders, and of those only the
-lines that it executes; folders that the other lines add are on the import path already. What is known
-to change no result (by name and by every line, from a table) is recorded as known, so that two honest
-installs of one environment agree.
+lines that it executes; folders that the other lines add are on the import path already. What is
+known to change no result (by name and by every line, from a table) is recorded as known, so that
+two honest installs of one environment agree.
 
 Source: https://docs.python.org/3/library/site.html (and `addpackage` in Lib/site.py)
 """
@@ -68,9 +68,9 @@ def startup(host: Host) -> Tree:
 def belongs_to(key: str, package: str) -> bool:
     """Return whether a .pth file is the one by which a package is installed for development.
 
-    By both their names:
-    `__editable__.NAME-VERSION.pth` (setuptools), `_NAME_editable.pth` (scikit-build-core), `NAME-editable.pth`
-    (meson-python), `_editable_impl_NAME.pth` and `_NAME.pth` (editables, of Hatch and PDM).
+    By both their names: `__editable__.NAME-VERSION.pth` (setuptools), `_NAME_editable.pth`
+    (scikit-build-core), `NAME-editable.pth` (meson-python), `_editable_impl_NAME.pth` and
+    `_NAME.pth` (editables, of Hatch and PDM).
     """
     rest, own = normalise(key), normalise(package)
     for mark in ("editable-impl-", "editable-"):
@@ -80,7 +80,8 @@ def belongs_to(key: str, package: str) -> bool:
         rest = rest[: -len("-editable")]
     if rest == own:
         return True
-    # What follows a name must be a version: `torch-2.1` is torch's, `torch-vision` is another package's.
+    # What follows a name must be a version: `torch-2.1` is torch's, `torch-vision` is another
+    # package's.
     version = rest[len(own) + 1 :].replace("-", "")
     return rest.startswith(own + "-") and version[:1].isdigit()
 

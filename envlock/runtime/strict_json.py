@@ -1,7 +1,8 @@
 """JSON as envlock accepts it: no duplicate keys, no NaN or Infinity, no lone surrogates, UTF-8 without a BOM.
 
-`json` costs 8 ms to import (it brings `re` and `enum`), more than the whole assertion; its C scanner, `_json`,
-costs none. It is private to CPython, so `json` stands in wherever it is missing or has another shape.
+`json` costs 8 ms to import (it brings `re` and `enum`), more than the whole assertion; its C
+scanner, `_json`, costs none. It is private to CPython, so `json` stands in wherever it is missing
+or has another shape.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ _BLANK = " \t\n\r"
 _SHOWN = 40
 """Characters of a culprit that a message repeats."""
 DEPTH_LIMIT = 100
-"""Objects and lists inside one another. How deep CPython can read differs from release to release (3.11:
-1,000 less the calls under way; 3.13: more than 10,000), and a file is to be refused by all or by none."""
+"""Objects and lists inside one another. How deep CPython can read differs from release to release
+(3.11: 1,000 less the calls under way; 3.13: more than 10,000), and a file is to be refused by all
+or by none."""
 _OUTLINE = bytes.maketrans(b"{}", b"[]")
 _NO_OUTLINE = bytes(each for each in range(256) if each not in b'[]{}"')
 
@@ -73,12 +75,12 @@ def _is_too_deep(data: bytes) -> bool:
     return False
 
 
-def _scan(text: str, start: int) -> Tuple[Any, int]:
+def _scan(text: str, start: int) -> Tuple[object, int]:
     try:
         return _make_scanner()(text, start)
     except SystemError:
-        # CPython 3.10 and 3.11: the C scanner raises its error through `json.decoder`, which must be
-        # imported by then.
+        # CPython 3.10 and 3.11: the C scanner raises its error through `json.decoder`, which must
+        # be imported by then.
         __import__("json.decoder")
         return _make_scanner()(text, start)
 
@@ -96,7 +98,7 @@ def _shorten(text: str) -> str:
     return text[:_SHOWN] + "..."
 
 
-def _make_object(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
+def _make_object(pairs: List[Tuple[str, object]]) -> Dict[str, object]:
     """Return an object; raise ValueError where two of its keys are equal."""
     keys = dict(pairs)
     if len(keys) == len(pairs):
@@ -139,7 +141,7 @@ class _Context:
     memo: Dict[str, str] = {}  # noqa: RUF012 (the C scanner wants a plain attribute)
 
 
-def _make_scanner() -> Callable[[str, int], Tuple[Any, int]]:
+def _make_scanner() -> Callable[[str, int], Tuple[object, int]]:
     try:
         # Not at the top: it is private to CPython, and may be gone or have another shape.
         from _json import make_scanner

@@ -1,6 +1,7 @@
 """The tables that the runtime half needs, as JSON beside the code.
 
-They are generated from `envlock/data/*.toml` by `tools/generate.py`; a test compares. Python 3.8 reads no TOML.
+They are generated from `envlock/data/*.toml` by `tools/generate.py`; a test compares. Python 3.8
+reads no TOML.
 """
 
 from __future__ import annotations

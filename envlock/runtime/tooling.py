@@ -1,9 +1,11 @@
 """The packages of an environment that only envlock's own command line requires: nothing that a program computes.
 
-By metadata: what the extras `cli` and `gpu` of envlock bring, unless another package mentions it in a requirement, in
-whatever extra, or somebody asked for it by name (REQUESTED). It is recorded and may differ.
+By metadata: what the extras `cli` and `gpu` of envlock bring, unless another package mentions it in
+a requirement, in whatever extra, or somebody asked for it by name (REQUESTED). It is recorded and
+may differ.
 
-Source of REQUESTED: https://packaging.python.org/en/latest/specifications/recording-installed-packages/
+Source of REQUESTED:
+https://packaging.python.org/en/latest/specifications/recording-installed-packages/
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What op determinism will not cure in the file that calls `activate()`, by line.
 
-Reads the file's code; runs nothing. Only the file itself is read: what it imports is not loaded on its
-first line. docs/reference/activation.md lists what was measured, and `envlock lint` finds more.
+Reads the file's code; runs nothing. Only the file itself is read: what it imports is not loaded on
+its first line. docs/reference/activation.md lists what was measured, and `envlock lint` finds more.
 """
 
 from __future__ import annotations

@@ -61,7 +61,8 @@ def plan(
         environ: all variables as they are.
         facts: those of the lock; empty without one.
         needed, unset: what the recipe sets and unsets.
-        leave: who reads the variables that are not put back: too late for them, or not for us to do.
+        leave: who reads the variables that are not put back: too late for them, or not for us to
+            do.
     """
     locked: Mapping[str, object] = {}
     if isinstance(facts.get("environ"), dict):
@@ -132,9 +133,9 @@ def locked_environ(
 ) -> Dict[str, str]:
     """Return `environ` with the determinism variables as the lock has them.
 
-    But for those of the readers to `leave`. A value known only by its hash is left. So is one that no
-    capture can have recorded as it stands: a lockfile must not be able to set LD_PRELOAD to a path, or
-    PATH at all.
+    But for those of the readers to `leave`. A value known only by its hash is left. So is one that
+    no capture can have recorded as it stands: a lockfile must not be able to set LD_PRELOAD to a
+    path, or PATH at all.
     """
     after = dict(environ)
     for row in table("environ"):

@@ -32,7 +32,8 @@ from envlock.runtime.report import (
 from envlock.runtime.startup import belongs_to
 
 LOCAL_FOLDER = "file:"
-"""What is recorded of the origin of a package from a folder; of one from a file, its name follows."""
+"""What is recorded of the origin of a package from a folder; of one from a file, its name
+follows."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -254,9 +255,9 @@ def told(report: Report, environ: Mapping[str, str]) -> Report:
 
         show_in_clear(report.findings, environ)
     if not report.match:
-        from envlock.runtime.launchers import explained
+        from envlock.runtime.launchers import explain_differences
 
-        report.findings += explained(report.findings, environ)
+        report.findings += explain_differences(report.findings, environ)
     return report
 
 

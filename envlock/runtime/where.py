@@ -11,9 +11,11 @@ class Where:
     """What a finding is about: a fact, or a place in a file.
 
     Attributes:
-        fact: the dotted path of a fact, such as `tensorflow.version`; of an installed file, its path.
+        fact: the dotted path of a fact, such as `tensorflow.version`; of an installed file, its
+            path.
         operation: an operation of TensorFlow.
-        file, line, column, end_line, end_column: a place; lines and columns count from 1, 0 stands for none.
+        file, line, column, end_line, end_column: a place; lines and columns count from 1, 0 stands
+            for none.
         function: the function that the place lies in.
         text: the line of code.
     """

@@ -10,7 +10,7 @@ from envlock.fleet.node_names import few
 from envlock.fleet.node_sets import NAMED
 from envlock.fleet.reduction import rules_of
 from envlock.guest import launch
-from envlock.numerics.canary.node_bits import bits
+from envlock.numerics.canary.node_bits import compare_nodes
 from envlock.numerics.canary.run import asked_of, heard_from
 from envlock.runtime.errors import FactError
 from envlock.runtime.report import Report, ranked
@@ -69,7 +69,7 @@ def add_bits(report: Report, place: Path, lock: str | None, policy: str | None, 
         )
     answers = {node: launch.Ended(0, file.read_bytes(), b"", 0) for node, file in files.items()}
     found = {node: heard_from(answer, settings_of(locked)) for node, answer in answers.items()}
-    differing, note = bits(
+    differing, note = compare_nodes(
         found, locked, rules_of(None if model is None else model.to_document(), policy)
     )
     if report.match and differing:
