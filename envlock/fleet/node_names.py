@@ -114,9 +114,13 @@ def _move_to_padded(groups: Dict[Tuple[str, str, int], List[int]]) -> None:
     """Move numbers without leading zeros to those with zeros that are as long: n[098-101]."""
     for (start, end, width), numbers in sorted(groups.items()):
         if width and (start, end, 0) in groups:
-            loose = groups[(start, end, 0)]
-            numbers += [number for number in loose if len(str(number)) == width]
-            groups[(start, end, 0)] = [number for number in loose if len(str(number)) != width]
+            others = []
+            for number in groups[(start, end, 0)]:
+                if len(str(number)) == width:
+                    numbers.append(number)
+                else:
+                    others.append(number)
+            groups[(start, end, 0)] = others
 
 
 def ranges(numbers: Iterable[int], width: int = 0) -> str:

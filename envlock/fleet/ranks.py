@@ -25,7 +25,12 @@ if TYPE_CHECKING:
     Source = Tuple[str, str]
     """A value, and the variable that holds it."""
 
-OWN = {key: f"ENVLOCK_FLEET_{key.upper()}" for key in ("rank", "size", "node", "job")}
+OWN = {
+    "rank": "ENVLOCK_FLEET_RANK",
+    "size": "ENVLOCK_FLEET_SIZE",
+    "node": "ENVLOCK_FLEET_NODE",
+    "job": "ENVLOCK_FLEET_JOB",
+}
 """Variables that win over those of launchers, each for itself."""
 
 CLUSTER = "TF_CONFIG"

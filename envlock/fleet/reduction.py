@@ -125,7 +125,7 @@ def reduction(
     # machine.
     roots = group_by(compared, lambda each: (each["root"], each["proven"]))
     groups, allowed = _compare_roots(roots, documents, standard, places)
-    odd = [group for group in groups if group.odd]
+    odd = list(filter(_is_odd, groups))
     findings = list(iter_problems(statements, compared, size, places))
     for group in odd[:GROUPS_SHOWN]:
         members = group.members
@@ -358,7 +358,7 @@ def _make_headline(
 def _describe_odd_ranks(
     groups: Sequence[Group], reported: int, size: int, *, is_locked: bool
 ) -> str:
-    odd = sum([len(group.members) for group in groups if group.odd])
+    odd = _count_ranks(filter(_is_odd, groups))
     what = "ranks do not belong together"
     if odd:
         what = f"{odd:,} of {count(size, 'rank')} differ"
@@ -371,10 +371,17 @@ def _describe_odd_ranks(
     return "ranks differ"
 
 
+def _is_odd(group: Group) -> bool:
+    return bool(group.odd)
+
+
+def _count_ranks(groups: Iterable[Group]) -> int:
+    return sum([len(group.members) for group in groups])
+
+
 def majority(groups: Sequence[Group]) -> Optional[Group]:
     """Return the group of more than half of the ranks that reported; None where there is none."""
-    total = sum([len(group.members) for group in groups])
-    if not groups or 2 * len(groups[0].members) <= total:
+    if not groups or 2 * len(groups[0].members) <= _count_ranks(groups):
         return None
     return groups[0]
 
@@ -468,9 +475,8 @@ def _list_vetted_nodes(
         return []
     good = locks[0][0]["lock"]
     wrong: Set[str] = set()
-    for group in groups:
-        if group.odd:
-            wrong.update(map(_get_node, group.members))
+    for group in filter(_is_odd, groups):
+        wrong.update(map(_get_node, group.members))
     does_enforce = any(statement["mode"] in ENFORCING for statement in statements)
     ranks: Dict[str, Set[int]] = {}
     for statement in statements:

@@ -124,8 +124,7 @@ def is_statement(value: object) -> TypeGuard[Statement]:
     """Return whether a value that came from outside can be reduced."""
     if not isinstance(value, dict) or value.get("statement") != VERSION:
         return False
-    # `type`, not `isinstance`: true is an int, and no rank.
-    if not all(type(value.get(key)) is kind for key, kind in KINDS.items()):
+    if not _has_kinds(value, KINDS):
         return False
     if value.get("mode") not in MODES or not 0 <= value["rank"] < MOST:
         return False
@@ -145,9 +144,7 @@ def is_statement(value: object) -> TypeGuard[Statement]:
 def is_document(value: object) -> TypeGuard[Document]:
     """Return whether a value that came from outside can be compared."""
     kinds = {"facts": dict, "unavailable": dict, "tooling": list, "launch": dict}
-    if not isinstance(value, dict):
-        return False
-    if not all(type(value.get(key)) is kind for key, kind in kinds.items()):
+    if not isinstance(value, dict) or not _has_kinds(value, kinds):
         return False
     texts = value.get("texts", {})
     if not isinstance(texts, dict) or len(texts) > MOST_TEXTS:
@@ -158,6 +155,12 @@ def is_document(value: object) -> TypeGuard[Document]:
     if not all(isinstance(word, str) for word in words):
         return False
     return are_facts(value["facts"], value["unavailable"])
+
+
+def _has_kinds(value: Mapping[str, object], kinds: Mapping[str, type]) -> bool:
+    """Return whether an object has values of these kinds by its keys."""
+    # `type`, not `isinstance`: true is an int, and no rank.
+    return all(type(value.get(key)) is kind for key, kind in kinds.items())
 
 
 def root_of(document: Document) -> str:
@@ -196,8 +199,13 @@ def drop_unjudged(
 
     A path that a rule of the lockfile can judge stays; one that such rules let differ goes, too.
     """
-    held = [pattern for pattern, rule in rules.items() if rule != "ignore"]
-    ignored = [pattern for pattern, rule in rules.items() if rule == "ignore"]
+    held: List[str] = []
+    ignored: List[str] = []
+    for pattern, rule in rules.items():
+        if rule == "ignore":
+            ignored.append(pattern)
+        else:
+            held.append(pattern)
     left = mask_devices(facts)
     reasons = dict(unavailable)
     for pattern in [*table("by_rank")["drop"], *ignored]:

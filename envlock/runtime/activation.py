@@ -108,11 +108,11 @@ def activate(
 ) -> Activation:
     """Verify the environment as `assert_locked()` does, and make TensorFlow deterministic.
 
-    By the recipe of its version. Call it before `import tensorflow`, once a process: variables are
-    set and unset as the lock and the recipe have them, TensorFlow is imported, its threads are
-    fixed to the lock's effective counts, op determinism is switched on, and everything that the
-    version draws from is seeded. Where the two differ the lock wins, and the report says so. A
-    second call only seeds again.
+    The recipe is that of the installed version. Call it before `import tensorflow`, once a process:
+    variables are set and unset as the lock and the recipe have them, TensorFlow is imported, its
+    threads are fixed to the lock's effective counts, op determinism is switched on, and everything
+    that the version draws from is seeded. Where the two differ the lock wins, and the report says
+    so. A second call only seeds again.
 
     Args:
         seed: for Python's `random`, NumPy and TensorFlow; else `$ENVLOCK_SEED`, else 42.

@@ -145,8 +145,8 @@ def find_unlocked_backend(locked: Side, live: Side, policy: Policy) -> List[Find
     backend = find_other_backend(locked, live)
     if backend is None or policy.name == tiers()[-1]:
         return []
-    settings = [_get(f"keras.{backend}.settings", side) for side in (locked, live)]
-    if all(isinstance(each, dict) for each in settings):
+    settings = f"keras.{backend}.settings"
+    if all(isinstance(_get(settings, side), dict) for side in (locked, live)):
         return []
     path = "keras.config.backend"
     message = f"{path}: nothing below Keras' {backend} back end is locked"

@@ -175,7 +175,9 @@ def nearest(pattern: str) -> Optional[str]:
     rows, patterns = _load_index()
     named = [path for path in rows if not path.endswith("**")]
     # Sections whose names are free, numerics and machines: any step below them fits.
-    free_sections = set(patterns) - {path.partition(".")[0] for path in named}
+    free_sections = set(patterns)
+    for path in named:
+        free_sections.discard(path.partition(".")[0])
     if pattern.partition(".")[0] in free_sections:
         return pattern
     if any(can_meet(pattern, path) for path in named):

@@ -72,8 +72,13 @@ def _count_findings(block: List[Line]) -> int:
 
 def _cut(block: List[Line], room: int) -> List[Line]:
     """Return as many findings of a block as fit, with their reason and remedy; or none."""
-    notes = [line for line in block if line[0] == "note"]
-    findings = [line for line in block if line[0] != "note"]
+    notes: List[Line] = []
+    findings: List[Line] = []
+    for line in block:
+        if line[0] == "note":
+            notes.append(line)
+        else:
+            findings.append(line)
     shown = findings[: max(0, room - len(notes))]
     if not shown:
         return []
