@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
     from envlock.fleet.reduction import Group
 
+    Part = Dict[str, Any]
+    """What is of one environment only: the `ranks` that have it, and what `differs` there."""
+
     Fleet = Mapping[str, Any]
     """The attachment of a report on ranks, as `reduction` makes it."""
 
@@ -158,12 +161,12 @@ def _shorten_attachment(fleet: Fleet) -> Dict[str, object]:
     }
 
 
-def split_by_root(groups: Sequence[Group]) -> Dict[str, Dict[str, Any]]:
+def split_by_root(groups: Sequence[Group]) -> Dict[str, Part]:
     """Return for each environment that is odd, by its root, which ranks have it and what differs there.
 
     Only the first `PARTS` are given; a rank of another one has the digest alone.
     """
-    parts: Dict[str, Dict[str, Any]] = {}
+    parts: Dict[str, Part] = {}
     for group in groups:
         if not group.odd:
             continue

@@ -1,4 +1,6 @@
-"""Ranks meet at a board, a place that all of them read and write: rank 0 reduces, and everybody gets its verdict.
+"""Ranks meet at a board, a place that all of them read and write.
+
+Rank 0 reduces, and everybody gets its verdict.
 
 Rank 0 opens an attempt under a number that was never used (`call`). The others answer it once each
 with their statements (`NONCE/RANK`), and `NONCE.decision` ends it: the verdict of rank 0, or the
@@ -67,7 +69,7 @@ if TYPE_CHECKING:
         def post(self, name: str, value: object) -> None: ...
 
         def hand(self, name: str, value: object, ranks: Sequence[int]) -> str:
-            """Post a value that these ranks alone ask for; return the file that people can read it in, if any."""
+            """Post a value for these ranks alone; return the file that people can read it in, if any."""
 
         def settle(self, name: str, value: object) -> bool:
             """Post a value unless the name has one; return whether it is this one that the name has."""

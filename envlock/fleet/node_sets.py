@@ -86,6 +86,11 @@ def list_ranks(numbers: Set[int]) -> str:
     return f"ranks {shown} and {len(numbers) - number:,} more"
 
 
+def find_missing(statements: Iterable[Statement], size: int) -> Set[int]:
+    """Return the ranks of a job that have made no statement."""
+    return set(range(size)).difference([statement["rank"] for statement in statements])
+
+
 def group_by(statements: Iterable[Statement], key: Callable[[Statement], object]) -> List[Members]:
     """Return the statements that have one key together, the most first, then those of the lowest rank."""
     groups: Dict[object, Members] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from envlock.fleet.node_sets import group_by, list_ranks
+from envlock.fleet.node_sets import find_missing, group_by, list_ranks
 from envlock.runtime.assertion import ENFORCING, OFF
 from envlock.runtime.report import ERROR, UNKNOWN, Finding, count
 
@@ -62,7 +62,7 @@ def iter_problems(
     statements: Sequence[Statement], compared: Sequence[Statement], size: int, places: Places
 ) -> Iterator[Finding]:
     """Yield what is wrong with the ranks themselves, whatever their facts are."""
-    missing = set(range(size)).difference([each["rank"] for each in statements])
+    missing = find_missing(statements, size)
     if missing:
         yield make_finding(MISSING, f"no report from {list_ranks(missing)}")
     beyond = [each for each in statements if is_beyond(each, size)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from envlock.fleet.node_names import node_list, ranges
-from envlock.fleet.node_sets import Places, group_by, order
+from envlock.fleet.node_sets import Places, find_missing, group_by, order
 from envlock.fleet.problems import (
     COMMAND,
     count_reasons,
@@ -12,7 +12,7 @@ from envlock.fleet.problems import (
     iter_problems,
     make_finding,
 )
-from envlock.fleet.statement import drop_unjudged
+from envlock.fleet.statement import drop_unjudged, has_looked
 from envlock.fleet.texts import restore_texts
 from envlock.runtime.assertion import ENFORCING
 from envlock.runtime.collectors import Snapshot
@@ -120,7 +120,7 @@ def reduction(
     """
     standard = Standard(lock, policy, overrides=overrides)
     places = Places()
-    compared = [statement for statement in statements if statement["root"]]
+    compared = list(filter(has_looked, statements))
     # Ranks with one root have one environment, and each is compared once; a proof is of one
     # machine.
     roots = group_by(compared, lambda each: (each["root"], each["proven"]))
@@ -297,12 +297,16 @@ def _compare_with_first(
     )
     if standard.lock is None:
         return findings
-    # With a lockfile, what may differ has been listed against that already.
-    findings = [finding for finding in findings if finding.severity != INFO]
-    # A machine that the lockfile accepts may be another one than the first.
-    if standard.lock["machines"]:
-        findings = [finding for finding in findings if not is_machine(finding.where.fact)]
-    return findings
+    odd = []
+    for finding in findings:
+        # With a lockfile, what may differ has been listed against that already.
+        if finding.severity == INFO:
+            continue
+        # A machine that the lockfile accepts may be another one than the first.
+        if standard.lock["machines"] and is_machine(finding.where.fact):
+            continue
+        odd.append(finding)
+    return odd
 
 
 def _add_place(
@@ -440,14 +444,13 @@ def _make_attachment(
     # Without a lockfile, it takes a majority to say which ranks are good.
     if is_locked or major is not None:
         vetted = _list_vetted_nodes(groups, statements, size)
-    missing = set(range(size)).difference([statement["rank"] for statement in statements])
     attachment: Dict[str, object] = {
         "size": size,
         "reported": len(statements),
         "groups": [group.to_json() for group in groups],
         "majority": root,
         "vetted": vetted,
-        "missing": ranges(missing),
+        "missing": ranges(find_missing(statements, size)),
     }
     failed: List[Dict[str, object]] = []
     for members in group_failures(statements):
@@ -469,7 +472,7 @@ def _list_vetted_nodes(
 
     None where it is open which lockfile is the right one.
     """
-    compared = [statement for statement in statements if statement["root"]]
+    compared = list(filter(has_looked, statements))
     locks = group_by(compared, lambda each: each["lock"])
     if not locks or 2 * len(locks[0]) <= len(compared):
         return []

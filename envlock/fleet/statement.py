@@ -1,4 +1,7 @@
-"""What a rank says of itself: at most 1 KB, by which ranks are compared; and the facts that it stands for. Pure."""
+"""What a rank says of itself, and the facts that this stands for. Pure.
+
+A statement has at most 1 KB; ranks are compared by it.
+"""
 
 from __future__ import annotations
 
@@ -33,6 +36,9 @@ if TYPE_CHECKING:
 
     Stated = Tuple[Statement, Optional[Document]]
     """The statement of a rank, and its document; None where it has not looked."""
+
+    Reasons = Mapping[str, Mapping[str, str]]
+    """Why paths are unavailable: `reason` and `code`."""
 
     Change = Callable[[object], object]
 
@@ -163,6 +169,11 @@ def _has_kinds(value: Mapping[str, object], kinds: Mapping[str, type]) -> bool:
     return all(type(value.get(key)) is kind for key, kind in kinds.items())
 
 
+def has_looked(statement: Statement) -> bool:
+    """Return whether a rank states its facts."""
+    return bool(statement["root"])
+
+
 def root_of(document: Document) -> str:
     """Return the digest of what a document has: of one from outside, its name may be another."""
     sections = _digest_sections(document["facts"], document["unavailable"])
@@ -193,8 +204,8 @@ def _remove_flags(value: object, starts: Tuple[str, ...]) -> object:
 
 
 def drop_unjudged(
-    facts: Tree, unavailable: Mapping[str, Any], rules: Mapping[str, str]
-) -> Tuple[Tree, Dict[str, Any]]:
+    facts: Tree, unavailable: Reasons, rules: Mapping[str, str]
+) -> Tuple[Tree, Reasons]:
     """Return facts, devices counted, and what is unavailable, without what no policy judges.
 
     A path that a rule of the lockfile can judge stays; one that such rules let differ goes, too.
@@ -215,8 +226,8 @@ def drop_unjudged(
         if _can_be_judged(path, held):
             continue
         left = _change_nodes(left, path.split("."), None)
-        for stated in [each for each in reasons if matches(f"{path}.**", each)]:
-            del reasons[stated]
+        for below in list(filter(partial(matches, f"{path}.**"), reasons)):
+            del reasons[below]
     return left, reasons
 
 
@@ -256,7 +267,7 @@ def _count_devices(value: object) -> object:
     return f"{len(parts)} devices"
 
 
-def _digest_sections(facts: Tree, unavailable: Mapping[str, Any]) -> Dict[str, str]:
+def _digest_sections(facts: Tree, unavailable: Reasons) -> Dict[str, str]:
     """Return the digest of each section: its facts, and the codes of what was unavailable."""
     # Reasons are free text: codes count.
     codes: Dict[str, List[Tuple[str, str]]] = {}

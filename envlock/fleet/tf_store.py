@@ -1,4 +1,6 @@
-"""Ranks meet at the key-value store of TensorFlow's coordination service, which a strategy of several workers starts.
+"""Ranks meet at the key-value store of TensorFlow's coordination service.
+
+A strategy of several workers starts it.
 
 The only file that knows these private names. They are in TensorFlow 2.15 to 2.21; each is looked
 for before it is used. The strategy waits for all workers without a limit, so a worker that never

@@ -1,4 +1,4 @@
-"""Variables that envlock itself has set, so that nobody takes them for a difference between the lock and the machine.
+"""Variables that envlock itself has set, so that nobody takes them for a difference.
 
 `envlock run` and `activate()` set what the lock has unset and its environment still needs: the
 thread counts by number, and the recipe of an old TensorFlow. What they add is named in

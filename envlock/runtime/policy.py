@@ -1,4 +1,7 @@
-"""A policy: which rule each path has, and why that path matters. The rows come from `envlock/data/policy.toml`."""
+"""A policy: which rule each path has, and why that path matters.
+
+The rows come from `envlock/data/policy.toml`.
+"""
 
 from __future__ import annotations
 

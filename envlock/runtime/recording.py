@@ -1,4 +1,7 @@
-"""`record()` and `@recorded`: what a script shows to `envlock repeat`. Without it they do nothing and cost nothing."""
+"""`record()` and `@recorded`: what a script shows to `envlock repeat`.
+
+Without it they do nothing and cost nothing.
+"""
 
 from __future__ import annotations
 

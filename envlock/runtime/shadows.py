@@ -1,4 +1,4 @@
-"""What `import` takes in place of an installed package: a folder, a file or a zip that stands earlier on the path.
+"""What `import` takes in place of an installed package, as it stands earlier on the path.
 
 Distributions are found by their metadata, so that a `keras` folder on PYTHONPATH, or beside the
 script, changed what runs and no fact. Each entry of the import path is listed once, as Python's own

@@ -1,4 +1,4 @@
-"""The packages of an environment that only envlock's own command line requires: nothing that a program computes.
+"""The packages of an environment that only envlock's own command line requires.
 
 By metadata: what the extras `cli` and `gpu` of envlock bring, unless another package mentions it in
 a requirement, in whatever extra, or somebody asked for it by name (REQUESTED). It is recorded and

@@ -1,4 +1,4 @@
-"""Which variables to set and unset: as the lock has them, then what a recipe, threads and the hash seed add. Pure."""
+"""Which variables to set and unset: as the lock has them, then what a recipe and threads add. Pure."""
 
 from __future__ import annotations
 
@@ -155,7 +155,8 @@ NAME = "PYTHONHASHSEED"
 
 
 def is_fixed(host: Host) -> bool:
-    """Return whether this process was started with a fixed hash seed; what was set in it since does not count."""
+    """Return whether this process was started with a fixed hash seed."""
+    # What was set in it since does not count: Python has read the variable.
     if not sys.flags.hash_randomization:
         return True
     return not sys.flags.ignore_environment and is_number(host.start_environ().get(NAME, ""))
