@@ -318,7 +318,10 @@ class Follower(Member):
 
     def meet(self, decide: Decide) -> Outcome:
         """Answer attempts until one is decided by something else than that another one follows."""
-        absent = len([name for name in self.board.names() or () if name.startswith(ABSENT)])
+        absent = 0
+        for name in self.board.names() or ():
+            if name.startswith(ABSENT):
+                absent += 1
         while True:
             outcome = self._look()
             if outcome is None and not self._pause.wait():

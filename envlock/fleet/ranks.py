@@ -158,7 +158,7 @@ def _get_launcher_sources(environ: Environ) -> Dict[str, Source]:
         if named["rank"] == CLUSTER:
             task = _parse_task(environ[CLUSTER])
             if task:
-                return {key: (value, CLUSTER) for key, value in task.items()}
+                return _add_variable(task, dict.fromkeys(task, CLUSTER))
             continue
         if named["hosts"]:
             values = _find_among_hosts(named, environ)
@@ -168,9 +168,13 @@ def _get_launcher_sources(environ: Environ) -> Dict[str, Source]:
                 if environ.get(named[key] or ""):
                     values[key] = environ[named[key]]
         if values:
-            sources = {key: (value, named[key]) for key, value in values.items()}
-            return {**sources, "job": (_get_job(named, environ), "")}
+            return {**_add_variable(values, named), "job": (_get_job(named, environ), "")}
     return {}
+
+
+def _add_variable(values: Mapping[str, str], variables: Mapping[str, str]) -> Dict[str, Source]:
+    """Return values with the variable that holds each."""
+    return {key: (value, variables[key]) for key, value in values.items()}
 
 
 def _find_among_hosts(named: Row, environ: Environ) -> Dict[str, str]:
