@@ -35,10 +35,10 @@ ROUNDS = 9
 CHECK = """
 import sys, time
 start = time.process_time()
-from envlock.runtime.fleet.folder import kept
-from envlock.runtime.fleet.reduction import reduced
+from envlock.fleet.folder import kept
+from envlock.fleet.reduction import reduction
 statements, documents = kept(sys.argv[1], "7.0")
-report = reduced(statements, documents, int(sys.argv[2]))
+report, _ = reduction(statements, documents, int(sys.argv[2]))
 text = report.to_text()
 assert report.exit_code == 1 and len(documents) == 3, text
 print(time.process_time() - start)
@@ -51,10 +51,10 @@ CALLS = {
 
 def write(folder: Path, ranks: int) -> None:
     """Write the statements of a job."""
+    from envlock.fleet.folder import Folder
+    from envlock.fleet.ranks import Rank
+    from envlock.fleet.statement import canonical, stated
     from envlock.runtime.collectors import Snapshot
-    from envlock.runtime.fleet.folder import Folder
-    from envlock.runtime.fleet.ranks import Rank
-    from envlock.runtime.fleet.statement import canonical, stated
 
     board = Folder(str(folder), "7.0")
     packages = {f"package-{number}": {"version": "1.0"} for number in range(92)}

@@ -9,9 +9,8 @@ Importing this imports nothing else: every public name is loaded when it is firs
 PYTEST_DONT_REWRITE: a program that imports this before it starts pytest would get a warning that it comes too late.
 """
 
-__version__ = "0.1.0"
-
 _EXPORTS = {
+    "__version__": "envlock.runtime.version",
     "Activation": "envlock.runtime.activation",
     "EnvironmentMismatch": "envlock.runtime.errors",
     "EnvlockError": "envlock.runtime.errors",
@@ -26,7 +25,7 @@ _EXPORTS = {
     "add_machine": "envlock.workflows.capture",
     "allowed": "envlock.workflows.policy",
     "activate": "envlock.runtime.activation",
-    "assert_fleet": "envlock.runtime.fleet.assertion",
+    "assert_fleet": "envlock.fleet.fleet_assertion",
     "assert_locked": "envlock.runtime.assertion",
     "base_images": "envlock.workflows.images",
     "build": "envlock.workflows.build",
@@ -73,11 +72,12 @@ _EXPORTS = {
     "verify_line": "envlock.workflows.line",
 }
 
-__all__ = ["__version__", *sorted(_EXPORTS)]
+__all__ = sorted(_EXPORTS)
 
 TYPE_CHECKING = False  # not from typing: that import costs 8 ms
 if TYPE_CHECKING:
     from envlock.divergence.in_process import diverge as diverge
+    from envlock.fleet.fleet_assertion import assert_fleet as assert_fleet
     from envlock.integrations.jupyter import load_ipython_extension as load_ipython_extension
     from envlock.integrations.jupyter import unload_ipython_extension as unload_ipython_extension
     from envlock.linter.live_dataset import lint_dataset as lint_dataset
@@ -96,12 +96,12 @@ if TYPE_CHECKING:
     from envlock.runtime.errors import OutsideError as OutsideError
     from envlock.runtime.errors import TooLateError as TooLateError
     from envlock.runtime.errors import UsageError as UsageError
-    from envlock.runtime.fleet.assertion import assert_fleet as assert_fleet
     from envlock.runtime.recording import record as record
     from envlock.runtime.recording import recorded as recorded
     from envlock.runtime.report import Finding as Finding
     from envlock.runtime.report import Report as Report
     from envlock.runtime.stamp import stamp as stamp
+    from envlock.runtime.version import __version__ as __version__
     from envlock.workflows.build import build as build
     from envlock.workflows.build import context as context
     from envlock.workflows.build import dockerfile as dockerfile

@@ -52,7 +52,7 @@ def _load_program(words: "list[str]") -> "Callable[[], int | None]":
     # In an image there is the runtime half alone.
     has_command_line = (Path(__file__).parent / "cli").is_dir()
     if not has_command_line or _is_rank(words):
-        from envlock.runtime.command import main as runtime
+        from envlock.fleet.command import main as runtime
 
         return lambda: runtime(words)
     if sys.version_info < (3, 10):  # noqa: UP036 (what scripts import runs on 3.8, so it can be installed there)

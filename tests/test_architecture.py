@@ -29,13 +29,17 @@ PACKAGE = ROOT / "envlock"
 FILES = {file.relative_to(ROOT).as_posix(): file for file in sorted(PACKAGE.rglob("*.py"))}
 
 ROOMS = [
-    *("runtime", "guest", "data", "lock", "web", "packages", "images", "containers", "forms"),
-    *("diagnosis", "linter", "numerics", "divergence", "fleet", "reports", "workflows", "integrations", "cli"),
+    *("runtime", "fleet", "guest", "data", "lock", "web", "packages", "images", "containers", "forms"),
+    *("diagnosis", "linter", "numerics", "divergence", "reports", "workflows", "integrations", "cli"),
 ]
 """A room may use the rooms before it, never one behind it."""
 
-ALONE = ("runtime", "guest")
+ALONE = ("runtime", "fleet", "guest")
 """They run where the others are not, and have walls of their own."""
+
+LEAN = {"runtime": {"runtime"}, "fleet": {"runtime", "fleet"}}
+"""Rooms that run in the user's process and are shipped into images, with the rooms that they know: the standard library
+only."""
 
 NARROW = {"reports": {"reports", "runtime"}, "integrations": {"integrations"}}
 """Rooms that use less than what is before them. Integrations have only the public names, as every user."""
@@ -44,10 +48,17 @@ ENTRY_POINTS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8
 IMPORTED_BY_SCRIPTS = {"envlock.integrations.keras"}
 
 CHEAP = {"__future__", "os", "sys", "errno", "stat", "struct", "time"}
-"""What the runtime half may import at module level; all else costs milliseconds at the top of a script."""
+"""What the first line of a script may import at module level; all else costs milliseconds there."""
 
-DEEP = "envlock/runtime/files/"
-"""What only `ENVLOCK_MODE=deep` loads: it reads gigabytes, so milliseconds of imports do not count."""
+FIRST_LINES = {
+    "envlock.runtime.assertion": CHEAP,
+    "envlock.fleet.fleet_assertion": CHEAP | {"atexit", "functools", "hashlib", "json", "re", "weakref"},
+}
+"""What `envlock.assert_locked()` and `envlock.assert_fleet()` load, and what that and all that it imports in turn at
+module level may import: a rank cannot state its facts without JSON, `re`, which JSON brings, and digests.
+
+What a script loads later, to name a mismatch or before TensorFlow itself, does not count.
+"""
 
 CHILD = "envlock/runtime/gpu/child.py"
 """A program of its own, in a process of its own: only it may import NVML's binding, and it need not be cheap."""
@@ -61,6 +72,7 @@ GUESTS = {
     "envlock/guest/": "3.8",
     "envlock/integrations/": "3.8",
     "envlock/runtime/": "3.8",
+    "envlock/fleet/": "3.8",
     "envlock/__init__.py": "3.8",
 }
 """The oldest Python of what runs in an interpreter that is not ours; the first that fits counts."""
@@ -139,7 +151,7 @@ STARTERS = {
     "envlock/guest/image/install.py",
     "envlock/guest/image/donor.py",
     "envlock/guest/image/entrypoint.py",
-    "envlock/runtime/fleet/report.py",  # the command of a rank, in its own place
+    "envlock/fleet/rank_process.py",  # the command of a rank, in its own place
     "envlock/packages/indexes/credentials.py",  # keyring's own program
     "envlock/workflows/observe.py",  # the same, as a child
     "envlock/workflows/run.py",  # the command of `envlock run`, in its own place
@@ -170,7 +182,7 @@ WRITERS = {
     "envlock/packages/source_tree.py",  # into a draft
     "envlock/packages/wheelhouse.py",  # its own drafts, which the next run removes
     "envlock/runtime/files/as_built.py",  # in an image that is being built
-    "envlock/runtime/fleet/folder.py",  # drafts in a folder of one job, renamed
+    "envlock/fleet/folder.py",  # drafts in a folder of one job, renamed
     "envlock/runtime/stamp.py",  # a draft that is renamed
     "envlock/workflows/archive.py",  # a draft that is renamed
     "envlock/workflows/observe.py",  # into a draft
@@ -277,18 +289,32 @@ def test_no_modules_import_each_other() -> None:
     assert list(TopologicalSorter(graph).static_order()) != []  # or CycleError, which names the circle
 
 
-def test_the_runtime_half_is_the_standard_library_and_cheap() -> None:
+def test_the_runtime_half_is_the_standard_library() -> None:
     offenders = []
-    for name, tree in trees().items():
-        if not name.startswith("envlock/runtime/"):
+    for name in FILES:
+        known = LEAN.get(room(module_of(name)) or "")
+        if known is None:
             continue
-        outside = {module for module in used_by(name) if room(module) != "runtime"}
-        at_import = {module for module in imports(tree, inside_functions=False) if room(module) != "runtime"}
-        if name != CHILD and not name.startswith(DEEP):
-            offenders += [(name, module) for module in at_import - CHEAP]
+        outside = {module for module in used_by(name) if room(module) not in known}
         others = {top(module) for module in outside} - set(sys.stdlib_module_names)
         offenders += [(name, other) for other in others if name not in OWNERS.get(other, ())]
     assert offenders == []
+
+
+@pytest.mark.parametrize("first", FIRST_LINES)
+def test_the_first_line_of_a_script_is_cheap(first: str) -> None:
+    files = {module_of(name): tree for name, tree in trees().items()}
+    pending, loaded, offenders = [first], set(), []
+    while pending:
+        module = pending.pop()
+        if module in loaded:
+            continue
+        loaded.add(module)
+        at_import = set(imports(files[module], inside_functions=False))
+        pending += at_import & set(files)
+        offenders += [(module, each) for each in at_import - set(files) - FIRST_LINES[first]]
+    assert offenders == []
+    assert {"envlock.runtime.verify", "envlock.runtime.collectors.cuda"} < loaded
 
 
 def test_a_guest_needs_the_standard_library_and_what_is_stated() -> None:
@@ -298,7 +324,7 @@ def test_a_guest_needs_the_standard_library_and_what_is_stated() -> None:
         if not name.startswith("envlock/guest/"):
             continue
         used = used_by(name)
-        offenders += [(name, module) for module in used if room(module) not in (None, "runtime", "guest")]
+        offenders += [(name, module) for module in used if room(module) not in (None, "runtime", "fleet", "guest")]
         offenders += [(name, module) for module in used if module == module_of(LAUNCHER)]
         others = {top(module) for module in used} - set(sys.stdlib_module_names) - {"envlock"}
         offenders += [(name, other) for other in others if not name.startswith(OWNERS.get(other, "nobody"))]
@@ -325,7 +351,7 @@ def test_what_runs_elsewhere_runs_on_its_oldest_python(oldest: str) -> None:
 
 
 BY_NAME = {
-    "envlock/runtime/calls.py": {"'tensorflow'", "words[0]", "'.'.join(words[:number + 1])"},  # a recipe's own calls
+    "envlock/runtime/calls.py": {"'tensorflow'", "words[0]", "'.'.join(words[:place + 1])"},  # a recipe's own calls
     "envlock/runtime/strict_json.py": {"'json.decoder'"},
 }
 """What the runtime half imports by name, past the check of owners: nowhere else may it import TensorFlow."""
@@ -335,7 +361,7 @@ def test_only_activation_imports_by_name() -> None:
     calls = ("import_module", "__import__", "exec", "eval")
     found: dict[str, set[str]] = {}
     for name in FILES:
-        for node in nodes(name) if name.startswith("envlock/runtime/") else ():
+        for node in nodes(name) if room(module_of(name)) in LEAN else ():
             if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in calls:
                 found.setdefault(name, set()).add(ast.unparse(node.args[0]))
     assert found == BY_NAME

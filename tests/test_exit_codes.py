@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from envlock import cli
-from envlock.runtime.command import main
+from envlock.fleet.command import main
 from envlock.runtime.errors import (
     EnvironmentMismatch,
     EnvlockError,

@@ -59,9 +59,9 @@ def test_the_version_is_that_of_the_package(tmp_path: Path) -> None:
     from envlock import __version__
 
     assert read_version(ROOT) == __version__
-    (tmp_path / "envlock").mkdir()
-    (tmp_path / "envlock/__init__.py").write_text("")
-    with pytest.raises(ValueError, match=r"^envlock/__init__\.py has no line `__version__ = \.\.\.`$"):
+    (tmp_path / "envlock/runtime").mkdir(parents=True)
+    (tmp_path / "envlock/runtime/version.py").write_text("")
+    with pytest.raises(ValueError, match=r"^envlock/runtime/version\.py has no line `__version__ = \.\.\.`$"):
         read_version(tmp_path)
 
 

@@ -57,10 +57,10 @@ def render_description(readme: str, repository: str, version: str) -> str:
 
 def read_version(root: Path) -> str:
     """Return the version that a checkout has."""
-    code = (root / "envlock/__init__.py").read_text(encoding="utf-8")
+    code = (root / "envlock/runtime/version.py").read_text(encoding="utf-8")
     found = re.search(r'^__version__ = "([^"]+)"', code, re.MULTILINE)
     if found is None:
-        raise ValueError("envlock/__init__.py has no line `__version__ = ...`")
+        raise ValueError("envlock/runtime/version.py has no line `__version__ = ...`")
     return found[1]
 
 

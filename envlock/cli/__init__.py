@@ -12,10 +12,10 @@ from typing import Annotated
 
 import typer
 
-from envlock import __version__
 from envlock.cli.output import fail, failed, make_stream_error, say, settle
 from envlock.cli.parser import Group, ParserError, complain
 from envlock.runtime.errors import EnvlockError, UsageError, WriteError
+from envlock.runtime.version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -22,10 +22,10 @@ from envlock.cli.options import (
 )
 from envlock.cli.output import emit, talk
 from envlock.cli.parser import Command, Group, make_app, make_choice
+from envlock.fleet.digest import digest
 from envlock.fleet.engines import AUTO, CHOICES
 from envlock.reports import render
 from envlock.runtime.errors import UsageError, WriteError
-from envlock.runtime.fleet.digest import digest
 from envlock.runtime.report import Report, count
 from envlock.workflows.fleet_clean import clean_fleet
 

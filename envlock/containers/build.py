@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from envlock import __version__
 from envlock.containers.base import Chosen
 from envlock.containers.engines.container import Start
 from envlock.containers.engines.engine import Built, Engine, Order, Say
@@ -19,6 +18,7 @@ from envlock.containers.verification import Verdict, ask_entrypoint, list_differ
 from envlock.lock.drafts import draft_folder
 from envlock.lock.models import Image
 from envlock.runtime.errors import OutsideError
+from envlock.runtime.version import __version__
 
 EMPTY_LAYER = "sha256:5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef"
 """An empty tar: one builder makes a layer of an instruction that changes no file, another none."""

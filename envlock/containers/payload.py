@@ -232,8 +232,10 @@ def _read_programs() -> dict[str, bytes]:
     package = Path(str(files(envlock)))
     runtime = package / "runtime"
     facade = [package / "__init__.py", package / "__main__.py"]
+    fleet = package / "fleet"
     programs = {}
-    for source in [*facade, *runtime.rglob("*.py"), *runtime.rglob("*.json")]:
+    sources = [*runtime.rglob("*.py"), *runtime.rglob("*.json"), *fleet.rglob("*.py")]
+    for source in [*facade, *sources]:
         path = source.relative_to(package).as_posix()
         programs[f"{HOME}/envlock/{path}"] = source.read_bytes()
     for source in (package / "guest" / "image").glob("*.py"):

@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from envlock import __version__
 from envlock.containers.additions import Additions
 from envlock.containers.layers import BINDING, OWN, Layer, Wheel, cut
 from envlock.containers.quoting import safe
@@ -23,6 +22,7 @@ from envlock.runtime.errors import LockfileError, UsageError
 from envlock.runtime.recipe import Recipe, always, nvidia_switch, recipe_for
 from envlock.runtime.rules import release
 from envlock.runtime.tables import table
+from envlock.runtime.version import __version__
 
 EPOCH = 315532800
 """1980-01-01, the time of all that a build writes: no zip file, and no base, has one before."""

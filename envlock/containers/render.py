@@ -13,12 +13,12 @@ from pathlib import Path
 
 import jinja2
 
-from envlock import __version__
 from envlock.containers.additions import HOME
 from envlock.containers.layers import Layer
 from envlock.containers.plan import BuildPlan
 from envlock.containers.quoting import Safe, add_quotes, format_exec, safe
 from envlock.containers.standalone import PYTHON
+from envlock.runtime.version import __version__
 
 LOCK = "/opt/envlock/envlock.lock"
 

@@ -4,50 +4,65 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
 
-from envlock.runtime.fleet.statement import is_document, is_statement
+from envlock.fleet.folder import END
+from envlock.fleet.statement import is_document, is_statement
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    Check = Callable[[object], bool]
 
 NONCE = re.compile("[0-9a-f]{16}")
 DRAFT = re.compile(r"\.[0-9]{1,10}\.[0-9a-f]{8}")
 
 
-def _has(*keys: str) -> Callable[[Any], bool]:
+def _make_check(*keys: str) -> Check:
+    """Return what says whether a value is an object with these keys."""
     return lambda value: isinstance(value, dict) and all(key in value for key in keys)
 
 
-AT_TOP: dict[str, Callable[[Any], bool]] = {
-    "call": _has("nonce", "root", "node"),
+AT_TOP: dict[str, Check] = {
+    "call": _make_check("nonce", "root", "node"),
     "rank-[0-9]+": is_statement,
     "facts[.][0-9a-f]{64}": is_document,
     "absent[.][0-9]+": lambda value: type(value) is int,
-    "report[.][0-9a-f]{16}": _has("report_version", "command", "findings"),
-    "[0-9a-f]{16}[.]decision": _has("by"),
+    "report[.][0-9a-f]{16}": _make_check("report_version", "command", "findings"),
+    "[0-9a-f]{16}[.]decision": _make_check("by"),
 }
-IN_ATTEMPT: dict[str, Callable[[Any], bool]] = {
+IN_ATTEMPT: dict[str, Check] = {
     "[0-9]+": is_statement,
-    "of[.][0-9a-f]{1,64}": _has("ranks", "differs"),
+    "of[.][0-9a-f]{1,64}": _make_check("ranks", "differs"),
 }
-"""What a file holds, by the pattern of its name without `.json`: of a job, and of an attempt in a folder of its own."""
+"""What a file holds, by the pattern of its name without `.json`: of a job, and of an attempt in a
+folder of its own."""
 
 
 def is_draft(name: str, *, in_attempt: bool) -> bool:
     """Return whether a file has the name of one that a process was writing when it ended."""
-    stem, dot, end = name.partition(".json")
-    return bool(dot and DRAFT.fullmatch(end) and _kind(stem, in_attempt))
+    stem, dot, end = name.partition(END)
+    return bool(dot and DRAFT.fullmatch(end) and _find_check(stem, in_attempt))
 
 
 def could_be_ours(name: str, *, in_attempt: bool) -> bool:
     """Return whether a file has the name of one that envlock writes."""
-    return name.endswith(".json") and _kind(name.removesuffix(".json"), in_attempt) is not None
+    return name.endswith(END) and _find_check(name[: -len(END)], in_attempt) is not None
 
 
-def is_ours(name: str, value: Any, *, in_attempt: bool) -> bool:
+def is_ours(name: str, value: object, *, in_attempt: bool) -> bool:
     """Return whether a file with this name and these JSON values is one that envlock has written."""
-    kind = _kind(name.removesuffix(".json"), in_attempt)
-    return kind is not None and kind(value)
+    stem = name
+    if name.endswith(END):
+        stem = name[: -len(END)]
+    check = _find_check(stem, in_attempt)
+    return check is not None and check(value)
 
 
-def _kind(stem: str, in_attempt: bool) -> Callable[[Any], bool] | None:
-    kinds = IN_ATTEMPT if in_attempt else AT_TOP
-    return next((kind for pattern, kind in kinds.items() if re.fullmatch(pattern, stem)), None)
+def _find_check(stem: str, in_attempt: bool) -> Check | None:
+    """Return what says whether a value belongs into a file of that name; None for another's file."""
+    checks = AT_TOP
+    if in_attempt:
+        checks = IN_ATTEMPT
+    for pattern, check in checks.items():
+        if re.fullmatch(pattern, stem):
+            return check
+    return None

@@ -13,7 +13,6 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from envlock import __version__
 from envlock.containers.plan import shipped
 from envlock.data.images import image_tables
 from envlock.forms import purl
@@ -21,6 +20,7 @@ from envlock.images.reference import parse
 from envlock.lock.models import BaseImage, Lockfile, PackageIdentity, PinnedImage, WheelFile
 from envlock.packages.licenses import License
 from envlock.packages.proven import checkout
+from envlock.runtime.version import __version__
 
 SUBJECT = "environment"
 BASE = "base-image"

@@ -8,11 +8,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from envlock import __version__
 from envlock.data.images import image_table
 from envlock.lock.models import Lockfile
 from envlock.lock.route import COMPLETE
 from envlock.runtime.errors import UsageError
+from envlock.runtime.version import __version__
 
 CHECKED = (
     "The entrypoint of the image verifies, and then runs the command: "

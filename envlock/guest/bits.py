@@ -15,8 +15,8 @@ import json
 import os
 import sys
 
+from envlock.fleet.ranks import rank_of
 from envlock.guest import battery
-from envlock.runtime.fleet.ranks import rank_of
 
 
 def main() -> None:

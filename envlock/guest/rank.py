@@ -17,10 +17,10 @@ import json
 import os
 import sys
 
+from envlock.fleet.fleet_assertion import looked
+from envlock.fleet.rank_process import become, report
+from envlock.fleet.ranks import rank_of
 from envlock.runtime.errors import EnvlockError
-from envlock.runtime.fleet.assertion import looked
-from envlock.runtime.fleet.ranks import rank_of
-from envlock.runtime.fleet.report import become, report
 
 
 def main() -> None:

@@ -17,8 +17,8 @@ import os
 import subprocess
 import sys
 
-from envlock.runtime.fleet.folder import Folder
-from envlock.runtime.fleet.ranks import OWN
+from envlock.fleet.folder import Folder
+from envlock.fleet.ranks import OWN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from envlock import __version__
 from envlock.data.compatibility import failing
 from envlock.lock.document import validate
 from envlock.lock.facts import TensorflowFacts
@@ -17,6 +16,7 @@ from envlock.runtime.gpu.failures import of_binding
 from envlock.runtime.lockfile import LOCK_VERSION
 from envlock.runtime.policy import DEFAULT
 from envlock.runtime.verify import without_package
+from envlock.runtime.version import __version__
 
 
 def capture(

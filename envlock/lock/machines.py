@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeAlias
 
 from envlock.lock.document import validate
 from envlock.lock.models import Lockfile
@@ -17,8 +16,9 @@ from envlock.runtime.report import ERROR, INFO, Finding, Report, clean, count
 from envlock.runtime.verify import judge
 
 OURS = "to be written"
-Profile: TypeAlias = "dict[str, object]"
-"""The `facts` and `unavailable` of a machine alone, as JSON values."""
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from envlock.runtime.machines import Profile
 
 
 def place_of(lock: Lockfile, live: Snapshot) -> int | None:

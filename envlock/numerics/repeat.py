@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from envlock import __version__
 from envlock.guest import launch
 from envlock.guest.training.store import LOG
 from envlock.numerics.results import FORMAT, Results, read
 from envlock.numerics.target import Target
 from envlock.runtime.errors import UsageError
+from envlock.runtime.version import __version__
 
 PROGRAM = "training.repeat_program"
 OUTPUT = "output.txt"

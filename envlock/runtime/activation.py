@@ -1,8 +1,15 @@
-"""`activate()`: line 1 of a script that trains. Verifies, then makes the installed TensorFlow deterministic."""
+"""`activate()`: line 1 of a script that trains.
+
+It verifies, then makes the installed TensorFlow deterministic. The order in time is fragile, and is
+that of `activate()`: variables are read once, by the loader when the process starts, by NumPy's and
+TensorFlow's libraries when they are imported, and TensorFlow takes its threads when it begins to
+compute.
+"""
 
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 
 from envlock.runtime import calls, own_variables, uncured, variables
 from envlock.runtime.assertion import locate, mismatch, mode_of_process, refuse, say
@@ -25,8 +32,9 @@ from envlock.runtime.verify import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Optional, Tuple, Union
+    from typing import Callable, List, Optional, Tuple, Union
 
+    from envlock.runtime.facts import Document
     from envlock.runtime.recipe import Recipe
     from envlock.runtime.report import Report
     from envlock.runtime.variables import Variables
@@ -65,32 +73,29 @@ class Activation:
         steps: List[str],
         warnings: List[str],
     ) -> None:
-        values = {"tensorflow": tensorflow, "seed": seed, "report": report}
-        for name, value in {**values, "steps": tuple(steps), "warnings": tuple(warnings)}.items():
-            object.__setattr__(self, name, value)
+        # Past the class's own `__setattr__`, which refuses.
+        object.__setattr__(self, "tensorflow", tensorflow)
+        object.__setattr__(self, "seed", seed)
+        object.__setattr__(self, "report", report)
+        object.__setattr__(self, "steps", tuple(steps))
+        object.__setattr__(self, "warnings", tuple(warnings))
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"an Activation is read-only: {name} cannot be changed")
 
     def __delattr__(self, name: str) -> None:
         raise AttributeError(f"an Activation is read-only: {name} cannot be removed")
 
-    def __reduce__(self) -> Tuple[Any, ...]:
+    def __reduce__(self) -> Tuple[Callable[..., object], Tuple[object, ...]]:
         """Let it travel from a worker process."""
-        return Activation, (
-            self.tensorflow,
-            self.seed,
-            self.report,
-            list(self.steps),
-            list(self.warnings),
-        )
+        steps, warnings = list(self.steps), list(self.warnings)
+        return Activation, (self.tensorflow, self.seed, self.report, steps, warnings)
 
     def __str__(self) -> str:
-        lines = [
-            f"TensorFlow {self.tensorflow} is activated, seed {self.seed}",
-            *("  " + step for step in self.steps),
-        ]
-        return "\n".join(lines + ["  but " + warning for warning in self.warnings])
+        lines = [f"TensorFlow {self.tensorflow} is activated, seed {self.seed}"]
+        lines += ["  " + step for step in self.steps]
+        lines += ["  but " + warning for warning in self.warnings]
+        return "\n".join(lines)
 
 
 def activate(
@@ -101,57 +106,72 @@ def activate(
     locked: bool = True,
     quiet: bool = False,
 ) -> Activation:
-    """Verify the environment as `assert_locked()` does, and make TensorFlow deterministic by the recipe of its version.
+    """Verify the environment as `assert_locked()` does, and make TensorFlow deterministic.
 
-    Call it before `import tensorflow`, once a process: variables are set and unset as the lock and the recipe have
-    them, TensorFlow is imported, its threads are fixed to the lock's effective counts, op determinism is switched on,
-    and everything that the version draws from is seeded. Where the two differ the lock wins, and the report says so. A
-    second call only seeds again.
+    The recipe is that of the installed version. Call it before `import tensorflow`, once a process:
+    variables are set and unset as the lock and the recipe have them, TensorFlow is imported, its
+    threads are fixed to the lock's effective counts, op determinism is switched on, and everything
+    that the version draws from is seeded. Where the two differ the lock wins, and the report says
+    so. A second call only seeds again.
 
     Args:
         seed: for Python's `random`, NumPy and TensorFlow; else `$ENVLOCK_SEED`, else 42.
         path, policy: the lockfile and how closely to hold to it, as in `assert_locked()`.
-        locked: False does without a lockfile: nothing is verified, and threads are left as they are.
+        locked: False does without a lockfile: nothing is verified, and threads are left as they
+            are.
         quiet: say nothing on stderr.
 
     Returns:
         What was done.
 
     Raises:
-        EnvironmentMismatch, LockfileError: as in `assert_locked()`. With `ENVLOCK_MODE=warn` it goes on, loudly; with
-            `off` no lockfile is looked at.
-        TooLateError: TensorFlow is imported, and has read or begun something that would have to be otherwise.
+        EnvironmentMismatch, LockfileError: as in `assert_locked()`. With `ENVLOCK_MODE=warn` it
+            goes on, loudly; with `off` no lockfile is looked at.
+        TooLateError: TensorFlow is imported, and has read or begun something that would have to be
+            otherwise.
         FactError: there is no TensorFlow here, or a step of its recipe fails.
         UsageError: the seed is not a seed, or a lockfile is named although none is wanted.
     """
-    number, mode, host = _seed(seed), mode_of_process(), Host()
-    lockfile, document = _lock(path, mode, locked=locked)
-    version, recipe = _recipe(host)
-    mine = (
-        for_machine(document, found_here(document, host)) if document.get("machines") else document
-    )
-    wanted = variables.plan(os.environ, mine["facts"], recipe.set, recipe.unset, _leave(host))
-    late = _lateness(host, wanted)
+    number = _choose_seed(seed)
+    mode = mode_of_process()
+    host = Host()
+    lockfile, document = _read_lock(path, mode, locked=locked)
+    version, recipe = _find_recipe(host)
+    own = document
+    if document.get("machines"):
+        own = for_machine(document, found_here(document, host))
+    readers = _list_readers_done(host)
+    wanted = variables.plan(os.environ, own["facts"], recipe.set, recipe.unset, readers)
+    # All that can be refused is refused before anything is changed.
+    late = _list_late_effects(host, wanted)
     if late:
         refuse(_too_late(late), mode)
-    report = None if lockfile is None else _verified(document, host, wanted, policy, lockfile, mode)
+    report = None
+    if lockfile is not None:
+        report = _judge(document, host, wanted, policy)
+        if mode == "deep":
+            report = with_files(report, document)
+        if not report.match:
+            refuse(mismatch(lockfile, report), mode)
     warnings = [f"too late: {problem}" for problem in late]
-    steps = [
-        *_set(host, wanted),
-        *_fix_threads(wanted, mode, warnings),
-        *_call(recipe, version, number, warnings),
-    ]
-    warnings += [*_remarks(host, wanted), *uncured.here()]
-    _done[:] = [Activation(version, number, report, steps, warnings)]
+    # Variables come before the import of TensorFlow, which reads them, and threads before all that
+    # computes: from then on TensorFlow refuses another number.
+    steps = _set_variables(host, wanted)
+    steps += _fix_threads(wanted, mode, warnings)
+    steps += _make_calls(recipe, version, number, warnings)
+    warnings += _list_remarks(host, wanted)
+    warnings += uncured.list_uncured_lines()
+    activation = Activation(version, number, report, steps, warnings)
+    _done[:] = [activation]
     if not quiet:
-        say(_line(_done[0]))
-    return _done[0]
+        say(_format(activation))
+    return activation
 
 
-def _lock(
+def _read_lock(
     path: Optional[Union[str, os.PathLike[str]]], mode: str, *, locked: bool
-) -> Tuple[Optional[str], Dict[str, Any]]:
-    """Return the lockfile and what it holds; where none is to be looked at, None and no facts."""
+) -> Tuple[Optional[str], Document]:
+    """Return the lockfile and what it holds; None and no facts where none is to be looked at."""
     if path is not None and not locked:
         raise UsageError(f"lockfile {path} is named, but `locked` is False", hint="use one of them")
     if not locked:
@@ -163,27 +183,51 @@ def _lock(
     return lockfile, read_file(lockfile)
 
 
-def _seed(seed: Optional[int]) -> int:
-    given = os.environ.get("ENVLOCK_SEED") if seed is None else seed
+def _choose_seed(seed: Optional[int]) -> int:
+    """Return the seed that is given, else that of the process, else 42."""
+    given: object = seed
+    if seed is None:
+        given = os.environ.get("ENVLOCK_SEED")
     if given is None or given == "":
         return SEED
-    plain = isinstance(given, str) and given.isascii() and given.isdigit() and len(given) <= 10
-    number = int(given) if plain else getattr(given, "__index__", lambda: -1)()
-    if isinstance(given, bool) or not 0 <= number <= MAX_SEED:
+    number = _parse_seed(given)
+    if number is None:
         raise UsageError(f"the seed is {given!r}", hint=f"use a whole number from 0 to {MAX_SEED}")
-    return int(number)
+    return number
 
 
-def _recipe(host: Host) -> Tuple[str, Recipe]:
+def _parse_seed(given: object) -> Optional[int]:
+    """Return a seed that is a whole number, one of NumPy's, or written in digits; None for all else."""
+    if isinstance(given, bool):
+        return None
+    if isinstance(given, str):
+        # No seed has more digits, and `int` of very many takes quadratic time before Python 3.11.
+        if not (given.isascii() and given.isdigit() and len(given) <= 10):
+            return None
+        number = int(given)
+    else:
+        index = getattr(given, "__index__", None)
+        if index is None:
+            return None
+        number = int(index())
+    if not 0 <= number <= MAX_SEED:
+        return None
+    return number
+
+
+def _find_recipe(host: Host) -> Tuple[str, Recipe]:
+    """Return the version of the installed TensorFlow, and what makes it deterministic."""
     facts = tensorflow.collect(host)
-    version = facts if facts is None or isinstance(facts, Unavailable) else facts["version"]
-    if version is None:
-        raise FactError(
-            "TensorFlow is not installed", hint="install it, or call envlock.assert_locked()"
-        )
+    version: object = facts
+    if isinstance(facts, dict):
+        version = facts["version"]
     if isinstance(version, Unavailable):
         raise FactError(
             f"the version of TensorFlow is unknown: {version.reason}", hint="reinstall TensorFlow"
+        )
+    if not isinstance(version, str):
+        raise FactError(
+            "TensorFlow is not installed", hint="install it, or call envlock.assert_locked()"
         )
     recipe = recipe_for(version)
     if recipe is None:
@@ -191,20 +235,26 @@ def _recipe(host: Host) -> Tuple[str, Recipe]:
     return version, recipe
 
 
-def _leave(host: Host) -> List[str]:
-    """Return who has read its variables already: loader and Python, and NumPy with its libraries once imported."""
-    return ["loader", "python"] + (["mkl", "numpy", "openblas"] if host.imported("numpy") else [])
+def _list_readers_done(host: Host) -> List[str]:
+    """Return who has read its variables already: NumPy's libraries read theirs when it is imported."""
+    readers = ["loader", "python"]
+    if host.imported("numpy"):
+        readers += ["mkl", "numpy", "openblas"]
+    return readers
 
 
-def _lateness(host: Host, wanted: Variables) -> List[str]:
+def _list_late_effects(host: Host, wanted: Variables) -> List[str]:
     """Return what can no longer be brought about in this process."""
     if not host.imported("tensorflow"):
         return []
-    problems = [
-        f"{name} must be {'unset' if value is None else value} before it is imported ({why})"
-        for name, value, why in wanted.changes
-        if name not in own_variables.THREADS
-    ]
+    problems = []
+    for name, value, why in wanted.changes:
+        if name not in own_variables.THREADS:
+            state = value
+            if value is None:
+                state = "unset"
+            problems.append(f"{name} must be {state} before it is imported ({why})")
+    # A second call only seeds again; by then it may have started.
     if not _done and calls.initialised(calls.tensorflow()):
         problems.append(
             "it has started computing, so its threads and results can no longer be changed"
@@ -213,66 +263,54 @@ def _lateness(host: Host, wanted: Variables) -> List[str]:
 
 
 def _too_late(problems: List[str]) -> TooLateError:
-    said = f"envlock.activate() is too late: TensorFlow is imported, and {'; '.join(problems)}"
-    return TooLateError(said, hint=where_to_move())
+    message = f"envlock.activate() is too late: TensorFlow is imported, and {'; '.join(problems)}"
+    return TooLateError(message, hint=where_to_move())
 
 
-def _verified(
-    document: Dict[str, Any],
-    host: Host,
-    wanted: Variables,
-    policy: Optional[str],
-    lockfile: str,
-    mode: str,
-) -> Report:
-    """Judge the environment as it is to be; see `assert_locked()`."""
+def _judge(document: Document, host: Host, wanted: Variables, policy: Optional[str]) -> Report:
+    """Judge the environment as it is to be: with the variables that will be set."""
     host.environ = wanted.environ
     chosen = policy or os.environ.get("ENVLOCK_POLICY") or None
-    report = told(
-        judge_here(document, found_here(document, host), chosen, overrides=overrides_count()),
-        host.environ,
-    )
-    if mode == "deep":
-        report = with_files(report, document)
-    if not report.match:
-        refuse(mismatch(lockfile, report), mode)
-    return report
+    live = found_here(document, host)
+    report = judge_here(document, live, chosen, overrides=overrides_count())
+    return told(report, host.environ)
 
 
-def _set(host: Host, wanted: Variables) -> List[str]:
+def _set_variables(host: Host, wanted: Variables) -> List[str]:
     """Set and unset the variables; return a step for each but the threads'."""
-    imported = host.imported("tensorflow")
-    for name, value, _ in wanted.changes:
+    # Once TensorFlow is imported it has read them: what is set now is no fact of this process.
+    is_read = host.imported("tensorflow")
+    steps = []
+    for name, value, why in wanted.changes:
+        step = f"unset {name}: {why}"
         if value is None:
             os.environ.pop(name, None)
         else:
             os.environ[name] = value
-        if not imported:
+            step = f"set {name}={value}: {why}"
+        if not is_read:
             own_variables.settled[name] = value
+        if name not in own_variables.THREADS:
+            steps.append(step)
     os.environ.pop(own_variables.ADDED, None)
     if own_variables.ADDED in wanted.environ:
         os.environ[own_variables.ADDED] = wanted.environ[own_variables.ADDED]
-    told = [change for change in wanted.changes if change[0] not in own_variables.THREADS]
-    return [
-        f"unset {name}: {why}" if value is None else f"set {name}={value}: {why}"
-        for name, value, why in told
-    ]
+    return steps
 
 
 def _fix_threads(wanted: Variables, mode: str, warnings: List[str]) -> List[str]:
     """Import TensorFlow and fix its threads to the counts of the variables; return the steps."""
-    numbers = {name: wanted.environ.get(name, "") for name in own_variables.THREADS}
-    counts = {
-        name: int(number)
-        for name, number in numbers.items()
-        if number.isascii() and number.isdigit()
-    }
+    counts = {}
+    for name in own_variables.THREADS:
+        number = wanted.environ.get(name, "")
+        if number.isascii() and number.isdigit():
+            counts[name] = int(number)
     try:
         tf = calls.tensorflow()
     except Exception as error:
-        told = f"{type(error).__name__}: {_first_line(error)}"
         raise FactError(
-            f"TensorFlow cannot be imported: {told}", hint="run `envlock doctor` to find the cause"
+            f"TensorFlow cannot be imported: {_format_error(error)}",
+            hint="run `envlock doctor` to find the cause",
         ) from error
     try:
         calls.fix_threads(tf, counts)
@@ -284,60 +322,67 @@ def _fix_threads(wanted: Variables, mode: str, warnings: List[str]) -> List[str]
     return [f"fixed {calls.SAID[name]} threads to {count}" for name, count in counts.items()]
 
 
-def _call(recipe: Recipe, version: str, seed: int, warnings: List[str]) -> List[str]:
+def _make_calls(recipe: Recipe, version: str, seed: int, warnings: List[str]) -> List[str]:
     """Make the recipe's calls; return the steps."""
-    made = [*([] if _done else _patch(recipe, warnings)), *recipe.calls, *recipe.seeds]
+    made: List[str] = []
+    # A second call only seeds again: operations are replaced once.
+    if not _done:
+        made += _find_patch(recipe, warnings)
+    made += [*recipe.calls, *recipe.seeds]
     for call in made:
-        _make(call, seed, version)
-    return [f"called {calls.spelled(call, seed)}" for call in made]
+        _make_call(call, seed, version)
+    return [f"called {calls.format_call(call, seed)}" for call in made]
 
 
-def _remarks(host: Host, wanted: Variables) -> List[str]:
+def _list_remarks(host: Host, wanted: Variables) -> List[str]:
     """Return what is not as determinism wants it, and stays so."""
-    remarks = [
-        f"{name}: locked {held}, but determinism needs {'it unset' if other is None else other}"
-        for name, held, other in wanted.kept
-    ]
+    remarks = []
+    for name, locked, needed in wanted.kept:
+        if needed is None:
+            needed = "it unset"
+        remarks.append(f"{name}: locked {locked}, but determinism needs {needed}")
     backend = keras.keras_backend(host)
     if backend not in (None, "tensorflow"):
         remarks.append(f"Keras computes with {backend}, which no call of TensorFlow's reaches")
     if not is_fixed(host):
         remarks.append(
-            "Python's hash seed is not fixed, so the order of sets differs from run to run (`envlock run` fixes it)"
+            "Python's hash seed is not fixed, so the order of sets differs from run to run "
+            "(`envlock run` fixes it)"
         )
     return remarks
 
 
-def _patch(recipe: Recipe, warnings: List[str]) -> List[str]:
-    """Return the call that replaces operations, if this TensorFlow needs one and its package is installed."""
-    from importlib.util import find_spec
-
+def _find_patch(recipe: Recipe, warnings: List[str]) -> List[str]:
+    """Return the call that replaces operations, if one is needed and its package is installed."""
     for patch in recipe.patches:
         if find_spec(patch["call"].partition(".")[0]) is not None:
             return [patch["call"]]
     if recipe.patches:
         package = recipe.patches[0]["package"]
         warnings.append(
-            f"{package} is not installed; without its patch the gradient of bias_add is nondeterministic on a GPU"
+            f"{package} is not installed; "
+            "without its patch the gradient of bias_add is nondeterministic on a GPU"
         )
     return []
 
 
-def _make(call: str, seed: int, version: str) -> None:
+def _make_call(call: str, seed: int, version: str) -> None:
     try:
         calls.make(call, seed)
     except Exception as error:
-        told = f"{type(error).__name__}: {_first_line(error)}"
+        which = f"{calls.format_call(call, seed)}, which TensorFlow {version} needs"
         raise FactError(
-            f"{calls.spelled(call, seed)}, which TensorFlow {version} needs, failed: {told}",
+            f"{which}, failed: {_format_error(error)}",
             hint="run `envlock doctor` to find the cause",
         ) from error
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0][:200]
+def _format_error(error: Exception) -> str:
+    """Return the kind of an error and the first line of what it says."""
+    line = str(error).strip().partition("\n")[0]
+    return f"{type(error).__name__}: {line[:200]}"
 
 
-def _line(activation: Activation) -> str:
-    told = f"TensorFlow {activation.tensorflow} is activated, seed {activation.seed}"
-    return "; ".join((told, *activation.warnings))
+def _format(activation: Activation) -> str:
+    line = f"TensorFlow {activation.tensorflow} is activated, seed {activation.seed}"
+    return "; ".join((line, *activation.warnings))

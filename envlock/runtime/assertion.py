@@ -12,9 +12,12 @@ from envlock.runtime.verify import verify
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Optional, Tuple, Union
+    from typing import Dict, Optional, Tuple, Union
 
     from envlock.runtime.report import Report
+
+    Key = Tuple[object, ...]
+    """What a verdict holds for."""
 
 ENFORCING = ("enforce", "deep")
 OFF = "off"
@@ -22,7 +25,7 @@ MODES = (*ENFORCING, "warn", OFF)
 
 SITE = ("site-packages", "dist-packages")
 
-_verified: Dict[Tuple[Any, ...], Report] = {}
+_verified: Dict[Key, Report] = {}
 """Verdicts of this process; a forked child inherits them, and so pays nothing."""
 
 
@@ -31,25 +34,25 @@ def assert_locked(
 ) -> Optional[Report]:
     """Return the report when the live environment is the locked one, else refuse.
 
-    Call it before `import tensorflow`: afterwards, a variable that has changed since the process started cannot be
-    told. A second call in the same process, or in a forked child, costs microseconds, unless the lockfile, a variable
-    or a folder of installed packages has changed since. A spawned child verifies again: it is a new process, and may
-    differ.
+    Call it before `import tensorflow`: afterwards, a variable that has changed since the process
+    started is unknown. A second call in the same process, or in a forked child, costs microseconds,
+    unless the lockfile, a variable or a folder of installed packages has changed since. A spawned
+    child verifies again: it is a new process, and may differ.
 
     Args:
-        path: the lockfile; else `$ENVLOCK_LOCK`, else the nearest `envlock.lock` from the current folder up to the
-            project's, else from the script's folder up to its project's.
+        path: the lockfile; else `$ENVLOCK_LOCK`, else the nearest `envlock.lock` from the current
+            folder up to the project's, else from the script's folder up to its project's.
         policy: `strict`, `same-arch` or `functional`; else `$ENVLOCK_POLICY`, else the lock's own.
 
     Returns:
         The report; None when `ENVLOCK_MODE=off` kept it from looking.
 
-    With `ENVLOCK_MODE=deep`, every installed file is compared with its RECORD, too, and each RECORD with the lock: this
-    reads the whole environment, which takes seconds.
+    With `ENVLOCK_MODE=deep`, every installed file is compared with its RECORD, too, and each RECORD
+    with the lock: this reads the whole environment, which takes seconds.
 
     Raises:
-        EnvironmentMismatch: it is not the locked one, or a fact that the policy needs could not be collected. With
-            `ENVLOCK_MODE=warn` this is printed to stderr instead.
+        EnvironmentMismatch: it is not the locked one, or a fact that the policy needs could not be
+            collected. With `ENVLOCK_MODE=warn` this is printed to stderr instead.
         LockfileError: there is no lockfile, or it is invalid.
         UsageError: the policy or `ENVLOCK_MODE` does not exist.
     """
@@ -59,10 +62,11 @@ def assert_locked(
         return None
     lockfile = locate(path)
     chosen = policy or os.environ.get("ENVLOCK_POLICY") or None
-    key = _key(lockfile, chosen)
+    key = _make_key(lockfile, chosen)
     report = _verified.get(key)
     if report is None:
         report = verify(read_file(lockfile), chosen, deep=mode == "deep")
+        # A refusal is not kept: whoever has removed its cause may ask again.
         if report.match:
             _verified[key] = report
     if not report.match:
@@ -72,6 +76,7 @@ def assert_locked(
 
 def mismatch(lockfile: str, report: Report) -> EnvironmentMismatch:
     """Return the refusal of a lockfile, in few lines; its `report` has all findings."""
+    # Not at the top: a script that matches starts without it.
     from envlock.runtime.short import in_short, with_acceptance
 
     return EnvironmentMismatch(f"{clean(lockfile)}: {in_short(with_acceptance(report))}", report)
@@ -90,32 +95,40 @@ def locate(path: Optional[Union[str, os.PathLike[str]]] = None) -> str:
     Raises:
         LockfileError: none is named and none is near.
     """
-    named = os.fspath(path) if path is not None else os.environ.get("ENVLOCK_LOCK")
+    named = os.environ.get("ENVLOCK_LOCK")
+    if path is not None:
+        named = os.fspath(path)
     if named:
         return named
+    starts = []
     try:
         here = os.getcwd()
-    except OSError:
+        starts.append(here)
+    except OSError:  # the folder was removed
         here = ""
-    starts = [here] if here else []
     script = getattr(sys.modules.get("__main__"), "__file__", None)
     if isinstance(script, str):
         starts.append(os.path.dirname(os.path.abspath(script)))
     for start in starts:
-        found = find(start)
-        if found is not None:
-            return found
-    raise _none_found(here)
+        lockfile = find(start)
+        if lockfile is not None:
+            return lockfile
+    raise _make_not_found(here)
 
 
-def _none_found(here: str) -> LockfileError:
+def _make_not_found(here: str) -> LockfileError:
     hint = "create one with `envlock capture`, or name one in ENVLOCK_LOCK"
     if not here:
         return LockfileError(f"no {NAME}: the current folder does not exist any more", hint=hint)
     border, outside = project(here), find_outside(here)
-    above = "" if border == here else f", or above it in the project {border}"
+    above = ""
+    if border != here:
+        above = f", or above it in the project {border}"
     if outside is not None:
-        hint = f"create one with `envlock capture`, or set ENVLOCK_LOCK={outside} to use another project's"
+        hint = (
+            "create one with `envlock capture`, "
+            f"or set ENVLOCK_LOCK={outside} to use another project's"
+        )
     return LockfileError(f"no {NAME} in {here}{above}", hint=hint)
 
 
@@ -131,30 +144,24 @@ def mode_of_process() -> str:
     return mode.lower()
 
 
-def _key(lockfile: str, policy: Optional[str]) -> Tuple[Any, ...]:
-    """Return what a verdict holds for: this lockfile as it is now, this policy, this process as it is now."""
+def _make_key(lockfile: str, policy: Optional[str]) -> Key:
+    """Return what a verdict holds for: this lockfile, this policy and this process, as they are now."""
+    identity: Key = ()
     try:
         status = os.stat(lockfile)
-        identity: Tuple[Any, ...] = (
-            status.st_dev,
-            status.st_ino,
-            status.st_mtime_ns,
-            status.st_size,
-        )
+        identity = (status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size)
     except OSError:
-        identity = ()
-    affinity = getattr(os, "sched_getaffinity", None)  # Linux only
-    packages = tuple([_changed_at(entry) for entry in sys.path if entry.endswith(SITE)])
-    process = (
-        len(affinity(0)) if affinity else None,
-        tuple(sys.path),
-        packages,
-        "tensorflow" in sys.modules,
-    )
+        pass
+    cpus = None
+    ask = getattr(os, "sched_getaffinity", None)  # Linux only
+    if ask is not None:
+        cpus = len(ask(0))
+    packages = tuple([_get_change_time(entry) for entry in sys.path if entry.endswith(SITE)])
+    process = (cpus, tuple(sys.path), packages, "tensorflow" in sys.modules)
     return (lockfile, identity, policy, process, hash(frozenset(os.environ.items())))
 
 
-def _changed_at(folder: str) -> int:
+def _get_change_time(folder: str) -> int:
     """Return when a name in a folder changed last, in ns; 0 where it cannot be looked at.
 
     Installing renames a folder of metadata, so that a notebook's `!pip install` shows here.

@@ -3,32 +3,32 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List
+    from types import ModuleType
+    from typing import Any, Callable, Dict, List
 
 _MODULES = {"tf": "tensorflow"}
 
 
-def tensorflow() -> Any:
+def tensorflow() -> ModuleType:
     """Return TensorFlow, imported now if it is not yet.
 
     Raises:
         ImportError: it cannot be imported.
     """
-    from importlib import import_module
-
     return import_module("tensorflow")
 
 
-def spelled(call: str, seed: int) -> str:
+def format_call(call: str, seed: int) -> str:
     """Return a call of a table as it is made with a seed."""
     return call.replace("{seed}", str(seed))
 
 
 def make(call: str, seed: int) -> None:
-    """Make a call of a table. What it prints goes to stderr: stdout is the program's, and NVIDIA's patch talks.
+    """Make a call of a table.
 
     Raises:
         ImportError: its module is not there.
@@ -36,36 +36,40 @@ def make(call: str, seed: int) -> None:
     """
     words = call.partition("(")[0].split(".")
     function = _find([_MODULES.get(words[0], words[0]), *words[1:]])
+    # What it prints goes to stderr: stdout is the program's, and NVIDIA's patch talks.
     stdout, sys.stdout = sys.stdout, sys.stderr
     try:
-        function(seed) if "{seed}" in call else function()
+        if "{seed}" in call:
+            function(seed)
+        else:
+            function()
     finally:
         sys.stdout = stdout
 
 
-def _find(words: List[str]) -> Any:
-    from importlib import import_module
-
-    found = import_module(words[0])
-    for number, word in enumerate(words[1:], 1):
-        if not hasattr(found, word) and number < len(words) - 1:
-            import_module(".".join(words[: number + 1]))  # a submodule that nobody has imported yet
+def _find(words: List[str]) -> Callable[..., object]:
+    """Return the function of a dotted name."""
+    found: object = import_module(words[0])
+    for place, word in enumerate(words[1:-1], 1):
+        if not hasattr(found, word):
+            import_module(".".join(words[: place + 1]))  # a submodule that nobody has imported yet
         found = getattr(found, word)
-    return found
+    function: Callable[..., object] = getattr(found, words[-1])
+    return function
 
 
 SAID = {"TF_NUM_INTRAOP_THREADS": "intra-op", "TF_NUM_INTEROP_THREADS": "inter-op"}
 
 
-def initialised(tf: Any) -> bool:
+def initialised(tf: ModuleType) -> bool:
     """Return whether TensorFlow has begun to work: from then on it refuses another number of threads.
 
-    That refusal is the only public sign. A TensorFlow without these functions (1.x) begins with its first session, and
-    cannot be asked.
+    A TensorFlow without these functions (1.x) begins with its first session, and cannot be asked.
     """
-    threading = _threading(tf)
+    threading = _get_threading(tf)
     if threading is None:
         return False
+    # That refusal is the only public sign, so one more thread is asked for, and taken back.
     before = threading.get_intra_op_parallelism_threads()
     try:
         threading.set_intra_op_parallelism_threads(before + 1)
@@ -75,16 +79,19 @@ def initialised(tf: Any) -> bool:
     return False
 
 
-def fix_threads(tf: Any, counts: Dict[str, int]) -> None:
+def fix_threads(tf: ModuleType, counts: Dict[str, int]) -> None:
     """Fix the size of the pools, by variable as `own_variables.THREADS` names them.
 
     Raises:
         RuntimeError: TensorFlow has begun to work, with another number.
     """
-    threading = _threading(tf)
-    for name, count in counts.items() if threading is not None else ():
-        getattr(threading, f"set_{SAID[name].replace('-', '_')}_parallelism_threads")(count)
+    threading = _get_threading(tf)
+    if threading is None:
+        return
+    for name, count in counts.items():
+        pool = SAID[name].replace("-", "_")
+        getattr(threading, f"set_{pool}_parallelism_threads")(count)
 
 
-def _threading(tf: Any) -> Any:
+def _get_threading(tf: ModuleType) -> Any:
     return getattr(getattr(tf, "config", None), "threading", None)

@@ -13,9 +13,10 @@ if TYPE_CHECKING:
 
 
 def cite(path: Optional[Union[str, os.PathLike[str]]] = None) -> str:
-    """Return the line that names the locked environment: `envlock:1:sha256:` and the digest of its facts.
+    """Return the line that names the locked environment: `envlock:1:sha256:` and a digest of its facts.
 
-    Two lockfiles with the same facts have the same line, whatever their policies, further machines and commits are.
+    Two lockfiles with the same facts have the same line, whatever their policies, further machines
+    and commits are.
 
     Args:
         path: the lockfile; else the one that `assert_locked()` would use.

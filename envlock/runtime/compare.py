@@ -10,27 +10,34 @@ from envlock.runtime.rules import RULES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
+    from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Set, Tuple
 
     from envlock.runtime.policy import Policy
 
-    Side = Tuple[Dict[str, Any], Mapping[str, Mapping[str, str]]]
+    Side = Tuple[Mapping[str, object], Mapping[str, Mapping[str, str]]]
     """The facts, and what was unavailable by path."""
+
+    Difference = Tuple[str, object, object]
+    """A path, and what each side has there: a fact, `Unavailable` or `ABSENT`."""
 
 ASK_AGAIN = "Remove the cause and capture again, or let the policy ignore the path."
 UNINSTALL = "Uninstall it."
 NOTHING = "Nothing to do."
 PROVEN = "proven"
-PROVE = "Run `envlock verify -p bits` here once: it computes the lockfile's canary and remembers equal bits."
+PROVE = (
+    "Run `envlock verify -p bits` here once: "
+    "it computes the lockfile's canary and remembers equal bits."
+)
 NAMES = ("locked", "live")
 
 STEADY = (
     *("blocked-by-system", "nvml-13", "wsl2-unsupported"),
     *("no-version", "replaced", "several-owners", "unknown-soname"),
 )
-"""Codes of what a platform or a build never tells (ECC under WSL2 or gVisor, a question that the driver is too old for,
-the version of a library without headers, the wheel of a file that no wheel or several claim, TensorRT of NVIDIA's own
-builds). Asking again, or elsewhere, helps nobody, and the file's own identity is compared."""
+"""Codes of what a platform or a build never tells (ECC under WSL2 or gVisor, a question that the
+driver is too old for, the version of a library without headers, the wheel of a file that no wheel
+or several claim, TensorRT of NVIDIA's own builds). Asking again, or elsewhere, helps nobody, and
+the file's own identity is compared."""
 
 
 def compare(
@@ -41,32 +48,38 @@ def compare(
     *,
     is_proven: bool = False,
 ) -> List[Finding]:
-    """Return a finding for every path on which the sides differ, sorted by path; `names` are what the sides are called.
+    """Return a finding for every path on which the sides differ, sorted by path.
 
-    A path that is unavailable on a side is never "different", nor is it equal: it is `unknown` where the policy needs
-    it, information where the rule is `ignore`. Only where both sides lack it for one steady reason is nothing said.
-    With `is_proven`, what the rule `proven` holds may differ.
+    A path that is unavailable on a side is never "different", nor is it equal: it is `unknown`
+    where the policy needs it, information where the rule is `ignore`. Only where both sides lack it
+    for one steady reason is nothing said.
+
+    Args:
+        locked, live: the two sides.
+        policy: which rule each path has.
+        names: what messages call the sides.
+        is_proven: whether what the rule `proven` holds may differ.
     """
-    found = [
-        _finding(path, old, new, policy, names, is_proven)
-        for path, old, new in sorted(_differences(locked, live), key=_path)
-    ]
-    return [
-        finding
-        for finding in found
-        if finding.severity != INFO or not (both_untold(finding) or _is_free(finding))
-    ]
+    findings = []
+    for difference in sorted(_iter_differences(locked, live), key=_get_path):
+        finding = _make_finding(difference, policy, names, is_proven)
+        # What may differ and cannot be told, or was never locked, would only be noise.
+        is_noise = both_untold(finding) or finding.rule == "exact_where_locked"
+        if finding.severity != INFO or not is_noise:
+            findings.append(finding)
+    return findings
 
 
-def _is_free(finding: Finding) -> bool:
-    """Return whether a fact is held only where the lock has it, and it has not: then it is no difference either."""
-    return finding.rule == "exact_where_locked"
-
-
-NEEDED = "A verdict needs evidence: Python, TensorFlow where there is one, and at least one package, compared."
+NEEDED = (
+    "A verdict needs evidence: Python, TensorFlow where there is one, "
+    "and at least one package, compared."
+)
 BACKENDS = {"jax": True, "openvino": False, "torch": True}
-"""What computes for Keras in TensorFlow's place, and whether this envlock locks its version and settings."""
-BACKEND = "Another library computes everything, and of its own settings, which change bits, the lockfile has no facts."
+"""What computes for Keras in TensorFlow's place, and whether this envlock locks its settings."""
+BACKEND = (
+    "Another library computes everything, and of its own settings, "
+    "which change bits, the lockfile has no facts."
+)
 OTHERWISE = "Use Keras' TensorFlow back end, or the policy functional, under which bits may differ."
 RECAPTURE = (
     "Capture again where Keras computes with it: this envlock locks its version and its settings."
@@ -74,79 +87,81 @@ RECAPTURE = (
 COMPARE = "Remove the rule of the lockfile or the project that ignores it, or capture again."
 
 
-def uncompared(locked: Side, live: Side, policy: Policy) -> List[Finding]:
+def find_uncompared(locked: Side, live: Side, policy: Policy) -> List[Finding]:
     """Return a finding for each of Python, TensorFlow and the packages of which no version was compared.
 
-    Absence on both sides is no evidence, unless both were looked through: a lockfile of an environment without
-    TensorFlow, or without a package that the policy itself would judge (pip alone), says so.
+    Absence on both sides is no evidence, unless both were looked through: a lockfile of an
+    environment without TensorFlow, or without a package that the policy itself would judge (pip
+    alone), says so.
     """
-    missing = [
-        path
-        for path in ("python.version", "tensorflow.version")
-        if not _is_compared(path, locked, live, policy)
-    ]
-    if locked[0].get("tensorflow") is None and live[0].get("tensorflow") is None:
-        missing = [path for path in missing if path != "tensorflow.version"]
-    both = [side[0].get("packages") for side in (locked, live)]
-    packages = dict.fromkeys([name for each in both if isinstance(each, dict) for name in each])
-    paths = sorted(
-        [f"packages.{name}.version" for name in packages], key=is_protected, reverse=True
-    )
-    is_compared = any(_is_compared(path, locked, live, policy) for path in paths)
-    if not is_compared and not _has_nothing_to_judge(both, paths, policy):
+    missing = []
+    if not _is_compared("python.version", locked, live, policy):
+        missing.append("python.version")
+    is_tensorflow_anywhere = any(side[0].get("tensorflow") is not None for side in (locked, live))
+    if is_tensorflow_anywhere and not _is_compared("tensorflow.version", locked, live, policy):
+        missing.append("tensorflow.version")
+    if not _are_packages_compared(locked, live, policy):
         missing.append("packages")
-    return [
-        Finding(
-            COMPARED,
-            UNKNOWN,
-            path,
-            f"{path}: no version was compared",
-            NEEDED,
-            COMPARE,
-            "design",
-            weight=100,
-        )
-        for path in missing
-    ]
+    return [_make_evidence_finding(path) for path in missing]
 
 
-def _has_nothing_to_judge(both: Sequence[Any], paths: Sequence[str], policy: Policy) -> bool:
-    """Return whether both sides were looked through, and have no package that the policy's own rows judge."""
-    if not all(isinstance(each, dict) for each in both):
-        return False
-    return all(policy.tier_rule(path) == "ignore" for path in paths)
+def _make_evidence_finding(path: str) -> Finding:
+    message = f"{path}: no version was compared"
+    return Finding(COMPARED, UNKNOWN, path, message, NEEDED, COMPARE, "design", weight=100)
 
 
-def other_backend(locked: Side, live: Side) -> Optional[str]:
-    """Return the library that computes in TensorFlow's place what Keras builds, where both sides have the same."""
-    backend = _at("keras.config.backend", locked)
-    if not isinstance(backend, str) or backend != _at("keras.config.backend", live):
+def _are_packages_compared(locked: Side, live: Side, policy: Policy) -> bool:
+    """Return whether one package was compared, or the policy's own rows judge none on either side."""
+    both = [locked[0].get("packages"), live[0].get("packages")]
+    paths: List[str] = []
+    for packages in both:
+        if isinstance(packages, dict):
+            paths += [f"packages.{name}.version" for name in packages]
+    # What every tier judges comes first: it needs no look into the table of rows.
+    for path in sorted(set(paths), key=is_protected, reverse=True):
+        if _is_compared(path, locked, live, policy):
+            return True
+    are_listed = all(isinstance(packages, dict) for packages in both)
+    return are_listed and all(policy.tier_rule(path) == "ignore" for path in paths)
+
+
+def find_other_backend(locked: Side, live: Side) -> Optional[str]:
+    """Return the library that computes for Keras in TensorFlow's place, where both sides have the same."""
+    backend = _get("keras.config.backend", locked)
+    if not isinstance(backend, str) or backend != _get("keras.config.backend", live):
         return None
-    return backend if backend in BACKENDS else None
+    if backend not in BACKENDS:
+        return None
+    return backend
 
 
-def unlocked_backend(locked: Side, live: Side, policy: Policy) -> List[Finding]:
-    """Return a finding where another library than TensorFlow computes, and a side has no facts of its own of it.
+def find_unlocked_backend(locked: Side, live: Side, policy: Policy) -> List[Finding]:
+    """Return a finding where another library than TensorFlow computes, and a side has no facts of it.
 
-    A lockfile then holds that library's packages, and nothing below them: JAX's own variables changed the loss of a
-    small model from 0.612 to 0.688. The loosest policy lets bits differ, and demands no more.
+    A lockfile then holds that library's packages, and nothing below them: JAX's own variables
+    changed the loss of a small model from 0.612 to 0.688. The loosest policy lets bits differ, and
+    demands no more.
     """
-    backend = other_backend(locked, live)
+    backend = find_other_backend(locked, live)
     if backend is None or policy.name == tiers()[-1]:
         return []
-    if all(isinstance(_at(f"keras.{backend}.settings", side), dict) for side in (locked, live)):
+    settings = f"keras.{backend}.settings"
+    if all(isinstance(_get(settings, side), dict) for side in (locked, live)):
         return []
     path = "keras.config.backend"
     message = f"{path}: nothing below Keras' {backend} back end is locked"
-    fix = RECAPTURE if BACKENDS[backend] else OTHERWISE
+    fix = OTHERWISE
+    if BACKENDS[backend]:
+        fix = RECAPTURE
     return [Finding(COMPARED, UNKNOWN, path, message, BACKEND, fix, "design", weight=100)]
 
 
 def _is_compared(path: str, locked: Side, live: Side, policy: Policy) -> bool:
-    """Return whether the policy judges a fact that a side has: where the other has it not, that is a finding itself."""
+    """Return whether the policy judges a fact of a side; where the other has none, that is a finding."""
     if not (_has(path, locked) or _has(path, live)):
         return False
-    # Every tier judges these (a test holds it); looking would read the table of rows, the dearest part of a match.
+    # Every tier judges these (a test holds it); looking would read the table of rows, the dearest
+    # part of a match.
     if not policy.overrides and (path == "python.version" or is_protected(path)):
         return True
     rule: str = policy.row(path)["rule"]
@@ -154,91 +169,109 @@ def _is_compared(path: str, locked: Side, live: Side, policy: Policy) -> bool:
 
 
 def _has(path: str, side: Side) -> bool:
-    """Return whether a side has a fact, or says why it could not be told."""
-    steps = path.split(".")
-    heads = [".".join(steps[: at + 1]) for at in range(len(steps))]
-    return any(head in side[1] for head in heads) or _at(path, side) is not None
-
-
-def _at(path: str, side: Side) -> Any:
-    """Return the fact at a path; None where there is none."""
-    node: Any = side[0]
+    """Return whether a side has a fact, or says why it or a node above it is unavailable."""
+    head = ""
     for step in path.split("."):
-        node = node.get(step) if isinstance(node, dict) else None
+        head += step
+        if head in side[1]:
+            return True
+        head += "."
+    return _get(path, side) is not None
+
+
+def _get(path: str, side: Side) -> object:
+    """Return the fact at a path; None where there is none."""
+    node: object = side[0]
+    for step in path.split("."):
+        if not isinstance(node, dict):
+            return None
+        node = node.get(step)
     return node
 
 
-def _path(difference: Tuple[str, Any, Any]) -> str:
+def _get_path(difference: Difference) -> str:
     return difference[0]
 
 
 def both_untold(finding: Finding) -> bool:
-    """Return whether neither side could be told."""
+    """Return whether the fact was unavailable on both sides."""
     return isinstance(finding.expected, Unavailable) and isinstance(finding.actual, Unavailable)
 
 
-def _differences(locked: Side, live: Side) -> Iterator[Tuple[str, Any, Any]]:
-    untold = _by_parent({**locked[1], **live[1]})
-    above = {path[: place + 1] for path in untold for place, char in enumerate(path) if char == "."}
-    stack: List[Tuple[str, Dict[str, Any], Dict[str, Any]]] = [("", locked[0], live[0])]
+def _iter_differences(locked: Side, live: Side) -> Iterator[Difference]:
+    """Yield the paths on which the sides are not the same, in no order."""
+    unavailable = _group_by_parent({**locked[1], **live[1]})
+    # Equal facts are not gone through, unless something below them is unavailable: it is in no
+    # tree.
+    nodes_above = _nodes_above(unavailable)
+    stack: List[Tuple[str, Mapping[str, object], Mapping[str, object]]] = [("", locked[0], live[0])]
     while stack:
         prefix, old_node, new_node = stack.pop()
-        for name in dict.fromkeys([*old_node, *new_node, *untold.get(prefix, ())]):
+        for name in dict.fromkeys([*old_node, *new_node, *unavailable.get(prefix, ())]):
             path = prefix + name
-            old, new = _side(old_node, name, path, locked[1]), _side(new_node, name, path, live[1])
+            old = _get_leaf(old_node, name, path, locked[1])
+            new = _get_leaf(new_node, name, path, live[1])
             if isinstance(old, dict) and isinstance(new, dict):
-                if f"{path}." in above or not same(old, new):
+                if f"{path}." in nodes_above or not same(old, new):
                     stack.append((path + ".", old, new))
             elif isinstance(old, Unavailable) and isinstance(new, Unavailable):
-                if not old.code == new.code in STEADY:
+                if old.code != new.code or old.code not in STEADY:
                     yield path, old, new
             elif not same(old, new):
                 yield path, old, new
 
 
-def _by_parent(paths: Iterable[str]) -> Dict[str, List[str]]:
+def _group_by_parent(paths: Iterable[str]) -> Dict[str, List[str]]:
     """Return the last names of paths by what stands before them, its dot included."""
-    found: Dict[str, List[str]] = {}
+    groups: Dict[str, List[str]] = {}
     for path in paths:
         name = path.rpartition(".")[2]
-        found.setdefault(path[: len(path) - len(name)], []).append(name)
-    return found
+        groups.setdefault(path[: len(path) - len(name)], []).append(name)
+    return groups
 
 
-def _side(
-    node: Dict[str, Any], name: str, path: str, unavailable: Mapping[str, Mapping[str, str]]
-) -> Any:
+def _nodes_above(parents: Iterable[str]) -> Set[str]:
+    """Return all that begins one of some parents, or is one: `gpu.` and `gpu.driver.`."""
+    nodes = set()
+    for parent in parents:
+        for place, char in enumerate(parent):
+            if char == ".":
+                nodes.add(parent[: place + 1])
+    return nodes
+
+
+def _get_leaf(
+    node: Mapping[str, object],
+    name: str,
+    path: str,
+    unavailable: Mapping[str, Mapping[str, str]],
+) -> object:
     if path in unavailable:
         return Unavailable(unavailable[path]["reason"], unavailable[path]["code"])
     return node.get(name, ABSENT)
 
 
-def _finding(
-    path: str, old: Any, new: Any, policy: Policy, names: Tuple[str, str], is_proven: bool
+def _make_finding(
+    difference: Difference, policy: Policy, names: Tuple[str, str], is_proven: bool
 ) -> Finding:
+    path, old, new = difference
     row = policy.row(path)
-    severity, fix = ERROR, row["fix"]
-    if row["rule"] == "ignore" or (row["rule"] == PROVEN and is_proven):
-        severity = INFO
-    elif isinstance(old, Unavailable) or isinstance(new, Unavailable):
-        severity, fix = UNKNOWN, ASK_AGAIN
-    elif RULES[row["rule"]](old, new):
-        severity = INFO
-    elif row["rule"] == PROVEN:
-        fix = PROVE
-    if (
-        old is ABSENT and path.startswith("packages.") and path.count(".") == 1
-    ):  # the row speaks of the locked one
-        fix = UNINSTALL if severity == ERROR else NOTHING
-    sides = [
-        f"{clean(name)} {_shown(path, value)}" for name, value in ((names[0], old), (names[1], new))
-    ]
+    severity, fix = _judge(difference, row["rule"], row["fix"], is_proven)
+    is_package = path.startswith("packages.") and path.count(".") == 1
+    if old is ABSENT and is_package:
+        # The row's remedy speaks of the locked package, and there is none.
+        fix = NOTHING
+        if severity == ERROR:
+            fix = UNINSTALL
+    message = f"{path}: {clean(names[0])} {_show(path, old)}, {clean(names[1])} {_show(path, new)}"
     known = policy.known(path)
+    if known and severity != INFO:
+        message += f" ({known})"
     return Finding(
         row["rule"],
         severity,
         path,
-        f"{path}: {', '.join(sides)}{f' ({known})' if known and severity != INFO else ''}",
+        message,
         row["why"],
         fix,
         row["source"],
@@ -248,5 +281,22 @@ def _finding(
     )
 
 
-def _shown(path: str, value: Any) -> str:
-    return "unset" if value is None and path.startswith("environ.") else show(value)
+def _judge(difference: Difference, rule: str, fix: str, is_proven: bool) -> Tuple[str, str]:
+    """Return how bad a difference is under a rule, and the remedy: the row's, or one for this case."""
+    _, old, new = difference
+    # The order decides: what is ignored or proven may also be unavailable, all else may not.
+    if rule == "ignore" or (rule == PROVEN and is_proven):
+        return INFO, fix
+    if isinstance(old, Unavailable) or isinstance(new, Unavailable):
+        return UNKNOWN, ASK_AGAIN
+    if RULES[rule](old, new):
+        return INFO, fix
+    if rule == PROVEN:
+        return ERROR, PROVE
+    return ERROR, fix
+
+
+def _show(path: str, value: object) -> str:
+    if value is None and path.startswith("environ."):
+        return "unset"
+    return show(value)

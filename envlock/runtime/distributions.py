@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from envlock.runtime.host import Host
 
 OWN_NAME = "tf-envlock"
-"""Left out of every lock: which envlock looks changes nothing that it looks at (`created_by` tells it)."""
+"""Left out of every lock: which envlock looks changes nothing that it looks at (`created_by` tells
+it)."""
 
 NO_VERSION = Unavailable("its metadata gives no version", "no-metadata")
 
@@ -32,10 +33,12 @@ class Distribution:
 
     Attributes:
         name: normalised as PEP 503 says.
-        version: as its metadata folder states it, with the local label; empty when that is no version.
+        version: as its metadata folder states it, with the local label; empty when that is no
+            version.
         folder: the `site-packages` it lies in.
         info: the `.dist-info` or `.egg-info` folder or file.
-        rivals: versions of further metadata folders of the same name in the same folder; normally empty.
+        rivals: versions of further metadata folders of the same name in the same folder; normally
+            empty.
     """
 
     __slots__ = ("folder", "info", "name", "rivals", "version")
@@ -61,49 +64,60 @@ class Distribution:
 
 def installed(host: Host) -> Dict[str, Distribution]:
     """Return every distribution that `import` can reach, by normalised name; the first on the path wins."""
-    cached = host.cache.get("distributions")
-    if cached is None:
-        cached = host.cache["distributions"] = _scan(host)
-    found: Dict[str, Distribution] = cached
-    return found
+    if "distributions" not in host.cache:
+        host.cache["distributions"] = _scan(host)
+    distributions: Dict[str, Distribution] = host.cache["distributions"]
+    return distributions
 
 
 def pth_files(host: Host) -> Dict[str, List[str]]:
-    """Return the names of the .pth files in each folder of the import path, seen while distributions were listed."""
+    """Return the names of the .pth files in each folder of the import path."""
+    # The scan for distributions lists each folder, and keeps these names: no folder is listed
+    # twice.
     installed(host)
-    found: Dict[str, List[str]] = host.cache["pth"]
-    return found
+    names: Dict[str, List[str]] = host.cache["pth"]
+    return names
 
 
 def import_path(host: Host) -> List[str]:
-    """Return the import path without the script's own folder, the current folder, and what a package brings along.
+    """Return the import path without the script's own folder, the current one, and vendored ones.
 
-    The first two differ between `envlock capture` and a script of the same environment, and a source checkout in them
-    (a stray `.egg-info`) is not installed. Importing setuptools, as TensorFlow does, appends its `_vendor` folder,
-    whose packages are nobody's but setuptools'.
+    The first two differ between `envlock capture` and a script of the same environment, and a
+    source checkout in them (a stray `.egg-info`) is not installed. Importing setuptools, as
+    TensorFlow does, appends its `_vendor` folder, whose packages are nobody's but setuptools'.
     """
+    skipped = {""}
+    if os.path.exists("."):  # else `getcwd` raises: the folder was removed
+        skipped.add(os.getcwd())
     main = getattr(sys.modules.get("__main__"), "__file__", None)
-    skipped = {"", os.getcwd() if os.path.exists(".") else ""}
     if isinstance(main, str):
         skipped.add(os.path.dirname(os.path.abspath(main)))
-    skipped -= {entry for entry in host.environ.get("PYTHONPATH", "").split(os.pathsep) if entry}
-    kept = [
-        entry
-        for entry in host.path
-        if entry not in skipped or entry.endswith(("site-packages", "dist-packages"))
-    ]
-    return [entry for entry in kept if not entry.endswith(VENDORED)]
+    # What the user has put on the path himself counts, wherever the script lies.
+    skipped -= set(list_entries_of_pythonpath(host))
+    entries = []
+    for entry in host.path:
+        is_site = entry.endswith(("site-packages", "dist-packages"))
+        if (entry not in skipped or is_site) and not entry.endswith(VENDORED):
+            entries.append(entry)
+    return entries
+
+
+def list_entries_of_pythonpath(host: Host) -> List[str]:
+    """Return the folders that PYTHONPATH names; an empty entry is none."""
+    return list(filter(None, host.environ.get("PYTHONPATH", "").split(os.pathsep)))
 
 
 def shadow(host: Host, package: str) -> Optional[Unavailable]:
-    """Return why a package cannot be told: what lies under its name beside the script is imported instead."""
-    kept = import_path(host)
+    """Return why a package is unavailable: one beside the script is imported in its place."""
+    searched = import_path(host)
     for entry in host.path:
-        if entry in kept:
+        # From the first entry that is searched on, the installed package is found.
+        if entry in searched:
             return None
         place = os.path.join(entry or os.curdir, package)
         if os.path.isfile(place + ".py") or os.path.isfile(os.path.join(place, "__init__.py")):
-            reason = f"a {package} beside the script or in the current folder is imported instead of the installed one"
+            where = "beside the script or in the current folder"
+            reason = f"a {package} {where} is imported instead of the installed one"
             return Unavailable(reason, "shadowed")
     return None
 
@@ -123,7 +137,7 @@ def normalise(name: str) -> str:
 
 
 def _scan(host: Host) -> Dict[str, Distribution]:
-    found: Dict[str, Distribution] = {}
+    distributions: Dict[str, Distribution] = {}
     pth: Dict[str, List[str]] = {}
     seen = set()
     for entry in import_path(host):
@@ -132,40 +146,41 @@ def _scan(host: Host) -> Dict[str, Distribution]:
             continue
         seen.add(real)
         try:
-            listed = os.listdir(entry)
+            files = os.listdir(entry)
         except OSError:  # a zip file, or gone
             continue
-        names = sorted([file for file in listed if file.endswith((".dist-info", ".egg-info"))])
-        pth[entry] = [file for file in listed if file.endswith(".pth")]
-        for file in names:
-            if file[0].isalnum():  # pip leaves `~name` behind
-                new = _distribution(entry, file)
+        pth[entry] = [file for file in files if file.endswith(".pth")]
+        # Sorted: of two metadata folders of one name, the same one is first on every file system.
+        for file in sorted(files):
+            # pip leaves `~name` behind
+            if file.endswith((".dist-info", ".egg-info")) and file[0].isalnum():
+                new = _make_distribution(entry, file)
                 if _is_name(new.name):  # pip, too, passes over what has no name
-                    _add(found, new)
-    host.cache["envlock"] = found.pop(OWN_NAME, None)
+                    _add(distributions, new)
+    host.cache["envlock"] = distributions.pop(OWN_NAME, None)
     host.cache["pth"] = pth
-    return found
+    return distributions
 
 
-def _add(found: Dict[str, Distribution], new: Distribution) -> None:
-    known = found.setdefault(new.name, new)
+def _add(distributions: Dict[str, Distribution], new: Distribution) -> None:
+    known = distributions.setdefault(new.name, new)
     if known is not new and known.folder == new.folder and known.version != new.version:
         known.rivals.append(new.version)
 
 
-def _distribution(folder: str, file: str) -> Distribution:
+def _make_distribution(folder: str, file: str) -> Distribution:
     stem = file.rpartition(".")[0]
     name, dash, version = stem.partition("-")
-    info = os.path.join(folder, file)
+    distribution = Distribution(normalise(name), "", folder, os.path.join(folder, file))
     if file.endswith(".egg-info"):
         version = version.partition("-py")[0]
         if not version:  # a development install: `name.egg-info` without a version
-            version = _header(
-                Distribution(name, "", folder, info).read("PKG-INFO") or "", "Version"
-            )
+            version = _get_header(distribution.read("PKG-INFO") or "", "Version")
     elif not dash:
         version = ""
-    return Distribution(normalise(name), version if is_version(version) else "", folder, info)
+    if is_version(version):
+        distribution.version = version
+    return distribution
 
 
 def _is_name(text: str) -> bool:
@@ -185,7 +200,7 @@ def is_version(text: str) -> bool:
 _VERSION_SIGNS = {ord(char): None for char in ".!+_-"}
 
 
-def _header(metadata: str, field: str) -> str:
+def _get_header(metadata: str, field: str) -> str:
     for line in metadata.splitlines():
         if not line:
             break

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
 import time
+from shutil import rmtree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,8 +19,6 @@ AGE = 60
 
 def hold(handle: int) -> None:
     """Keep a draft from being swept; where the file system knows no locks, nothing is swept either."""
-    import fcntl
-
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -26,7 +26,7 @@ def hold(handle: int) -> None:
 
 
 def sweep(folder: Union[str, os.PathLike[str]]) -> None:
-    """Remove the drafts in a folder that are this user's and nobody's any more: a lock on each ends with its maker."""
+    """Remove the drafts in a folder that are this user's and that no process holds any more."""
     try:
         names = os.listdir(folder)
     except OSError:
@@ -40,17 +40,13 @@ def sweep(folder: Union[str, os.PathLike[str]]) -> None:
 
 
 def _remove(draft: str) -> None:
-    import fcntl
-    from shutil import rmtree
-
-    found = os.lstat(draft)
-    is_folder = stat.S_ISDIR(found.st_mode)
-    if (
-        found.st_uid != os.geteuid()
-        or time.time() - found.st_mtime < AGE
-        or not (is_folder or stat.S_ISREG(found.st_mode))
-    ):
+    status = os.lstat(draft)
+    is_folder = stat.S_ISDIR(status.st_mode)
+    if not (is_folder or stat.S_ISREG(status.st_mode)) or status.st_uid != os.geteuid():
         return
+    if time.time() - status.st_mtime < AGE:
+        return
+    # A lock ends with its process, so that one that can be had is of a maker that was killed.
     handle = os.open(draft, os.O_RDONLY | os.O_NOFOLLOW)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

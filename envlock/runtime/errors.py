@@ -15,6 +15,8 @@ The codes are listed in the README; `tests/test_exit_codes.py` compares.
 
 from __future__ import annotations
 
+from envlock.runtime.report import clean
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,14 +35,16 @@ class EnvlockError(Exception):
     details = ""
 
     def __init__(self, message: str, *, hint: str | None = None, lines: Iterable[str] = ()) -> None:
-        from envlock.runtime.report import clean
-
         self.message = "\n".join(map(clean, (message, *lines)))
-        self.hint = None if hint is None else clean(hint)
+        self.hint = hint
+        if hint is not None:
+            self.hint = clean(hint)
         super().__init__(self.message)
 
     def __str__(self) -> str:
-        return self.message if self.hint is None else f"{self.message}\nhint: {self.hint}"
+        if self.hint is None:
+            return self.message
+        return f"{self.message}\nhint: {self.hint}"
 
 
 class UsageError(EnvlockError):

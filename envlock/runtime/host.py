@@ -1,7 +1,7 @@
 """The door to the machine: collectors read files and ask the kernel only through a `Host`.
 
-`root` moves every absolute path (`/proc`, `/sys`, `/etc`, `/dev`), so that a test hands in a folder that looks
-like another machine. Nothing here writes, runs a program or loads a library.
+`root` moves every absolute path (`/proc`, `/sys`, `/etc`, `/dev`), so that a test hands in a folder
+that looks like another machine. Nothing here writes, runs a program or loads a library.
 """
 
 from __future__ import annotations
@@ -18,17 +18,20 @@ READ_LIMIT = 4 * 1024 * 1024
 _READING = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 """O_NONBLOCK: opening a FIFO nobody writes to would wait for ever."""
 _SMALL, _LARGE = 1 << 13, 1 << 18
-"""Bytes asked for at once: first, and of what is longer (room for a quarter of a megabyte costs as much as reading)."""
+"""Bytes asked for at once: first, and of what is longer (room for a quarter of a megabyte costs as
+much as reading)."""
 
 
 class Host:
     """One process on one machine, as the collectors see it.
 
     Args:
-        root: folder that stands for `/` of the machine; paths of the Python environment are not moved.
+        root: folder that stands for `/` of the machine; paths of the Python environment are not
+            moved.
         environ: the variables as they are now; `os.environ` when not given.
         path: the import path to search for distributions; `sys.path` when not given.
-        started_with: the variables the process was started with; `/proc/self/environ` when not given.
+        started_with: the variables the process was started with; `/proc/self/environ` when not
+            given.
     """
 
     def __init__(
@@ -39,15 +42,21 @@ class Host:
         started_with: Optional[Mapping[str, str]] = None,
     ) -> None:
         self.root = root
-        self.environ = os.environ if environ is None else environ
-        self.path = sys.path if path is None else path
+        self.environ: Mapping[str, str] = os.environ
+        if environ is not None:
+            self.environ = environ
+        self.path = sys.path
+        if path is not None:
+            self.path = path
         self.cache: Dict[str, Any] = {}
         """What one collector found out and the next one needs; lives as long as the host does."""
         self._start: Optional[Mapping[str, str]] = started_with
 
     def system(self, path: str) -> str:
         """Return where the absolute `path` of this machine lies."""
-        return path if self.root == "/" else self.root.rstrip("/") + path
+        if self.root == "/":
+            return path
+        return self.root.rstrip("/") + path
 
     def read(self, path: str, limit: int = READ_LIMIT) -> Optional[str]:
         """Return a file of the machine as text (undecodable bytes survive), or None when it is not there.
@@ -71,25 +80,27 @@ class Host:
     def start_environ(self) -> Mapping[str, str]:
         """Return the variables this process was started with; `environ` where the kernel does not tell.
 
-        `os.environ` may have been changed since; the dynamic loader and glibc read only these. A process that has set
-        its title (Ray's workers, gunicorn, Celery, by setproctitle) has overwritten them, with zeros after the title.
+        `os.environ` may have been changed since; the dynamic loader and glibc read only these.
         """
         if self._start is None:
             try:
                 text = self.read("/proc/self/environ")
             except OSError:
                 text = None
+            # A process that has set its title (Ray's workers, gunicorn, Celery, by setproctitle)
+            # has overwritten its variables, with zeros after the title.
             if text is None or text.startswith("\0") or text.endswith("\0\0"):
                 self._start = dict(self.environ)
             else:
-                pairs = [entry.partition("=") for entry in text.split("\0") if "=" in entry]
-                self._start = {name: value for name, _, value in pairs}
+                self._start = _parse_environ(text)
         return self._start
 
     def affinity(self) -> Optional[int]:
         """Return how many CPUs this process may run on; None where the system has no affinity mask."""
         ask = getattr(os, "sched_getaffinity", None)  # Linux only
-        return len(ask(0)) if ask is not None else None
+        if ask is None:
+            return None
+        return len(ask(0))
 
     def uname(self) -> Tuple[str, str, str]:
         """Return (kernel name, kernel release, machine)."""
@@ -99,6 +110,16 @@ class Host:
     def imported(self, module: str) -> bool:
         """Return whether this process has imported `module` already."""
         return module in sys.modules
+
+
+def _parse_environ(text: str) -> Dict[str, str]:
+    """Return the variables that /proc/PID/environ lists."""
+    variables = {}
+    for entry in text.split("\0"):
+        name, sign, value = entry.partition("=")
+        if sign:
+            variables[name] = value
+    return variables
 
 
 def read_bytes(path: str, limit: int = READ_LIMIT) -> Optional[bytes]:
@@ -113,8 +134,12 @@ def read_bytes(path: str, limit: int = READ_LIMIT) -> Optional[bytes]:
         return None
     try:
         data = more = os.read(fd, min(limit, _SMALL))
-        while more and len(data) < limit:  # /proc gives no size, so read until the end
-            more = os.read(fd, min(limit - len(data), _SMALL if len(data) < _SMALL else _LARGE))
+        # /proc gives no size, so read until the end
+        while more and len(data) < limit:
+            size = _LARGE
+            if len(data) < _SMALL:
+                size = _SMALL
+            more = os.read(fd, min(limit - len(data), size))
             data += more
         return data
     finally:
@@ -128,4 +153,6 @@ def read_text(path: str, limit: int = READ_LIMIT) -> Optional[str]:
         OSError: it is there and cannot be read.
     """
     data = read_bytes(path, limit)
-    return None if data is None else data.decode("utf-8", "surrogateescape")
+    if data is None:
+        return None
+    return data.decode("utf-8", "surrogateescape")

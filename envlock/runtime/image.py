@@ -1,4 +1,4 @@
-"""What an image that `envlock build` has made promises beside its lock, and a refusal as one line of its log."""
+"""What an image of `envlock build` promises beside its lock, and a refusal as one line of its log."""
 
 from __future__ import annotations
 
@@ -10,47 +10,53 @@ from envlock.runtime.verify import verify
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Mapping, Optional
+    from typing import List, Mapping, Optional
 
+    from envlock.runtime.facts import Document
     from envlock.runtime.host import Host
     from envlock.runtime.report import Report
 
 VENV = "/opt/venv"
 PROGRAMS = ("python", "python3")
-FIX = "Start the container without setting it, or build an image of a lock and a recipe that has this value."
+FIX = (
+    "Start the container without setting it, "
+    "or build an image of a lock and a recipe that has this value."
+)
 WHY_VALUE = "The image sets it for every program, so that sets and hashes of text have one order."
 WHY_PATH = "The program would be run by another Python, with other packages, than the one that was verified."
-SHOWN = 4  # findings in one line
+SHOWN = 4
+"""Findings in one line."""
 
 
 def verify_image(
-    lock: Dict[str, Any],
+    lock: Document,
     policy: Optional[str] = None,
     *,
     deep: bool = False,
     host: Optional[Host] = None,
 ) -> Report:
-    """Judge this container: its environment by the lock, and what the image itself promises; see `verify`."""
+    """Judge this container by the lock, and by what the image itself promises; see `verify`."""
     report = verify(lock, policy, deep=deep, host=host)
-    broken = promises(os.environ)
-    return report.with_more(broken) if broken else report
+    findings = promises(os.environ)
+    if findings:
+        report = report.with_more(findings)
+    return report
 
 
 def promises(environ: Mapping[str, str], venv: str = VENV) -> List[Finding]:
-    """Return each variable that the image sets, no lock holds, and this container was started with otherwise."""
-    wrong = [
-        _broken(name, value, environ.get(name), WHY_VALUE)
-        for name, value in sorted(always().items())
-        if environ.get(name) != value
-    ]
-    first = _first(environ.get("PATH", os.defpath))
+    """Return each variable that the image sets, no lock holds, and that has another value here."""
+    findings = []
+    for name, value in sorted(always().items()):
+        if environ.get(name) != value:
+            findings.append(_make_finding(name, value, environ.get(name), WHY_VALUE))
+    first = _find_python_folder(environ.get("PATH", os.defpath))
     own = os.path.join(venv, "bin")
     if os.path.exists(os.path.join(own, "python")) and first != own:
-        wrong.append(_broken("PATH", own, first, WHY_PATH))
-    return wrong
+        findings.append(_make_finding("PATH", own, first, WHY_PATH))
+    return findings
 
 
-def _first(path: str) -> Optional[str]:
+def _find_python_folder(path: str) -> Optional[str]:
     """Return the folder from which `python` is taken."""
     for folder in path.split(os.pathsep):
         if any(os.access(os.path.join(folder, name), os.X_OK) for name in PROGRAMS):
@@ -58,8 +64,11 @@ def _first(path: str) -> Optional[str]:
     return None
 
 
-def _broken(name: str, expected: str, actual: Optional[str], why: str) -> Finding:
-    shown = "unset" if actual is None else clean(actual[:200]) or "empty"
+def _make_finding(name: str, expected: str, actual: Optional[str], why: str) -> Finding:
+    if actual is None:
+        shown = "unset"
+    else:
+        shown = clean(actual[:200]) or "empty"
     message = f"environ.{name}: set by the image to {expected}, live {shown}"
     return Finding(
         "image",
@@ -76,9 +85,14 @@ def _broken(name: str, expected: str, actual: Optional[str], why: str) -> Findin
 
 
 def in_one_line(report: Report) -> str:
-    """Return what keeps a container from starting, for its log; `envlock verify` inside has reasons and remedies."""
-    wrong = [
-        clean(finding.message) for finding in report.findings if finding.severity in report.breaking
-    ]
-    more = [f"and {len(wrong) - SHOWN} more"] if len(wrong) > SHOWN else []
-    return f"{report.headline}: {'; '.join(wrong[:SHOWN] + more)} (`envlock verify` in this image has the details)"
+    """Return what keeps a container from starting, for its log.
+
+    `envlock verify` inside has reasons and remedies.
+    """
+    findings = [finding for finding in report.findings if finding.severity in report.breaking]
+    wrong = [clean(finding.message) for finding in findings]
+    shown = wrong[:SHOWN]
+    if len(wrong) > SHOWN:
+        shown.append(f"and {len(wrong) - SHOWN} more")
+    details = "(`envlock verify` in this image has the details)"
+    return f"{report.headline}: {'; '.join(shown)} {details}"

@@ -1,7 +1,8 @@
-"""Where `activate()` would have had to stand: told from the source of the script and of who called it."""
+"""Where `activate()` would have had to stand, by the source of the script and of its caller."""
 
 from __future__ import annotations
 
+import ast
 import os
 import sys
 
@@ -14,51 +15,55 @@ OURS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))),
 
 
 def where_to_move() -> str:
-    """Return what to move where, with file and line where the source tells them."""
-    caller = _caller()
-    main = getattr(sys.modules.get("__main__"), "__file__", None)
-    for file in dict.fromkeys([caller[0] if caller else None, main]):
-        line = first_import(file) if isinstance(file, str) else None
-        if line is not None:
-            place = f" (now line {caller[1]} of {caller[0]})" if caller else ""
-            return f"move `envlock.activate()`{place} above line {line} of {file}, which imports TensorFlow"
-    return "move `envlock.activate()` above every import of TensorFlow, best to the first lines of the program"
+    """Return what to move where, with file and line where the source shows them."""
+    caller = _find_caller()
+    files = [getattr(sys.modules.get("__main__"), "__file__", None)]
+    place = ""
+    if caller is not None:
+        file, line = caller
+        files.insert(0, file)
+        place = f" (now line {line} of {file})"
+    for file in filter(None, files):
+        first = find_first_import(file)
+        if first is not None:
+            above = f"above line {first} of {file}, which imports TensorFlow"
+            return f"move `envlock.activate()`{place} {above}"
+    return (
+        "move `envlock.activate()` above every import of TensorFlow, "
+        "best to the first lines of the program"
+    )
 
 
-def first_import(file: str) -> Optional[int]:
-    """Return the first line of a file that imports TensorFlow or Keras; None where none does, or it is no source."""
-    import ast
+def find_first_import(file: str) -> Optional[int]:
+    """Return the first line of a file that imports TensorFlow or Keras.
 
+    None where none does, or it is no source.
+    """
     try:
         with open(file, "rb") as stream:
             tree = ast.parse(stream.read())
     except (OSError, ValueError, SyntaxError):
         return None
-    lines = [
-        node.lineno for node in ast.walk(tree) if isinstance(node, ast.Import) and _any(node.names)
-    ]
-    lines += [
-        node.lineno
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and _is(node.module)
-    ]
+    lines = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            if any(_is_tensorflow(alias.name) for alias in node.names):
+                lines.append(node.lineno)
+        elif isinstance(node, ast.ImportFrom) and _is_tensorflow(node.module or ""):
+            lines.append(node.lineno)
     return min(lines, default=None)
 
 
-def _any(names: list) -> bool:  # type: ignore[type-arg]
-    return any(_is(alias.name) for alias in names)
+def _is_tensorflow(module: str) -> bool:
+    return module.partition(".")[0] in _PACKAGES
 
 
-def _is(module: Optional[str]) -> bool:
-    return (module or "").partition(".")[0] in _PACKAGES
-
-
-def _caller() -> Optional[Tuple[str, int]]:
+def _find_caller() -> Optional[Tuple[str, int]]:
+    """Return file and line of the nearest code that is not envlock's own; None where it is no file."""
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(OURS):
         frame = frame.f_back
-    return (
-        (frame.f_code.co_filename, frame.f_lineno)
-        if os.path.isfile(frame.f_code.co_filename)
-        else None
-    )
+    file = frame.f_code.co_filename
+    if not os.path.isfile(file):
+        return None
+    return file, frame.f_lineno

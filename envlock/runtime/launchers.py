@@ -1,4 +1,4 @@
-"""Who started this process, by the variables that launchers and worker pools set, and what that explains. Pure."""
+"""Who started this process, by variables that launchers and pools set, and what it explains. Pure."""
 
 from __future__ import annotations
 
@@ -21,45 +21,52 @@ DOES = {
 }
 
 
-def explained(findings: Iterable[Finding], environ: Environ) -> List[Finding]:
-    """Return a finding for each launcher, pool or limit that explains differences; each difference is explained once.
+def explain_differences(findings: Iterable[Finding], environ: Environ) -> List[Finding]:
+    """Return a finding for each launcher, pool or limit that explains differences.
+
+    Each difference is explained once.
 
     Args:
         findings: those of a report.
         environ: the variables of the process that they are about.
     """
-    left = {each.where.fact: None for each in findings if each.severity in (ERROR, UNKNOWN)}
-    found = []
+    unexplained = set()
+    for finding in findings:
+        if finding.severity in (ERROR, UNKNOWN):
+            unexplained.add(finding.where.fact)
+    explanations = []
     for row in table("launchers"):
         variable = next((name for name in row["any"] if environ.get(name)), None)
-        if variable is None or not all(environ.get(name) for name in row["all"]):
+        if variable is None or not all(map(environ.get, row["all"])):
             continue
-        facts = [
-            path for path in row["facts"] if path in left and _is_its_doing(row, path, environ)
-        ]
-        for path in facts:
-            del left[path]
-        if facts:
-            message = DOES[row["kind"]].format(row["name"], variable, ", ".join(facts))
-            found.append(
-                Finding(LAUNCHER, INFO, facts[0], message, row["why"], row["fix"], row["source"])
-            )
-    return found
+        facts = [path for path in row["facts"] if path in unexplained]
+        facts = [path for path in facts if _is_its_doing(row, path, environ)]
+        if not facts:
+            continue
+        unexplained.difference_update(facts)
+        message = DOES[row["kind"]].format(row["name"], variable, ", ".join(facts))
+        explanations.append(
+            Finding(LAUNCHER, INFO, facts[0], message, row["why"], row["fix"], row["source"])
+        )
+    return explanations
 
 
 def traces(environ: Environ) -> Dict[str, str]:
-    """Return what `explained` needs of the variables of a process, so that another one can ask it.
+    """Return what `explain_differences` needs of the variables of a process, so that another one can ask it.
 
-    Of the variables that only have to be set, the values, which differ from process to process, are left out.
+    Of the variables that only have to be set, the values, which differ from process to process, are
+    left out.
     """
     kept: Dict[str, str] = {}
     for row in table("launchers"):
-        kept.update({name: SET for name in (*row["any"], *row["all"]) if environ.get(name)})
+        kept.update(dict.fromkeys(filter(environ.get, (*row["any"], *row["all"])), SET))
     for row in table("launchers"):
         if row["value"] is None and row["value_of"] is None:
             continue
-        counts = [path.partition(".")[2] for path in row["facts"] if path.startswith("environ.")]
-        for name in [*counts, *([row["value_of"]] if row["value_of"] else [])]:
+        names = [path.partition(".")[2] for path in row["facts"] if path.startswith("environ.")]
+        if row["value_of"]:
+            names.append(row["value_of"])
+        for name in names:
             if environ.get(name, "").isdigit():
                 kept[name] = environ[name]
     return kept
@@ -70,5 +77,7 @@ def _is_its_doing(row: Dict[str, Any], path: str, environ: Environ) -> bool:
     section, _, name = path.partition(".")
     if section != "environ":
         return True
-    wanted = row["value"] if row["value_of"] is None else environ.get(row["value_of"])
+    wanted = row["value"]
+    if row["value_of"] is not None:
+        wanted = environ.get(row["value_of"])
     return wanted is None or environ.get(name) == wanted

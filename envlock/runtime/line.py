@@ -1,6 +1,12 @@
-"""The line that names an environment, and whether another one is the same; pure. The page of formats defines it."""
+"""The line that names an environment, and whether another one is the same. Pure.
+
+docs/reference/formats.md defines it.
+"""
 
 from __future__ import annotations
+
+import json
+from hashlib import sha256
 
 from envlock.runtime.errors import UsageError
 from envlock.runtime.report import ERROR, Finding, clean, show
@@ -20,12 +26,8 @@ PAGE = "docs/reference/formats.md"
 
 def line_of(document: Mapping[str, Any]) -> str:
     """Return the line of a checked document."""
-    import json
-    from hashlib import sha256
-
-    codes = {
-        path: entry["code"] for path, entry in document["unavailable"].items()
-    }  # a reason is free text
+    # A reason is free text, and may be worded otherwise one day: its code counts.
+    codes = {path: entry["code"] for path, entry in document["unavailable"].items()}
     digested = {"facts": document["facts"], "unavailable": codes}
     # Not escaped: a program in another language writes the same bytes with its plain JSON writer.
     text = json.dumps(digested, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

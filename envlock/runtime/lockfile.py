@@ -1,7 +1,8 @@
 """Find a lockfile and read it as plain JSON values, as strictly as it can be done without pydantic.
 
-The verdict of `envlock verify` and of `assert_locked()` must be one verdict, so both read through here. What a
-single fact holds is not judged: a wrong value, of whatever scalar type, is a *difference*, and `compare` names it.
+The verdict of `envlock verify` and of `assert_locked()` must be one verdict, so both read through
+here. What a single fact holds is not judged: a wrong value, of whatever scalar type, is a
+*difference*, and `compare` names it.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ from envlock.runtime.errors import LockfileError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional
+    from typing import Callable, Dict, Iterable, Iterator, Mapping, Optional
 
-    Document = Dict[str, Any]
+    from envlock.runtime.facts import Document
+
     Upgrade = Callable[[Document], Document]
 
 NAME = "envlock.lock"
@@ -28,10 +30,12 @@ MACHINE_LIMIT = 100
 DEPTH_LIMIT = 12  # facts.gpu.devices.0.mig.0.x is 7
 
 CONFLICT = b"<<<<<<< "
-"""How a side begins in a file that git could not merge: https://git-scm.com/docs/git-merge#_how_conflicts_are_presented"""
+"""How a side begins in a file that git could not merge:
+https://git-scm.com/docs/git-merge#_how_conflicts_are_presented"""
 
 UPGRADES: Dict[int, Upgrade] = {}
-"""Older `lock_version` -> the step that makes a document of the next version from it. Empty while 1 is the first."""
+"""Older `lock_version` -> the step that makes a document of the next version from it. Empty while 1
+is the first."""
 
 REQUIRED = ("lock_version", "created_by", "facts", "unavailable", "policy")
 OBJECTS = ("project", "identity", "base_image", "image", "numerics")
@@ -57,32 +61,41 @@ REPOSITORIES = (".git", ".hg", ".svn")
 def find(start: str) -> Optional[str]:
     """Return the nearest `envlock.lock` in the folder `start` or above it in its project, or None."""
     here = os.path.join(os.path.abspath(start), NAME)
+    # The usual case first: it saves looking for the project, which opens files.
     if os.path.lexists(here):
         return here
     border = project(start)
-    return next((path for path in _upwards(start, NAME) if _is_within(path, border)), None)
+    for path in _iter_upwards(start, NAME):
+        if _is_within(path, border):
+            return path
+    return None
 
 
 def find_outside(start: str) -> Optional[str]:
     """Return the nearest `envlock.lock` above the project of the folder `start`: another project's, or None."""
     border = project(start)
-    return next((path for path in _upwards(start, NAME) if not _is_within(path, border)), None)
+    for path in _iter_upwards(start, NAME):
+        if not _is_within(path, border):
+            return path
+    return None
 
 
 def project(start: str) -> str:
     """Return the project's folder: nothing above it is looked at or written.
 
-    That is the nearest one with a pyproject.toml (with `[tool.envlock]` where one in the repository has it), else the
-    root of the repository, else `start` itself.
+    That is the nearest one with a pyproject.toml (with `[tool.envlock]` where one in the repository
+    has it), else the root of the repository, else `start` itself.
     """
-    folder = start = os.path.abspath(start)
+    start = os.path.abspath(start)
+    folder = start
     nearest: Optional[str] = None
     while True:
         settings = os.path.join(folder, SETTINGS)
         if os.path.isfile(settings):
             if _mentions_envlock(settings):
                 return folder
-            nearest = nearest or folder
+            if nearest is None:
+                nearest = folder
         if any(os.path.lexists(os.path.join(folder, name)) for name in REPOSITORIES):
             return nearest or folder
         parent = os.path.dirname(folder)
@@ -91,7 +104,8 @@ def project(start: str) -> str:
         folder = parent
 
 
-def _upwards(start: str, name: str) -> Iterator[str]:
+def _iter_upwards(start: str, name: str) -> Iterator[str]:
+    """Yield each file of that name in the folder `start` and above it."""
     folder = os.path.abspath(start)
     while True:
         candidate = os.path.join(folder, name)
@@ -108,7 +122,8 @@ def _is_within(path: str, folder: str) -> bool:
 
 
 def _mentions_envlock(file: str) -> bool:
-    """Return whether it seems to have settings of envlock; Python 3.8 has no TOML reader."""
+    """Return whether a pyproject.toml seems to have settings of envlock."""
+    # By its text: Python 3.8 has no TOML reader.
     try:
         with open(file, "rb") as stream:
             return b"tool.envlock" in stream.read(SIZE_LIMIT)
@@ -134,7 +149,10 @@ def parse(data: bytes, name: str, upgrades: Optional[Mapping[int, Upgrade]] = No
     if len(data) > SIZE_LIMIT:
         raise _too_large(name, f"more than {SIZE_LIMIT // 2**20} MB")
     if data.startswith(CONFLICT) or b"\n" + CONFLICT in data:
-        hint = "take one side, then run `envlock capture`; `envlock merge --help` shows how git merges lockfiles itself"
+        hint = (
+            "take one side, then run `envlock capture`; "
+            "`envlock merge --help` shows how git merges lockfiles itself"
+        )
         raise LockfileError(f"lockfile {name} is not valid: it has conflict markers", hint=hint)
     try:
         document = strict_json.parse(data)
@@ -142,8 +160,10 @@ def parse(data: bytes, name: str, upgrades: Optional[Mapping[int, Upgrade]] = No
         raise _invalid(name, str(error)) from None
     if not isinstance(document, dict):
         raise _invalid(name, f"it is {_kind(document)}, not an object")
-    document = _upgrade(document, name, UPGRADES if upgrades is None else upgrades)
-    problem = next(_problems(document), None)
+    if upgrades is None:
+        upgrades = UPGRADES
+    document = _upgrade(document, name, upgrades)
+    problem = next(_iter_problems(document), None)
     if problem is not None:
         raise _invalid(name, problem)
     return document
@@ -159,52 +179,40 @@ def _read_bytes(path: str) -> bytes:
         )
         raise LockfileError(f"lockfile not found: {path}", hint=hint) from None
     except OSError as error:
-        loop = error.errno == errno.ELOOP
-        hint = (
-            "remove one of the symbolic links: they form a loop"
-            if loop
-            else "check the path and its permissions"
-        )
-        raise LockfileError(f"cannot read lockfile {path}: {error.strerror}", hint=hint) from None
+        hint = "check the path and its permissions"
+        if error.errno == errno.ELOOP:
+            hint = "remove one of the symbolic links: they form a loop"
+        raise _unreadable(path, error.strerror, hint) from None
     except ValueError:  # a NUL byte in the name
-        raise LockfileError(
-            f"cannot read lockfile {path!r}: not a path", hint="check the path"
-        ) from None
+        raise _unreadable(repr(path), "not a path", "check the path") from None
     try:
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode):
-            kind = "a folder" if stat.S_ISDIR(status.st_mode) else "not a regular file"
-            raise LockfileError(
-                f"cannot read lockfile {path}: it is {kind}", hint="name the lockfile itself"
-            )
+            kind = "not a regular file"
+            if stat.S_ISDIR(status.st_mode):
+                kind = "a folder"
+            raise _unreadable(path, f"it is {kind}", "name the lockfile itself")
         if status.st_size > SIZE_LIMIT:
             raise _too_large(path, f"{status.st_size // 2**20} MB")
         with os.fdopen(fd, "rb", closefd=False) as stream:
+            # One byte more than the limit: a file that has grown since is noticed, too.
             return stream.read(SIZE_LIMIT + 1)
     except OSError as error:
-        raise LockfileError(
-            f"cannot read lockfile {path}: {error.strerror}", hint="check the disk"
-        ) from None
+        raise _unreadable(path, error.strerror, "check the disk") from None
     finally:
         os.close(fd)
 
 
 def _upgrade(document: Document, name: str, upgrades: Mapping[int, Upgrade]) -> Document:
     version = document.get("lock_version")
+    # `type`, not `isinstance`: true is an int, and no version.
     if type(version) is not int:
-        found = "it is missing" if version is None else f"it is {_kind(version)}"
-        raise _invalid(name, f"`lock_version` must be a whole number, but {found}")
+        problem = "it is missing"
+        if version is not None:
+            problem = f"it is {_kind(version)}"
+        raise _invalid(name, f"`lock_version` must be a whole number, but {problem}")
     if version > LOCK_VERSION:
-        writer = document.get("created_by")
-        by = (
-            f", written by {writer}"
-            if isinstance(writer, str) and writer.isprintable() and len(writer) < 60
-            else ""
-        )
-        raise LockfileError(
-            f"lockfile {name} has lock_version {version}{by}; this envlock reads up to {LOCK_VERSION}",
-            hint="upgrade envlock, or capture again with this one: `envlock capture`",
-        )
+        raise _too_new(document, name, version)
     while version < LOCK_VERSION:
         if version not in upgrades:
             raise _invalid(name, f"unknown lock_version {version}")
@@ -216,34 +224,45 @@ def _upgrade(document: Document, name: str, upgrades: Mapping[int, Upgrade]) -> 
     return document
 
 
-def _problems(document: Document) -> Iterator[str]:
+def _too_new(document: Document, name: str, version: int) -> LockfileError:
+    writer = document.get("created_by")
+    by = ""
+    if isinstance(writer, str) and writer.isprintable() and len(writer) < 60:
+        by = f", written by {writer}"
+    problem = f"has lock_version {version}{by}; this envlock reads up to {LOCK_VERSION}"
+    hint = "upgrade envlock, or capture again with this one: `envlock capture`"
+    return LockfileError(f"lockfile {name} {problem}", hint=hint)
+
+
+def _iter_problems(document: Document) -> Iterator[str]:
     for key in REQUIRED:
         if key not in document:
             yield f"`{key}` is missing"
     for key in document:
         if key not in REQUIRED and key not in OPTIONAL:
-            yield f"it has an unknown field `{_short(key)}`"
+            yield f"it has an unknown field `{_shorten(key)}`"
     for key in ("$schema", "created_by"):
         if not isinstance(document.get(key, ""), str):
             yield f"`{key}` must be a string, but is {_kind(document[key])}"
     for key in OBJECTS:
         if not isinstance(document.get(key, {}), dict):
             yield f"`{key}` must be an object, but is {_kind(document[key])}"
-    yield from _project_problems(document.get("project", {}))
-    yield from _fact_problems(document["facts"])
-    yield from _unavailable_problems(document["unavailable"], document["facts"])
-    yield from _policy_problems(document["policy"])
+    yield from _iter_project_problems(document.get("project", {}))
+    yield from _iter_fact_problems(document["facts"])
+    yield from _iter_unavailable_problems(document["unavailable"], document["facts"])
+    yield from _iter_policy_problems(document["policy"])
     if "machines" in document:
-        yield from _machine_problems(document["machines"])
+        yield from _iter_machine_problems(document["machines"])
 
 
-def are_facts(facts: Any, unavailable: Any) -> bool:
-    """Return whether values that came from outside are the facts of a machine, and what could not be collected."""
-    problem = next(_fact_problems(facts), None)
-    return problem is None and next(_unavailable_problems(unavailable, facts), None) is None
+def are_facts(facts: object, unavailable: object) -> bool:
+    """Return whether values from outside are the facts of a machine, and what was unavailable."""
+    if next(_iter_fact_problems(facts), None) is not None:
+        return False
+    return next(_iter_unavailable_problems(unavailable, facts), None) is None
 
 
-def _project_problems(project: Any) -> Iterator[str]:
+def _iter_project_problems(project: object) -> Iterator[str]:
     """Yield what is wrong with the part that the runtime half reads."""
     if not isinstance(project, dict):
         return  # said already
@@ -252,54 +271,57 @@ def _project_problems(project: Any) -> Iterator[str]:
         yield f"`project.name` must be a string, but is {_kind(name)}"
     for key in ("entry", "tooling"):
         values = project.get(key, [])
-        if not isinstance(values, list) or not all(isinstance(each, str) for each in values):
+        if not isinstance(values, list) or not _are_strings(values):
             yield f"`project.{key}` must be a list of strings"
     for key in ("held", "observed"):
         known = project.get(key, {})
-        if not isinstance(known, dict) or not all(isinstance(each, str) for each in known.values()):
+        if not isinstance(known, dict) or not _are_strings(known.values()):
             yield f"`project.{key}` must be an object of strings"
     if ("entry" in project) != ("held" in project):
         yield "`project` must have both `entry` and `held`, or neither"
 
 
-def _fact_problems(facts: Any) -> Iterator[str]:
+def _are_strings(values: Iterable[object]) -> bool:
+    return all(isinstance(value, str) for value in values)
+
+
+def _iter_fact_problems(facts: object) -> Iterator[str]:
     if not isinstance(facts, dict):
         yield f"`facts` must be an object, but is {_kind(facts)}"
         return
     for name in facts:
         if name not in SECTIONS:
-            yield f"`facts` has an unknown section `{_short(name)}`"
-    yield from _tree_problems(facts, "facts", DEPTH_LIMIT)
+            yield f"`facts` has an unknown section `{_shorten(name)}`"
+    yield from _iter_tree_problems(facts, "facts", DEPTH_LIMIT)
 
 
-def _tree_problems(node: Dict[str, Any], path: str, depth: int) -> Iterator[str]:
+def _iter_tree_problems(node: Dict[str, object], path: str, depth: int) -> Iterator[str]:
     if depth == 0:
-        yield f"`{_short(path)}` is nested too deeply"
+        yield f"`{_shorten(path)}` is nested too deeply"
         return
     for key, value in node.items():
         if isinstance(value, dict):
-            yield from _tree_problems(value, f"{path}.{key}", depth - 1)
+            yield from _iter_tree_problems(value, f"{path}.{key}", depth - 1)
         elif isinstance(value, list) and any(isinstance(item, (dict, list)) for item in value):
-            yield f"`{_short(path)}.{_short(key)}` must be a list of plain values"
+            yield f"`{_shorten(path)}.{_shorten(key)}` must be a list of plain values"
 
 
-def _unavailable_problems(unavailable: Any, facts: Dict[str, Any]) -> Iterator[str]:
+def _iter_unavailable_problems(unavailable: object, facts: object) -> Iterator[str]:
     if not isinstance(unavailable, dict):
         yield f"`unavailable` must be an object, but is {_kind(unavailable)}"
         return
     if len(unavailable) > ENTRY_LIMIT:
         yield f"`unavailable` has {len(unavailable)} entries, more than {ENTRY_LIMIT}"
     for path, entry in unavailable.items():
-        strings: List[Any] = list(entry.values()) if isinstance(entry, dict) else []
         if not isinstance(entry, dict) or set(entry) != {"reason", "code"}:
-            yield f"`unavailable.{_short(path)}` must be an object of `reason` and `code`"
-        elif not all(isinstance(item, str) for item in strings):
-            yield f"`unavailable.{_short(path)}` must hold strings"
+            yield f"`unavailable.{_shorten(path)}` must be an object of `reason` and `code`"
+        elif not _are_strings(entry.values()):
+            yield f"`unavailable.{_shorten(path)}` must hold strings"
         elif _holds(facts, path):  # or the entry would silence every difference there
-            yield f"`{_short(path)}` is in `facts` and in `unavailable`"
+            yield f"`{_shorten(path)}` is in `facts` and in `unavailable`"
 
 
-def _machine_problems(machines: Any) -> Iterator[str]:
+def _iter_machine_problems(machines: object) -> Iterator[str]:
     if not isinstance(machines, list) or not 1 <= len(machines) <= MACHINE_LIMIT:
         yield f"`machines` must be a list of 1 to {MACHINE_LIMIT} machines"
         return
@@ -307,15 +329,16 @@ def _machine_problems(machines: Any) -> Iterator[str]:
         if not isinstance(machine, dict) or set(machine) != {"facts", "unavailable"}:
             yield "`machines` must hold objects of `facts` and `unavailable`"
             return
-        yield from _fact_problems(machine["facts"])
-        yield from _unavailable_problems(machine["unavailable"], machine["facts"])
+        yield from _iter_fact_problems(machine["facts"])
+        yield from _iter_unavailable_problems(machine["unavailable"], machine["facts"])
+    # Not at the top: a lock of one machine, which most are, needs none of it at a script's start.
     from envlock.runtime.machines import problems
 
     yield from problems(machines)
 
 
-def _holds(facts: Dict[str, Any], path: str) -> bool:
-    node: Any = facts
+def _holds(facts: object, path: str) -> bool:
+    node = facts
     for name in path.split("."):
         if not isinstance(node, dict) or name not in node:
             return False
@@ -323,19 +346,21 @@ def _holds(facts: Dict[str, Any], path: str) -> bool:
     return True
 
 
-def _policy_problems(policy: Any) -> Iterator[str]:
+def _iter_policy_problems(policy: object) -> Iterator[str]:
     if not isinstance(policy, dict) or set(policy) != {"name", "overrides"}:
         yield "`policy` must be an object of `name` and `overrides`"
         return
     if not isinstance(policy["name"], str):
         yield f"`policy.name` must be a string, but is {_kind(policy['name'])}"
     overrides = policy["overrides"]
-    if not isinstance(overrides, dict) or not all(
-        isinstance(rule, str) for rule in overrides.values()
-    ):
+    if not isinstance(overrides, dict) or not _are_strings(overrides.values()):
         yield "`policy.overrides` must be an object of strings"
     elif len(overrides) > ENTRY_LIMIT:
         yield f"`policy.overrides` has {len(overrides)} entries, more than {ENTRY_LIMIT}"
+
+
+def _unreadable(name: str, reason: Optional[str], hint: str) -> LockfileError:
+    return LockfileError(f"cannot read lockfile {name}: {reason}", hint=hint)
 
 
 def _invalid(name: str, problem: str) -> LockfileError:
@@ -350,20 +375,25 @@ def _too_large(name: str, size: str) -> LockfileError:
     )
 
 
-def _short(text: str) -> str:
-    shown = text if len(text) <= 60 else text[:57] + "..."
-    return shown if shown.isprintable() else ascii(shown)[1:-1]
+def _shorten(text: str) -> str:
+    if len(text) > 60:
+        text = text[:57] + "..."
+    if text.isprintable():
+        return text
+    return ascii(text)[1:-1]
 
 
-def _kind(value: Any) -> str:
-    if value is None:
-        return "null"
-    names = {
-        bool: "a boolean",
-        int: "a number",
-        float: "a number",
-        str: "a string",
-        list: "a list",
-        dict: "an object",
-    }
-    return names[type(value)]
+KINDS = {
+    bool: "a boolean",
+    int: "a number",
+    float: "a number",
+    str: "a string",
+    list: "a list",
+    dict: "an object",
+    type(None): "null",
+}
+
+
+def _kind(value: object) -> str:
+    """Return what people call the kind of a JSON value."""
+    return KINDS[type(value)]

@@ -1,7 +1,7 @@
 """The machines that a lock accepts: its own facts are the first; `machines` has the others, each whole. Pure.
 
-A profile is {facts, unavailable} of the machine alone; the facts of the software are the lock's, for all of them. No
-machine is pieced together from several profiles.
+A profile is {facts, unavailable} of the machine alone; the facts of the software are the lock's,
+for all of them. No machine is pieced together from several profiles.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Iterator, List, Mapping, Tuple
+    from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple
 
+    from envlock.runtime.facts import Document, Tree
     from envlock.runtime.policy import Policy
 
-    Document = Dict[str, Any]
-    Profile = Dict[str, Any]
+    Profile = Dict[str, Tree]
+    """What one machine is, without its software: its facts, and what was unavailable."""
 
 
 def is_machine(path: str) -> bool:
@@ -26,9 +27,9 @@ def is_machine(path: str) -> bool:
     return any(path == node or path.startswith(node + ".") for node in table("machine"))
 
 
-def profile(document: Mapping[str, Any]) -> Profile:
+def profile(document: Mapping[str, Tree]) -> Profile:
     """Return what `facts` and `unavailable` of a document say of the machine."""
-    facts: Document = {}
+    facts: Tree = {}
     for node in table("machine"):
         section, _, name = node.partition(".")
         value = document["facts"].get(section)
@@ -36,10 +37,11 @@ def profile(document: Mapping[str, Any]) -> Profile:
             facts[section] = value
         elif name and isinstance(value, dict) and name in value:
             facts[section] = {name: value[name]}
-    unavailable = {
-        path: entry for path, entry in document["unavailable"].items() if is_machine(path)
+    stated = document["unavailable"]
+    return {
+        "facts": facts,
+        "unavailable": {path: stated[path] for path in filter(is_machine, stated)},
     }
-    return {"facts": facts, "unavailable": unavailable}
 
 
 def profiles(lock: Mapping[str, Any]) -> List[Profile]:
@@ -49,81 +51,98 @@ def profiles(lock: Mapping[str, Any]) -> List[Profile]:
 
 def with_machine(document: Document, machine: Profile) -> Document:
     """Return a lock with the facts of its software, and those of this machine."""
-    facts = {
-        name: value for name, value in document["facts"].items() if name not in table("machine")
-    }
+    facts = dict(document["facts"])
     for node in table("machine"):
         section, _, name = node.partition(".")
-        if name and isinstance(facts.get(section), dict):
-            facts[section] = {key: value for key, value in facts[section].items() if key != name}
+        if not name:
+            facts.pop(section, None)
+        elif isinstance(facts.get(section), dict):
+            facts[section] = dict(facts[section])
+            facts[section].pop(name, None)
     for section, value in machine["facts"].items():
-        inside = isinstance(value, dict) and isinstance(facts.get(section), dict)
-        facts[section] = {**facts[section], **value} if inside else value
-    software = {
-        path: entry for path, entry in document["unavailable"].items() if not is_machine(path)
-    }
-    return {**document, "facts": facts, "unavailable": {**software, **machine["unavailable"]}}
+        # A section that software and machine share, as `python` does, keeps what is the software's.
+        if isinstance(value, dict) and isinstance(facts.get(section), dict):
+            value = {**facts[section], **value}
+        facts[section] = value
+    unavailable = dict(document["unavailable"])
+    for path in filter(is_machine, document["unavailable"]):
+        del unavailable[path]
+    unavailable.update(machine["unavailable"])
+    return {**document, "facts": facts, "unavailable": unavailable}
 
 
 def nearest(
-    lock: Mapping[str, Any], live: Mapping[str, Any], policy: Policy, *, is_proven: bool = False
+    lock: Document, live: Mapping[str, Tree], policy: Policy, *, is_proven: bool = False
 ) -> Tuple[int, bool]:
-    """Return the place, from 0 on, of the profile that a machine fits best, and whether it fits under the policy.
+    """Return the place, from 0 on, of the profile that a machine fits best, and whether it fits.
 
     With `is_proven`, what the rule `proven` holds may differ.
     """
     here = profile(live)
     known = profiles(lock)
-    for place, each in enumerate(known):
-        if same(each, here):
+    # First without the policy: the machine that was locked itself reads no table of rows.
+    for place, machine in enumerate(known):
+        if same(machine, here):
             return place, True
-    counts = [_differences(each, here, policy, is_proven) for each in known]
+    counts = [_count_differences(machine, here, policy, is_proven) for machine in known]
     place = counts.index(min(counts))
     return place, counts[place][0] == 0
 
 
-def _differences(
+def _count_differences(
     machine: Profile, here: Profile, policy: Policy, is_proven: bool
 ) -> Tuple[int, int]:
-    sides = [(each["facts"], each["unavailable"]) for each in (machine, here)]
-    findings = compare(sides[0], sides[1], policy, is_proven=is_proven)
-    return sum(each.severity != INFO for each in findings), len(findings)
+    """Return how many facts differ that may not, and how many differ in all: the fewest are nearest."""
+    locked = (machine["facts"], machine["unavailable"])
+    live = (here["facts"], here["unavailable"])
+    findings = compare(locked, live, policy, is_proven=is_proven)
+    return sum(finding.severity != INFO for finding in findings), len(findings)
 
 
-def title(machine: Mapping[str, Any]) -> str:
+def title(machine: Mapping[str, Tree]) -> str:
     """Return what people call a machine: its processor, how many of it are visible, and its GPUs."""
-    cpu, gpu = (machine["facts"].get(section) for section in ("cpu", "gpu"))
-    cpu, gpu = (each if isinstance(each, dict) else {} for each in (cpu, gpu))
-    name, visible = cpu.get("model_name"), cpu.get("affinity_count")
-    parts = [clean(name) if isinstance(name, str) else "unknown processor"]
-    if isinstance(visible, int):
-        parts[0] += " ({} visible)".format(visible)
-    devices = gpu.get("devices")
-    found = devices.values() if isinstance(devices, dict) else []
-    names = [show(each.get("name")) for each in found if isinstance(each, dict)]
-    counted = {each: names.count(each) for each in names}
-    return ", ".join(
-        parts
-        + [
-            each if number == 1 else "{} x {}".format(number, each)
-            for each, number in counted.items()
-        ]
-    )
+    cpu = _get_section(machine["facts"], "cpu")
+    processor = "unknown processor"
+    if isinstance(cpu.get("model_name"), str):
+        processor = clean(cpu["model_name"])
+    if isinstance(cpu.get("affinity_count"), int):
+        processor += f" ({cpu['affinity_count']} visible)"
+    counts: Dict[str, int] = {}
+    for device in _get_section(_get_section(machine["facts"], "gpu"), "devices").values():
+        if isinstance(device, dict):
+            name = show(device.get("name"))
+            counts[name] = counts.get(name, 0) + 1
+    parts = [processor]
+    for name, number in counts.items():
+        if number > 1:
+            name = f"{number} x {name}"
+        parts.append(name)
+    return ", ".join(parts)
 
 
-def sentence(lock: Mapping[str, Any], place: int, fits: bool) -> str:
+def _get_section(facts: Tree, name: str) -> Tree:
+    """Return a section of facts; empty where there is none."""
+    section = facts.get(name)
+    if isinstance(section, dict):
+        return section
+    return {}
+
+
+def sentence(lock: Document, place: int, fits: bool) -> str:
     """Return which of a lock's machines this is, or comes nearest to."""
     known = profiles(lock)
-    which = "machine {} of {}: {}".format(place + 1, len(known), title(known[place]))
-    return which if fits else "no machine of the lockfile fits; compared with the nearest, " + which
+    which = f"machine {place + 1} of {len(known)}: {title(known[place])}"
+    if fits:
+        return which
+    return f"no machine of the lockfile fits; compared with the nearest, {which}"
 
 
-def problems(machines: Any) -> Iterator[str]:
+def problems(machines: Sequence[Profile]) -> Iterator[str]:
     """Yield where profiles hold what is no fact of a machine; that they are objects is known."""
     for number, machine in enumerate(machines, 2):
-        others = [path for path, _ in leaves(machine["facts"]) if not is_machine(path)]
-        others += [path for path in machine["unavailable"] if not is_machine(path)]
-        if others:
-            yield "machine {} has `{}`, which is not a fact of a machine".format(
-                number, clean(others[0][:60])
-            )
+        paths = [path for path, _ in leaves(machine["facts"])] + list(machine["unavailable"])
+        for path in paths:
+            if not is_machine(path):
+                shown = clean(path[:60])
+                yield f"machine {number} has `{shown}`, which is not a fact of a machine"
+                break

@@ -1,8 +1,9 @@
-"""Variables that envlock itself has set, so that nobody takes them for a difference between the lock and the machine.
+"""Variables that envlock itself has set, so that nobody takes them for a difference.
 
-`envlock run` and `activate()` set what the lock has unset and its environment still needs: the thread counts by number,
-and the recipe of an old TensorFlow. What they add is named in ENVLOCK_ADDED, which child processes inherit. The facts
-are those of the environment *without* the additions; so capture and verify say the same inside as outside.
+`envlock run` and `activate()` set what the lock has unset and its environment still needs: the
+thread counts by number, and the recipe of an old TensorFlow. What they add is named in
+ENVLOCK_ADDED, which child processes inherit. The facts are those of the environment *without* the
+additions; so capture and verify say the same inside as outside.
 """
 
 from __future__ import annotations
@@ -21,30 +22,33 @@ THREADS = {
 """Variable -> the fact of `cpu` that says how many threads an environment had in effect."""
 
 settled: Dict[str, Optional[str]] = {}
-"""What `activate()` has set in this process before TensorFlow was imported: TensorFlow has read this, nothing older."""
+"""What `activate()` has set in this process before TensorFlow was imported: TensorFlow has read
+this."""
 
 
 def added(environ: Mapping[str, str]) -> Dict[str, str]:
     """Return the variables that envlock has added and nobody has changed since."""
-    pairs = [entry.partition("=") for entry in environ.get(ADDED, "").split() if "=" in entry]
-    return {
-        name: value
-        for name, _, value in pairs
-        if environ.get(name) == value and _is_ours(name, value)
-    }
+    additions = {}
+    for entry in environ.get(ADDED, "").split():
+        name, sign, value = entry.partition("=")
+        if sign and environ.get(name) == value and _is_ours(name, value):
+            additions[name] = value
+    return additions
 
 
 def recipe_of_ours(environ: Mapping[str, str]) -> Dict[str, str]:
-    """Return what envlock has added that makes other kernels compute: the recipe, not thread counts or the hash seed.
+    """Return what envlock has added that makes other kernels compute: neither threads nor hash seed.
 
     The lockfile has these unset, so a verdict that does not compare them says so.
     """
-    always = table("determinism_recipes")["always"] if ADDED in environ else {}
-    return {
-        name: value
-        for name, value in added(environ).items()
-        if name not in THREADS and name not in always
-    }
+    # Most processes have no additions, and read no table.
+    if ADDED not in environ:
+        return {}
+    always = table("determinism_recipes")["always"]
+    recipe = added(environ)
+    for name in (*THREADS, *always):
+        recipe.pop(name, None)
+    return recipe
 
 
 def listed(additions: Mapping[str, str]) -> str:
@@ -53,13 +57,14 @@ def listed(additions: Mapping[str, str]) -> str:
 
 
 def _is_ours(name: str, value: str) -> bool:
-    """Return whether envlock adds this value; any other in ENVLOCK_ADDED was put there by somebody else."""
+    """Return whether envlock adds this value; any other was put into ENVLOCK_ADDED by somebody else."""
     if name in THREADS:
         return value.isascii() and value.isdigit()
     recipes = table("determinism_recipes")
     if recipes["always"].get(name) == value:
         return True
-    rows = recipes["recipes"] + recipes["nvidia"]
-    return any(
-        row.get(key, {}).get(name) == value for row in rows for key in ("set", "by_variable")
-    )
+    for row in recipes["recipes"] + recipes["nvidia"]:
+        for key in ("set", "by_variable"):
+            if row.get(key, {}).get(name) == value:
+                return True
+    return False

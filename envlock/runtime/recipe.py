@@ -1,7 +1,7 @@
 """Which recipe makes a TensorFlow deterministic: that of its version, and of NVIDIA's build where it is one.
 
-The one reader of the recipes: activation, `envlock run`, the doctor, the linter and containers ask here. The table is
-envlock/data/determinism_recipes.toml, with a source in every row.
+The one reader of the recipes: activation, `envlock run`, the doctor, the linter and containers ask
+here. The table is envlock/data/determinism_recipes.toml, with a source in every row.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ class Recipe:
         set: variables that it needs before it is imported.
         by_variable: variables that do what `calls` do, for who starts a program and cannot call.
         unset: variables that defeat it.
-        patches: packages that replace operations, with their calls: the first that is installed; none where not needed.
+        patches: packages that replace operations, with their calls: the first that is installed;
+            none where not needed.
         calls: calls after its import.
         seeds: calls that seed what it draws from; `{seed}` stands for the number.
         remarks: sentences on what it does not reach.
@@ -33,7 +34,9 @@ class Recipe:
         self.set: Dict[str, str] = row["set"]
         self.by_variable: Dict[str, str] = row["by_variable"]
         self.unset: List[str] = row["unset"]
-        self.patches = patches if row["patched"] else []
+        self.patches: List[Dict[str, str]] = []
+        if row["patched"]:
+            self.patches = patches
         self.calls: List[str] = row["calls"]
         self.seeds: List[str] = row["seeds"]
         self.remarks: List[str] = row["remarks"]
@@ -53,9 +56,10 @@ def recipe_for(version: str) -> Optional[Recipe]:
     numbers = release(version)
     if numbers is None:
         return None
-    row = next(row for row in _recipes()["recipes"] if _holds(row, numbers[1:]))
+    row = next(row for row in _recipes()["recipes"] if _covers(row, numbers[1:]))
     switch = nvidia_switch(version.partition("+nv")[2])
-    if switch is not None and not row["calls"]:  # with calls, NVIDIA's builds are like all others
+    # Where determinism is switched on by calls, NVIDIA's builds are like all others.
+    if switch is not None and not row["calls"]:
         row = {**row, "set": switch, "patched": False}
     return Recipe(row, _recipes()["patches"])
 
@@ -65,25 +69,26 @@ def nvidia_switch(image: str) -> Optional[Dict[str, str]]:
     numbers = release(image)
     if numbers is None:
         return None
-    switch: Dict[str, str] = next(
-        row["set"] for row in _recipes()["nvidia"] if list(numbers[1:]) >= row["since"]
-    )
+    # The last row has no beginning, so that one fits every release.
+    row = next(row for row in _recipes()["nvidia"] if list(numbers[1:]) >= row["since"])
+    switch: Dict[str, str] = row["set"]
     return switch
 
 
 def always() -> Dict[str, str]:
     """Return the variables that every program needs, whatever its TensorFlow."""
-    found: Dict[str, str] = _recipes()["always"]
-    return found
+    variables: Dict[str, str] = _recipes()["always"]
+    return variables
 
 
 def _recipes() -> Dict[str, Any]:
-    found: Dict[str, Any] = table("determinism_recipes")
-    return found
+    recipes: Dict[str, Any] = table("determinism_recipes")
+    return recipes
 
 
-def _holds(row: Dict[str, Any], version: Tuple[int, ...]) -> bool:
+def _covers(row: Dict[str, Any], version: Tuple[int, ...]) -> bool:
+    """Return whether a version is in the range of a row."""
     padded = [*version, 0]  # 2 is 2.0
-    return (row["since"] is None or padded >= row["since"]) and (
-        row["below"] is None or padded < row["below"]
-    )
+    if row["since"] is not None and padded < row["since"]:
+        return False
+    return row["below"] is None or padded < row["below"]

@@ -7,29 +7,28 @@ if TYPE_CHECKING:
     from typing import Dict, Tuple
 
 _KNOWN: Dict[str, Tuple[int, ...]] = {}
-"""What was found: the choice of a base image asks for the same few hundred versions thousands of times."""
+"""The choice of a base image asks for the same few hundred versions thousands of times."""
 
 
 def numbers(version: str) -> Tuple[int, ...]:
-    """Return the numbers that a version begins with: those of `2.16.0rc1` are (2, 16, 0); () where it has none."""
-    known = _KNOWN.get(version)
-    if known is None:
-        known = _KNOWN[version] = _numbers(version)
-    return known
+    """Return the numbers that a version begins with: (2, 16, 0) of `2.16.0rc1`; () where it has none."""
+    if version not in _KNOWN:
+        _KNOWN[version] = _parse_numbers(version)
+    return _KNOWN[version]
 
 
-def _numbers(version: str) -> Tuple[int, ...]:
-    found = []
+def _parse_numbers(version: str) -> Tuple[int, ...]:
+    numbers = []
     for part in version.split("."):
         rest = part.lstrip("0123456789")
         if rest == part:
             break
-        found.append(int(part[: len(part) - len(rest)]))
+        numbers.append(int(part[: len(part) - len(rest)]))
         if rest:
             break
-    return tuple(found)
+    return tuple(numbers)
 
 
 def minor(version: str) -> str:
     """Return major and minor number, such as `12.4`."""
-    return ".".join(str(number) for number in numbers(version)[:2])
+    return ".".join(map(str, numbers(version)[:2]))

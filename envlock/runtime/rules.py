@@ -1,7 +1,7 @@
 """The rules: how closely a live value must follow the locked one. Each takes (locked, live) and says yes or no.
 
-Either side may be `ABSENT`: only `ignore`, `superset` and `exact_where_locked` accept what the lock does not have, only
-`ignore` accepts that something is gone.
+Either side may be `ABSENT`: only `ignore`, `superset` and `exact_where_locked` accept what the lock
+does not have, only `ignore` accepts that something is gone.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ from envlock.runtime.report import ABSENT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, Optional, Tuple
+    from typing import Callable, Dict, Optional, Tuple, Union
 
 
-def exact(locked: Any, live: Any) -> bool:
+def exact(locked: object, live: object) -> bool:
     """Equal in value and type."""
     return same(locked, live)
 
 
-def exact_where_locked(locked: Any, live: Any) -> bool:
+def exact_where_locked(locked: object, live: object) -> bool:
     """Equal in value and type where the lock has a value; anything where it has none."""
     if locked is None:
         return live is not ABSENT
     return locked is ABSENT or same(locked, live)
 
 
-def same_minor(locked: Any, live: Any) -> bool:
+def same_minor(locked: object, live: object) -> bool:
     """Versions that share epoch and first two numbers; anything that is no version must be equal."""
     left, right = release(locked), release(live)
     if left is None or right is None:
@@ -34,45 +34,49 @@ def same_minor(locked: Any, live: Any) -> bool:
     return left[:3] == right[:3]
 
 
-def at_least(locked: Any, live: Any) -> bool:
+def at_least(locked: object, live: object) -> bool:
     """A version or a number that is not below the locked one, or any where none was locked; else equal."""
     if locked is None:
         return live is not ABSENT
-    if _is_number(locked) and _is_number(live):
-        return bool(live >= locked)
+    least, number = _get_number(locked), _get_number(live)
+    if least is not None and number is not None:
+        return number >= least
     left, right = release(locked), release(live)
     if left is None or right is None:
         return same(locked, live)
-    return right + (0,) * len(left) >= left  # 1.2 is 1.2.0
+    # Zeros are added, as 1.2 is 1.2.0.
+    return right + (0,) * len(left) >= left
 
 
-def superset(locked: Any, live: Any) -> bool:
+def superset(locked: object, live: object) -> bool:
     """A list that has all locked items and maybe more; something new is accepted, something gone is not."""
     if locked is ABSENT:
         return True
     if isinstance(locked, list) and isinstance(live, list):
+        # By `same`, not `in`: 1 and true are two values.
         return all(any(same(item, other) for other in live) for item in locked)
     return same(locked, live)
 
 
-def within_3_percent(locked: Any, live: Any) -> bool:
+def within_3_percent(locked: object, live: object) -> bool:
     """Numbers at most 3 % apart, as drivers count a GPU's memory; anything else must be equal."""
-    if _is_number(locked) and _is_number(live):
-        return bool(abs(live - locked) <= abs(locked) * 0.03)
+    old, new = _get_number(locked), _get_number(live)
+    if old is not None and new is not None:
+        return abs(new - old) <= abs(old) * 0.03
     return same(locked, live)
 
 
-def proven(locked: Any, live: Any) -> bool:
+def proven(locked: object, live: object) -> bool:
     """Equal; `compare` also accepts another value where the canary has given the locked bits on this machine."""
     return same(locked, live)
 
 
-def ignore(locked: Any, live: Any) -> bool:
+def ignore(locked: object, live: object) -> bool:
     """Whatever it is: the difference is shown, and lets through."""
     return True
 
 
-RULES: Dict[str, Callable[[Any, Any], bool]] = {
+RULES: Dict[str, Callable[[object, object], bool]] = {
     "exact": exact,
     "exact_where_locked": exact_where_locked,
     "same_minor": same_minor,
@@ -84,10 +88,11 @@ RULES: Dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
-def release(value: Any) -> Optional[Tuple[int, ...]]:
+def release(value: object) -> Optional[Tuple[int, ...]]:
     """Return epoch and numbers that a version begins with, or None when it is no version.
 
-    2.17.0+nv25.2 gives 0, 2, 17, 0. Source: https://packaging.python.org/en/latest/specifications/version-specifiers/
+    2.17.0+nv25.2 gives 0, 2, 17, 0. Source:
+    https://packaging.python.org/en/latest/specifications/version-specifiers/
     """
     if not isinstance(value, str) or len(value) > 100:
         return None
@@ -102,8 +107,13 @@ def release(value: Any) -> Optional[Tuple[int, ...]]:
         numbers.append(int(digits))
         if digits != part:
             break
-    return (int(epoch or 0), *numbers) if numbers else None
+    if not numbers:
+        return None
+    return (int(epoch or 0), *numbers)
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+def _get_number(value: object) -> Union[int, float, None]:
+    """Return a value that is a number; None for all else, and for true and false, which Python counts."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return value
+    return None

@@ -1,8 +1,8 @@
-"""What `import` takes in place of an installed package: a folder, a file or a zip that stands earlier on the path.
+"""What `import` takes in place of an installed package, as it stands earlier on the path.
 
-Distributions are found by their metadata, so that a `keras` folder on PYTHONPATH, or beside the script, changed what
-runs and no fact. Each entry of the import path is listed once, as Python's own finder does, and only names that an
-installed package has as well are looked at more closely.
+Distributions are found by their metadata, so that a `keras` folder on PYTHONPATH, or beside the
+script, changed what runs and no fact. Each entry of the import path is listed once, as Python's own
+finder does, and only names that an installed package has as well are looked at more closely.
 
 Source: https://docs.python.org/3/reference/import.html#the-path-based-finder
 """
@@ -11,12 +11,17 @@ from __future__ import annotations
 
 import os
 
-from envlock.runtime.distributions import import_path, installed, normalise
+from envlock.runtime.distributions import (
+    import_path,
+    installed,
+    list_entries_of_pythonpath,
+    normalise,
+)
 from envlock.runtime.facts import Unavailable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Dict, Iterable, Iterator, List, Optional, Set
+    from typing import Dict, Iterable, Iterator, List, Set, Tuple
 
     from envlock.runtime.distributions import Distribution
     from envlock.runtime.host import Host
@@ -24,101 +29,111 @@ if TYPE_CHECKING:
 COMMON = frozenset(
     {"benchmarks", "conftest", "docs", "examples", "scripts", "setup", "test", "tests", "tools"}
 )
-"""Top-level names that many wheels ship by mistake and many projects have: no program imports a package's own."""
+"""Top-level names that many wheels ship by mistake and many projects have: no program imports
+a package's own."""
 
 ENDINGS = (".py", ".pyc", ".so")
 PACKAGE_FILES = ("__init__.py", "__init__.pyc", "__init__.so")
 
 
 def shadows(host: Host) -> Dict[str, Unavailable]:
-    """Return, by the name that is imported, why an installed module or package of that name is not what runs."""
-    found: Optional[Dict[str, Unavailable]] = host.cache.get("shadows")
-    if found is None:
-        found = host.cache["shadows"] = dict(_found(host))
-    return found
+    """Return, by the name that is imported, why an installed module or package is not what runs."""
+    if "shadows" not in host.cache:
+        host.cache["shadows"] = dict(_iter_hidden_modules(host))
+    reasons: Dict[str, Unavailable] = host.cache["shadows"]
+    return reasons
 
 
 def shadowed(host: Host) -> Dict[str, Unavailable]:
     """Return the same by distribution: those that own a module which another one hides."""
     hidden = shadows(host)
-    if not hidden:  # the usual case: no RECORD is read
+    # The usual case: no RECORD is read.
+    if not hidden:
         return {}
-    return {
-        each.name: reason
-        for name, reason in hidden.items()
-        for each in installed(host).values()
-        if _owns(each, name)
-    }
+    reasons = {}
+    for name, reason in hidden.items():
+        for distribution in installed(host).values():
+            if _owns(distribution, name):
+                reasons[distribution.name] = reason
+    return reasons
 
 
-def _found(host: Host) -> Iterator[tuple[str, Unavailable]]:
-    sites = {each.folder for each in installed(host).values()}
-    library = (
-        os.path.dirname(os.__file__) + "/"
-    )  # a backport of one of its modules is installed to be hidden by it
-    earlier = [
-        entry for entry in host.path if entry not in sites and not f"{entry}/".startswith(library)
-    ]
-    candidates = {
-        entry: names for entry in earlier if (names := _names(entry or os.curdir) - COMMON)
-    }
+def _iter_hidden_modules(host: Host) -> Iterator[Tuple[str, Unavailable]]:
+    """Yield the names of installed modules that stand earlier on the path, and what hides each."""
+    sites = {distribution.folder for distribution in installed(host).values()}
+    candidates = _list_candidates(host, sites)
     if not any(candidates.values()):
         return
-    first: Set[str] = set()
-    owned = _owned(sites, set().union(*candidates.values()))
+    owned = _filter_owned(sites, set().union(*candidates.values()))
+    # The path is gone through in its order: the first entry that has a name is the one imported.
+    taken: Set[str] = set()
     for entry in host.path:
         if entry in sites:
-            first |= _owned({entry}, owned)
-        for name in (candidates.get(entry, set()) & owned) - first:
+            taken |= _filter_owned({entry}, owned)
+        for name in (candidates.get(entry, set()) & owned) - taken:
             if _is_module(entry or os.curdir, name):
-                first.add(name)
-                yield name, _reason(host, entry, name)
+                taken.add(name)
+                yield name, _explain(host, entry, name)
 
 
-def _owned(sites: Iterable[str], names: Set[str]) -> Set[str]:
+def _list_candidates(host: Host, sites: Set[str]) -> Dict[str, Set[str]]:
+    """Return the names in each entry of the path that is no folder of installed packages."""
+    # A backport of a module of the standard library is installed to be hidden by it.
+    library = os.path.dirname(os.__file__) + "/"
+    candidates = {}
+    for entry in host.path:
+        if entry not in sites and not f"{entry}/".startswith(library):
+            candidates[entry] = _list_names(entry or os.curdir) - COMMON
+    return candidates
+
+
+def _filter_owned(sites: Iterable[str], names: Set[str]) -> Set[str]:
     """Return which of some names are modules or packages in folders of installed packages."""
-    files = {file for site in sites for file in _files(site)}
-    compiled = {file.partition(".")[0] for file in files if file.endswith(".so")}
-    return {name for name in names if name in files or f"{name}.py" in files or name in compiled}
+    modules = set()
+    for site in sites:
+        for file in _list_files(site):
+            modules.add(file)
+            stem, _, ending = file.partition(".")
+            if ending == "py" or file.endswith(".so"):
+                modules.add(stem)
+    return names & modules
 
 
-def _reason(host: Host, entry: str, name: str) -> Unavailable:
-    """Return why; no path is named, since a lockfile may hold the sentence."""
-    variable = [
-        os.path.abspath(each)
-        for each in host.environ.get("PYTHONPATH", "").split(os.pathsep)
-        if each
-    ]
+def _explain(host: Host, entry: str, name: str) -> Unavailable:
+    """Return why a module is hidden; no path is named, since a lockfile may hold the sentence."""
     if os.path.isfile(entry):
         where = "in a zip file on the import path"
     elif entry not in import_path(host):
         where = "beside the script or in the current folder"
-    elif os.path.abspath(entry) in variable:
+    elif os.path.abspath(entry) in map(os.path.abspath, list_entries_of_pythonpath(host)):
         where = "in a folder of PYTHONPATH"
     else:
         where = "in an earlier folder of the import path"
     return Unavailable(f"a {name} {where} is imported instead of the installed one", "shadowed")
 
 
-def _names(place: str) -> Set[str]:
+def _list_names(place: str) -> Set[str]:
     """Return the names that may be importable from an entry of the path."""
-    names = [
-        file.partition(".") for file in _files(place) if "." not in file or file.endswith(ENDINGS)
-    ]
-    return {name for name, _, _ in names if name.isidentifier()}
+    names = set()
+    for file in _list_files(place):
+        stem, dot, _ = file.partition(".")
+        if (not dot or file.endswith(ENDINGS)) and stem.isidentifier():
+            names.add(stem)
+    return names
 
 
-def _files(place: str) -> List[str]:
+def _list_files(place: str) -> List[str]:
     """Return what a folder holds, or a zip file at its top; nothing where there is neither."""
     try:
         return os.listdir(place)
     except NotADirectoryError:
-        return _zipped(place)
+        return _list_zip(place)
     except OSError:
         return []
 
 
-def _zipped(place: str) -> List[str]:
+def _list_zip(place: str) -> List[str]:
+    # Not at the top: hardly any import path has a zip file, and its reader costs milliseconds.
     from zipfile import BadZipFile, ZipFile
 
     try:
@@ -131,20 +146,22 @@ def _zipped(place: str) -> List[str]:
 def _is_module(place: str, name: str) -> bool:
     """Return whether a name is a module or a package there.
 
-    A folder without `__init__` yields to a later package; a file without an ending is a command, as in `bin`.
+    A folder without `__init__` yields to a later package; a file without an ending is a command, as
+    in `bin`.
     """
     if os.path.isfile(place):
         return True
     folder = os.path.join(place, name)
     if os.path.isdir(folder):
         return any(os.path.exists(os.path.join(folder, file)) for file in PACKAGE_FILES)
-    return any(file.startswith(name + ".") and file.endswith(ENDINGS) for file in _files(place))
+    files = _list_files(place)
+    return any(file.startswith(name + ".") and file.endswith(ENDINGS) for file in files)
 
 
-def _owns(each: Distribution, name: str) -> bool:
+def _owns(distribution: Distribution, name: str) -> bool:
     """Return whether a distribution installed the top-level module `name`, by its RECORD."""
-    if each.name == normalise(name):
+    if distribution.name == normalise(name):
         return True
-    lines = each.read("RECORD") or each.read("installed-files.txt") or ""
+    lines = distribution.read("RECORD") or distribution.read("installed-files.txt") or ""
     begins = (f"{name}/", f"{name}.py,", f"{name}.cpython", f"{name}.abi3", f"{name}.so")
     return any(line.startswith(begins) for line in lines.splitlines())

@@ -1,13 +1,18 @@
 """A model that says in which environment it was made: a member of a `.keras` file, or a file of a SavedModel.
 
-Both are made for it: Keras reads members by name, and `assets.extra` of a SavedModel is for whoever adds to one.
-Source: https://www.tensorflow.org/guide/saved_model#the_savedmodel_format_on_disk
+Both are made for it: Keras reads members by name, and `assets.extra` of a SavedModel is for whoever
+adds to one. Source: https://www.tensorflow.org/guide/saved_model#the_savedmodel_format_on_disk
 """
 
 from __future__ import annotations
 
+import json
 import os
 import stat
+import struct
+import zlib
+from shutil import copyfileobj
+from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile, ZipInfo
 
 from envlock.runtime import strict_json
 from envlock.runtime.assertion import locate
@@ -19,9 +24,11 @@ from envlock.runtime.report import clean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, BinaryIO, Callable, Dict, Optional, Union
-    from zipfile import ZipFile
+    from typing import BinaryIO, Callable, Optional, TypeVar, Union
 
+    from envlock.runtime.facts import Document
+
+    Result = TypeVar("Result")
     Path = Union[str, "os.PathLike[str]"]
 
 VERSION = 1
@@ -39,8 +46,9 @@ BROKEN = "save the model again, and stamp it"
 def stamp(path: Path, lock: Optional[Path] = None, *, whole: bool = True) -> str:
     """Write into a saved model which environment it was made in; return that environment's line.
 
-    The model loads as before, everywhere. `envlock show MODEL` and `envlock diff MODEL live` read the stamp. A stamp
-    that is there is replaced. The file is replaced as a whole, and all else in it stays as it is.
+    The model loads as before, everywhere. `envlock show MODEL` and `envlock diff MODEL live` read
+    the stamp. A stamp that is there is replaced. The file is replaced as a whole, and all else in
+    it stays as it is.
 
     Args:
         path: a `.keras` file, or the folder of a SavedModel.
@@ -54,12 +62,10 @@ def stamp(path: Path, lock: Optional[Path] = None, *, whole: bool = True) -> str
     """
     document = read_file(locate(lock))
     line = line_of(document)
-    stamped: Dict[str, Any] = {
-        "stamp_version": VERSION,
-        "line": line,
-        **({"lock": document} if whole else {}),
-    }
-    data = _encoded(stamped)
+    content: Document = {"stamp_version": VERSION, "line": line}
+    if whole:
+        content["lock"] = document
+    data = _encode(content)
     model = os.path.realpath(os.fspath(path))
     if os.path.isfile(os.path.join(model, GRAPH)):
         _replace(os.path.join(model, EXTRA, MEMBER), lambda stream: stream.write(data))
@@ -73,7 +79,7 @@ def stamp(path: Path, lock: Optional[Path] = None, *, whole: bool = True) -> str
     return line
 
 
-def read_stamp(path: Path) -> Optional[Dict[str, Any]]:
+def read_stamp(path: Path) -> Optional[Document]:
     """Return the stamp of a model: its `line`, and `lock`, a checked document, if it was stamped with it.
 
     None stands for a path that is no model, such as a lockfile.
@@ -83,58 +89,64 @@ def read_stamp(path: Path) -> Optional[Dict[str, Any]]:
     """
     name = os.fspath(path)
     if os.path.isfile(os.path.join(name, GRAPH)):
-        data = _of_folder(name)
+        data = _read_folder(name)
     elif _is_zip(name):
-        data = _of_zip(name)
+        data = _read_zip(name)
     else:
         return None
     if data is None:
         raise LockfileError(
             f"model {name} has no stamp", hint="stamp it where it is saved: `envlock.stamp(path)`"
         )
-    return _checked(data, name)
+    return _check_stamp(data, name)
 
 
-def _checked(data: bytes, name: str) -> Dict[str, Any]:
+def _check_stamp(data: bytes, name: str) -> Document:
+    """Return what a stamp holds; raise LockfileError where it is damaged or of a newer envlock."""
     try:
         found = strict_json.parse(data)
     except ValueError as error:
         raise LockfileError(
             f"the stamp of model {name} is not JSON: {clean(str(error))}", hint=BROKEN
         ) from None
-    version = found.get("stamp_version") if isinstance(found, dict) else None
-    if type(version) is int and version > VERSION:
+    version = None
+    if isinstance(found, dict):
+        version = found.get("stamp_version")
+    # `type`, not `isinstance`: true is an int, and no version.
+    if type(version) is not int:
+        raise LockfileError(f"the stamp of model {name} is not valid", hint=BROKEN)
+    if version > VERSION:
         raise LockfileError(
             f"the stamp of model {name} has version {version}; this envlock reads up to {VERSION}",
             hint="upgrade envlock",
         )
-    if type(version) is not int or version != VERSION or not isinstance(found.get("line"), str):
+    if version != VERSION or not isinstance(found.get("line"), str):
         raise LockfileError(f"the stamp of model {name} is not valid", hint=BROKEN)
+    stamp: Document = dict(found)
     try:
-        found["line"] = checked(found["line"])
+        stamp["line"] = checked(stamp["line"])
     except UsageError as error:
         raise LockfileError(
             f"the stamp of model {name} is not valid: {error.message}", hint=error.hint
         ) from None
-    if "lock" in found:
-        found["lock"] = parse(_encoded(found["lock"]), f"in {name}")
-        if line_of(found["lock"]) != found["line"]:
+    if "lock" in stamp:
+        stamp["lock"] = parse(_encode(stamp["lock"]), f"in {name}")
+        if line_of(stamp["lock"]) != stamp["line"]:
             raise LockfileError(
                 f"the stamp of model {name} has a line that is not its lockfile's", hint=BROKEN
             )
-    return dict(found)
+    return stamp
 
 
-def _encoded(value: Any) -> bytes:
-    import json
-
+def _encode(value: Document) -> bytes:
     text = json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False)
     return (text + "\n").encode("utf-8", "surrogatepass")
 
 
 def _is_zip(path: str) -> bool:
-    """Return whether a path is that of a regular file that begins as a zip does: a FIFO would wait for ever."""
+    """Return whether a path is that of a regular file that begins as a zip does."""
     try:
+        # Opening a FIFO would wait for ever.
         if not stat.S_ISREG(os.stat(path).st_mode):
             return False
         with open(path, "rb") as stream:
@@ -143,7 +155,7 @@ def _is_zip(path: str) -> bool:
         return False
 
 
-def _of_folder(name: str) -> Optional[bytes]:
+def _read_folder(name: str) -> Optional[bytes]:
     path = os.path.join(name, EXTRA, MEMBER)
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
@@ -156,15 +168,13 @@ def _of_folder(name: str) -> Optional[bytes]:
         raise LockfileError(
             f"cannot read model {name}: {error.strerror}", hint="check its permissions"
         ) from None
-    return _bounded(data, name)
+    return _check_size(data, name)
 
 
-def _of_zip(name: str) -> Optional[bytes]:
-    from zipfile import ZipFile
-
+def _read_zip(name: str) -> Optional[bytes]:
     def read(stream: BinaryIO) -> Optional[bytes]:
         with ZipFile(stream) as archive:
-            _check(archive, name)
+            _check_members(archive, name)
             if MEMBER not in archive.NameToInfo:
                 return None
             with archive.open(MEMBER) as member:
@@ -172,16 +182,19 @@ def _of_zip(name: str) -> Optional[bytes]:
 
     try:
         with open(name, "rb") as stream:
-            data = _sound(name, lambda: read(stream))
+            data = _run_on_zip(name, lambda: read(stream))
     except OSError as error:
         raise LockfileError(
             f"cannot read model {name}: {error.strerror}", hint="check its permissions"
         ) from None
-    return None if data is None else _bounded(data, name)
+    if data is None:
+        return None
+    return _check_size(data, name)
 
 
-def _bounded(data: bytes, name: str) -> bytes:
-    """Return the bytes of a stamp: a lockfile, indented once more, is less than twice as long."""
+def _check_size(data: bytes, name: str) -> bytes:
+    """Return the bytes of a stamp; raise LockfileError where they are too many."""
+    # A lockfile, indented once more, is less than twice as long.
     if len(data) > SIZE_LIMIT * 2:
         raise LockfileError(
             f"the stamp of model {name} is larger than {SIZE_LIMIT * 2 // 2**20} MB", hint=BROKEN
@@ -189,49 +202,41 @@ def _bounded(data: bytes, name: str) -> bytes:
     return data
 
 
-def _sound(name: str, work: Callable[[], Any]) -> Any:
+def _run_on_zip(name: str, work: Callable[[], Result]) -> Result:
     """Return what work on a zip returns.
 
     Raises:
         LockfileError: the zip is damaged, or needs what this Python cannot do.
     """
-    from struct import error as broken_number
-    from zipfile import BadZipFile
-    from zlib import error as broken_data
-
+    # All that `zipfile` raises on a damaged file, besides OSError.
+    damage = (BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError)
     try:
         return work()
-    except (
-        BadZipFile,
-        broken_data,
-        broken_number,
-        EOFError,
-        NotImplementedError,
-        RuntimeError,
-        ValueError,
-    ) as error:
+    except (struct.error, zlib.error, *damage) as error:
         raise LockfileError(
             f"model {name} is damaged: {clean(str(error))}", hint="save the model again"
         ) from None
 
 
-def _check(archive: ZipFile, name: str) -> None:
+def _check_members(archive: ZipFile, name: str) -> None:
     """Refuse a zip that Keras did not write.
 
     Raises:
-        LockfileError: it has too many members, two of a name, one outside of it, or not those of a model.
+        LockfileError: it has too many members, two of a name, one outside of it, or not those of a
+            model.
     """
     names = archive.namelist()
     hint = "save the model again: Keras writes no such file"
     if len(names) > MEMBER_LIMIT:
         raise LockfileError(f"model {name} has more than {MEMBER_LIMIT:,} members", hint=hint)
     if len(set(names)) < len(names):
-        twice = next(each for each in names if names.count(each) > 1)
+        twice = next(member for member in names if names.count(member) > 1)
         raise LockfileError(f"model {name} has two members with the name {clean(twice)}", hint=hint)
-    for each in names:
-        if each.startswith("/") or ".." in each.split("/"):
+    for member in names:
+        if member.startswith("/") or ".." in member.split("/"):
             raise LockfileError(
-                f"model {name} has a member with a path outside the model: {clean(each)}", hint=hint
+                f"model {name} has a member with a path outside the model: {clean(member)}",
+                hint=hint,
             )
     if not set(KERAS) <= set(names):
         raise LockfileError(
@@ -241,29 +246,28 @@ def _check(archive: ZipFile, name: str) -> None:
 
 
 def _copy_with(model: str, stream: BinaryIO, data: bytes) -> None:
-    """Write a copy of a `.keras` file into a stream, with other bytes of the stamp; no weight is unpacked."""
-    from shutil import copyfileobj
-    from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+    """Write a copy of a `.keras` file into a stream, with another stamp; no weight is unpacked."""
 
     def copy() -> None:
         with open(model, "rb") as source:
-            with ZipFile(source) as archive:  # to append to what is no zip would make one of it
-                _check(archive, model)
+            # Checked first: to append to what is no zip would make one of it.
+            with ZipFile(source) as archive:
+                _check_members(archive, model)
             source.seek(0)
             copyfileobj(source, stream)
         with ZipFile(stream, "a") as archive:
             old = archive.NameToInfo.pop(MEMBER, None)
             if old is not None:
                 archive.filelist.remove(old)
-                if all(each.header_offset < old.header_offset for each in archive.filelist):
-                    archive.start_dir = (
-                        old.header_offset
-                    )  # it is the last one, so the new one takes its place
-            member = ZipInfo(MEMBER)  # without the time, so that the same stamp has the same bytes
+                # Where the old stamp is the last member, the new one takes its place.
+                if all(member.header_offset < old.header_offset for member in archive.filelist):
+                    archive.start_dir = old.header_offset
+            # Without the time, so that the same stamp has the same bytes.
+            member = ZipInfo(MEMBER)
             member.compress_type = ZIP_DEFLATED
             archive.writestr(member, data)
 
-    _sound(model, copy)
+    _run_on_zip(model, copy)
 
 
 def _replace(path: str, write: Callable[[BinaryIO], object]) -> None:
@@ -277,7 +281,9 @@ def _replace(path: str, write: Callable[[BinaryIO], object]) -> None:
     try:
         if os.path.basename(folder) == EXTRA:
             os.makedirs(folder, exist_ok=True)
-        mode = stat.S_IMODE(os.stat(path).st_mode) if os.path.exists(path) else None
+        mode = None
+        if os.path.exists(path):
+            mode = stat.S_IMODE(os.stat(path).st_mode)
         sweep(folder)
         with open(draft, "x+b") as stream:
             hold(stream.fileno())

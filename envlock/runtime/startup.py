@@ -1,8 +1,9 @@
-"""What Python runs before the first line of a program: sitecustomize, usercustomize, and .pth files that hold code.
+"""What Python runs before a program: sitecustomize, usercustomize, and .pth files that hold code.
 
-Only what this interpreter runs counts: `.pth` files in its own site folders, and of those only the lines that it
-executes; folders that the other lines add are on the import path already. What is known to change no result (by name
-and by every line, from a table) is recorded as known, so that two honest installs of one environment agree.
+Only what this interpreter runs counts: `.pth` files in its own site folders, and of those only the
+lines that it executes; folders that the other lines add are on the import path already. What is
+known to change no result (by name and by every line, from a table) is recorded as known, so that
+two honest installs of one environment agree.
 
 Source: https://docs.python.org/3/library/site.html (and `addpackage` in Lib/site.py)
 """
@@ -12,7 +13,12 @@ from __future__ import annotations
 import os
 import sys
 
-from envlock.runtime.distributions import import_path, normalise, pth_files
+from envlock.runtime.distributions import (
+    import_path,
+    list_entries_of_pythonpath,
+    normalise,
+    pth_files,
+)
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import read_bytes
 from envlock.runtime.tables import table
@@ -33,20 +39,20 @@ ENDINGS = (".py", ".pyc", ".abi3.so", ".so")
 
 
 def startup(host: Host) -> Tree:
-    """Return digests of what runs before a program, by name, and the names of what is known to change nothing."""
+    """Return digests of what runs before a program, and the names of what is known to change nothing."""
     if sys.flags.no_site:  # -S: none of it runs
         return {"known": [], "pth": {}, "sitecustomize": None, "usercustomize": None}
     known: List[str] = []
     pth: Dict[str, Fact] = {}
-    for folder in _site_folders(host):
+    for folder in _list_site_folders(host):
         for name in sorted(pth_files(host).get(folder, ())):
-            found = _read_pth(folder, name, known)
-            if found is None:
+            fact = _read_pth(folder, name, known)
+            if fact is None:
                 continue
-            key = _key(name)
+            key = _make_key(name)
             if key in pth:
-                found = _combine(pth[key], found)
-            pth[key] = found
+                fact = _combine(pth[key], fact)
+            pth[key] = fact
     site_module = _read_module(host, "sitecustomize", known)
     user_module = None
     if getattr(sys.modules.get("site"), "ENABLE_USER_SITE", False) is True:
@@ -60,10 +66,11 @@ def startup(host: Host) -> Tree:
 
 
 def belongs_to(key: str, package: str) -> bool:
-    """Return whether a .pth file is the one by which a package is installed for development, by both their names.
+    """Return whether a .pth file is the one by which a package is installed for development.
 
-    `__editable__.NAME-VERSION.pth` (setuptools), `_NAME_editable.pth` (scikit-build-core), `NAME-editable.pth`
-    (meson-python), `_editable_impl_NAME.pth` and `_NAME.pth` (editables, of Hatch and PDM).
+    By both their names: `__editable__.NAME-VERSION.pth` (setuptools), `_NAME_editable.pth`
+    (scikit-build-core), `NAME-editable.pth` (meson-python), `_editable_impl_NAME.pth` and
+    `_NAME.pth` (editables, of Hatch and PDM).
     """
     rest, own = normalise(key), normalise(package)
     for mark in ("editable-impl-", "editable-"):
@@ -73,18 +80,23 @@ def belongs_to(key: str, package: str) -> bool:
         rest = rest[: -len("-editable")]
     if rest == own:
         return True
-    # What follows a name must be a version: `torch-2.1` is torch's, `torch-vision` is another package's.
+    # What follows a name must be a version: `torch-2.1` is torch's, `torch-vision` is another
+    # package's.
     version = rest[len(own) + 1 :].replace("-", "")
     return rest.startswith(own + "-") and version[:1].isdigit()
 
 
-def _site_folders(host: Host) -> List[str]:
-    """Return the folders of the import path whose .pth files are read: not those that only PYTHONPATH adds."""
-    added = {entry for entry in host.environ.get("PYTHONPATH", "").split(os.pathsep) if entry}
+def _list_site_folders(host: Host) -> List[str]:
+    """Return the folders whose .pth files Python reads: not those that only PYTHONPATH adds."""
+    skipped = set(list_entries_of_pythonpath(host))
     ask = getattr(sys.modules.get("site"), "getsitepackages", None)
-    own = set(ask()) if added and ask is not None else set()
-    folders = dict.fromkeys(entry for entry in import_path(host) if entry.endswith(SITES))
-    return [entry for entry in folders if entry not in added or entry in own]
+    if skipped and ask is not None:
+        skipped.difference_update(ask())
+    folders: List[str] = []
+    for entry in import_path(host):
+        if entry.endswith(SITES) and entry not in skipped and entry not in folders:
+            folders.append(entry)
+    return folders
 
 
 def _read_pth(folder: str, name: str, known: List[str]) -> Fact:
@@ -95,26 +107,22 @@ def _read_pth(folder: str, name: str, known: List[str]) -> Fact:
         return Unavailable(f"a .pth file cannot be read: {error.strerror}", "unreadable")
     if data.startswith(b"\xef\xbb\xbf"):  # a byte order mark, which `site` passes over, too
         data = data[3:]
-    code = [
-        line.rstrip() for line in data.splitlines() if line.startswith((b"import ", b"import\t"))
-    ]
+    begins = (b"import ", b"import\t")
+    code = [line.rstrip() for line in data.splitlines() if line.startswith(begins)]
     if not code:
         return None
     if _is_known(name, code):
         known.append(name)
         return None
-    places = (
-        (folder.encode("utf-8", "surrogateescape"), b"SITE"),
-        (os.fsencode(sys.prefix), b"PREFIX"),
-    )
+    # Where the environment lies is no part of it. The folder comes first: the prefix begins it.
     text = b"\n".join(code)
-    for place, word in places:
-        text = text.replace(place, word)
-    return _digest(text)
+    text = text.replace(folder.encode("utf-8", "surrogateescape"), b"SITE")
+    text = text.replace(os.fsencode(sys.prefix), b"PREFIX")
+    return _hash(text)
 
 
 def _read_module(host: Host, name: str, known: List[str]) -> Fact:
-    """Return the digest of the module of that name that `import` takes; None where there is none, or a known one."""
+    """Return the digest of the module that `import` takes; None where there is none, or a known one."""
     for entry in import_path(host):
         try:
             data = _read_from(entry, name)
@@ -127,7 +135,7 @@ def _read_module(host: Host, name: str, known: List[str]) -> Fact:
         if _is_known(name + ".py", code, is_whole=True):
             known.append(name + ".py")
             return None
-        return _digest(data)
+        return _hash(data)
     return None
 
 
@@ -145,16 +153,17 @@ def _read_from(entry: str, name: str) -> Optional[bytes]:
         if os.path.isfile(place):
             return read_bytes(place, READ_LIMIT + 1)
     if entry.endswith((".zip", ".egg", ".whl")) and os.path.isfile(entry):
-        return _zipped(entry, name)
+        return _read_zip(entry, name)
     return None
 
 
-def _zipped(archive: str, name: str) -> Optional[bytes]:
+def _read_zip(archive: str, name: str) -> Optional[bytes]:
     """Return a module of a zip file on the import path; None where it has none of that name.
 
     Raises:
         OSError: it is there and cannot be read.
     """
+    # Not at the top: hardly any import path has a zip file, and its reader costs milliseconds.
     from zipfile import BadZipFile, ZipFile
 
     try:
@@ -174,23 +183,27 @@ def _is_known(name: str, code: List[bytes], *, is_whole: bool = False) -> bool:
     return all(line in lines for line in code)
 
 
-def _key(name: str) -> str:
+def _make_key(name: str) -> str:
     """Return the name of a .pth file as a step of a path: without its ending, other signs as a hyphen."""
-    signs = [
-        sign if sign.isascii() and (sign.isalnum() or sign in "_-") else "-" for sign in name[:-4]
-    ]
-    return "".join(signs)[:NAME_LIMIT] or "-"
+    key = ""
+    for sign in name[: -len(".pth")]:
+        if sign.isascii() and (sign.isalnum() or sign in "_-"):
+            key += sign
+        else:
+            key += "-"
+    return key[:NAME_LIMIT] or "-"
 
 
 def _combine(left: Fact, right: Fact) -> Fact:
-    """Return one fact for two files of one name, of two site folders: either that cannot be told, else both."""
-    for each in (left, right):
-        if not isinstance(each, str):
-            return each
-    return _digest(f"{left} {right}".encode("ascii"))
+    """Return one fact for two files of one name, of two site folders: one that is unavailable, or both."""
+    for fact in (left, right):
+        if not isinstance(fact, str):
+            return fact
+    return _hash(f"{left} {right}".encode("ascii"))
 
 
-def _digest(data: bytes) -> str:
+def _hash(data: bytes) -> str:
+    # Not at the top: most environments run nothing that is hashed.
     from hashlib import sha256
 
     if len(data) > READ_LIMIT:

@@ -1,21 +1,23 @@
 """JSON as envlock accepts it: no duplicate keys, no NaN or Infinity, no lone surrogates, UTF-8 without a BOM.
 
-`json` costs 8 ms to import (it brings `re` and `enum`), more than the whole assertion; its C scanner, `_json`,
-costs none. It is private to CPython, so `json` stands in wherever it is missing or has another shape.
+`json` costs 8 ms to import (it brings `re` and `enum`), more than the whole assertion; its C
+scanner, `_json`, costs none. It is private to CPython, so `json` stands in wherever it is missing
+or has another shape.
 """
 
 from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, List, Tuple
+    from typing import Any, Callable, Dict, List, NoReturn, Tuple
 
 _BLANK = " \t\n\r"
 _SHOWN = 40
 """Characters of a culprit that a message repeats."""
 DEPTH_LIMIT = 100
-"""Objects and lists inside one another. How deep CPython can read differs from release to release (3.11: 1,000
-less the calls under way; 3.13: more than 10,000), and a file is to be refused by all or by none."""
+"""Objects and lists inside one another. How deep CPython can read differs from release to release
+(3.11: 1,000 less the calls under way; 3.13: more than 10,000), and a file is to be refused by all
+or by none."""
 _OUTLINE = bytes.maketrans(b"{}", b"[]")
 _NO_OUTLINE = bytes(each for each in range(256) if each not in b'[]{}"')
 
@@ -40,19 +42,18 @@ def parse(data: bytes) -> Any:
     try:
         value, end = _scan(text, start)
     except StopIteration as stop:
-        raise ValueError(
-            f"it is not JSON ({_place(text, stop.value)}: a value is missing)"
-        ) from None
+        raise _invalid(text, stop.value, "a value is missing") from None
     except ValueError as error:
-        if not hasattr(error, "pos"):  # json.JSONDecodeError has one, our own hooks do not
+        # json.JSONDecodeError has a position, our own hooks raise without.
+        position = getattr(error, "pos", None)
+        if position is None:
             raise
-        raise ValueError(f"it is not JSON ({_place(text, error.pos)}: {error.msg})") from None  # type: ignore[attr-defined]
+        raise _invalid(text, position, getattr(error, "msg", "")) from None
     rest = text[end:].lstrip(_BLANK)
     if rest:
-        raise ValueError(
-            f"it is not JSON ({_place(text, len(text) - len(rest))}: extra data after the document)"
-        )
-    if "\\ud" in text or "\\uD" in text:  # only an escape can smuggle in half a character
+        raise _invalid(text, len(text) - len(rest), "extra data after the document")
+    # Only an escape can smuggle in half a character.
+    if "\\ud" in text or "\\uD" in text:
         _refuse_surrogates(value)
     return value
 
@@ -63,54 +64,67 @@ def _is_too_deep(data: bytes) -> bool:
         data = data.replace(b"\\\\", b"").replace(b'\\"', b"")
     outline = data.translate(_OUTLINE, _NO_OUTLINE)
     depth = 0
+    # Every second part is inside a string.
     for bracket in b"".join(outline.split(b'"')[::2]):
-        depth += 1 if bracket == 0x5B else -1
+        if bracket == ord("["):
+            depth += 1
+        else:
+            depth -= 1
         if depth > DEPTH_LIMIT:
             return True
     return False
 
 
-def _scan(text: str, start: int) -> Tuple[Any, int]:
+def _scan(text: str, start: int) -> Tuple[object, int]:
     try:
-        return _scanner()(text, start)
+        return _make_scanner()(text, start)
     except SystemError:
-        # CPython 3.10 and 3.11: the C scanner raises its error through `json.decoder`, which must be imported by then
+        # CPython 3.10 and 3.11: the C scanner raises its error through `json.decoder`, which must
+        # be imported by then.
         __import__("json.decoder")
-        return _scanner()(text, start)
+        return _make_scanner()(text, start)
 
 
-def _place(text: str, position: int) -> str:
+def _invalid(text: str, position: int, problem: str) -> ValueError:
     before = text[:position]
-    return f"line {before.count(chr(10)) + 1}, column {position - before.rfind(chr(10))}"
+    line = before.count("\n") + 1
+    column = position - before.rfind("\n")
+    return ValueError(f"it is not JSON (line {line}, column {column}: {problem})")
 
 
-def _unique(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
-    result = dict(pairs)
-    if len(result) != len(pairs):
-        seen: set[str] = set()
-        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        shown = twice if len(twice) <= _SHOWN else twice[:_SHOWN] + "..."
-        raise ValueError(f"the key {shown!r} stands twice in one object")
-    return result
+def _shorten(text: str) -> str:
+    if len(text) <= _SHOWN:
+        return text
+    return text[:_SHOWN] + "..."
 
 
-def _no_constant(name: str) -> Any:
+def _make_object(pairs: List[Tuple[str, object]]) -> Dict[str, object]:
+    """Return an object; raise ValueError where two of its keys are equal."""
+    keys = dict(pairs)
+    if len(keys) == len(pairs):
+        return keys
+    seen = set()
+    for key, _ in pairs:
+        if key in seen:
+            raise ValueError(f"the key {_shorten(key)!r} stands twice in one object")
+        seen.add(key)
+    return keys
+
+
+def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON number")
 
 
-def _finite(text: str) -> float:
+def _parse_float(text: str) -> float:
     number = float(text)
     if abs(number) == float("inf"):
-        raise ValueError(
-            f"{text if len(text) <= _SHOWN else text[:_SHOWN] + '...'} is too large for a number"
-        )
+        raise ValueError(f"{_shorten(text)} is too large for a number")
     return number
 
 
-def _short_int(text: str) -> int:
-    if (
-        len(text) > 40
-    ):  # no fact comes near; int() of a huge literal takes quadratic time before Python 3.11
+def _parse_int(text: str) -> int:
+    # No fact comes near; int() of a huge literal takes quadratic time before Python 3.11.
+    if len(text) > 40:
         raise ValueError(f"a number has {len(text)} digits")
     return int(text)
 
@@ -120,31 +134,33 @@ class _Context:
 
     strict = True
     object_hook = None
-    object_pairs_hook = staticmethod(_unique)
-    parse_float = staticmethod(_finite)
-    parse_int = staticmethod(_short_int)
-    parse_constant = staticmethod(_no_constant)
+    object_pairs_hook = staticmethod(_make_object)
+    parse_float = staticmethod(_parse_float)
+    parse_int = staticmethod(_parse_int)
+    parse_constant = staticmethod(_refuse_constant)
     memo: Dict[str, str] = {}  # noqa: RUF012 (the C scanner wants a plain attribute)
 
 
-def _scanner() -> Callable[[str, int], Tuple[Any, int]]:
+def _make_scanner() -> Callable[[str, int], Tuple[object, int]]:
     try:
+        # Not at the top: it is private to CPython, and may be gone or have another shape.
         from _json import make_scanner
 
         return make_scanner(_Context)  # type: ignore[arg-type]
     except (ImportError, AttributeError, TypeError):
+        # Not at the top: it costs 8 ms, more than the whole assertion.
         import json
 
         decoder = json.JSONDecoder(
-            object_pairs_hook=_unique,
-            parse_float=_finite,
-            parse_int=_short_int,
-            parse_constant=_no_constant,
+            object_pairs_hook=_make_object,
+            parse_float=_parse_float,
+            parse_int=_parse_int,
+            parse_constant=_refuse_constant,
         )
         return decoder.scan_once  # type: ignore[no-any-return, attr-defined]
 
 
-def _refuse_surrogates(value: Any) -> None:
+def _refuse_surrogates(value: object) -> None:
     if isinstance(value, str):
         try:
             value.encode()

@@ -1,6 +1,7 @@
 """The tables that the runtime half needs, as JSON beside the code.
 
-They are generated from `envlock/data/*.toml` by `tools/generate.py`; a test compares. Python 3.8 reads no TOML.
+They are generated from `envlock/data/*.toml` by `tools/generate.py`; a test compares. Python 3.8
+reads no TOML.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ def table(name: str) -> Any:
             )
         try:
             _read[name] = strict_json.parse(data)
-        except ValueError as error:  # whoever asks may catch ValueError, and blame a lockfile
+        except ValueError as error:
+            # Not a ValueError: whoever asks may catch that, and blame a lockfile.
             raise RuntimeError(
                 f"envlock is not completely installed: runtime/data/{name}.json: {error}"
             ) from None

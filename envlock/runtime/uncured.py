@@ -1,22 +1,24 @@
-"""What op determinism will not cure in the file that calls `activate()`, by line. Reads the file's code; runs nothing.
+"""What op determinism will not cure in the file that calls `activate()`, by line.
 
-Only the file itself is read: what it imports is not loaded on its first line. docs/reference/activation.md lists what
-was measured, and `envlock lint` finds more.
+Reads the file's code; runs nothing. Only the file itself is read: what it imports is not loaded on
+its first line. docs/reference/activation.md lists what was measured, and `envlock lint` finds more.
 """
 
 from __future__ import annotations
 
+import ast
 import os
 import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import ast
-    from typing import Any, Dict, Iterator, List, Optional, Tuple
+    from typing import Dict, Iterator, List, Optional, Tuple
 
-    Findings = Iterator[Tuple[int, str]]
+    Problem = Tuple[int, str]
+    """A line, and what is not cured there."""
 
-MOST_BYTES = 1 << 20  # of a file; longer ones are generated
+MOST_BYTES = 1 << 20
+"""Of a file; longer ones are generated."""
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 GENERATORS = ("numpy.random.default_rng", "numpy.random.RandomState", "random.Random")
 DRAWS = ("categorical", "gamma", "normal", "poisson", "shuffle", "truncated_normal", "uniform")
@@ -24,113 +26,123 @@ LOOP = (
     "random operations in tf.map_fn draw in any order, with op determinism too: "
     "pass parallel_iterations=1, or use stateless operations"
 )
-XLA = "no seed has an effect on tf.random under jit_compile=True: use tf.random.stateless_*, or a tf.random.Generator"
+XLA = (
+    "no seed has an effect on tf.random under jit_compile=True: "
+    "use tf.random.stateless_*, or a tf.random.Generator"
+)
 GENERATOR = "{} has no seed, and seeds set elsewhere do not reach it: give it one"
 
 
-def here() -> List[str]:
+def list_uncured_lines() -> List[str]:
     """Return a sentence for each line of the file that called envlock which op determinism does not cure."""
-    import ast
-
-    frame = sys._getframe(1)
-    while frame.f_back is not None and os.path.abspath(frame.f_code.co_filename).startswith(
-        PACKAGE + os.sep
-    ):
-        frame = frame.f_back
-    file = frame.f_code.co_filename
+    file = _find_caller()
     try:
         with open(file, "rb") as stream:
             code = stream.read(MOST_BYTES + 1)
-        tree = ast.parse(code if len(code) <= MOST_BYTES else b"")
+        if len(code) > MOST_BYTES:
+            return []
+        tree = ast.parse(code)
     except (OSError, SyntaxError, ValueError, RecursionError):
         return []
     name = os.path.basename(file)
-    return [
-        "{}:{}: {}".format(name, line, what) for line, what in sorted(set(_Code(tree).findings()))
-    ]
+    problems = sorted(set(_Code(tree).iter_problems()))
+    return [f"{name}:{line}: {problem}" for line, problem in problems]
+
+
+def _find_caller() -> str:
+    """Return the file of the nearest code that is not envlock's own."""
+    frame = sys._getframe(1)
+    ours = PACKAGE + os.sep
+    while frame.f_back is not None and os.path.abspath(frame.f_code.co_filename).startswith(ours):
+        frame = frame.f_back
+    return frame.f_code.co_filename
 
 
 class _Code:
     """The functions and imports of a file, by name."""
 
     def __init__(self, tree: ast.AST) -> None:
-        import ast
-
-        self._ast: Any = ast
         self._nodes = list(ast.walk(tree))
         self._imported: Dict[str, str] = {}
-        self._functions: Dict[str, Any] = {}
+        self._functions: Dict[str, ast.FunctionDef] = {}
         for node in self._nodes:
             if isinstance(node, ast.Import):
-                for each in node.names:
-                    self._imported[each.asname or each.name.split(".")[0]] = (
-                        each.name if each.asname else each.name.split(".")[0]
-                    )
+                self._add_import(node)
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                for each in node.names:
-                    self._imported[each.asname or each.name] = node.module + "." + each.name
+                for alias in node.names:
+                    self._imported[alias.asname or alias.name] = f"{node.module}.{alias.name}"
             elif isinstance(node, ast.FunctionDef):
                 self._functions[node.name] = node
 
-    def findings(self) -> Findings:
-        for node in self._nodes:
-            if isinstance(node, self._ast.Call):
-                yield from self._of_call(node)
-            elif isinstance(node, self._ast.FunctionDef) and any(
-                map(self._compiles, node.decorator_list)
-            ):
-                yield from ((line, XLA) for line in self._draws(node))
+    def _add_import(self, node: ast.Import) -> None:
+        for alias in node.names:
+            if alias.asname:
+                self._imported[alias.asname] = alias.name
+            else:
+                package = alias.name.split(".")[0]
+                self._imported[package] = package
 
-    def _of_call(self, node: Any) -> Findings:
-        name = self._name(node.func)
+    def iter_problems(self) -> Iterator[Problem]:
+        """Yield what is not cured, with its line."""
+        for node in self._nodes:
+            if isinstance(node, ast.Call):
+                yield from self._iter_problems_of_call(node)
+            elif isinstance(node, ast.FunctionDef) and any(
+                map(self._is_compiling, node.decorator_list)
+            ):
+                yield from self._iter_draws(node, XLA)
+
+    def _iter_problems_of_call(self, node: ast.Call) -> Iterator[Problem]:
+        name = self._get_name(node.func)
         if name in GENERATORS and not node.args and not node.keywords:
             yield node.lineno, GENERATOR.format(name)
-        elif (
-            name == "tensorflow.map_fn"
-            and node.args
-            and not self._says(node, "parallel_iterations", 1)
-        ):
-            if any(True for _ in self._draws(self._function(node.args[0]))):
+        elif name == "tensorflow.map_fn" and node.args:
+            if _has_keyword(node, "parallel_iterations", 1):
+                return
+            if any(True for _ in self._iter_draws(self._get_function(node.args[0]), LOOP)):
                 yield node.lineno, LOOP
-        elif name == "tensorflow.function" and node.args and self._compiles(node):
-            yield from ((line, XLA) for line in self._draws(self._function(node.args[0])))
+        elif name == "tensorflow.function" and node.args and self._is_compiling(node):
+            yield from self._iter_draws(self._get_function(node.args[0]), XLA)
 
-    def _compiles(self, node: Any) -> bool:
-        return (
-            isinstance(node, self._ast.Call)
-            and self._name(node.func) == "tensorflow.function"
-            and self._says(node, "jit_compile", True)
-        )
+    def _is_compiling(self, node: ast.AST) -> bool:
+        """Return whether code is a call `tf.function(jit_compile=True)`."""
+        if not isinstance(node, ast.Call) or self._get_name(node.func) != "tensorflow.function":
+            return False
+        return _has_keyword(node, "jit_compile", True)
 
-    def _says(self, node: Any, keyword: str, value: Any) -> bool:
-        return any(
-            each.arg == keyword and getattr(each.value, "value", None) == value
-            for each in node.keywords
-        )
-
-    def _function(self, node: Any) -> Optional[Any]:
+    def _get_function(self, node: ast.AST) -> Optional[ast.AST]:
         """Return a function that is passed: a lambda, or one of the file's by its name."""
-        return self._functions.get(node.id) if isinstance(node, self._ast.Name) else node
+        if isinstance(node, ast.Name):
+            return self._functions.get(node.id)
+        return node
 
-    def _draws(self, node: Optional[Any]) -> Iterator[int]:
-        """Yield the lines of stateful random operations in a function."""
-        for each in self._ast.walk(node) if node is not None else ():
-            name = self._name(each.func) if isinstance(each, self._ast.Call) else ""
-            package, _, last = name.rpartition(".")
-            stateful = package == "tensorflow.random" and last in DRAWS
-            if (
-                stateful
-                or name == "tensorflow.nn.dropout"
-                or name.startswith("tensorflow.image.random_")
-            ):
-                yield each.lineno
+    def _iter_draws(self, function: Optional[ast.AST], problem: str) -> Iterator[Problem]:
+        """Yield the lines of stateful random operations in a function, each with the problem."""
+        if function is None:
+            return
+        for node in ast.walk(function):
+            if isinstance(node, ast.Call) and _is_draw(self._get_name(node.func)):
+                yield node.lineno, problem
 
-    def _name(self, node: Any) -> str:
+    def _get_name(self, node: ast.AST) -> str:
         """Return the dotted name that code refers to; empty for all else."""
-        parts = []
-        while isinstance(node, self._ast.Attribute):
+        parts: List[str] = []
+        while isinstance(node, ast.Attribute):
             parts.append(node.attr)
             node = node.value
-        if not isinstance(node, self._ast.Name):
+        if not isinstance(node, ast.Name):
             return ""
         return ".".join([self._imported.get(node.id, node.id), *reversed(parts)])
+
+
+def _has_keyword(node: ast.Call, keyword: str, value: object) -> bool:
+    values = [getattr(each.value, "value", None) for each in node.keywords if each.arg == keyword]
+    return value in values
+
+
+def _is_draw(name: str) -> bool:
+    """Return whether a function is a random operation with a state, whose order of draws counts."""
+    package, _, last = name.rpartition(".")
+    if package == "tensorflow.random":
+        return last in DRAWS
+    return name == "tensorflow.nn.dropout" or name.startswith("tensorflow.image.random_")

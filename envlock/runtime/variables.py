@@ -1,4 +1,4 @@
-"""Which variables to set and unset: as the lock has them, then what a recipe, threads and the hash seed add. Pure."""
+"""Which variables to set and unset: as the lock has them, then what a recipe and threads add. Pure."""
 
 from __future__ import annotations
 
@@ -10,9 +10,15 @@ from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Collection, Dict, List, Mapping, Optional, Tuple
+    from typing import Collection, Dict, List, Mapping, Optional, Tuple
 
     from envlock.runtime.host import Host
+
+    Change = Tuple[str, Optional[str], str]
+    """A name, the new value or None for unset, and why."""
+
+    Conflict = Tuple[str, str, Optional[str]]
+    """A name, the lock's value, and what the recipe wants or None for unset."""
 
 AS_LOCKED = "as locked"
 COUNTED = "the locked thread count"
@@ -25,8 +31,8 @@ class Variables:
 
     Attributes:
         environ: all of them, with ENVLOCK_ADDED.
-        changes: (name, the new value or None for unset, why) of each that is not as it was, sorted by name.
-        kept: (name, the lock's value, what the recipe wants or None for unset) of each on which the lock wins.
+        changes: each that is not as it was, sorted by name.
+        kept: each on which the lock wins over the recipe, sorted by name.
     """
 
     __slots__ = ("changes", "environ", "kept")
@@ -34,8 +40,8 @@ class Variables:
     def __init__(
         self,
         environ: Dict[str, str],
-        changes: List[Tuple[str, Optional[str], str]],
-        kept: List[Tuple[str, str, Optional[str]]],
+        changes: List[Change],
+        kept: List[Conflict],
     ) -> None:
         self.environ = environ
         self.changes = changes
@@ -44,7 +50,7 @@ class Variables:
 
 def plan(
     environ: Mapping[str, str],
-    facts: Mapping[str, Any],
+    facts: Mapping[str, object],
     needed: Mapping[str, str],
     unset: Collection[str],
     leave: Collection[str] = (),
@@ -55,77 +61,92 @@ def plan(
         environ: all variables as they are.
         facts: those of the lock; empty without one.
         needed, unset: what the recipe sets and unsets.
-        leave: who reads the variables that are not put back: too late for them, or not for us to do.
+        leave: who reads the variables that are not put back: too late for them, or not for us to
+            do.
     """
-    locked = facts.get("environ")
-    locked = locked if isinstance(locked, dict) else {}
+    locked: Mapping[str, object] = {}
+    if isinstance(facts.get("environ"), dict):
+        locked = facts["environ"]  # type: ignore[assignment]
     after = locked_environ(environ, locked, leave)
     why = dict.fromkeys(locked, AS_LOCKED)
-    additions = {
-        name: value
-        for name, value in added(environ).items()
-        if not isinstance(locked.get(name), str)
-    }
-    kept: List[Tuple[str, str, Optional[str]]] = []
-    for name, value in {**needed, **_counts(facts)}.items():
-        if isinstance(locked.get(name), str):
-            if locked[name] != value and name in needed:
-                kept.append((name, locked[name], value))
-        else:
+    conflicts: List[Conflict] = []
+    additions = _get_kept_additions(environ, locked)
+    for name, value in {**needed, **_list_thread_counts(facts)}.items():
+        value_of_lock = locked.get(name)
+        if not isinstance(value_of_lock, str):
             additions[name] = value
-            why[name] = NEEDED if name in needed else COUNTED
+            why[name] = COUNTED
+            if name in needed:
+                why[name] = NEEDED
+        elif value_of_lock != value and name in needed:
+            conflicts.append((name, value_of_lock, value))
     for name in unset:
-        if isinstance(locked.get(name), str):
-            kept.append((name, locked[name], None))
+        value_of_lock = locked.get(name)
+        if isinstance(value_of_lock, str):
+            conflicts.append((name, value_of_lock, None))
         elif after.pop(name, None) is not None or name in environ:
             why[name] = DEFEATS
     after.update(additions)
     after.pop(ADDED, None)
     if additions:
         after[ADDED] = listed(additions)
-    names = sorted(
-        {name for name in {**environ, **after} if environ.get(name) != after.get(name)} - {ADDED}
-    )
-    return Variables(
-        after, [(name, after.get(name), why[name]) for name in names], sorted(kept, key=_name)
-    )
+    changes = _list_changes(environ, after, why)
+    return Variables(after, changes, sorted(conflicts, key=_get_name))
 
 
-def _name(entry: Tuple[str, str, Optional[str]]) -> str:
-    return entry[0]
+def _get_kept_additions(environ: Mapping[str, str], locked: Mapping[str, object]) -> Dict[str, str]:
+    """Return what an envlock around this process has added, where the lock has no value of its own."""
+    additions = added(environ)
+    for name in list(additions):
+        if isinstance(locked.get(name), str):
+            del additions[name]
+    return additions
 
 
-def _counts(facts: Mapping[str, Any]) -> Dict[str, str]:
+def _list_changes(
+    before: Mapping[str, str], after: Mapping[str, str], why: Mapping[str, str]
+) -> List[Change]:
+    """Return what differs, sorted by name; the list of what envlock has added is its own affair."""
+    names = [name for name in {*before, *after} if before.get(name) != after.get(name)]
+    return [(name, after.get(name), why[name]) for name in sorted(names) if name != ADDED]
+
+
+def _get_name(conflict: Conflict) -> str:
+    return conflict[0]
+
+
+def _list_thread_counts(facts: Mapping[str, object]) -> Dict[str, str]:
     """Return the thread counts that a lock's environment had in effect, by variable."""
     cpu = facts.get("cpu")
-    counts = (
-        {name: cpu.get(fact) for name, fact in THREADS.items()} if isinstance(cpu, dict) else {}
-    )
-    return {name: str(count) for name, count in counts.items() if type(count) is int and count > 0}
+    counts: Dict[str, str] = {}
+    if not isinstance(cpu, dict):
+        return counts
+    for name, fact in THREADS.items():
+        count = cpu.get(fact)
+        if type(count) is int and count > 0:
+            counts[name] = str(count)
+    return counts
 
 
 def locked_environ(
-    environ: Mapping[str, str], locked: Any, leave: Collection[str] = ()
+    environ: Mapping[str, str], locked: Mapping[str, object], leave: Collection[str] = ()
 ) -> Dict[str, str]:
-    """Return `environ` with the determinism variables as the lock has them, but those of the readers to `leave`.
+    """Return `environ` with the determinism variables as the lock has them.
 
-    A value known only by its hash is left. So is one that no capture can have recorded as it stands: a lockfile must
-    not be able to set LD_PRELOAD to a path, or PATH at all.
+    But for those of the readers to `leave`. A value known only by its hash is left. So is one that
+    no capture can have recorded as it stands: a lockfile must not be able to set LD_PRELOAD to a
+    path, or PATH at all.
     """
     after = dict(environ)
-    for row in table("environ") if isinstance(locked, dict) else ():
-        name, value = row["name"], locked.get(row["name"], "")
-        if row["read_by"] in leave:
+    for row in table("environ"):
+        name = row["name"]
+        if row["read_by"] in leave or name not in locked:
             continue
+        value = locked[name]
         if value is None:
             if not row.get("held_where_locked"):
                 after.pop(name, None)
-        elif (
-            name in locked
-            and isinstance(value, str)
-            and "sha256:" not in value
-            and record(value, row) == value
-        ):
+        elif isinstance(value, str) and "sha256:" not in value and record(value, row) == value:
             after[name] = value
     return after
 
@@ -134,7 +155,8 @@ NAME = "PYTHONHASHSEED"
 
 
 def is_fixed(host: Host) -> bool:
-    """Return whether this process was started with a fixed hash seed; what was set in it since does not count."""
+    """Return whether this process was started with a fixed hash seed."""
+    # What was set in it since does not count: Python has read the variable.
     if not sys.flags.hash_randomization:
         return True
     return not sys.flags.ignore_environment and is_number(host.start_environ().get(NAME, ""))

@@ -10,9 +10,9 @@ from envlock.runtime.compare import (
     NAMES,
     PROVEN,
     compare,
-    other_backend,
-    uncompared,
-    unlocked_backend,
+    find_other_backend,
+    find_uncompared,
+    find_unlocked_backend,
 )
 from envlock.runtime.errors import LockfileError, UsageError
 from envlock.runtime.host import Host
@@ -29,14 +29,17 @@ from envlock.runtime.report import (
     ranked,
     show,
 )
+from envlock.runtime.startup import belongs_to
 
 LOCAL_FOLDER = "file:"
-"""What is recorded of the origin of a package that was installed from a folder; of a file, its name follows."""
+"""What is recorded of the origin of a package from a folder; of one from a file, its name
+follows."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+    from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
+    from envlock.runtime.facts import Document, Tree
     from envlock.runtime.report import Finding
 
 ELSEWHERE = "This is another environment than the locked one, or its installation has not finished."
@@ -46,10 +49,10 @@ NAME_IT = (
 
 
 def judge(
-    lock: Dict[str, Any],
+    lock: Document,
     live: Snapshot,
     policy: Optional[str] = None,
-    subject: str = SUBJECT,
+    *,
     sides: Tuple[str, str] = NAMES,
     overrides: bool = True,
     proven: bool = False,
@@ -57,117 +60,153 @@ def judge(
 ) -> Report:
     """Return every difference between a lock and a snapshot, under the lock's policy or the one named.
 
-    `sides` are what the two are called in messages; without `overrides`, the lock's own rules do not count; `proven`
-    says that the canary has given the locked bits on this machine; `exempt` is what the snapshot leaves out already.
+    This makes the verdict of every command that judges an environment. It is yes only where nothing
+    differs that the policy holds, nothing was unavailable that it needs, and enough was compared.
+
+    Args:
+        lock: a checked document.
+        live: what the collectors found.
+        policy: the name of a policy; the lock's own when not given.
+        sides: what messages call the two.
+        overrides: whether the lock's own rules count.
+        proven: whether the canary has given the locked bits on this machine.
+        exempt: what the snapshot leaves out already, a phrase each.
 
     Raises:
         LockfileError: the lock names a policy or a rule that does not exist.
         UsageError: `policy` does not exist.
     """
     rules = policy_of(lock, policy, overrides=overrides, tooling=live.tooling)
-    here = _without_own_package(lock, live, overrides=overrides)
+    live = _leave_out_own_package(lock, live, overrides=overrides)
     notes = []
     if lock.get("machines"):
-        lock, which = _machine(lock, here, rules, proven)
+        lock, which = _choose_machine(lock, live, rules, proven)
         notes.append(which)
-    locked, found = (lock["facts"], lock["unavailable"]), (here.facts, here.unavailable)
-    is_proven = (
-        proven and other_backend(locked, found) is None
-    )  # the canary is TensorFlow's and NumPy's
+    locked = (lock["facts"], lock["unavailable"])
+    found = (live.facts, live.unavailable)
+    # The canary computes with TensorFlow and NumPy: it proves nothing of another back end.
+    is_proven = proven and find_other_backend(locked, found) is None
     findings = compare(locked, found, rules, sides, is_proven=is_proven)
-    findings += uncompared(locked, found, rules) + unlocked_backend(locked, found, rules)
+    # "Nothing differs" is an answer only where something was compared.
+    findings += find_uncompared(locked, found, rules)
+    findings += find_unlocked_backend(locked, found, rules)
     return Report(
         ranked(findings),
         policy=rules.name,
         overrides=len(rules.overrides),
-        exempt=[*_exempt(findings, rules), *exempt],
-        subject=subject,
+        exempt=[*_describe_exemptions(findings, rules), *exempt],
         notes=notes,
     )
 
 
-def _exempt(findings: List[Finding], rules: Policy) -> List[str]:
+def _describe_exemptions(findings: List[Finding], rules: Policy) -> List[str]:
     """Return how many packages differ and pass by what the lockfile says, and not by the policy."""
-    passed = [str(finding.where) for finding in findings if finding.severity == INFO]
-    packages = {path.split(".")[1] for path in passed if rules.is_exempt_by_lockfile(path)}
-    return [f"{count(len(packages), 'package')} exempt by the lockfile"] if packages else []
+    packages = set()
+    for finding in findings:
+        path = str(finding.where)
+        if finding.severity == INFO and rules.is_exempt_by_lockfile(path):
+            packages.add(path.split(".")[1])
+    if not packages:
+        return []
+    return [f"{count(len(packages), 'package')} exempt by the lockfile"]
 
 
-def _machine(
-    lock: Dict[str, Any], live: Snapshot, rules: Policy, proven: bool
-) -> Tuple[Dict[str, Any], str]:
-    """Return the lock with the facts of the machine that this one fits best, and a sentence that says which it is."""
+def _choose_machine(
+    lock: Document, live: Snapshot, rules: Policy, proven: bool
+) -> Tuple[Document, str]:
+    """Return the lock with the facts of the machine that this one fits best, and which it is."""
+    # Not at the top: a lock of one machine, which most are, needs none of it at a script's start.
     from envlock.runtime import machines
 
     here = {"facts": live.facts, "unavailable": live.unavailable}
     place, fits = machines.nearest(lock, here, rules, is_proven=proven)
-    return machines.with_machine(lock, machines.profiles(lock)[place]), machines.sentence(
-        lock, place, fits
-    )
+    chosen = machines.with_machine(lock, machines.profiles(lock)[place])
+    return chosen, machines.sentence(lock, place, fits)
 
 
-def for_machine(lock: Dict[str, Any], live: Snapshot) -> Dict[str, Any]:
-    """Return the lock with the facts of the machine that this one fits best, of those that it accepts."""
-    return _machine(lock, live, policy_of(lock), False)[0] if lock.get("machines") else lock
+def for_machine(lock: Document, live: Snapshot) -> Document:
+    """Return the lock with the facts of that of its machines which this one fits best."""
+    if not lock.get("machines"):
+        return lock
+    chosen, _ = _choose_machine(lock, live, policy_of(lock), False)
+    return chosen
 
 
 def verify(
-    lock: Dict[str, Any],
+    lock: Document,
     policy: Optional[str] = None,
     *,
     deep: bool = False,
     host: Optional[Host] = None,
 ) -> Report:
-    """Capture the live environment and judge it; see `judge`. ENVLOCK_NO_OVERRIDES counts. `deep` reads its files."""
-    report = told(
-        judge_here(lock, found_here(lock, host), policy, overrides=overrides_count()), os.environ
-    )
-    return with_files(report, lock) if deep else report
+    """Capture the live environment and judge it; see `judge`. ENVLOCK_NO_OVERRIDES counts.
+
+    With `deep`, every installed file is compared with its RECORD, too.
+    """
+    live = found_here(lock, host)
+    report = told(judge_here(lock, live, policy, overrides=overrides_count()), os.environ)
+    if deep:
+        report = with_files(report, lock)
+    return report
 
 
-def with_files(report: Report, lock: Dict[str, Any]) -> Report:
+def with_files(report: Report, lock: Document) -> Report:
     """Return a report that also says which installed files are not as recorded."""
+    # Not at the top: a script without ENVLOCK_MODE=deep reads no installed file.
     from envlock.runtime.files.deep import verify_files
 
     return report.with_more(verify_files(lock))
 
 
-def found_here(lock: Dict[str, Any], host: Optional[Host] = None) -> Snapshot:
-    """Return what the collectors find; a package that has the files of its locked wheel has its locked origin."""
-    machine = Host() if host is None else host
-    live = snapshot(machine)
+def found_here(lock: Document, host: Optional[Host] = None) -> Snapshot:
+    """Return what the collectors find; a package with the files of its locked wheel has its origin."""
+    if host is None:
+        host = Host()
+    live = snapshot(host)
     if lock["facts"].get("packages") == live.facts.get("packages"):
         return live
+    # Not at the top: where all packages are as locked, no metadata is read.
     from envlock.runtime.locked_wheels import with_locked_origins
     from envlock.runtime.tooling import with_tooling
 
-    return with_tooling(lock, with_locked_origins(lock, live, lambda: machine), lambda: machine)
+    machine = host
+    live = with_locked_origins(lock, live, lambda: machine)
+    return with_tooling(lock, live, lambda: machine)
 
 
 def judge_here(
-    lock: Dict[str, Any],
+    lock: Document,
     live: Snapshot,
     policy: Optional[str] = None,
     subject: str = SUBJECT,
     overrides: bool = True,
     python: Optional[str] = None,
 ) -> Report:
-    """Judge this machine; see `judge`. A proof in the user's cache counts, and is looked for only where it decides.
+    """Judge this machine; see `judge`. A proof in the user's cache counts.
 
-    `python` is the interpreter that a message names; this one when not given.
+    Args:
+        lock, live, policy, overrides: as in `judge`.
+        subject: the file that findings without a place of their own are about.
+        python: the interpreter that a message names; this one when not given.
     """
     own = recipe_of_ours(os.environ)
-    exempt = [f"{count(len(own), 'variable')} set by envlock"] if own and overrides else []
-    if own and not overrides:
+    exempt = []
+    if own and overrides:
+        exempt.append(f"{count(len(own), 'variable')} set by envlock")
+    elif own:
         live = _with_variables(live, own)
-    report = judge(lock, live, policy, subject, overrides=overrides, exempt=exempt)
+    report = judge(lock, live, policy, overrides=overrides, exempt=exempt)
+    report.subject = subject
+    # The cache is looked into last, and only where a proof would decide: no match pays for it.
     if not needs_proof(report):
-        return _without_tensorflow(report, python or sys.executable)
+        return _lead_with_tensorflow(report, python or sys.executable)
+    # Not at the top, for the same reason.
     from envlock.runtime.proof import is_proven, note
 
     if not is_proven(lock, live, os.environ):
         return report
-    report = judge(lock, live, policy, subject, overrides=overrides, proven=True, exempt=exempt)
+    report = judge(lock, live, policy, overrides=overrides, proven=True, exempt=exempt)
+    report.subject = subject
     report.notes.append(note(lock))
     return report
 
@@ -180,23 +219,20 @@ def _with_variables(live: Snapshot, own: Mapping[str, str]) -> Snapshot:
     return Snapshot({**live.facts, "environ": {**environ, **own}}, live.unavailable, live.tooling)
 
 
-def _without_tensorflow(report: Report, python: str) -> Report:
-    """Return a report that begins with it where TensorFlow is locked and there is none: all else follows from that."""
+def _lead_with_tensorflow(report: Report, python: str) -> Report:
+    """Return a report that begins with the missing TensorFlow, where it is locked and there is none.
+
+    All else follows from that.
+    """
     for finding in report.findings:
-        if (
-            str(finding.where) == "tensorflow"
-            and finding.severity == ERROR
-            and finding.actual is None
-        ):
-            finding.rule, finding.weight, finding.why, finding.fix = (
-                NO_TENSORFLOW,
-                100,
-                ELSEWHERE,
-                NAME_IT,
-            )
-            finding.message = (
-                f"no TensorFlow in {clean(python)}, but {show(finding.expected)} in the lockfile"
-            )
+        is_tensorflow = str(finding.where) == "tensorflow" and finding.severity == ERROR
+        if is_tensorflow and finding.actual is None:
+            finding.rule = NO_TENSORFLOW
+            finding.weight = 100
+            finding.why = ELSEWHERE
+            finding.fix = NAME_IT
+            locked = show(finding.expected)
+            finding.message = f"no TensorFlow in {clean(python)}, but {locked} in the lockfile"
             report.findings.remove(finding)
             report.findings.insert(0, finding)
             return report.with_more([])
@@ -204,7 +240,7 @@ def _without_tensorflow(report: Report, python: str) -> Report:
 
 
 def needs_proof(report: Report) -> bool:
-    """Return whether facts differ that may differ on a machine that is known to compute the locked bits."""
+    """Return whether facts differ that may differ on a machine known to compute the locked bits."""
     return any(finding.rule == PROVEN and finding.severity != INFO for finding in report.findings)
 
 
@@ -213,83 +249,96 @@ def told(report: Report, environ: Mapping[str, str]) -> Report:
 
     Both by the variables of the process. A report without findings stays as it is, at no cost.
     """
+    # Neither is imported at the top: a script that matches starts without them.
     if report.findings:
         from envlock.runtime.clear import show_in_clear
 
         show_in_clear(report.findings, environ)
     if not report.match:
-        from envlock.runtime.launchers import explained
+        from envlock.runtime.launchers import explain_differences
 
-        report.findings += explained(report.findings, environ)
+        report.findings += explain_differences(report.findings, environ)
     return report
 
 
 def overrides_count() -> bool:
-    """Return whether the rules of a lock's own count in this process: ENVLOCK_NO_OVERRIDES=1 says no."""
+    """Return whether a lock's own rules count in this process: ENVLOCK_NO_OVERRIDES=1 says no."""
     return os.environ.get("ENVLOCK_NO_OVERRIDES", "") in ("", "0")
 
 
-def _without_own_package(lock: Dict[str, Any], live: Snapshot, *, overrides: bool) -> Snapshot:
-    """Return a snapshot without the project's own package, where what the lockfile calls so can be that.
+def _leave_out_own_package(lock: Document, live: Snapshot, *, overrides: bool) -> Snapshot:
+    """Return a snapshot without the package that the lockfile calls the project's own, if it can be.
 
-    It is never what computes. A lockfile that locks a package of that name means it. Without the lockfile's own
-    rules, it must be installed from a folder of this machine, as a project is; a package of an index is somebody's.
+    It is never what computes. A lockfile that locks a package of that name means it. Without the
+    lockfile's own rules, it must be installed from a folder of this machine, as a project is; a
+    package of an index is somebody's.
     """
     name = lock.get("project", {}).get("name")
-    packages = lock["facts"].get("packages")
-    is_locked = isinstance(packages, dict) and name in packages
-    if name is None or is_locked or is_protected(f"packages.{name}"):
+    if name is None or is_protected(f"packages.{name}"):
         return live
-    origin = ((live.facts.get("packages") or {}).get(name) or {}).get("origin") or {}
-    if not overrides and origin.get("url") != LOCAL_FOLDER:
+    locked = lock["facts"].get("packages")
+    if isinstance(locked, dict) and name in locked:
+        return live
+    if not overrides and _get_origin_url(live, name) != LOCAL_FOLDER:
         return live
     return without_package(live, name)
 
 
+def _get_origin_url(live: Snapshot, name: str) -> object:
+    """Return what is recorded of where a package came from; None where nothing is."""
+    packages = live.facts.get("packages") or {}
+    package = packages.get(name) or {}
+    origin = package.get("origin") or {}
+    return origin.get("url")
+
+
 def without_package(live: Snapshot, name: Optional[str]) -> Snapshot:
-    """Return a snapshot without the project's own package: its code is the project's, whatever its version."""
+    """Return a snapshot without the project's own package: its code is the project's, in any version."""
     packages = live.facts.get("packages")
     if name is None or not isinstance(packages, dict):
         return live
-    others = {each: facts for each, facts in packages.items() if each != name}
+    facts = _without_hook(live.facts, name)
+    facts = {**facts, "packages": {other: packages[other] for other in packages if other != name}}
     own = f"packages.{name}."
-    unavailable = {
-        path: entry for path, entry in live.unavailable.items() if not f"{path}.".startswith(own)
-    }
-    return Snapshot(
-        {**_without_hook(live.facts, name), "packages": others}, unavailable, live.tooling
-    )
+    unavailable = live.unavailable.copy()
+    for path in live.unavailable:
+        if f"{path}.".startswith(own):
+            del unavailable[path]
+    return Snapshot(facts, unavailable, live.tooling)
 
 
-def _without_hook(facts: Dict[str, Any], name: str) -> Dict[str, Any]:
+def _without_hook(facts: Tree, name: str) -> Tree:
     """Return facts without the .pth file by which a package is installed for development."""
     python = facts.get("python")
-    startup = python.get("startup") if isinstance(python, dict) else None
-    pth = startup.get("pth") if isinstance(startup, dict) else None
-    if (
-        not isinstance(python, dict)
-        or not isinstance(startup, dict)
-        or not isinstance(pth, dict)
-        or not pth
-    ):
+    if not isinstance(python, dict):
         return facts
-    from envlock.runtime.startup import belongs_to
-
-    kept = {key: value for key, value in pth.items() if not belongs_to(key, name)}
-    return {**facts, "python": {**python, "startup": {**startup, "pth": kept}}}
+    startup = python.get("startup")
+    if not isinstance(startup, dict):
+        return facts
+    pth = startup.get("pth")
+    if not isinstance(pth, dict):
+        return facts
+    others = {key: pth[key] for key in pth if not belongs_to(key, name)}
+    return {**facts, "python": {**python, "startup": {**startup, "pth": others}}}
 
 
 def policy_of(
-    lock: Dict[str, Any],
+    lock: Document,
     name: Optional[str] = None,
     *,
     overrides: bool = True,
     tooling: Sequence[str] = (),
 ) -> Policy:
-    """Return the policy in force: the lock's overrides, where they count, under the name given or else the lock's own.
+    """Return the policy in force: the one named, or else the lock's own, with the lock's rules.
 
-    The packages that the project's entry points import are the lock's own rule, too. `tooling` are those that only
-    envlock requires here; those where the lock was captured count like overrides.
+    The packages that the project's entry points import are the lock's own rule, too.
+
+    Args:
+        lock: a checked document.
+        name: the name of a policy.
+        overrides: whether the lock's own rules count.
+        tooling: the packages that only envlock requires here; those where the lock was captured
+            count like overrides.
 
     Raises:
         LockfileError: the lock names a policy or a rule that does not exist.
@@ -297,12 +346,16 @@ def policy_of(
     """
     if name is not None and name not in names():
         raise UsageError(f"unknown policy `{name}`", hint=f"choose from: {', '.join(names())}")
+    project: Document = {}
+    rules: Mapping[str, str] = {}
+    if overrides:
+        project = lock.get("project", {})
+        rules = lock["policy"]["overrides"]
     try:
-        project = lock.get("project", {}) if overrides else {}
         return Policy(
             name or lock["policy"]["name"],
-            lock["policy"]["overrides"] if overrides else {},
-            _held(project),
+            rules,
+            _describe_held_packages(project),
             tooling,
             project.get("tooling", ()),
         )
@@ -312,9 +365,12 @@ def policy_of(
         ) from None
 
 
-def _held(project: Mapping[str, Any]) -> Optional[Dict[str, str]]:
-    """Return how each package is known to matter to the project's entry points; None where it names none."""
+def _describe_held_packages(project: Document) -> Optional[Dict[str, str]]:
+    """Return how each package is known to matter to the entry points; None where there are none."""
     if "held" not in project:
         return None
-    seen: Dict[str, str] = project.get("observed", {})
-    return {**{name: f"{how} by a run" for name, how in seen.items()}, **project["held"]}
+    held = {}
+    for name, how in project.get("observed", {}).items():
+        held[name] = f"{how} by a run"
+    held.update(project["held"])
+    return held

@@ -4,30 +4,25 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict
+    from typing import Dict
 
 
 class Where:
     """What a finding is about: a fact, or a place in a file.
 
     Attributes:
-        fact: the dotted path of a fact, such as `tensorflow.version`; of an installed file, its path.
+        fact: the dotted path of a fact, such as `tensorflow.version`; of an installed file, its
+            path.
         operation: an operation of TensorFlow.
-        file, line, column, end_line, end_column: a place; lines and columns count from 1, 0 stands for none.
+        file, line, column, end_line, end_column: a place; lines and columns count from 1, 0 stands
+            for none.
         function: the function that the place lies in.
         text: the line of code.
     """
 
     __slots__ = (
-        "column",
-        "end_column",
-        "end_line",
-        "fact",
-        "file",
-        "function",
-        "line",
-        "operation",
-        "text",
+        *("column", "end_column", "end_line", "fact", "file"),
+        *("function", "line", "operation", "text"),
     )
 
     def __init__(
@@ -56,9 +51,14 @@ class Where:
     def __str__(self) -> str:
         if not self.file:
             return self.fact or self.operation
-        numbers = [str(number) for number in (self.line, self.column) if number]
-        return ":".join([self.file, *numbers])
+        numbers = filter(None, (self.line, self.column))
+        return ":".join([self.file, *map(str, numbers)])
 
-    def to_json(self) -> Dict[str, Any]:
+    def to_json(self) -> Dict[str, object]:
         """Return JSON values: what is not known has no key."""
-        return {name: value for name in self.__slots__ if (value := getattr(self, name))}
+        values: Dict[str, object] = {}
+        for name in self.__slots__:
+            value = getattr(self, name)
+            if value:
+                values[name] = value
+        return values

@@ -23,9 +23,9 @@ import requests
 from requests.adapters import HTTPAdapter
 from urllib3.util.ssl_ import create_urllib3_context
 
-from envlock import __version__
 from envlock.runtime.errors import UsageError
 from envlock.runtime.report import clean
+from envlock.runtime.version import __version__
 from envlock.web import errors
 from envlock.web.deadline import CURRENT, POOLS, Patience
 from envlock.web.errors import WebError, show_url

@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from envlock.fleet import folder
 from envlock.fleet.drift import drift
 from envlock.fleet.engines import AUTO, ENGINES, FILES, Launcher, find, program_of
+from envlock.fleet.fleet_evidence import FleetEvidence
 from envlock.fleet.jobs import job_of
+from envlock.fleet.meeting import Pause
+from envlock.fleet.rank_process import report as state
+from envlock.fleet.reduction import reduction, rules_of
 from envlock.guest import launch
 from envlock.lock.writer import write_atomically
 from envlock.runtime.errors import FactError, OutsideError, UsageError, WriteError
-from envlock.runtime.fleet import folder
-from envlock.runtime.fleet.fleet_evidence import FleetEvidence
-from envlock.runtime.fleet.meeting import Pause
-from envlock.runtime.fleet.reduction import reduction, rules_of
-from envlock.runtime.fleet.report import report as state
 from envlock.runtime.report import Report, clean, count, ranked
 from envlock.runtime.verify import overrides_count
 from envlock.workflows.fleet_bits import BITS, add_bits, make_bits_request
@@ -304,5 +304,5 @@ def _collect_reports(
     while True:
         statements, documents = folder.kept(to, job)
         size = ranks or max((statement.get("size") or 0 for statement in statements), default=0)
-        if 0 < size <= len(statements) or not pause.over():
+        if 0 < size <= len(statements) or not pause.wait():
             return statements, documents, size

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from envlock.fleet.bits import bits
+from envlock.fleet import folder
+from envlock.fleet.node_names import few
+from envlock.fleet.node_sets import NAMED
+from envlock.fleet.reduction import rules_of
 from envlock.guest import launch
+from envlock.numerics.canary.node_bits import compare_nodes
 from envlock.numerics.canary.run import asked_of, heard_from
 from envlock.runtime.errors import FactError
-from envlock.runtime.fleet import folder
-from envlock.runtime.fleet.node_names import few
-from envlock.runtime.fleet.places import NAMED
-from envlock.runtime.fleet.reduction import rules_of
 from envlock.runtime.report import Report, ranked
 from envlock.workflows.canary import get_settings
 from envlock.workflows.locks import load_lock
@@ -82,7 +82,7 @@ def add_bits(
     for node, file in files.items():
         answer = launch.Ended(0, file.read_bytes(), b"", 0)
         found[node] = heard_from(answer, get_settings(locked))
-    differing, note = bits(found, locked, rules_of(document, policy))
+    differing, note = compare_nodes(found, locked, rules_of(document, policy))
     if report.match and differing:
         report.headline += ", and other bits"
     report.findings = ranked([*report.findings, *differing])

@@ -19,6 +19,7 @@ from urllib3.util import parse_url
 
 from envlock.diagnosis.fatbin import read_gpu_code
 from envlock.divergence.trace import Trace, TraceError
+from envlock.fleet.statement import is_document, root_of
 from envlock.guest import launch
 from envlock.guest.environment import markers
 from envlock.images import logins, manifest
@@ -41,7 +42,6 @@ from envlock.runtime.collectors import Snapshot, snapshot
 from envlock.runtime.errors import FactError, LockfileError, UsageError
 from envlock.runtime.facts import leaves, same, split
 from envlock.runtime.files import record
-from envlock.runtime.fleet.statement import is_document, root_of
 from envlock.runtime.gpu import devices, probe
 from envlock.runtime.loader.cache import LdCache
 from envlock.runtime.loader.elf import exported, read_elf

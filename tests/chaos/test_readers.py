@@ -91,7 +91,7 @@ PLANTS: dict[str, tuple[str, Any]] = {
     "variables": ("envlock.packages.indexes.index_settings._index", _telling),
     "netrc": ("envlock.packages.indexes.credentials.suppress", lambda *_: nullcontext()),
     "source": ("envlock.linter.files._code", lambda path: (Path(path).read_text("utf-8"), None)),
-    "fleet": ("envlock.runtime.fleet.folder.is_statement", lambda value: isinstance(value, dict)),
+    "fleet": ("envlock.fleet.folder.is_statement", lambda value: isinstance(value, dict)),
     "lockfile": ("envlock.runtime.compare.same", lambda left, right: True),
     "WHEEL": ("envlock.runtime.collectors.packages._is_tag", lambda text: True),
     "direct_url.json": ("envlock.runtime.collectors.packages.public_url", lambda url: url),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from envlock.fleet.ranks import Rank
+from envlock.fleet.statement import stated
 from envlock.runtime.collectors import Snapshot
-from envlock.runtime.fleet.ranks import Rank
-from envlock.runtime.fleet.statement import stated
 from tests.locks import document
 
 Made = tuple[Any, Any]

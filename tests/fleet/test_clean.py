@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from envlock.fleet import fleet_assertion
+from envlock.fleet.fleet_assertion import gather_report
+from envlock.fleet.folder import Folder
+from envlock.fleet.ranks import Rank
 from envlock.runtime.errors import UsageError
-from envlock.runtime.fleet import assertion
-from envlock.runtime.fleet.assertion import gathered
-from envlock.runtime.fleet.folder import Folder
-from envlock.runtime.fleet.ranks import Rank
 from envlock.workflows import fleet_clean
 from envlock.workflows.fleet_clean import DAY, clean_fleet
 from tests.conftest import Command
@@ -29,10 +29,10 @@ def meeting(folder: Path, monkeypatch: pytest.MonkeyPatch, job: str = "7.0", siz
         rank(each, size, facts={**facts(A=str(each)), "packages": newer if each else names}, job=job)
         for each in range(size)
     ]
-    monkeypatch.setattr(assertion, "looked", lambda rank, *_: (None, made[rank.rank]))
+    monkeypatch.setattr(fleet_assertion, "looked", lambda rank, *_: (None, made[rank.rank]))
 
     def come(number: int) -> None:
-        gathered(Rank(number, size, f"n{number}", job), Folder(str(folder), job), None, None, 30.0)
+        gather_report(Rank(number, size, f"n{number}", job), Folder(str(folder), job), None, None, 30.0)
 
     threads = [threading.Thread(target=come, args=(number,)) for number in range(size)]
     for each in threads:

@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from envlock.fleet import fleet_assertion
+from envlock.fleet.digest import DOCUMENT_SIZE, LINES, PARTS, SIZE, digest, split_by_root
 from envlock.fleet.drift import drift
-from envlock.runtime.fleet import assertion
-from envlock.runtime.fleet.assertion import Gathered, gathered
-from envlock.runtime.fleet.digest import DOCUMENT_SIZE, LINES, PARTS, SIZE, digest, parts
-from envlock.runtime.fleet.folder import Folder
-from envlock.runtime.fleet.node_names import NAME_LIMIT, few, node_list
-from envlock.runtime.fleet.ranks import Rank
-from envlock.runtime.fleet.reduction import reduction
-from envlock.runtime.fleet.statement import canonical, failed
+from envlock.fleet.fleet_assertion import Verdict, gather_report
+from envlock.fleet.folder import Folder
+from envlock.fleet.node_names import NAME_LIMIT, few, node_list
+from envlock.fleet.ranks import Rank
+from envlock.fleet.reduction import reduction
+from envlock.fleet.statement import canonical, failed
 from envlock.runtime.policy import Policy
 from envlock.runtime.report import Report
 from tests.fleet.ranks import Made, facts, lockfile, rank
@@ -168,7 +168,7 @@ def test_no_names_and_no_groups_make_a_report_long(crowd: tuple[list[Made], int]
     documents = {statement["root"]: found for statement, found in made if found is not None}
     report, groups = reduction([each for each, _ in made], documents, size, lockfile() if is_locked else None)
     bounded(report)
-    given_to = parts(groups)
+    given_to = split_by_root(groups)
     assert len(given_to) <= PARTS
     assert all(len(canonical(part["differs"])) < DOCUMENT_SIZE for part in given_to.values())
 
@@ -205,11 +205,11 @@ def test_a_rank_learns_what_differs_where_it_is(
     """Of 12 environments the report shows five; a rank has its own, and the whole report is a file."""
     kinds = [packages(30 if each else 0, TF_NUM_INTRAOP_THREADS=str(each)) for each in range(12)]
     made = [rank(each, 12, per_node=1, facts=kinds[each]) for each in range(12)]
-    monkeypatch.setattr(assertion, "looked", lambda rank, *_: (None, made[rank.rank]))
+    monkeypatch.setattr(fleet_assertion, "looked", lambda rank, *_: (None, made[rank.rank]))
     heard: dict[int, Report] = {}
 
     def come(number: int) -> None:
-        found = gathered(Rank(number, 12, f"n{number + 1}", "7.0"), Folder(str(tmp_path), "7.0"), None, None, 30.0)
+        found = gather_report(Rank(number, 12, f"n{number + 1}", "7.0"), Folder(str(tmp_path), "7.0"), None, None, 30.0)
         assert found.report is not None
         heard[number] = found.report
 
@@ -232,7 +232,7 @@ def test_a_rank_learns_what_differs_where_it_is(
 
 def test_a_part_that_a_file_server_does_not_show_yet_is_left_out() -> None:
     report = reduction([], {}, 1)[0].to_json()
-    assert Gathered({"report": report, "own": None}, "").report is not None
+    assert Verdict({"report": report, "own": None}, "").report is not None
 
 
 def test_what_others_state_names_no_file() -> None:
@@ -241,7 +241,7 @@ def test_what_others_state_names_no_file() -> None:
     other = {**rank(1, 2)[0], "root": "../../x"}
     _, groups = reduction([statement, other], {statement["root"]: found}, 2)
     assert [group.root for group in groups if group.odd] == ["../../x"]
-    assert parts(groups) == {}
+    assert split_by_root(groups) == {}
 
 
 def test_what_has_changed_on_many_nodes_begins_with_a_few_of_them() -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from envlock.fleet import meeting
+from envlock.fleet.folder import Folder
+from envlock.fleet.meeting import meet
 from envlock.runtime.errors import EnvlockError, UsageError
-from envlock.runtime.fleet import meeting
-from envlock.runtime.fleet.folder import Folder
-from envlock.runtime.fleet.meeting import meet
 from tests.fleet.bed import run
 from tests.fleet.ranks import rank
 

@@ -14,14 +14,14 @@ from typing import Any
 
 import pytest
 
+from envlock.fleet import fleet_assertion, meeting
+from envlock.fleet.folder import Folder, jobs, kept
 from envlock.fleet.jobs import job_of
+from envlock.fleet.meeting import meet
+from envlock.fleet.rank_process import report as state
+from envlock.fleet.reduction import reduction
+from envlock.fleet.tf_store import Store
 from envlock.runtime.errors import EnvironmentMismatch, FactError, UsageError, WriteError
-from envlock.runtime.fleet import assertion, meeting
-from envlock.runtime.fleet.folder import Folder, jobs, kept
-from envlock.runtime.fleet.meeting import meet
-from envlock.runtime.fleet.reduction import reduction
-from envlock.runtime.fleet.report import report as state
-from envlock.runtime.fleet.tf import Store
 from tests.fleet.bed import run
 from tests.fleet.ranks import Made, rank
 
@@ -283,7 +283,7 @@ def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def test_rank_0_prints_the_report_and_raises(alone: None, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(EnvironmentMismatch) as raised:
-        assertion.assert_fleet(timeout=0.2)
+        fleet_assertion.assert_fleet(timeout=0.2)
     assert (raised.value.exit_code, raised.value.report.exit_code) == (4, 4)
     assert raised.value.message == "cannot decide: 1 of 2 ranks did not report (rank 0 has printed the report)"
     assert capsys.readouterr().err.splitlines()[:2] == [
@@ -295,7 +295,7 @@ def test_rank_0_prints_the_report_and_raises(alone: None, capsys: pytest.Capture
 def test_another_rank_raises_too(alone: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ENVLOCK_FLEET_RANK", "1")
     with pytest.raises(EnvironmentMismatch) as raised:
-        assertion.assert_fleet(timeout=0.2)
+        fleet_assertion.assert_fleet(timeout=0.2)
     assert raised.value.message == "cannot decide: no report from rank 0 within 0.2 s (rank 1 has printed the report)"
     assert [each.rule for each in raised.value.report.findings] == ["rank-missing"]
 
@@ -389,7 +389,7 @@ def test_a_rank_that_waits_asks_a_file_server_the_less_often_the_more_ranks_ther
 BOARD = """
 import os, sys, threading
 import envlock
-from envlock.runtime.fleet import meeting
+from envlock.fleet import meeting
 meeting.MARGIN = 0.1
 try:
     print(envlock.assert_fleet(timeout=8))
@@ -452,12 +452,12 @@ def test_the_mode_counts_for_what_multiprocessing_spawns_as_well(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("ENVLOCK_MODE", mode)
     (tmp_path / "envlock.lock").write_text("{")
-    monkeypatch.setattr(assertion, "_is_spawned", lambda caller: True)
+    monkeypatch.setattr(fleet_assertion, "_is_spawned", lambda caller: True)
     if mode == "enforce":
         with pytest.raises(EnvironmentMismatch):
-            assertion.assert_fleet()
+            fleet_assertion.assert_fleet()
         return
-    report = assertion.assert_fleet()
+    report = fleet_assertion.assert_fleet()
     assert (report is None) == (mode == "off")
 
 
@@ -560,7 +560,7 @@ def test_the_switch_of_an_emergency(
     alone: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("ENVLOCK_MODE", "warn")
-    report = assertion.assert_fleet(timeout=0.2)
+    report = fleet_assertion.assert_fleet(timeout=0.2)
     assert report is not None
     assert not report.match
     said = capsys.readouterr().err.splitlines()
@@ -569,12 +569,12 @@ def test_the_switch_of_an_emergency(
         "envlock: warning: ENVLOCK_MODE=warn, so this does not stop the program",
     )
     monkeypatch.setenv("ENVLOCK_MODE", "off")
-    assert assertion.assert_fleet(timeout=0.2) is None
+    assert fleet_assertion.assert_fleet(timeout=0.2) is None
 
 
 def test_one_rank_needs_no_place_to_meet(alone: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("ENVLOCK_FLEET_SIZE", "1")
-    report = assertion.assert_fleet()
+    report = fleet_assertion.assert_fleet()
     assert report is not None
     assert report.headline == "1 rank alike"
     assert os.listdir(tmp_path) == []
@@ -587,12 +587,12 @@ def test_an_evaluator_is_compared_with_the_lockfile_only(
     monkeypatch.chdir(tmp_path)
     task = '{"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "evaluator", "index": 0}}'
     monkeypatch.setenv("TF_CONFIG", task)
-    assert assertion.assert_fleet() is not None
+    assert fleet_assertion.assert_fleet() is not None
     state(str(tmp_path / "reports"))
     assert os.listdir(tmp_path) == []
     (tmp_path / "envlock.lock").write_text("{")
     with pytest.raises(EnvironmentMismatch):
-        assertion.assert_fleet()
+        fleet_assertion.assert_fleet()
     assert "(rank 0): cannot report: lockfile " in capsys.readouterr().err
 
 
@@ -602,7 +602,7 @@ def test_a_program_can_number_its_processes_itself(monkeypatch: pytest.MonkeyPat
     heard: dict[int, Any] = {}
 
     def come(rank: int) -> None:
-        heard[rank] = assertion.assert_fleet(rank=rank, size=2, job="mine", node=f"w{rank}", folder=tmp_path)
+        heard[rank] = fleet_assertion.assert_fleet(rank=rank, size=2, job="mine", node=f"w{rank}", folder=tmp_path)
 
     threads = [threading.Thread(target=come, args=(rank,)) for rank in range(2)]
     for each in threads:
@@ -611,7 +611,7 @@ def test_a_program_can_number_its_processes_itself(monkeypatch: pytest.MonkeyPat
         each.join()
     assert [heard[rank].notes for rank in range(2)] == [["2 ranks on 2 nodes, job mine"]] * 2
     with pytest.raises(UsageError) as raised:
-        assertion.assert_fleet(rank=2, size=2, job="mine")
+        fleet_assertion.assert_fleet(rank=2, size=2, job="mine")
     assert str(raised.value) == "rank 2 is not one of 2 ranks\nhint: check ENVLOCK_FLEET_RANK and ENVLOCK_FLEET_SIZE"
 
 
@@ -621,10 +621,10 @@ def test_a_lockfile_that_cannot_be_read_is_a_finding_on_all_ranks(
     monkeypatch.setenv("ENVLOCK_FLEET_SIZE", "1")
     (tmp_path / "envlock.lock").write_text("{")
     with pytest.raises(EnvironmentMismatch):
-        assertion.assert_fleet()
+        fleet_assertion.assert_fleet()
     assert "(rank 0): cannot report: lockfile " in capsys.readouterr().err
     with pytest.raises(EnvironmentMismatch):
-        assertion.assert_fleet("none.lock")
+        fleet_assertion.assert_fleet("none.lock")
     assert "(rank 0): cannot report: lockfile not found: none.lock" in capsys.readouterr().err
 
 
@@ -642,5 +642,5 @@ def test_a_lockfile_that_cannot_be_read_is_a_finding_on_all_ranks(
 )
 def test_an_engine_that_cannot_be_had_is_said(alone: None, engine: str, message: str) -> None:
     with pytest.raises(UsageError) as raised:
-        assertion.assert_fleet(engine=engine)
+        fleet_assertion.assert_fleet(engine=engine)
     assert str(raised.value) == message

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from envlock.fleet import fleet_assertion, mpi_mail
+from envlock.fleet.mpi_mail import Mail, rank_in
+from envlock.fleet.ranks import Disagreement
 from envlock.runtime.errors import EnvironmentMismatch, UsageError
-from envlock.runtime.fleet import assertion, mpi
-from envlock.runtime.fleet.mpi import Mail, rank_in
-from envlock.runtime.fleet.ranks import Disagreement
 from tests.fleet.test_ranks import INDEXED, MPIEXEC, MPIRUN, MVAPICH, SBATCH, SRUN, TORCHRUN, config
 
 SINGLETON = (
@@ -85,7 +85,7 @@ def test_a_rank_that_is_alone_in_its_mpi_does_not_pass(
     for name, value in {**SRUN, "SLURM_PROCID": rank}.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(EnvironmentMismatch) as raised:
-        assertion.assert_fleet(engine=engine)
+        fleet_assertion.assert_fleet(engine=engine)
     whole = SINGLETON.format(rank=rank)
     assert raised.value.report.to_text().startswith(whole)
     assert (raised.value.exit_code, raised.value.message) == (1, whole.partition("\n")[0])
@@ -99,7 +99,7 @@ def test_with_warn_it_is_said_and_the_program_goes_on(
     monkeypatch.setitem(sys.modules, "mpi4py.MPI", world(0, 1))
     for name, value in {**SRUN, "ENVLOCK_MODE": "warn"}.items():
         monkeypatch.setenv(name, value)
-    report = assertion.assert_fleet()
+    report = fleet_assertion.assert_fleet()
     assert report is not None
     assert not report.match
     assert capsys.readouterr().err.splitlines() == [
@@ -127,8 +127,8 @@ class Wire:
 
 @pytest.fixture
 def mail(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(mpi, "_inbox", {})
-    monkeypatch.setattr(mpi, "_sent", [])
+    monkeypatch.setattr(mpi_mail, "_inbox", {})
+    monkeypatch.setattr(mpi_mail, "_sent", [])
 
     def made(wire: Wire) -> Mail:
         def status() -> Any:

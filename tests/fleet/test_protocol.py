@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
+from envlock.fleet import meeting
+from envlock.fleet.meeting import meet
 from envlock.runtime import assertion
-from envlock.runtime.fleet import meeting
-from envlock.runtime.fleet.meeting import meet
 from tests.fleet.ranks import Made, rank
 
 TIMEOUT = 4.0

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from envlock.fleet.node_names import node_list, ranges
+from envlock.fleet.ranks import LONGEST, rank_of
 from envlock.runtime.errors import UsageError
-from envlock.runtime.fleet.node_names import node_list, ranges
-from envlock.runtime.fleet.ranks import LONGEST, rank_of
 
 SRUN = {
     "SLURM_PROCID": "5",

@@ -12,27 +12,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envlock.data import launcher_table
+from envlock.fleet.digest import parse_report
 from envlock.fleet.drift import drift
-from envlock.runtime.collectors import Snapshot, snapshot
-from envlock.runtime.collectors.environ import digest, record
-from envlock.runtime.facts import leaves
-from envlock.runtime.fleet.folder import Folder
-from envlock.runtime.fleet.node_names import is_name
-from envlock.runtime.fleet.ranks import Rank
-from envlock.runtime.fleet.reduction import reduction
-from envlock.runtime.fleet.statement import (
+from envlock.fleet.folder import Folder
+from envlock.fleet.node_names import is_name
+from envlock.fleet.ranks import Rank
+from envlock.fleet.reduction import reduction
+from envlock.fleet.statement import (
     LIMIT,
     MOST,
     canonical,
+    drop_unjudged,
     failed,
     is_document,
     is_statement,
-    judged,
     root_of,
     stated,
 )
-from envlock.runtime.fleet.texts import texts_of
-from envlock.runtime.fleet.verdict import report_of
+from envlock.fleet.texts import collect_texts
+from envlock.runtime.collectors import Snapshot, snapshot
+from envlock.runtime.collectors.environ import digest, record
+from envlock.runtime.facts import leaves
 from envlock.runtime.policy import Policy, names
 from envlock.runtime.report import Report
 from envlock.runtime.tables import table
@@ -50,7 +50,7 @@ def report(made: list[Made], size: int = 8, lock: dict[str, Any] | None = None, 
     documents = {statement["root"]: found for statement, found in made if found is not None}
     found = reduction([statement for statement, _ in made], documents, size, lock, **words)[0]
     jsonschema.validate(found.to_json(), SCHEMA)
-    again = report_of(json.loads(json.dumps(found.to_json())))
+    again = parse_report(json.loads(json.dumps(found.to_json())))
     assert again.to_text() == found.to_text()
     assert again.to_json() == found.to_json()
     return found
@@ -213,7 +213,7 @@ def with_path(number: int, path: str, size: int = 3) -> Made:
     """Return what a rank states, with LD_LIBRARY_PATH as a SHA-256 and, where that may be, as text."""
     recorded = {"LD_LIBRARY_PATH": digest(path)}
     statement, found = rank(number, size, LD_LIBRARY_PATH=digest(path))
-    return statement, {**found, "texts": texts_of(recorded, {"LD_LIBRARY_PATH": path})}
+    return statement, {**found, "texts": collect_texts(recorded, {"LD_LIBRARY_PATH": path})}
 
 
 def test_paths_that_differ_are_shown_as_text_and_nothing_else_is() -> None:
@@ -239,8 +239,8 @@ def test_a_text_is_that_of_its_digest() -> None:
     assert not is_document({**found, "texts": many})
     flags = "--xla_dump_to=/a --xla_gpu_cuda_data_dir=/b --xla_x=word"
     recorded = record(flags, {"records": "flags", "words": []})
-    assert texts_of({"XLA_FLAGS": recorded}, {"XLA_FLAGS": flags}) == {digest("/a"): "/a", digest("/b"): "/b"}
-    assert texts_of({"X": None, "LD_LIBRARY_PATH": digest("/a:/b")}, {"LD_LIBRARY_PATH": "/a:/b:/added"}) == {
+    assert collect_texts({"XLA_FLAGS": recorded}, {"XLA_FLAGS": flags}) == {digest("/a"): "/a", digest("/b"): "/b"}
+    assert collect_texts({"X": None, "LD_LIBRARY_PATH": digest("/a:/b")}, {"LD_LIBRARY_PATH": "/a:/b:/added"}) == {
         digest("/a:/b"): "/a:/b"
     }
 
@@ -284,7 +284,7 @@ def test_what_ranks_leave_out_is_what_every_policy_ignores() -> None:
         value: Any = 0
         for step in reversed(path.split(".")):
             value = {step: value}
-        kept = dict(leaves(judged(value, {}, {})[0])) == dict(leaves(value))
+        kept = dict(leaves(drop_unjudged(value, {}, {})[0])) == dict(leaves(value))
         assert kept == (path not in ignored or path == "environ.CUDA_VISIBLE_DEVICES"), path
 
 

@@ -17,6 +17,9 @@ from envlock.divergence.comparison import Difference
 from envlock.divergence.evidence import Suspect
 from envlock.divergence.trace import Operation, Place, Record
 from envlock.divergence.trace import Value as Quantity
+from envlock.fleet.ranks import Rank
+from envlock.fleet.reduction import reduction
+from envlock.fleet.statement import failed
 from envlock.linter.live_dataset import report_of as dataset_report
 from envlock.linter.pipeline import Body, Graph, Node
 from envlock.lock.document import validate
@@ -30,9 +33,6 @@ from envlock.runtime.collectors import Snapshot
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.files.findings import Fault
 from envlock.runtime.files.findings import findings as file_findings
-from envlock.runtime.fleet.ranks import Rank
-from envlock.runtime.fleet.reduction import reduction
-from envlock.runtime.fleet.statement import failed
 from envlock.runtime.report import INFO, Finding, Report, ranked
 from envlock.runtime.verify import judge
 from envlock.runtime.where import Where

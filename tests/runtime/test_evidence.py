@@ -10,7 +10,7 @@ import pytest
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.collectors.keras import DISTRIBUTIONS as KERAS
 from envlock.runtime.collectors.tensorflow import DISTRIBUTIONS as TENSORFLOW
-from envlock.runtime.compare import uncompared
+from envlock.runtime.compare import find_uncompared
 from envlock.runtime.policy import Policy, is_protected, names
 from envlock.runtime.report import Report
 from envlock.runtime.verify import judge, judge_here
@@ -149,7 +149,7 @@ def test_two_empty_sides_are_no_match() -> None:
 def uncompared_of(locked: dict[str, Any], here: dict[str, Any], *untold: str) -> list[str]:
     """Return the paths of which no version was compared; `untold` is what the locked side says it could not tell."""
     unavailable = {path: {"reason": "no way", "code": "x"} for path in untold}
-    found = uncompared((locked, unavailable), (here, {}), Policy())
+    found = find_uncompared((locked, unavailable), (here, {}), Policy())
     return [str(each.where) for each in found]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from envlock.runtime.uncured import GENERATOR, LOOP, XLA
 
-CALL = "from envlock.runtime.uncured import here\nfound = here()\n"
+CALL = "from envlock.runtime.uncured import list_uncured_lines\nfound = list_uncured_lines()\n"
 START = CALL + "def later():\n    import random\n    import numpy as np\n    import tensorflow as tf\n"
 
 

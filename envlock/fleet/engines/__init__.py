@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from envlock.fleet.engines import mpi, ray, slurm
+from envlock.fleet.ranks import rank_of
 from envlock.runtime.errors import OutsideError, UsageError
-from envlock.runtime.fleet.ranks import rank_of
 
 
 class Launcher(Protocol):
@@ -16,7 +16,8 @@ class Launcher(Protocol):
 
     Attributes:
         PROGRAMS: what it is called, one of which has to be on the PATH; empty where it needs none.
-        DRIVER: the module of envlock/guest that runs a program as each rank; empty where the launcher does.
+        DRIVER: the module of envlock/guest that runs a program as each rank; empty where the
+            launcher does.
     """
 
     PROGRAMS: Sequence[str]
@@ -34,11 +35,12 @@ class Launcher(Protocol):
 
 
 ENGINES: Mapping[str, Launcher] = {"slurm": slurm, "mpi": mpi, "ray": ray}
-"""The modules of the launchers by their names on the command line, the one that `auto` tries first in front."""
+"""The modules of the launchers by their names on the command line, in the order of `auto`."""
 
 AUTO, FILES = "auto", "files"
 CHOICES = (AUTO, *ENGINES, FILES)
-"""`files` starts nothing: what a launcher has started as each rank waits for the others at a shared folder."""
+"""`files` starts nothing: what a launcher has started as each rank waits for the others at a shared
+folder."""
 
 
 def find(name: str, environ: Mapping[str, str], ranks: int | None) -> str:
@@ -49,14 +51,17 @@ def find(name: str, environ: Mapping[str, str], ranks: int | None) -> str:
     """
     if name != AUTO:
         return name
+    # A launcher has started this process already: to start ranks in each would multiply them.
     if _is_rank(environ):
         return FILES
-    for each, launcher in ENGINES.items():
+    for engine, launcher in ENGINES.items():
         if launcher.is_meant(environ, ranks):
-            return each
+            return engine
+    choices = ", ".join(CHOICES[1:])
     raise UsageError(
-        "cannot find the launcher of this job: no variable of Slurm or Ray is set, and no number of ranks is named",
-        hint=f"name one with `--engine`, such as `--engine mpi --ranks 8`: {', '.join(CHOICES[1:])}",
+        "cannot find the launcher of this job: "
+        "no variable of Slurm or Ray is set, and no number of ranks is named",
+        hint=f"name one with `--engine`, such as `--engine mpi --ranks 8`: {choices}",
     )
 
 
@@ -66,14 +71,16 @@ def program_of(launcher: Launcher, environ: Mapping[str, str]) -> str:
     Raises:
         OutsideError: it is not on the PATH.
     """
-    names = launcher.PROGRAMS
-    found = next(filter(None, (shutil.which(each, path=environ.get("PATH")) for each in names)), "")
-    if names and not found:
-        raise OutsideError(
-            f"cannot find {' or '.join(names)}",
-            hint="check PATH, or load the module of the cluster",
-        )
-    return found
+    if not launcher.PROGRAMS:
+        return ""
+    for name in launcher.PROGRAMS:
+        program = shutil.which(name, path=environ.get("PATH"))
+        if program:
+            return program
+    raise OutsideError(
+        f"cannot find {' or '.join(launcher.PROGRAMS)}",
+        hint="check PATH, or load the module of the cluster",
+    )
 
 
 def _is_rank(environ: Mapping[str, str]) -> bool:

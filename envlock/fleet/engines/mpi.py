@@ -1,4 +1,7 @@
-"""MPI: mpirun of Open MPI, mpiexec of MPICH. Source: https://docs.open-mpi.org/en/v5.0.x/man-openmpi/man1/mpirun.1.html"""
+"""MPI: mpirun of Open MPI, mpiexec of MPICH.
+
+Source: https://docs.open-mpi.org/en/v5.0.x/man-openmpi/man1/mpirun.1.html
+"""
 
 from __future__ import annotations
 
@@ -17,5 +20,7 @@ def start(
     program: str, command: Sequence[str], ranks: int | None, options: Sequence[str]
 ) -> list[str]:
     """Return the command line; without a number, mpirun starts as many as there are slots."""
-    number = [] if ranks is None else ["-n", str(ranks)]
+    number: list[str] = []
+    if ranks is not None:
+        number = ["-n", str(ranks)]
     return [program, *number, *options, *command]

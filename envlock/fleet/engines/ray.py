@@ -1,4 +1,7 @@
-"""Ray: one task on each node that is alive; the command is the driver. Source: https://docs.ray.io/en/latest/ray-core/scheduling/"""
+"""Ray: one task on each node that is alive; the command is the driver.
+
+Source: https://docs.ray.io/en/latest/ray-core/scheduling/
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Slurm: `srun` in an allocation, or one that makes its own. Source: https://slurm.schedmd.com/srun.html"""
+"""Slurm: `srun` in an allocation, or one that makes its own.
+
+Source: https://slurm.schedmd.com/srun.html
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,9 @@ def is_meant(environ: Mapping[str, str], ranks: int | None) -> bool:
 def start(
     program: str, command: Sequence[str], ranks: int | None, options: Sequence[str]
 ) -> list[str]:
-    """Return the command line; without a number of ranks, the allocation says how many tasks there are.
-
-    `--kill-on-bad-exit`: else a step goes on after a task has failed, and waits for it.
-    """
-    number = [] if ranks is None else [f"--ntasks={ranks}"]
+    """Return the command line; without a number of ranks, the allocation says how many tasks to start."""
+    number: list[str] = []
+    if ranks is not None:
+        number = [f"--ntasks={ranks}"]
+    # Else a step goes on after a task has failed, and waits for it.
     return [program, "--kill-on-bad-exit=1", *number, *options, *command]

@@ -50,7 +50,7 @@ def main(argv: List[str]) -> int:
         return print_json(list_files(int(argv[1])))
     if argv[:1] == ["envlock"]:
         # The command verifies the environment itself, and says more.
-        from envlock.runtime import command
+        from envlock.fleet import command
 
         return command.main(argv[1:])
     code = verify_environment()

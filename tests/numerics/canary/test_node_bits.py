@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from envlock.fleet.bits import bits
 from envlock.guest import launch
+from envlock.numerics.canary.node_bits import compare_nodes
 from envlock.numerics.canary.run import Settings, asked_of, heard_from
 from envlock.runtime.errors import FactError
 from envlock.runtime.policy import Policy
@@ -17,21 +17,21 @@ GOOD, OTHER = numerics(), numerics("matmul")
 
 
 def test_nodes_with_the_same_bits() -> None:
-    assert bits({"n1": GOOD, "n2": GOOD}, None, Policy()) == (
+    assert compare_nodes({"n1": GOOD, "n2": GOOD}, None, Policy()) == (
         [],
         "canary on 2 nodes, compared with n[1-2]: the same bits on all nodes",
     )
 
 
 def test_the_operation_is_named_with_its_node() -> None:
-    found, note = bits({"n1": GOOD, "n2": OTHER, "n3": GOOD}, None, Policy())
+    found, note = compare_nodes({"n1": GOOD, "n2": OTHER, "n3": GOOD}, None, Policy())
     assert [each.message.partition(": ")[0] for each in found] == ["n2"]
     assert "numerics.cpu-onednn.matmul" in found[0].message
     assert note == "canary on 3 nodes, compared with n[1,3]: 2 different results"
 
 
 def test_the_lockfile_decides_where_it_has_a_canary() -> None:
-    found, note = bits({"n1": GOOD, "n2": OTHER, "n3": GOOD}, OTHER, Policy())
+    found, note = compare_nodes({"n1": GOOD, "n2": OTHER, "n3": GOOD}, OTHER, Policy())
     assert [each.message.partition(": ")[0] for each in found] == ["n[1,3]"]
     assert note == "canary on 3 nodes, compared with the lockfile: 2 different results"
 

@@ -5,21 +5,24 @@ from __future__ import annotations
 import os
 import stat
 
+from envlock.fleet.statement import canonical, is_document, is_statement, root_of
 from envlock.runtime import strict_json
 from envlock.runtime.errors import UsageError, WriteError
-from envlock.runtime.fleet.statement import canonical, is_document, is_statement, root_of
 from envlock.runtime.host import read_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Collection, Dict, List, Optional, Sequence, Tuple
 
+    from envlock.fleet.statement import Document, Statement
+
 DEFAULT = ".envlock-fleet"
 VARIABLE = "ENVLOCK_FLEET_DIR"
 RANK, FACTS = "rank-", "facts."
 END = ".json"
 DECISION = ".decision"
-MODE = 0o775  # whatever the umask: every user who can write to the folder can forge a verdict
+MODE = 0o775
+"""Whatever the umask: every user who can write to the folder can forge a verdict."""
 ANOTHER = f"name another folder: {VARIABLE}"
 
 
@@ -29,7 +32,7 @@ class Folder:
     is_mortal = False
 
     def __init__(self, path: Optional[str], job: str) -> None:
-        """Make the folder of the job, in that of the variable or in the current folder where no path is given.
+        """Make the folder of the job: in that of the variable, or the current one, without a path.
 
         Raises:
             UsageError: the job has no name, or others can write to its folder.
@@ -49,54 +52,57 @@ class Folder:
         self._check()
 
     def _check(self) -> None:
-        """Refuse a folder in which another user can write a verdict: one who made it before, or whom its mode lets.
+        """Refuse a folder in which another user can write a verdict.
 
-        Root and the members of its group are trusted.
+        That is one who made it before, or whom its mode lets. Root and the members of its group are
+        trusted.
 
         Raises:
             UsageError: another user can.
         """
-        found = os.lstat(self.path)
-        if not stat.S_ISDIR(found.st_mode):
+        status = os.lstat(self.path)
+        if not stat.S_ISDIR(status.st_mode):
             raise UsageError(
                 f"{self.path} is not a folder, so others can replace it",
                 hint=f"remove it, or {ANOTHER}",
             )
-        if found.st_uid not in (0, os.geteuid()) and found.st_uid != self._own_number():
-            who = f"belongs to user {found.st_uid}, and this process to user {os.geteuid()}"
+        owner = status.st_uid
+        # The file system is asked last, as that writes a file.
+        if owner not in (0, os.geteuid()) and owner != self._get_own_number():
+            who = f"belongs to user {owner}, and this process to user {os.geteuid()}"
             raise UsageError(
                 f"{self.path} {who}, so its verdict can be forged", hint=f"remove it, or {ANOTHER}"
             )
-        if found.st_mode & stat.S_IWOTH:
+        if status.st_mode & stat.S_IWOTH:
             hint = f"remove it and set a umask, mount it with `dir_mode=0775`, or {ANOTHER}"
             raise UsageError(
                 f"every user can write to {self.path}, so its verdict can be forged", hint=hint
             )
 
-    def _own_number(self) -> Optional[int]:
+    def _get_own_number(self) -> Optional[int]:
         """Return the user that the file system takes this process for: NFS can take root for nobody."""
         draft = os.path.join(self.path, f"owner{END}.{os.getpid()}.{os.urandom(4).hex()}")
         try:
             with open(draft, "xb") as stream:
-                found = os.fstat(stream.fileno()).st_uid
+                owner = os.fstat(stream.fileno()).st_uid
             os.unlink(draft)
-            return found
+            return owner
         except OSError:
             return None
 
-    def post(self, name: str, value: Any) -> None:
+    def post(self, name: str, value: object) -> None:
         """Write a value, over the one there is.
 
         Raises:
             WriteError: the file cannot be written.
         """
-        target, draft = self._draft(name, value)
+        target, draft = self._write_draft(name, value)
         try:
             os.rename(draft, target)
         except OSError as error:
-            raise _refused("write", target, error) from None
+            raise _make_write_error("write", target, error) from None
 
-    def settle(self, name: str, value: Any) -> bool:
+    def settle(self, name: str, value: object) -> bool:
         """Write a value unless there is one; return whether the file has this one.
 
         The whole draft gets the name, and the first one keeps it: on a network file system, too.
@@ -104,19 +110,20 @@ class Folder:
         Raises:
             WriteError: the file cannot be written, or the file system has no hard links.
         """
-        target, draft = self._draft(name, value)
+        target, draft = self._write_draft(name, value)
         try:
             os.link(draft, target)
             return True
         except FileExistsError:
-            # where the answer of a file server was lost, the link is asked for again, and finds itself
+            # Where the answer of a file server was lost, the link is asked for again, and finds
+            # itself.
             return os.stat(draft).st_nlink > 1
         except OSError as error:
-            raise _refused("link", target, error) from None
+            raise _make_write_error("link", target, error) from None
         finally:
             os.unlink(draft)
 
-    def _draft(self, name: str, value: Any) -> Tuple[str, str]:
+    def _write_draft(self, name: str, value: object) -> Tuple[str, str]:
         """Return the file that a value is for, and one beside it that has the value."""
         target = os.path.join(self.path, name + END)
         draft = f"{target}.{os.getpid()}.{os.urandom(4).hex()}"
@@ -128,10 +135,10 @@ class Folder:
                 stream.flush()
                 os.fsync(stream.fileno())
         except OSError as error:
-            raise _refused("write", target, error) from None
+            raise _make_write_error("write", target, error) from None
         return target, draft
 
-    def hand(self, name: str, value: Any, ranks: Sequence[int]) -> str:
+    def hand(self, name: str, value: object, ranks: Sequence[int]) -> str:
         """Write a value for some ranks, and return its file."""
         self.post(name, value)
         return os.path.join(self.path, name + END)
@@ -142,19 +149,20 @@ class Folder:
         Raises:
             UsageError: it is a decision, and others can write to the folder.
         """
-        found = _read(self.path, name)
-        if found is not None and name.endswith(DECISION):
+        value = _read(self.path, name)
+        # The folder may have been opened to others since it was made.
+        if value is not None and name.endswith(DECISION):
             self._check()
-        return found
+        return value
 
     def names(self, folder: str = "") -> Collection[str]:
         """Return which values there are in a folder of names."""
-        return _names(os.path.join(self.path, folder))
+        return _list_names(os.path.join(self.path, folder))
 
     def give_up(self) -> None:
         """Do nothing: no process waits for another one at its end."""
 
-    def keep(self, statement: Any, document: Any) -> None:
+    def keep(self, statement: Statement, document: Optional[Document]) -> None:
         """Write a statement to be reduced later, and its facts unless they are there.
 
         Raises:
@@ -166,28 +174,29 @@ class Folder:
         self.post(f"{RANK}{statement['rank']}", statement)
 
 
-def _refused(what: str, target: str, error: OSError) -> WriteError:
-    hint = (
-        "check the folder and its disk"
-        if what == "write"
-        else f"name a folder with hard links: {VARIABLE}"
-    )
+def _make_write_error(what: str, target: str, error: OSError) -> WriteError:
+    hint = f"name a folder with hard links: {VARIABLE}"
+    if what == "write":
+        hint = "check the folder and its disk"
     return WriteError(f"cannot {what} {target}: {error.strerror}", hint=hint)
 
 
-def _names(path: str) -> Collection[str]:
+def _list_names(path: str) -> Collection[str]:
     try:
         return frozenset([name[: -len(END)] for name in os.listdir(path) if name.endswith(END)])
     except OSError:
         return frozenset()
 
 
-def _read(path: str, name: str) -> Any:
+def _read(path: str, name: str) -> object:
     try:
         data = read_bytes(os.path.join(path, name + END))
-        return None if data is None else strict_json.parse(data)
+        if data is None:
+            return None
+        value: object = strict_json.parse(data)
     except (OSError, ValueError):
         return None
+    return value
 
 
 def jobs(path: str) -> List[str]:
@@ -197,26 +206,29 @@ def jobs(path: str) -> List[str]:
         UsageError: the folder cannot be read.
     """
     try:
-        found = sorted(os.listdir(path))
+        names = sorted(os.listdir(path))
     except OSError as error:
         hint = "name the folder that `envlock fleet report --to` wrote to"
         raise UsageError(f"cannot read {path}: {error.strerror}", hint=hint) from None
-    return [
-        name
-        for name in found
-        if any(each.startswith(RANK) for each in _names(os.path.join(path, name)))
-    ]
+    return [name for name in names if _has_statements(os.path.join(path, name))]
 
 
-def kept(path: str, job: str) -> Tuple[List[Any], Dict[str, Any]]:
+def _has_statements(folder: str) -> bool:
+    return any(name.startswith(RANK) for name in _list_names(folder))
+
+
+def kept(path: str, job: str) -> Tuple[List[Statement], Dict[str, Document]]:
     """Return the statements of a job and the facts by root, as `keep` wrote them; others are left out."""
     folder = os.path.join(path, job)
-    statements: List[Any] = []
-    documents: Dict[str, Any] = {}
-    for name in _names(folder):
-        value: Any = _read(folder, name) if name.startswith((RANK, FACTS)) else None
-        if is_statement(value) and name == f"{RANK}{value['rank']}" and value["job"] == job:
-            statements.append(value)
+    statements: List[Statement] = []
+    documents: Dict[str, Document] = {}
+    for name in _list_names(folder):
+        if not name.startswith((RANK, FACTS)):
+            continue
+        value = _read(folder, name)
+        if is_statement(value):
+            if name == f"{RANK}{value['rank']}" and value["job"] == job:
+                statements.append(value)
         elif is_document(value) and name == FACTS + root_of(value):
             documents[name[len(FACTS) :]] = value
     return sorted(statements, key=lambda each: int(each["rank"])), documents

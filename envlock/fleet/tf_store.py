@@ -1,16 +1,19 @@
-"""Ranks meet at the key-value store of TensorFlow's coordination service, which a strategy of several workers starts.
+"""Ranks meet at the key-value store of TensorFlow's coordination service.
 
-The only file that knows these private names. They are in TensorFlow 2.15 to 2.21; each is looked for before it is used.
-The strategy waits for all workers without a limit, so a worker that never starts must be found before: by `files`.
+A strategy of several workers starts it.
+
+The only file that knows these private names. They are in TensorFlow 2.15 to 2.21; each is looked
+for before it is used. The strategy waits for all workers without a limit, so a worker that never
+starts must be found before: by `files`.
 """
 
 from __future__ import annotations
 
 import sys
 
+from envlock.fleet.statement import canonical
 from envlock.runtime import strict_json
 from envlock.runtime.errors import UsageError
-from envlock.runtime.fleet.statement import canonical
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,8 +23,8 @@ CONTEXT = "tensorflow.python.eager.context"
 NEEDED = ("set_config_key_value", "get_config_key_value", "delete_config_key_value")
 HINT = "call it after the strategy is created, or use engine `files`"
 WAIT, LONGEST_WAIT = 50, 1000
-"""Milliseconds for a value that is not there, doubled each time: the service of a busy machine takes longer to answer.
-0 would wait for ever."""
+"""Milliseconds for a value that is not there, doubled each time: the service of a busy machine
+takes longer to answer. 0 would wait for ever."""
 
 _calls: List[int] = []
 
@@ -36,17 +39,17 @@ class Store:
         self._start = f"envlock/{number}/"
         self._wait = WAIT
 
-    def post(self, name: str, value: Any) -> None:
+    def post(self, name: str, value: object) -> None:
         """Set a value; facts that another rank has set already stay."""
         self.settle(name, value)
 
-    def hand(self, name: str, value: Any, ranks: Sequence[int]) -> str:
+    def hand(self, name: str, value: object, ranks: Sequence[int]) -> str:
         """Set a value that some ranks ask for."""
         if ranks:
             self.settle(name, value)
         return ""
 
-    def settle(self, name: str, value: Any) -> bool:
+    def settle(self, name: str, value: object) -> bool:
         """Set a value unless there is one; return whether it is this one.
 
         Raises:
@@ -62,13 +65,15 @@ class Store:
                 ) from None
             return False
 
-    def peek(self, name: str) -> Any:
+    def peek(self, name: str) -> object:
         """Return a value; None where there is none in time, or where the service does not answer."""
         wait, self._wait = self._wait, WAIT
         try:
             text = self._context.get_config_key_value(self._start + name, wait)
-            return strict_json.parse(text.encode("utf-8"))
-        except Exception:  # of a service that is gone as of a value that is not there: the caller has the time limit
+            value: object = strict_json.parse(text.encode("utf-8"))
+            return value
+        except Exception:
+            # A service that is gone raises as one without the value: the caller has the time limit.
             self._wait = min(2 * wait, LONGEST_WAIT)
             return None
 
@@ -80,7 +85,7 @@ class Store:
         """Do nothing: how a worker ends is the strategy's business."""
 
 
-def board() -> Store:
+def open_board() -> Store:
     """Return the board of this process's cluster.
 
     Raises:
@@ -92,7 +97,10 @@ def board() -> Store:
     context = module.context()
     missing = [name for name in NEEDED if not callable(getattr(context, name, None))]
     if missing or getattr(context, "coordination_service", None) is None:
-        what = f"has no {missing[0]}" if missing else "has no cluster with a coordination service"
-        raise UsageError(f"TensorFlow {what}", hint=HINT)
+        what = "cluster with a coordination service"
+        if missing:
+            what = missing[0]
+        raise UsageError(f"TensorFlow has no {what}", hint=HINT)
+    # All ranks call as often as the others, so that they agree on the number.
     _calls.append(len(_calls))
     return Store(context, len(_calls))

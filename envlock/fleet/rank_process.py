@@ -1,13 +1,16 @@
-"""What a launcher starts as each rank: a statement for a shared folder, or a command that all ranks become or none."""
+"""What a launcher starts as each rank: a statement for a shared folder, or a command.
+
+All ranks become the command, or none does.
+"""
 
 from __future__ import annotations
 
 import os
 
+from envlock.fleet.fleet_assertion import gather_report, looked, place
+from envlock.fleet.folder import Folder
+from envlock.fleet.ranks import OWN, rank_of
 from envlock.runtime.errors import FactError, UsageError
-from envlock.runtime.fleet.assertion import gathered, looked, place
-from envlock.runtime.fleet.folder import Folder
-from envlock.runtime.fleet.ranks import OWN, rank_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +18,9 @@ if TYPE_CHECKING:
 
 
 def report(to: Optional[str] = None, lock: Optional[str] = None, job: Optional[str] = None) -> None:
-    """Write the statement of this process, and its facts unless another rank has; nothing where it is no rank.
+    """Write the statement of this process, and its facts unless another rank has.
+
+    Nothing is written where it is no rank.
 
     Args:
         to: the folder that all nodes share; as for `assert_fleet()` if not given.
@@ -27,11 +32,14 @@ def report(to: Optional[str] = None, lock: Optional[str] = None, job: Optional[s
         WriteError: the folder cannot be written.
         FactError: the facts cannot be stated; the folder has the reason, too.
     """
-    rank = rank_of({**os.environ, OWN["job"]: job} if job else os.environ, os.uname().nodename)
+    environ = dict(os.environ)
+    if job:
+        environ[OWN["job"]] = job
+    rank = rank_of(environ, os.uname().nodename)
     if rank.is_aside:
         return
     folder = Folder(to, rank.job)
-    statement, document = looked(rank, lock)[1]
+    _, (statement, document) = looked(rank, lock)
     folder.keep(statement, document)
     if statement.get("problem"):
         raise FactError(f"rank {rank.rank} cannot report: {statement['problem']}")
@@ -44,15 +52,20 @@ def become(
     policy: Optional[str] = None,
     timeout: float = 120.0,
 ) -> int:
-    """Become the command where all ranks are alike and as locked; else rank 0 says why; return the exit code.
+    """Become the command where all ranks are alike and as locked; else rank 0 says why.
+
+    Returns:
+        The exit code, where it has not become the command.
 
     Raises:
-        UsageError: no launcher says which rank of how many this is, the job has no name, or the command cannot be run.
+        UsageError: no launcher says which rank of how many this is, the job has no name, or the
+            command cannot be run.
         WriteError: the folder cannot be written.
     """
-    found = gathered(*place("files", to, os.environ), lock, policy, timeout)
-    if found.exit_code:
-        return found.exit_code
+    rank, board = place("files", to, os.environ)
+    verdict = gather_report(rank, board, lock, policy, timeout)
+    if verdict.exit_code:
+        return verdict.exit_code
     try:
         os.execvp(command[0], list(command))  # noqa: S606 (the point: no shell)
     except OSError as error:

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from envlock.runtime.fleet.node_names import few, node_list, ranges
+from envlock.fleet.node_names import few, node_list, ranges
 from envlock.runtime.report import count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, FrozenSet, Iterable, List, Sequence, Set, Tuple
+    from typing import Callable, Dict, FrozenSet, Iterable, List, Sequence, Set, Tuple
 
-    from envlock.runtime.fleet.statement import Statement
+    from envlock.fleet.statement import Statement
 
     Members = List[Statement]
 
-LONGEST = 40  # characters of a list of ranks beside their nodes; a longer one becomes a number
-LONGEST_RANKS = 200  # and of a list of ranks that have no nodes
-NAMED = 60  # characters of a list of nodes in a sentence; a longer one is a node set, listed below
-SETS_SHOWN, SET_SHOWN = 8, 300  # node sets that a report lists, and characters of each
+LONGEST = 40
+"""Characters of a list of ranks beside their nodes; a longer one becomes a number."""
+LONGEST_RANKS = 200
+"""Characters of a list of ranks that have no nodes."""
+NAMED = 60
+"""Characters of a list of nodes in a sentence; a longer one is a node set, listed below."""
+SETS_SHOWN, SET_SHOWN = 8, 300
+"""Node sets that a report lists, and characters of each."""
 
 
 class Places:
@@ -30,15 +34,15 @@ class Places:
         self.sets: Dict[str, str] = {}
         self._names: Dict[FrozenSet[str], str] = {}
 
-    def of(self, members: Sequence[Statement]) -> str:
+    def describe(self, members: Sequence[Statement]) -> str:
         """Return nodes and ranks of statements: `n3 (ranks 4-5)`."""
-        which = _spell({each["rank"] for each in members})
+        which = _spell({member["rank"] for member in members})
         if len(which) > LONGEST:
             which = count(len(members), "rank")
-        nodes = frozenset([each["node"] for each in members])
-        return f"{self._name(nodes)} ({which})"
+        nodes = frozenset([member["node"] for member in members])
+        return f"{self._name_nodes(nodes)} ({which})"
 
-    def _name(self, nodes: FrozenSet[str]) -> str:
+    def _name_nodes(self, nodes: FrozenSet[str]) -> str:
         """Return nodes as a list or, where that is too long for a sentence, as the node set that lists them."""
         if nodes not in self._names:
             name = node_list(nodes)
@@ -50,17 +54,15 @@ class Places:
 
     def notes(self) -> List[str]:
         """Return a sentence for each of the first node sets, and one on the others."""
-        named = [
-            (name, nodes) for nodes, name in self._names.items() if name.startswith("node set ")
-        ]
-        found = [
-            f"{name} has {count(len(nodes), 'node')}: {few(nodes, SET_SHOWN)}"
-            for name, nodes in named
-        ]
-        left = len(found) - SETS_SHOWN
+        notes = []
+        for nodes, name in self._names.items():
+            if name.startswith("node set "):
+                number = count(len(nodes), "node")
+                notes.append(f"{name} has {number}: {few(nodes, SET_SHOWN)}")
+        left = len(notes) - SETS_SHOWN
         if left <= 0:
-            return found
-        return [*found[:SETS_SHOWN], count(left, "more node set")]
+            return notes
+        return [*notes[:SETS_SHOWN], count(left, "more node set")]
 
 
 def _spell(numbers: Set[int]) -> str:
@@ -71,7 +73,7 @@ def _spell(numbers: Set[int]) -> str:
     return f"{word} {ranges(numbers)}"
 
 
-def listed(numbers: Set[int]) -> str:
+def list_ranks(numbers: Set[int]) -> str:
     """Return ranks, the first of them where there are too many runs: `ranks 0,2,4 and 4,997 more`."""
     text = ranges(numbers)
     if len(text) <= LONGEST_RANKS:
@@ -84,14 +86,19 @@ def listed(numbers: Set[int]) -> str:
     return f"ranks {shown} and {len(numbers) - number:,} more"
 
 
-def together(statements: Iterable[Statement], key: Callable[[Statement], Any]) -> List[Members]:
+def find_missing(statements: Iterable[Statement], size: int) -> Set[int]:
+    """Return the ranks of a job that have made no statement."""
+    return set(range(size)).difference([statement["rank"] for statement in statements])
+
+
+def group_by(statements: Iterable[Statement], key: Callable[[Statement], object]) -> List[Members]:
     """Return the statements that have one key together, the most first, then those of the lowest rank."""
-    found: Dict[Any, Members] = {}
-    for each in statements:
-        found.setdefault(key(each), []).append(each)
-    return sorted(found.values(), key=order)
+    groups: Dict[object, Members] = {}
+    for statement in statements:
+        groups.setdefault(key(statement), []).append(statement)
+    return sorted(groups.values(), key=order)
 
 
 def order(members: Members) -> Tuple[int, int]:
-    """Return by what groups of ranks are sorted."""
-    return -len(members), min(each["rank"] for each in members)
+    """Return by what groups of ranks are sorted: the most ranks first, then the lowest."""
+    return -len(members), min([member["rank"] for member in members])

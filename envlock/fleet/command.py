@@ -1,13 +1,17 @@
-"""`envlock verify` and what a rank needs where only the runtime half is installed: the standard library's command line.
+"""`envlock verify` and what a rank needs where only the runtime half is installed.
 
-`envlock fleet report` runs here everywhere: as each rank of a job, it must not cost the start of the whole program.
+It is the command line of the standard library. `envlock fleet report` runs here everywhere: as each
+rank of a job, it must not cost the start of the whole program.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 import os
 import sys
 
+from envlock.fleet.rank_process import become, report
 from envlock.runtime.assertion import locate
 from envlock.runtime.errors import EnvlockError, UsageError
 from envlock.runtime.image import verify_image
@@ -17,22 +21,28 @@ from envlock.runtime.report import clean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, List, NoReturn
+    from typing import Callable, Dict, List, NoReturn, Tuple
+
+    Words = argparse.Namespace
+    Parsers = argparse._SubParsersAction["Parser"]
 
 ONLY = "only `envlock verify` and `envlock fleet` are here: this is the runtime half of envlock"
 FORMATS = ("text", "json")
 
 
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors move no terminal."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(clean(message))
+
+
 def main(argv: List[str]) -> int:
     """Run the command; return its exit code, as the README's table has it."""
-    import argparse
-
-    at = argv.index("--") if "--" in argv else len(argv)
-
-    class Parser(argparse.ArgumentParser):
-        def error(self, message: str) -> NoReturn:
-            super().error(clean(message))
-
+    # What stands after `--` is another program's, whose options are not looked at.
+    at = len(argv)
+    if "--" in argv:
+        at = argv.index("--")
     parser = Parser(
         "envlock", description="The runtime half of envlock, which verifies.", epilog=ONLY
     )
@@ -56,15 +66,15 @@ def main(argv: List[str]) -> int:
     return code
 
 
-def _add_lock(parser: Any, default: str) -> None:
+def _add_lock(parser: argparse.ArgumentParser, default: str) -> None:
     parser.add_argument("lock", nargs="?", help=f"Lockfile. {default}")
     parser.add_argument(
         "--policy", "-p", choices=names(), default=os.environ.get("ENVLOCK_POLICY") or None
     )
 
 
-def _add_fleet(commands: Any) -> None:
-    helps = {
+def _add_fleet(commands: Parsers) -> None:
+    helps: Dict[str, Tuple[Callable[[Words], int], str]] = {
         "report": (_report, "Write the report of one rank to a shared folder."),
         "run": (_run, "Run a command, after --, in all ranks or in none."),
     }
@@ -80,27 +90,21 @@ def _add_fleet(commands: Any) -> None:
         parser.set_defaults(run=function)
 
 
-def _report(asked: Any) -> int:
-    from envlock.runtime.fleet.report import report
-
+def _report(asked: Words) -> int:
     report(asked.to, asked.lock)
     return 0
 
 
-def _run(asked: Any) -> int:
-    from envlock.runtime.fleet.report import become
-
+def _run(asked: Words) -> int:
     if not asked.words:
         raise UsageError("no command to run", hint="write one after `--`")
     return become(asked.words, asked.to, asked.lock, asked.policy, asked.timeout)
 
 
-def _verify(asked: Any) -> int:
-    report = verify_image(read_file(locate(asked.lock)), asked.policy, deep=asked.deep)
+def _verify(asked: Words) -> int:
+    answer = verify_image(read_file(locate(asked.lock)), asked.policy, deep=asked.deep)
+    text = answer.to_text()
     if asked.format == "json":
-        import json
-
-        sys.stdout.write(json.dumps(report.to_json(), indent=2) + "\n")
-    else:
-        sys.stdout.write(report.to_text() + "\n")
-    return report.exit_code
+        text = json.dumps(answer.to_json(), indent=2)
+    sys.stdout.write(text + "\n")
+    return answer.exit_code

@@ -1,0 +1,246 @@
+"""A report on any number of ranks in few lines, and what one rank needs beside it. Pure.
+
+The whole report stays where it was made: `fleet check --format json`, or a file in the folder of
+the job.
+"""
+
+from __future__ import annotations
+
+from envlock.fleet.fleet_evidence import FleetEvidence
+from envlock.fleet.statement import canonical
+from envlock.runtime.facts import Unavailable
+from envlock.runtime.report import (
+    ABSENT,
+    ERROR,
+    INFO,
+    SEVERITIES,
+    Finding,
+    Report,
+    clean,
+    count,
+)
+from envlock.runtime.where import Where
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, Mapping, Sequence, Tuple
+
+    from envlock.fleet.fleet_evidence import GroupDocument
+    from envlock.fleet.reduction import Group
+
+    Part = Dict[str, Any]
+    """What is of one environment only: the `ranks` that have it, and what `differs` there."""
+
+LINES, SIZE = 200, 20_000
+"""Lines and bytes that the text of a digest stays below, whatever ranks and nodes are called."""
+
+DOCUMENT_SIZE = 64_000
+"""Bytes that its JSON values stay below: what every rank reads."""
+
+FINDING_LINES, FINDING_SIZE = 130, 11_000
+"""Of all findings."""
+NOTES, NOTE_SIZE = 20, 350
+WORDS_SIZE = 400
+"""Bytes of a message, a reason or a remedy."""
+VALUE_SIZE = 200
+"""Bytes of a value, as JSON."""
+GROUPS, LIST_SIZE = 5, 200
+"""Groups, and bytes of their lists of ranks and of nodes."""
+OWN, OWN_SIZE = 40, 8_000
+"""Differences of one rank, and their bytes."""
+PARTS = 256
+"""Environments that get a part of their own: a file each."""
+
+
+def digest(report: Report, where: str = "") -> Report:
+    """Return a report on ranks that stays below the sizes above; one that does so is returned as it is.
+
+    Args:
+        report: on ranks; another one is returned as it is.
+        where: what shows the whole report, or has it.
+    """
+    fleet = report.evidence
+    if not isinstance(fleet, FleetEvidence):
+        return report
+    has_node_sets = bool(fleet.node_sets)
+    is_short = len(canonical(report.to_json())) < SIZE
+    if is_short and report.to_text().count("\n") < FINDING_LINES and not has_node_sets:
+        return report
+    findings = _choose_findings(report.findings)
+    left = len(report.findings) - len(findings)
+    notes = [_cut(note, NOTE_SIZE) for note in report.notes[:NOTES]]
+    if left:
+        notes.append(count(left, "more finding"))
+    if where and (left or has_node_sets):
+        notes.append(f"complete lists: {_cut(where, NOTE_SIZE)}")
+    return Report(
+        findings,
+        command=report.command,
+        policy=report.policy,
+        overrides=report.overrides,
+        exempt=report.exempt,
+        headline=_cut(report.headline, WORDS_SIZE),
+        subject=report.subject,
+        notes=notes,
+        evidence=_shorten_evidence(fleet),
+    )
+
+
+def _choose_findings(findings: Sequence[Finding]) -> List[Finding]:
+    """Return the first findings that fit, cut to size, but at least one: it has the exit code."""
+    chosen: List[Finding] = []
+    lines = size = 0
+    before: Tuple[str, ...] = ()
+    for finding in findings:
+        short = _shorten(finding)
+        # Neighbours with one reason and remedy are printed with it once.
+        head = (short.severity, short.why, short.fix)
+        printed = [short.message]
+        if head != before:
+            printed += [short.why, *short.fix.split("\n")]
+        lines += len(printed)
+        if finding.severity == INFO:
+            lines += 1
+        for line in printed:
+            size += len(clean(line).encode("utf-8", "replace")) + len("      why: \n")
+        if chosen and (lines > FINDING_LINES or size > FINDING_SIZE):
+            break
+        chosen.append(short)
+        before = head
+    return chosen
+
+
+def _shorten(finding: Finding) -> Finding:
+    """Return a finding whose texts are cut to size, without values that are too long."""
+    lines = finding.fix.split("\n")
+    fix = _cut(finding.fix, WORDS_SIZE)
+    if len(lines) > 1:
+        fix = "\n".join([_cut(line, WORDS_SIZE // 4) for line in lines[:4]])
+    sides = {"expected": finding.expected, "actual": finding.actual}
+    shown = finding.to_json()
+    for side in sides:
+        if side in shown and len(canonical(shown[side])) > VALUE_SIZE:
+            sides[side] = ABSENT
+    return Finding(
+        finding.rule,
+        finding.severity,
+        finding.where,
+        _cut(finding.message, WORDS_SIZE),
+        _cut(finding.why, WORDS_SIZE),
+        fix,
+        _cut(finding.source, WORDS_SIZE),
+        expected=sides["expected"],
+        actual=sides["actual"],
+        weight=finding.weight,
+        commands=finding.commands,
+    )
+
+
+def _cut(text: str, size: int) -> str:
+    """Return the start of a text, in at most `size` bytes as it is printed, and as JSON has it."""
+    raw = clean(text).encode("utf-8", "replace")
+    if len(raw) <= size:
+        return text
+    return raw[: size - 3].decode("utf-8", "ignore") + "..."
+
+
+def _shorten_evidence(fleet: FleetEvidence) -> FleetEvidence:
+    """Return how many ranks there are and the first groups, without lists that grow with the nodes."""
+    groups: List[GroupDocument] = []
+    for group in fleet.groups[:GROUPS]:
+        short: GroupDocument = {
+            "root": group["root"],
+            "count": group["count"],
+            "ranks": _cut(group["ranks"], LIST_SIZE),
+            "nodes": _cut(group["nodes"], LIST_SIZE),
+        }
+        groups.append(short)
+    missing = _cut(fleet.missing, LIST_SIZE)
+    return FleetEvidence(fleet.size, fleet.reported, groups, fleet.majority, None, missing)
+
+
+def split_by_root(groups: Sequence[Group]) -> Dict[str, Part]:
+    """Return for each environment that is odd, by its root, which ranks have it and what differs there.
+
+    Only the first `PARTS` are given; a rank of another one has the digest alone.
+    """
+    parts: Dict[str, Part] = {}
+    for group in groups:
+        if not group.odd:
+            continue
+        differs = _list_differences(group.odd)
+        for member in group.members:
+            root = member["root"]
+            # The root names a file.
+            if not root.isalnum() or (root not in parts and len(parts) == PARTS):
+                continue
+            part = parts.setdefault(root, {"ranks": [], "differs": differs})
+            part["ranks"].append(member["rank"])
+    return parts
+
+
+def _list_differences(findings: Sequence[Finding]) -> List[str]:
+    """Return what the first findings say, and how many there are more."""
+    messages: List[str] = []
+    size = 0
+    for finding in findings[:OWN]:
+        message = _cut(finding.message, WORDS_SIZE)
+        messages.append(message)
+        size += len(message)
+        if size > OWN_SIZE:
+            break
+    left = len(findings) - len(messages)
+    if left:
+        messages.append(count(left, "more difference"))
+    return messages
+
+
+def parse_report(document: Mapping[str, Any]) -> Report:
+    """Return the report that another process has sent, as `Report.to_json` wrote it.
+
+    Raises:
+        ValueError: it is not one.
+    """
+    try:
+        policy = document["policy"] or {"name": None, "overrides": 0}
+        evidence = None
+        # Where ranks did not get to a verdict, nothing is attached.
+        if document["attachments"]:
+            evidence = FleetEvidence.read(document["attachments"])
+        return Report(
+            [_parse_finding(finding) for finding in document["findings"]],
+            command=document["command"],
+            policy=policy["name"],
+            overrides=policy["overrides"],
+            exempt=policy.get("exempt", ()),
+            headline=document["headline"],
+            notes=document["notes"],
+            evidence=evidence,
+        )
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise ValueError(f"not a report: {error!r}") from None
+
+
+def _parse_finding(document: Mapping[str, Any]) -> Finding:
+    where = dict(document["where"])
+    severity = document["severity"]
+    # A word that is not known must not be read as harmless.
+    if severity not in SEVERITIES:
+        severity = ERROR
+    return Finding(
+        str(document["rule"]),
+        severity,
+        Where(where.pop("fact", ""), **where),
+        str(document["message"]),
+        str(document["why"]),
+        str(document["fix"]),
+        str(document["source"]),
+        expected=_parse_value(document.get("expected", ABSENT)),
+        actual=_parse_value(document.get("actual", ABSENT)),
+    )
+
+
+def _parse_value(value: object) -> object:
+    if isinstance(value, dict) and "unavailable" in value:
+        return Unavailable(value["unavailable"], value["code"])
+    return value

@@ -1,0 +1,394 @@
+"""`assert_fleet()`: line 1 of a script of many ranks. All of them go on, or none does."""
+
+from __future__ import annotations
+
+import os
+import sys
+from hashlib import sha256
+from weakref import ref
+
+from envlock.fleet import mpi_mail, tf_store
+from envlock.fleet.digest import digest, parse_report, split_by_root
+from envlock.fleet.folder import Folder
+from envlock.fleet.meeting import meet
+from envlock.fleet.problems import MISSING
+from envlock.fleet.ranks import OWN, Disagreement, rank_of
+from envlock.fleet.reduction import reduction
+from envlock.fleet.statement import canonical, failed, stated
+from envlock.fleet.texts import collect_texts
+from envlock.runtime import assertion
+from envlock.runtime.assertion import OFF
+from envlock.runtime.collectors import snapshot
+from envlock.runtime.errors import (
+    EnvironmentMismatch,
+    EnvlockError,
+    FactError,
+    LockfileError,
+    UsageError,
+    WriteError,
+)
+from envlock.runtime.launchers import traces
+from envlock.runtime.lockfile import read_file
+from envlock.runtime.proof import is_proven
+from envlock.runtime.report import Report
+from envlock.runtime.verify import found_here, overrides_count, without_package
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType, TracebackType
+    from typing import Mapping, Optional, Sequence, Set, Tuple, Type, Union
+
+    from envlock.fleet.meeting import Board, Decision
+    from envlock.fleet.ranks import Rank
+    from envlock.fleet.statement import Document, Stated, Statement
+    from envlock.runtime.collectors import Snapshot
+    from envlock.runtime.facts import Document as Lock
+
+    Path = Union[str, os.PathLike[str]]
+
+TIMEOUT = 120.0
+"""Seconds."""
+ENGINES = ("auto", "files", "mpi", "tf")
+ALONE = {"rank": 0, "size": 1, "node": None, "job": None}
+WARNED = "warning: ENVLOCK_MODE=warn, so this does not stop the program"
+SAID = "rank {} has printed the report"
+SAID_ELSEWHERE = "another rank has printed the report"
+ERRORS = {kind.__name__: kind for kind in (UsageError, LockfileError, FactError)}
+
+
+def assert_fleet(
+    path: Optional[Path] = None,
+    policy: Optional[str] = None,
+    *,
+    engine: str = "auto",
+    timeout: float = TIMEOUT,
+    folder: Optional[Path] = None,
+    rank: Optional[int] = None,
+    size: Optional[int] = None,
+    node: Optional[str] = None,
+    job: Optional[str] = None,
+) -> Optional[Report]:
+    """Return the report when every rank has the locked environment, which is that of the others; else refuse.
+
+    Every rank of the job must call it, as often as the others. All of them return, or all of them
+    raise. Without a lockfile, ranks are compared with one another. A process that `multiprocessing`
+    spawns, which repeats the line, is compared with the lockfile only.
+
+    Args:
+        path: the lockfile, as for `assert_locked()`.
+        policy: how closely to compare; the lockfile's own, or `strict` without a lockfile.
+        engine: how ranks meet. `mpi`: by mpi4py, which the program has imported. `tf`: by
+            TensorFlow's coordination service, once there is a strategy of several workers. `files`:
+            by a folder that all nodes share. `auto`: by MPI where mpi4py is imported, else by
+            files.
+        timeout: seconds that a rank waits for rank 0 to come, and that rank 0 waits for the others.
+        folder: for `files`; else `$ENVLOCK_FLEET_DIR`, else `.envlock-fleet` in the current folder.
+        rank, size, node, job: the number of this process, of how many, on which machine, and a word
+            that no other job has; else `$ENVLOCK_FLEET_RANK` and so on, else as the launcher says.
+
+    Returns:
+        The report; None when `ENVLOCK_MODE=off` kept it from looking.
+
+    Raises:
+        EnvironmentMismatch: an environment differs, or a rank did not answer in time. It is the
+            same on every rank; one of them has printed the report to stderr. Where the program does
+            not catch it, the process ends with the exit code of the error and without a traceback.
+            With `ENVLOCK_MODE=warn` on all ranks, nothing is raised.
+        UsageError: there is no such engine or policy, or no launcher says which rank this is.
+        LockfileError: the lockfile of rank 0 names a policy or a rule that does not exist.
+        WriteError: the shared folder cannot be written.
+    """
+    if engine not in ENGINES:
+        raise UsageError(f"unknown engine `{engine}`", hint=f"choose from: {', '.join(ENGINES)}")
+    where = None
+    if folder is not None:
+        where = os.fspath(folder)
+    given: Mapping[str, object] = {"rank": rank, "size": size, "node": node, "job": job}
+    if _is_spawned(sys._getframe(1)):
+        engine, given = "files", ALONE
+    environ = dict(os.environ)
+    for key, value in given.items():
+        if value is not None:
+            environ[OWN[key]] = str(value)
+    mode = _get_mode()
+    try:
+        own, board = place(engine, where, environ)
+        chosen = policy or os.environ.get("ENVLOCK_POLICY")
+        verdict = gather_report(own, board, path, chosen, timeout, mode)
+    except Disagreement as error:
+        return _refuse_alone(error, mode)
+    except (UsageError, WriteError):
+        # A rank that does not look need not be able to meet the others.
+        if mode != OFF:
+            raise
+        return _go_on(None, mode)
+    return _answer(verdict, mode, is_speaker=own.rank == 0)
+
+
+def _is_spawned(caller: FrameType) -> bool:
+    """Return whether the caller is a script that multiprocessing repeats in what it spawns: no rank."""
+    return caller.f_globals.get("__name__") == "__mp_main__" and caller.f_code.co_name == "<module>"
+
+
+def _get_mode() -> str:
+    """Return what ENVLOCK_MODE says; `enforce` where there is no such mode."""
+    try:
+        return assertion.mode_of_process()
+    except UsageError:
+        # The statement of this rank says so, so that all ranks hear of it.
+        return assertion.ENFORCING[0]
+
+
+def _answer(verdict: Verdict, mode: str, *, is_speaker: bool) -> Optional[Report]:
+    """Return the report to a rank that goes on, or refuse.
+
+    Where one of the ranks enforces, all of them do.
+    """
+    is_enforced = verdict.is_enforced or mode in assertion.ENFORCING
+    report = verdict.report
+    if verdict.error is not None and (is_enforced or mode != OFF):
+        raise _silence(verdict.error)
+    if report is not None and not report.match and is_enforced:
+        message = f"{report.headline} ({verdict.speaker})"
+        raise _silence(EnvironmentMismatch(message, report))
+    return _go_on(report, mode, is_speaker=is_speaker)
+
+
+def _go_on(report: Optional[Report], mode: str, *, is_speaker: bool = True) -> Optional[Report]:
+    if mode == OFF:
+        assertion.say("warning: ENVLOCK_MODE=off, the environment is not verified")
+        return None
+    if is_speaker and report is not None and not report.match:
+        assertion.say(WARNED)
+    return report
+
+
+def _refuse_alone(error: Disagreement, mode: str) -> Optional[Report]:
+    """Refuse a process that cannot meet the others."""
+    report = error.report
+    if mode != OFF:
+        # Each says so, as none knows which one ends the job first.
+        text = report.headline
+        if error.is_first:
+            text = report.to_text()
+        assertion.say(text)
+    if mode in assertion.ENFORCING:
+        raise _silence(EnvironmentMismatch(report.headline, report))
+    return _go_on(report, mode)
+
+
+def _silence(error: EnvlockError) -> EnvlockError:
+    """Return the error; where nobody catches it, the process ends with its code and no traceback.
+
+    All has been said by then, once for all ranks; a traceback of each would bury it.
+    """
+    # By a weak reference: the hook lives as long as the process, and must not keep the report so
+    # long.
+    known, before, code = ref(error), sys.excepthook, error.exit_code
+
+    def end(
+        kind: Type[BaseException], value: BaseException, trace: Optional[TracebackType]
+    ) -> None:
+        is_interactive = hasattr(sys, "ps1") or bool(sys.flags.inspect)
+        if value is not known() or is_interactive:
+            before(kind, value, trace)
+        else:
+            sys.exit(code)
+
+    sys.excepthook = end
+    return error
+
+
+class Verdict:
+    """What ranks have decided together.
+
+    Attributes:
+        report: on all ranks; None where rank 0 has failed.
+        error: how it has; None where it has not.
+        is_enforced: whether one of them refuses what does not match.
+        speaker: who has printed it, as a clause.
+    """
+
+    __slots__ = ("error", "is_enforced", "report", "speaker")
+
+    def __init__(self, decision: Decision, speaker: str) -> None:
+        """Read a decision.
+
+        Raises:
+            UsageError: another version of envlock has made it.
+        """
+        self.report: Optional[Report] = None
+        self.error: Optional[EnvlockError] = None
+        self.is_enforced = decision.get("enforced") is True
+        self.speaker = speaker
+        error = decision.get("error")
+        try:
+            if error is not None:
+                hint = error["hint"]
+                if hint is not None:
+                    hint = str(hint)
+                self.error = ERRORS[error["kind"]](str(error["message"]), hint=hint)
+            else:
+                self.report = parse_report(decision["report"])
+                own = decision.get("own") or {"differs": []}  # a file server can be late to show it
+                self.report.notes += [f"this rank: {message}" for message in own["differs"]]
+        except (KeyError, TypeError, ValueError):
+            hint = "install the same version of envlock on all nodes"
+            raise UsageError("cannot read what rank 0 has decided", hint=hint) from None
+
+    @property
+    def exit_code(self) -> int:
+        """Of a process that starts only where all match."""
+        answer = self.error or self.report
+        if answer is None:
+            return 0
+        return answer.exit_code
+
+
+def gather_report(
+    rank: Rank,
+    board: Optional[Board],
+    path: Optional[Path],
+    policy: Optional[str],
+    timeout: float,
+    mode: str = assertion.ENFORCING[0],
+) -> Verdict:
+    """Return what all ranks have decided, the same on each; where they do not match, one prints it.
+
+    It does so before the others hear of it: a launcher may end the whole job once the first has
+    ended.
+    """
+    lock, own = looked(rank, path, mode)
+    size = rank.size or 1
+
+    def decide(statements: Sequence[Statement], documents: Mapping[str, Document]) -> Decision:
+        return _decide(board, size, lock, policy or None, statements, documents)
+
+    statement, document = own
+    if board is None:
+        documents = {}
+        if document is not None:
+            documents[statement["root"]] = document
+        return Verdict(decide([statement], documents), SAID.format(0))
+    decision, is_own = meet(board, rank.rank, size, own, decide, timeout)
+    by = decision.get("by")
+    # Rank 0 prints all that it decides, and a rank that withdraws prints its own withdrawal.
+    speaker = SAID.format(by)
+    if by == rank.rank and by != 0 and not is_own:
+        speaker = SAID_ELSEWHERE
+    verdict = Verdict(decision, speaker)
+    if verdict.report is not None:
+        if is_own:
+            _tell(verdict.report.to_text(), {mode})
+        if any(finding.rule == MISSING for finding in verdict.report.findings):
+            board.give_up()
+    return verdict
+
+
+def _decide(
+    board: Optional[Board],
+    size: int,
+    lock: Optional[Lock],
+    policy: Optional[str],
+    statements: Sequence[Statement],
+    documents: Mapping[str, Document],
+) -> Decision:
+    """Return the decision of rank 0, and print what does not match before any other rank hears of it."""
+    modes = {statement["mode"] for statement in statements}
+    decision: Decision = {"by": 0, "enforced": not modes.isdisjoint(assertion.ENFORCING)}
+    try:
+        whole, groups = reduction(
+            statements, documents, size, lock, policy, overrides=overrides_count()
+        )
+    except EnvlockError as error:
+        _tell(f"cannot decide: {error}", modes)
+        kind = type(error).__name__
+        decision["error"] = {"kind": kind, "message": error.message, "hint": error.hint}
+        return decision
+    report = digest(whole)
+    # Where the digest leaves something out, the whole report is in a file that it names.
+    if board is not None and report is not whole:
+        place = board.hand(f"report.{os.urandom(8).hex()}", whole.to_json(), ())
+        report = digest(whole, place)
+        decision["parts"] = split_by_root(groups)
+    if not report.match:
+        _tell(report.to_text(), modes)
+    decision["report"] = report.to_json()
+    return decision
+
+
+def _tell(text: str, modes: Set[str]) -> None:
+    """Print for all ranks, unless none of them is to look."""
+    if modes != {OFF}:
+        assertion.say(text)
+
+
+def looked(
+    rank: Rank, path: Optional[Path], mode: str = assertion.ENFORCING[0]
+) -> Tuple[Optional[Lock], Stated]:
+    """Return the lockfile, and the statement and the document of this rank; one that fails states why.
+
+    A lockfile is needed only where one is named. A rank of the mode `off` does not look, and states
+    the mode.
+    """
+    if mode == OFF:
+        return None, (failed(rank, ""), None)
+    try:
+        assertion.mode_of_process()
+        named = _find_lockfile(path)
+        if named is None:
+            live = snapshot()
+            return None, _add_texts(live, stated(rank, live, traces(os.environ)))
+        lock = read_file(named)
+        digest_of_lock = sha256(canonical(lock).encode("ascii")).hexdigest()[:32]
+        live = without_package(found_here(lock), lock.get("project", {}).get("name"))
+        proven = bool(lock.get("numerics")) and is_proven(lock, live, os.environ)
+        rules: Mapping[str, str] = {}
+        if overrides_count():
+            rules = lock["policy"]["overrides"]
+        own = stated(rank, live, traces(os.environ), digest_of_lock, rules, proven=proven)
+        return lock, _add_texts(live, own)
+    except EnvlockError as error:
+        return None, (failed(rank, error.message), None)
+
+
+def _add_texts(live: Snapshot, own: Tuple[Statement, Document]) -> Stated:
+    """Return a statement, and its document with the paths that the facts hold as a SHA-256."""
+    statement, document = own
+    texts = collect_texts(live.facts.get("environ", {}), os.environ)
+    if texts:
+        document = {**document, "texts": texts}
+    return statement, document
+
+
+def _find_lockfile(path: Optional[Path]) -> Optional[str]:
+    """Return the file of the lockfile; None where none is named and none is near."""
+    try:
+        return assertion.locate(path)
+    except LockfileError:
+        return None
+
+
+def place(
+    engine: str, folder: Optional[str], environ: Mapping[str, str]
+) -> Tuple[Rank, Optional[Board]]:
+    """Return which rank this is, and where it meets the others; None for a rank that is alone.
+
+    Raises:
+        Disagreement: MPI and the launcher number this process differently.
+        UsageError: no launcher says which rank of how many this is, or the engine is not available.
+        WriteError: the shared folder cannot be written.
+    """
+    host = os.uname().nodename
+    if engine in ("auto", "mpi"):
+        world = mpi_mail.find_world(required=engine == "mpi")
+        if world is not None:
+            return mpi_mail.rank_in(world, environ, host), mpi_mail.Mail(world)
+    rank = rank_of(environ, host)
+    if rank.size is None:
+        raise UsageError("cannot find how many ranks the job has", hint=f"set {OWN['size']}")
+    if rank.size == 1:
+        return rank, None
+    if engine == "tf":
+        return rank, tf_store.open_board()
+    return rank, Folder(folder, rank.job)

@@ -1,0 +1,456 @@
+"""Ranks meet at a board, a place that all of them read and write.
+
+Rank 0 reduces, and everybody gets its verdict.
+
+Rank 0 opens an attempt under a number that was never used (`call`). The others answer it once each
+with their statements (`NONCE/RANK`), and `NONCE.decision` ends it: the verdict of rank 0, or the
+withdrawal of a rank that gives up. The first decision counts for all, whoever made it;
+docs/fleet.md#all-or-none has the protocol.
+
+A rank that has answered an attempt leaves it by its decision only, so no other rank can start on an
+answer of one that has given up. Before that it has promised nothing, and may end: rank 0 misses it.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from envlock.fleet import refusals
+from envlock.fleet.statement import is_document, is_statement
+from envlock.runtime import assertion
+from envlock.runtime.assertion import ENFORCING
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import (
+        Any,
+        Callable,
+        Collection,
+        Dict,
+        List,
+        Mapping,
+        Optional,
+        Protocol,
+        Sequence,
+        Set,
+        Tuple,
+    )
+
+    from envlock.fleet.statement import Document, Stated, Statement
+    from envlock.runtime.report import Report
+
+    Decision = Dict[str, Any]
+    """What ends an attempt; `by` is the rank that made it, `enforced` whether one of those that have a part
+    in it refuses what does not match, and one of these says what it is:
+
+    report   of all ranks, or of the one that has withdrawn, as JSON values
+    error    what rank 0 could not do: the `kind` of the error, its `message` and `hint`
+    again    why another attempt follows, for whoever still waits
+
+    The report that all ranks read is a digest. Where it leaves something out, `parts` are what is of one
+    environment only, with the ranks that have it; they are handed to these, and a rank finds its own as
+    `own`.
+    """
+    Outcome = Tuple[Decision, bool]
+    """A decision, and whether this process has made it, and so has to print it."""
+
+    Decide = Callable[[Sequence[Statement], Mapping[str, Document]], Decision]
+    """From statements, and documents by root."""
+
+    class Board(Protocol):
+        """Where values lie by their names; a value is seen whole or not at all.
+
+        `is_mortal`: it ends with the process of rank 0.
+        """
+
+        is_mortal: bool
+
+        def post(self, name: str, value: object) -> None: ...
+
+        def hand(self, name: str, value: object, ranks: Sequence[int]) -> str:
+            """Post a value for these ranks alone; return the file that people can read it in, if any."""
+
+        def settle(self, name: str, value: object) -> bool:
+            """Post a value unless the name has one; return whether it is this one that the name has."""
+
+        def peek(self, name: str) -> object:
+            """Return a value; None where there is none yet."""
+
+        def names(self, folder: str = "") -> Optional[Collection[str]]:
+            """Return which values there are in a folder of names; None where only asking for each can tell."""
+
+        def give_up(self) -> None:
+            """Keep this process's end from waiting for a rank that is lost."""
+
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.005, 0.1
+"""Seconds between two looks."""
+CROWD_PAUSE, RANK_PAUSE = 1.5, 0.005
+"""Seconds between two looks of many ranks: each has its share, up to where a rank asks a file
+server twice a second."""
+
+MARGIN = 2.0
+"""Seconds that a rank waits for the verdict beyond those that rank 0 waits for the ranks."""
+LISTENING = 10.0
+"""Seconds, at most, that rank 0 keeps up a board that ends with it."""
+ABSENT = "absent."
+
+
+def meet(
+    board: Board, rank: int, size: int, own: Stated, decide: Decide, timeout: float
+) -> Outcome:
+    """Return the decision, which is the same for each rank of an attempt; and whether to print it.
+
+    A rank waits `timeout` seconds for rank 0 to come, and from then on as long as rank 0 waits for
+    the others.
+
+    Args:
+        board: where the ranks of this job, and no others, meet.
+        rank: this one.
+        size: how many there are.
+        own: the statement and the document of this rank.
+        decide: reduces, and prints what does not match; called by rank 0 alone, with the statements
+            that came in time.
+        timeout: seconds.
+    """
+    member: Member
+    if rank == 0:
+        member = Leader(board, rank, size, own, timeout)
+    else:
+        member = Follower(board, rank, size, own, timeout)
+    try:
+        return member.meet(decide)
+    except BaseException as error:
+        member.leave(error)
+        raise
+
+
+class Member:
+    """A rank that meets the others.
+
+    Attributes:
+        statement, document: what it says of itself; no document where it has not looked.
+        nonce: the attempt that it has opened or answered; empty where there is none.
+    """
+
+    def __init__(self, board: Board, rank: int, size: int, own: Stated, timeout: float) -> None:
+        self.board = board
+        self.rank = rank
+        self.size = size
+        self.statement, self.document = own
+        self.timeout = timeout
+        self.nonce = ""
+
+    def meet(self, decide: Decide) -> Outcome:
+        """Return the decision, and whether this rank has to print it."""
+        raise NotImplementedError
+
+    def pause(self, seconds: float) -> Pause:
+        """Return what waits between two looks, for so many seconds in all."""
+        longest = min(CROWD_PAUSE, max(LONGEST_PAUSE, RANK_PAUSE * self.size))
+        return Pause(time.monotonic() + seconds, longest)
+
+    def settle(self, nonce: str, decision: Decision) -> Outcome:
+        """Make a decision of an attempt unless there is one; return the one there is.
+
+        The first counts for all, whoever made it.
+        """
+        name = f"{nonce}.decision"
+        if self.board.settle(name, decision):
+            return decision, True
+        pause = self.pause(MARGIN)
+        # A network file system can know that there is a file before it shows it.
+        while True:
+            found = self.board.peek(name)
+            if isinstance(found, dict):
+                return found, False
+            if not pause.wait():
+                return self.make_refusal(refusals.report_lost_decision(name)), True
+
+    def make_refusal(self, report: Report) -> Decision:
+        """Return the decision that nobody starts, with its report."""
+        is_enforced = self.statement["mode"] in ENFORCING
+        return {"by": self.rank, "enforced": is_enforced, "report": report.to_json()}
+
+    def add_own_part(self, decision: Decision) -> Decision:
+        """Return a decision with the part of this rank, if it has one."""
+        root = self.statement["root"]
+        parts = decision.get("parts")
+        if not isinstance(parts, list) or root not in parts:
+            return decision
+        return {**decision, "own": self.board.peek(f"{self.nonce}/of.{root}")}
+
+    def make_again(self, why: str) -> Decision:
+        """Return the decision that another attempt follows."""
+        return {"by": self.rank, "again": why}
+
+    def leave(self, error: BaseException) -> None:
+        """Withdraw, so that the others hear at once that this rank ends, and why; and print it."""
+        if not self.nonce:
+            return
+        report = refusals.report_interruption(self.rank, self.statement["node"], error)
+        try:
+            _, is_own = self.settle(self.nonce, self.make_refusal(report))
+            if is_own:
+                assertion.say(report.headline)
+        except Exception as other:
+            # The first one is raised; with a board that does not answer, the others time out.
+            assertion.say(f"{report.headline}; the other ranks have no word yet: {other}")
+
+
+class Leader(Member):
+    """Rank 0."""
+
+    def meet(self, decide: Decide) -> Outcome:
+        """Open attempts until one is decided by something else than that another one follows."""
+        pause = self.pause(self.timeout)
+        before = self._get_called()
+        # Whoever has answered an attempt waits for its decision, though its rank 0 is gone.
+        if before and self.board.peek(f"{before}.decision") is None:
+            self.settle(before, self.make_again("rank 0 was started again"))
+        while True:
+            statements = self._open()
+            found = self._collect(statements, pause)
+            if found is None:
+                found = self._decide(decide, statements)
+            # What a rank has decided is settled, too: messages go to rank 0 only.
+            decision, _ = self.settle(self.nonce, found)
+            if "again" not in decision:
+                self._listen(sorted(statements)[1:])
+                return self.add_own_part(decision), False
+            if decision.get("by") == 0 or self._is_followed():
+                return self._refuse_double()
+
+    def _open(self) -> Dict[int, Statement]:
+        """Open an attempt, and return the statements there are: its own."""
+        self.nonce = os.urandom(8).hex()
+        # Settled, not posted: a folder that cannot do this says so now, not in the end.
+        self.board.settle(f"{self.nonce}/0", self.statement)
+        call = {"root": self.statement["root"], "node": self.statement["node"]}
+        self.board.post("call", {"nonce": self.nonce, **call})
+        return {0: self.statement}
+
+    def _get_called(self) -> str:
+        """Return the attempt that is open, or was the last one."""
+        return _get_nonce(self.board.peek("call"))
+
+    def _is_followed(self) -> bool:
+        """Return whether another rank 0 has opened an attempt since."""
+        return self._get_called() not in ("", self.nonce)
+
+    def _collect(self, statements: Dict[int, Statement], pause: Pause) -> Optional[Decision]:
+        """Add the statements that come in time; return a decision that has been made before."""
+        while True:
+            decision = self.board.peek(f"{self.nonce}.decision")
+            if isinstance(decision, dict):
+                return decision
+            if self._is_followed():
+                return self.make_again("another rank 0 has opened an attempt")
+            self._add_statements(statements)
+            if len(statements) == self.size or not pause.wait():
+                return None
+
+    def _add_statements(self, statements: Dict[int, Statement]) -> None:
+        """Add the statements that have come since the last look."""
+        there = self.board.names(self.nonce)
+        for rank in range(1, self.size):
+            if rank in statements or (there is not None and str(rank) not in there):
+                continue
+            found = self.board.peek(f"{self.nonce}/{rank}")
+            if is_statement(found) and found["rank"] == rank:
+                statements[rank] = found
+
+    def _decide(self, decide: Decide, statements: Dict[int, Statement]) -> Decision:
+        """Return the verdict on the statements, and hand its parts to the ranks that they are of."""
+        ordered = [statements[rank] for rank in sorted(statements)]
+        decision = decide(ordered, self._get_documents(ordered))
+        if "parts" not in decision:
+            return decision
+        for root, part in decision["parts"].items():
+            self.board.hand(f"{self.nonce}/of.{root}", part, part["ranks"])
+        return {**decision, "parts": sorted(decision["parts"])}
+
+    def _refuse_double(self) -> Outcome:
+        """Refuse, as there is another rank 0, and end its attempt unless that is decided.
+
+        Its ranks are these.
+        """
+        report = refusals.report_double(0, f"once on {self.statement['node']}")
+        decision = self.make_refusal(report)
+        if self._is_followed():
+            self.board.settle(f"{self._get_called()}.decision", decision)
+        return decision, True
+
+    def _listen(self, ranks: Sequence[int]) -> None:
+        """Wait until the ranks that have answered have the decision, where it would end with this process."""
+        if not self.board.is_mortal:
+            return
+        pause = self.pause(min(LISTENING, self.timeout))
+        left = [f"{self.nonce}.heard.{rank}" for rank in ranks]
+        while left:
+            left = [name for name in left if self.board.peek(name) is None]
+            if left and not pause.wait():
+                return
+
+    def _get_documents(self, statements: List[Statement]) -> Dict[str, Document]:
+        """Return the documents of the statements, by root; what is no document is left out."""
+        documents: Dict[str, Document] = {}
+        if self.document is not None:
+            documents[self.statement["root"]] = self.document
+        for root in {statement["root"] for statement in statements}:
+            if root and root not in documents:
+                document = self.board.peek(f"facts.{root}")
+                if is_document(document):
+                    documents[root] = document
+        return documents
+
+
+class Follower(Member):
+    """Any other rank."""
+
+    def __init__(self, board: Board, rank: int, size: int, own: Stated, timeout: float) -> None:
+        super().__init__(board, rank, size, own, timeout)
+        self._pause = self.pause(timeout)
+        self._seen: Set[str] = set()
+        self._leader_node = ""
+        self._has_answered = False
+
+    def meet(self, decide: Decide) -> Outcome:
+        """Answer attempts until one is decided by something else than that another one follows."""
+        absent = 0
+        for name in self.board.names() or ():
+            if name.startswith(ABSENT):
+                absent += 1
+        while True:
+            outcome = self._look()
+            if outcome is None and not self._pause.wait():
+                outcome = self._withdraw()
+                if outcome is None:
+                    outcome = self._give_up(absent)
+            if outcome is not None:
+                return outcome
+
+    def _look(self) -> Optional[Outcome]:
+        """Return the decision of the attempt that this rank has answered; answer one that is new."""
+        # The decision comes before a call: an answer counts until its attempt is decided.
+        decision = self._find_decision()
+        if decision is not None:
+            return self._accept(decision, is_own=False)
+        call = self.board.peek("call")
+        nonce = _get_nonce(call)
+        if not nonce or nonce in self._seen:
+            return None
+        if self.nonce:
+            again = self.make_again("rank 0 has opened another attempt")
+            decision, is_own = self.settle(self.nonce, again)
+            outcome = self._accept(decision, is_own=is_own)
+            if outcome is not None:
+                return outcome
+        self._seen.add(nonce)
+        if self.board.peek(f"{nonce}.decision") is not None or not isinstance(call, dict):
+            return None
+        return self._answer(nonce, call)
+
+    def _find_decision(self) -> Optional[Decision]:
+        """Return the decision of the attempt that this rank has answered, if there is one."""
+        # Also where there is no attempt yet: on NFS, listing a folder is what shows its new files.
+        there = self.board.names()
+        name = f"{self.nonce}.decision"
+        if not self.nonce or (there is not None and name not in there):
+            return None
+        decision = self.board.peek(name)
+        if not isinstance(decision, dict):
+            return None
+        return decision
+
+    def _answer(self, nonce: str, call: Dict[str, object]) -> Optional[Outcome]:
+        """Answer an attempt; return its decision where that makes one."""
+        self.nonce, self._leader_node = nonce, str(call.get("node"))
+        # The time counts from here: rank 0 has called before, and decides before that is over.
+        self._pause = self.pause(self.timeout + MARGIN)
+        root = self.statement["root"]
+        # The facts come before the answer: rank 0 may read them as soon as it has that.
+        if self.document is not None and root != call.get("root"):
+            self.board.post(f"facts.{root}", self.document)
+        is_first = self.board.settle(f"{nonce}/{self.rank}", self.statement)
+        has_answered, self._has_answered = self._has_answered, True
+        if is_first:
+            return None
+        return self._refuse_double(nonce, has_answered)
+
+    def _refuse_double(self, nonce: str, has_answered: bool) -> Optional[Outcome]:
+        """End an attempt that another process has answered with the number of this rank."""
+        other = self.board.peek(f"{nonce}/{self.rank}")
+        place = "another node"
+        if is_statement(other):
+            place = other["node"]
+        report = refusals.report_double(self.rank, f"on {self.statement['node']} and on {place}")
+        refusal = self.make_refusal(report)
+        # It has died and was started again, perhaps: then the next attempt finds no answer of it.
+        own = self.make_again(f"rank {self.rank} was started again")
+        if has_answered:
+            own = refusal
+        decision, _ = self.settle(nonce, own)
+        self.nonce = ""
+        if "again" in decision:
+            return None
+        # A verdict that is there does not count this process.
+        return refusal, True
+
+    def _accept(self, decision: Decision, *, is_own: bool) -> Optional[Outcome]:
+        """Return a decision, unless another attempt follows it."""
+        if self.board.is_mortal:
+            self.board.post(f"{self.nonce}.heard.{self.rank}", "")
+        if "again" not in decision:
+            return self.add_own_part(decision), is_own
+        self.nonce = ""
+        return None
+
+    def _withdraw(self) -> Optional[Outcome]:
+        """Give up an attempt that rank 0 does not decide; return its decision, which may have just come."""
+        if not self.nonce:
+            return None
+        report = refusals.report_no_verdict(self._leader_node, self.timeout)
+        decision, is_own = self.settle(self.nonce, self.make_refusal(report))
+        return self._accept(decision, is_own=is_own)
+
+    def _give_up(self, absent: int) -> Outcome:
+        """Give up as rank 0 has not called: nobody counts on this rank.
+
+        The first of those that wait prints it. Those that have come before count as many earlier
+        ones, `absent`; those of another job count this one, too.
+        """
+        is_first = self.board.settle(f"{ABSENT}{absent}", self.rank)
+        return self.make_refusal(refusals.report_no_call(self.timeout)), is_first
+
+
+def _get_nonce(call: object) -> str:
+    """Return the attempt that a call opens; empty where it is none."""
+    if not isinstance(call, dict):
+        return ""
+    nonce = call.get("nonce")
+    if not isinstance(nonce, str) or len(nonce) > 32:
+        return ""
+    # It becomes part of the name of a file.
+    if not (nonce.isalnum() and nonce.isascii()):
+        return ""
+    return nonce
+
+
+class Pause:
+    """Waits between two looks, longer each time."""
+
+    def __init__(self, deadline: float, longest: float = LONGEST_PAUSE) -> None:
+        self.deadline = deadline
+        self.seconds = FIRST_PAUSE
+        self.longest = longest
+
+    def wait(self) -> bool:
+        """Wait; return whether there is time for another look."""
+        left = self.deadline - time.monotonic()
+        if left <= 0:
+            return False
+        time.sleep(min(self.seconds, left))
+        self.seconds = min(self.seconds * 1.5, self.longest)
+        return True

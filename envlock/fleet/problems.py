@@ -1,0 +1,153 @@
+"""What is wrong with ranks themselves, whatever their facts are. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from envlock.fleet.node_sets import find_missing, group_by, list_ranks
+from envlock.runtime.assertion import ENFORCING, OFF
+from envlock.runtime.report import ERROR, UNKNOWN, Finding, count
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Dict, Iterator, List, Sequence
+
+    from envlock.fleet.node_sets import Members, Places
+    from envlock.fleet.statement import Statement
+
+COMMAND = "fleet check"
+MISSING = "rank-missing"
+SHOWN = 5
+"""Kinds of failures, and of lockfiles."""
+SOURCE = "docs/fleet.md"
+WHERE = "fleet"
+"""What a finding is about that is not about a fact."""
+PARTS = (
+    "Ranks compute parts of one result: "
+    "where environments differ, the bits depend on which rank computes what."
+)
+LOST = "A rank that does not report can have any environment, or has ended."
+SEVERAL = (
+    "Each rank reads the lockfile where it runs; "
+    "with several, ranks are held to several environments."
+)
+SWITCHED = "A rank that goes on whatever is found would start without those that refuse."
+OF_RANKS = {
+    MISSING: (
+        UNKNOWN,
+        LOST,
+        "Look for the end of that rank in the launcher's log, and start the job again.",
+    ),
+    "rank-size": (ERROR, PARTS, "Give each job a folder of its own, or the number of its ranks."),
+    "rank-failed": (UNKNOWN, LOST, "Remove the cause on these nodes, and start the job again."),
+    "rank-mode": (ERROR, SWITCHED, "Set ENVLOCK_MODE for all ranks, or for none."),
+    "rank-lockfile": (ERROR, SEVERAL, "Put one lockfile where every node reads it."),
+    "rank-facts": (UNKNOWN, LOST, "Run the job again in an empty folder."),
+    "rank-groups": (
+        ERROR,
+        PARTS,
+        "Remove the differences above first; `--format json` lists all groups.",
+    ),
+}
+"""What is wrong with ranks rather than with facts, by rule: how bad, why, and what to do."""
+
+
+def make_finding(rule: str, message: str) -> Finding:
+    """Return a finding on ranks."""
+    severity, why, fix = OF_RANKS[rule]
+    return Finding(rule, severity, WHERE, message, why, fix, SOURCE)
+
+
+def iter_problems(
+    statements: Sequence[Statement], compared: Sequence[Statement], size: int, places: Places
+) -> Iterator[Finding]:
+    """Yield what is wrong with the ranks themselves, whatever their facts are."""
+    missing = find_missing(statements, size)
+    if missing:
+        yield make_finding(MISSING, f"no report from {list_ranks(missing)}")
+    beyond = [each for each in statements if is_beyond(each, size)]
+    if beyond:
+        job = f"a job of another size, not of {count(size, 'rank')}"
+        yield make_finding("rank-size", f"{places.describe(beyond)}: belongs to {job}")
+    yield from _iter_loose_ranks(statements, places)
+    yield from _iter_failures(group_failures(statements), places)
+    kinds = group_by(compared, lambda each: each["lock"])
+    if len(kinds) > 1:
+        words = []
+        for members in kinds[:SHOWN]:
+            lockfile = "none"
+            if members[0]["lock"]:
+                lockfile = f"sha256:{members[0]['lock'][:12]}"
+            words.append(f"{places.describe(members)} {lockfile}")
+        if len(kinds) > SHOWN:
+            words.append(f"{len(kinds) - SHOWN:,} more")
+        message = f"ranks have different lockfiles: {', '.join(words)}"
+        yield make_finding("rank-lockfile", message)
+
+
+def is_beyond(statement: Statement, size: int) -> bool:
+    """Return whether a rank belongs to a job of another size."""
+    return bool(statement["rank"] >= size or statement.get("size") not in (None, size))
+
+
+def _iter_loose_ranks(statements: Sequence[Statement], places: Places) -> Iterator[Finding]:
+    """Yield ranks that go on whatever is found while others do not, or that nothing was looked at."""
+    loose = [each for each in statements if each["mode"] not in ENFORCING]
+    if len(loose) < len(statements):
+        for members in group_by(loose, lambda each: each["mode"]):
+            mode = f"ENVLOCK_MODE={members[0]['mode']}"
+            message = f"{places.describe(members)}: {mode}, while other ranks enforce"
+            yield make_finding("rank-mode", message)
+    elif loose and not any(each["root"] for each in statements):
+        finding = make_finding("rank-mode", "ENVLOCK_MODE=off on all ranks: nothing is compared")
+        finding.severity = UNKNOWN
+        yield finding
+
+
+def group_failures(statements: Sequence[Statement]) -> List[Members]:
+    """Return the ranks that could not look at their environment, those with one cause together."""
+    failed = [each for each in statements if _has_failed(each)]
+    return group_by(failed, _get_cause)
+
+
+def _has_failed(statement: Statement) -> bool:
+    if statement["root"]:
+        return False
+    # A rank of the mode `off` has not looked, which is no failure unless it says so.
+    return statement["mode"] != OFF or bool(statement.get("problem"))
+
+
+def _get_cause(statement: Statement) -> str:
+    """Return why a rank has failed without what is its own: its node, paths, and numbers."""
+    text = str(statement.get("problem")).replace(statement["node"], "NODE")
+    text = re.sub(r"[^\s'\"`]*/[^\s'\"`:]*", "PATH", text)
+    return re.sub("0x[0-9a-f]+|[0-9]+", "NUMBER", text)
+
+
+def count_reasons(members: Members) -> Dict[str, int]:
+    """Return how many ranks state each reason, in its own words; the lowest rank's first."""
+    numbers: Dict[str, int] = {}
+    for member in sorted(members, key=_get_rank):
+        reason = member.get("problem") or "no reason given"
+        numbers[reason] = numbers.get(reason, 0) + 1
+    return numbers
+
+
+def _get_rank(statement: Statement) -> int:
+    return int(statement["rank"])
+
+
+def _iter_failures(causes: Sequence[Members], places: Places) -> Iterator[Finding]:
+    """Yield a finding for each of the first causes, by its lowest rank, and one for all others."""
+    for members in causes[:SHOWN]:
+        reason, *others = count_reasons(members)
+        if others:
+            reason += f" (and {count(len(others), 'similar reason')})"
+        message = f"{places.describe(members)}: cannot report: {reason}"
+        yield make_finding("rank-failed", message)
+    rest: Members = []
+    for members in causes[SHOWN:]:
+        rest += members
+    if rest:
+        number = count(len(causes) - SHOWN, "other reason")
+        yield make_finding("rank-failed", f"{places.describe(rest)}: cannot report: {number}")

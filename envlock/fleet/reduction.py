@@ -1,0 +1,491 @@
+"""From the statements of all ranks to one report: which are alike, which are not, and in which facts. Pure."""
+
+from __future__ import annotations
+
+from envlock.fleet.fleet_evidence import FleetEvidence
+from envlock.fleet.node_names import node_list, ranges
+from envlock.fleet.node_sets import Places, find_missing, group_by, order
+from envlock.fleet.problems import (
+    COMMAND,
+    count_reasons,
+    group_failures,
+    is_beyond,
+    iter_problems,
+    make_finding,
+)
+from envlock.fleet.statement import drop_unjudged, has_looked
+from envlock.fleet.texts import restore_texts
+from envlock.runtime.assertion import ENFORCING
+from envlock.runtime.collectors import Snapshot
+from envlock.runtime.compare import compare
+from envlock.runtime.errors import UsageError
+from envlock.runtime.launchers import explain_differences
+from envlock.runtime.machines import is_machine
+from envlock.runtime.policy import DEFAULT, Policy, names
+from envlock.runtime.report import ERROR, INFO, LAUNCHER, UNKNOWN, Finding, Report, count, ranked
+from envlock.runtime.verify import judge, policy_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
+
+    from envlock.fleet.fleet_evidence import GroupDocument
+    from envlock.fleet.statement import Document, Statement
+    from envlock.runtime.facts import Document as Lock
+
+    Members = List[Statement]
+
+GROUPS_SHOWN = 5
+SECTIONS_SHOWN = 12
+"""Of the facts that ranks state."""
+BREAKING = (ERROR, UNKNOWN)
+
+
+class Group:
+    """Ranks with one environment, as far as the policy judges it.
+
+    Attributes:
+        root: the digest of its facts; where the policy lets some differ, that of the most ranks.
+        odd: what differs and may not; empty where nothing does.
+        members: their statements.
+    """
+
+    __slots__ = ("members", "odd", "root")
+
+    def __init__(self, root: str, odd: List[Finding]) -> None:
+        self.root = root
+        self.odd = odd
+        self.members: Members = []
+
+    def to_json(self) -> GroupDocument:
+        """Return JSON values."""
+        ranks, nodes = set(), set()
+        for member in self.members:
+            ranks.add(member["rank"])
+            nodes.add(member["node"])
+        values: GroupDocument = {
+            "root": self.root,
+            "count": len(ranks),
+            "ranks": ranges(ranks),
+            "nodes": node_list(nodes),
+        }
+        if self.odd:
+            values["differs"] = [finding.message for finding in self.odd]
+        return values
+
+
+class Standard:
+    """What ranks are held to.
+
+    Attributes:
+        lock: the lockfile, with the facts that documents have; None compares ranks with one another
+            only.
+        rules: how closely to compare.
+        overrides: whether the lockfile's own rules count.
+    """
+
+    __slots__ = ("lock", "overrides", "rules")
+
+    def __init__(self, lock: Optional[Lock], policy: Optional[str], *, overrides: bool) -> None:
+        self.rules = rules_of(lock, policy, overrides=overrides)
+        self.overrides = overrides
+        self.lock: Optional[Lock] = None
+        if lock is not None:
+            own_rules: Mapping[str, str] = {}
+            if overrides:
+                own_rules = lock["policy"]["overrides"]
+            self.lock = _as_stated(lock, own_rules)
+
+
+def reduction(
+    statements: Sequence[Statement],
+    documents: Mapping[str, Document],
+    size: int,
+    lock: Optional[Lock] = None,
+    policy: Optional[str] = None,
+    *,
+    overrides: bool = True,
+) -> Tuple[Report[FleetEvidence], List[Group]]:
+    """Return whether all ranks are alike and, where there is a lock, as locked; and their groups.
+
+    Args:
+        statements: at most one a rank, of one job.
+        documents: the facts by their root.
+        size: how many ranks the job has.
+        lock: the lockfile; None compares ranks with one another only.
+        policy: how closely to compare; the lockfile's own, or `strict` where there is none.
+        overrides: whether the lockfile's own rules count.
+
+    Raises:
+        LockfileError: the lockfile names a policy or a rule that does not exist.
+        UsageError: there is no such policy.
+    """
+    standard = Standard(lock, policy, overrides=overrides)
+    places = Places()
+    compared = list(filter(has_looked, statements))
+    # Ranks with one root have one environment, and each is compared once; a proof is of one
+    # machine.
+    roots = group_by(compared, lambda each: (each["root"], each["proven"]))
+    groups, allowed = _compare_roots(roots, documents, standard, places)
+    odd = list(filter(_is_odd, groups))
+    findings = list(iter_problems(statements, compared, size, places))
+    for group in odd[:GROUPS_SHOWN]:
+        members = group.members
+        findings += [_add_place(each, members, len(compared), places) for each in group.odd]
+    if len(odd) > GROUPS_SHOWN:
+        rest: Members = []
+        for group in odd[GROUPS_SHOWN:]:
+            rest += group.members
+        number = count(len(odd) - GROUPS_SHOWN, "more environment")
+        findings.append(
+            make_finding("rank-groups", f"{places.describe(rest)}: {number} that are odd")
+        )
+    notes = _list_notes(groups, roots, statements, places)
+    evidence = _make_evidence(groups, statements, size, is_locked=lock is not None)
+    # All sentences are made by now, so that the node sets they name are known.
+    evidence.node_sets = places.sets
+    report = Report(
+        ranked([*findings, *allowed]),
+        command=COMMAND,
+        policy=standard.rules.name,
+        overrides=len(standard.rules.overrides),
+        headline=_make_headline(findings, groups, len(statements), size, standard),
+        notes=[*notes, *places.notes()],
+        evidence=evidence,
+    )
+    return report, groups
+
+
+def rules_of(
+    lock: Optional[Lock], policy: Optional[str] = None, *, overrides: bool = True
+) -> Policy:
+    """Return the policy that judges ranks; errors as in `reduction`."""
+    if lock is not None:
+        return policy_of(lock, policy, overrides=overrides)
+    if policy is not None and policy not in names():
+        raise UsageError(f"unknown policy `{policy}`", hint=f"choose from: {', '.join(names())}")
+    return Policy(policy or DEFAULT)
+
+
+def _compare_roots(
+    roots: Sequence[Members],
+    documents: Mapping[str, Document],
+    standard: Standard,
+    places: Places,
+) -> Tuple[List[Group], List[Finding]]:
+    """Return the groups, and what differs and may.
+
+    Ranks in which the same is wrong, or nothing is, are one group. Ranks are odd where they are not
+    as locked, or else not as the first that are.
+    """
+    total = sum(map(len, roots))
+    groups: Dict[Tuple[str, ...], Group] = {}
+    allowed: Dict[str, Tuple[Finding, Members]] = {}
+    first: Members = []
+    # The most ranks come first, so that a minority is compared with them.
+    for members in roots:
+        root = members[0]["root"]
+        findings = _compare_root(members, first, documents, standard, places, total)
+        wrong = _list_wrong(findings)
+        odd: List[Finding] = []
+        if wrong:
+            odd = [each for each in findings if each.severity != INFO or each.rule == LAUNCHER]
+        else:
+            if not first:
+                first = members
+            for finding in findings:
+                _, where = allowed.setdefault(finding.message, (finding, []))
+                where.extend(members)
+        groups.setdefault(wrong, Group(root, odd)).members += members
+    placed = [_add_place(each, where, total, places) for each, where in allowed.values()]
+    return sorted(groups.values(), key=lambda group: order(group.members)), placed
+
+
+def _compare_root(
+    members: Members,
+    first: Members,
+    documents: Mapping[str, Document],
+    standard: Standard,
+    places: Places,
+    total: int,
+) -> List[Finding]:
+    """Return what is wrong with ranks of one root: not as locked or, where they are, not as the first."""
+    document = documents.get(members[0]["root"])
+    if document is None:
+        return [make_finding("rank-facts", "differs from other ranks, and its facts are missing")]
+    findings: List[Finding] = []
+    if standard.lock is not None:
+        findings = _compare_with_lock(document, standard.lock, members[0]["proven"], standard)
+    texts: Dict[str, str] = {}
+    if first:
+        texts.update(documents[first[0]["root"]].get("texts", {}))
+        if not _list_wrong(findings):
+            title = "most ranks"
+            if 2 * len(first) <= total:
+                title = places.describe(first)
+            findings += _compare_with_first(first, members, documents, standard, title)
+    texts.update(document.get("texts", {}))
+    for finding in findings:
+        finding.message = restore_texts(finding.message, texts)
+    return findings
+
+
+def _list_wrong(findings: Iterable[Finding]) -> Tuple[str, ...]:
+    return tuple([finding.message for finding in findings if finding.severity in BREAKING])
+
+
+def _compare_with_lock(
+    document: Document, lock: Lock, proven: bool, standard: Standard
+) -> List[Finding]:
+    """Return what differs from the lockfile; one finding where a launcher explains all of it."""
+    live = Snapshot(document["facts"], document["unavailable"], document["tooling"])
+    report = judge(lock, live, standard.rules.name, overrides=standard.overrides, proven=proven)
+    causes = explain_differences(report.findings, document["launch"])
+    if len(causes) == 1:
+        (cause,) = causes
+        paths = cause.message.rpartition(" explains ")[2].split(", ")
+        wrong = [each for each in report.findings if each.severity in BREAKING]
+        if {each.where.fact for each in wrong} <= set(paths):
+            return [_make_launcher_finding(cause, wrong)]
+    return [*report.findings, *causes]
+
+
+def _make_launcher_finding(cause: Finding, wrong: Sequence[Finding]) -> Finding:
+    """Return the finding that a launcher explains all that differs from the lockfile."""
+    only = "differences"
+    if len(wrong) == 1:
+        only = "difference"
+    differences = "; ".join(_list_wrong(wrong))
+    message = f"{cause.message}, the only {only} from the lockfile ({differences})"
+    return Finding(
+        LAUNCHER,
+        ERROR,
+        cause.where,
+        message,
+        cause.why,
+        cause.fix,
+        cause.source,
+        weight=100,
+    )
+
+
+def _as_stated(lock: Lock, rules: Mapping[str, str]) -> Lock:
+    """Return a lockfile with the facts that documents have."""
+    profiles = []
+    for profile in (lock, *lock.get("machines", ())):
+        facts, unavailable = drop_unjudged(profile["facts"], profile["unavailable"], rules)
+        profiles.append({"facts": facts, "unavailable": unavailable})
+    own, *others = profiles
+    return {**lock, **own, "machines": others}
+
+
+def _compare_with_first(
+    first: Members,
+    members: Members,
+    documents: Mapping[str, Document],
+    standard: Standard,
+    title: str,
+) -> List[Finding]:
+    """Return what ranks have other than the first, which are called `title`."""
+    before = documents[first[0]["root"]]
+    here = documents[members[0]["root"]]
+    findings = compare(
+        (before["facts"], before["unavailable"]),
+        (here["facts"], here["unavailable"]),
+        standard.rules,
+        (title, "here"),
+        is_proven=first[0]["proven"] and members[0]["proven"],
+    )
+    if standard.lock is None:
+        return findings
+    odd = []
+    for finding in findings:
+        # With a lockfile, what may differ has been listed against that already.
+        if finding.severity == INFO:
+            continue
+        # A machine that the lockfile accepts may be another one than the first.
+        if standard.lock["machines"] and is_machine(finding.where.fact):
+            continue
+        odd.append(finding)
+    return odd
+
+
+def _add_place(
+    finding: Finding, members: Sequence[Statement], total: int, places: Places
+) -> Finding:
+    """Return a finding whose message begins with where it is."""
+    place = "all ranks"
+    if len(members) != total:
+        place = places.describe(members)
+    return Finding(
+        finding.rule,
+        finding.severity,
+        finding.where,
+        f"{place}: {finding.message}",
+        finding.why,
+        finding.fix,
+        finding.source,
+        expected=finding.expected,
+        actual=finding.actual,
+        weight=finding.weight,
+        commands=finding.commands,
+    )
+
+
+def _make_headline(
+    findings: Sequence[Finding],
+    groups: Sequence[Group],
+    reported: int,
+    size: int,
+    standard: Standard,
+) -> str:
+    """Return whether the ranks match, and how many of what do not."""
+    under = ""
+    if standard.lock is not None:
+        under = f" under policy {standard.rules.name}"
+        if standard.rules.overrides:
+            under += f", with {count(len(standard.rules.overrides), 'override')}"
+    missing = ""
+    if reported < size:
+        missing = f"{size - reported:,} of {count(size, 'rank')} did not report"
+    severities = {finding.severity for finding in findings}
+    if ERROR in severities:
+        what = _describe_odd_ranks(groups, reported, size, is_locked=standard.lock is not None)
+        return "; ".join(filter(None, (f"does not match{under}: {what}", missing)))
+    if UNKNOWN in severities:
+        return f"cannot decide{under}: {missing or 'facts of ranks could not be collected'}"
+    alike = f"{count(size, 'rank')} alike"
+    if standard.lock is None:
+        return alike
+    return f"matches{under}: {alike}"
+
+
+def _describe_odd_ranks(
+    groups: Sequence[Group], reported: int, size: int, *, is_locked: bool
+) -> str:
+    odd = _count_ranks(filter(_is_odd, groups))
+    what = "ranks do not belong together"
+    if odd:
+        what = f"{odd:,} of {count(size, 'rank')} differ"
+    if odd and majority(groups) is None:
+        return f"{what}, and no environment has a majority"
+    if odd != reported:
+        return what
+    if is_locked:
+        return "no rank is as locked"
+    return "ranks differ"
+
+
+def _is_odd(group: Group) -> bool:
+    return bool(group.odd)
+
+
+def _count_ranks(groups: Iterable[Group]) -> int:
+    return sum([len(group.members) for group in groups])
+
+
+def majority(groups: Sequence[Group]) -> Optional[Group]:
+    """Return the group of more than half of the ranks that reported; None where there is none."""
+    if not groups or 2 * len(groups[0].members) <= _count_ranks(groups):
+        return None
+    return groups[0]
+
+
+def _list_notes(
+    groups: Sequence[Group],
+    roots: Sequence[Members],
+    statements: Sequence[Statement],
+    places: Places,
+) -> List[str]:
+    nodes, jobs = set(), set()
+    for statement in statements:
+        nodes.add(statement["node"])
+        jobs.add(statement["job"])
+    jobs.discard("")
+    where = f"{count(len(statements), 'rank')} on {count(len(nodes), 'node')}"
+    if len(jobs) == 1:
+        where += f", job {jobs.pop()}"
+    notes = [where]
+    if len(groups) > 1:
+        shown_groups = groups[:GROUPS_SHOWN]
+        words = [f"{places.describe(each.members)} {each.root[:12]}" for each in shown_groups]
+        if len(groups) > GROUPS_SHOWN:
+            words.append(f"{len(groups) - GROUPS_SHOWN} more")
+        notes.append(f"{count(len(groups), 'environment')}: {', '.join(words)}")
+    sections = _list_unjudged_sections(roots)
+    if sections:
+        shown = ", ".join(sections[:SECTIONS_SHOWN])
+        notes.append(f"not compared, and different between ranks: facts of {shown}")
+    return notes
+
+
+def _list_unjudged_sections(roots: Sequence[Members]) -> List[str]:
+    """Return the sections in which ranks of one root differ: in facts that no policy judges."""
+    names: Set[str] = set()
+    for first, *others in roots:
+        digests = first["sections"]
+        for member in others:
+            sections = member["sections"]
+            if sections == digests:
+                continue
+            for name in {*sections, *digests}:
+                if sections.get(name) != digests.get(name):
+                    names.add(name)
+    return sorted(names)
+
+
+def _make_evidence(
+    groups: Sequence[Group], statements: Sequence[Statement], size: int, *, is_locked: bool
+) -> FleetEvidence:
+    major = majority(groups)
+    root = None
+    if major is not None:
+        root = major.root
+    vetted: List[str] = []
+    # Without a lockfile, it takes a majority to say which ranks are good.
+    if is_locked or major is not None:
+        vetted = _list_vetted_nodes(groups, statements, size)
+    missing = ranges(find_missing(statements, size))
+    documents = [group.to_json() for group in groups]
+    evidence = FleetEvidence(size, len(statements), documents, root, vetted, missing)
+    for members in group_failures(statements):
+        for reason, number in count_reasons(members).items():
+            evidence.failed.append({"reason": reason, "count": number})
+    return evidence
+
+
+def _get_node(statement: Statement) -> str:
+    return str(statement["node"])
+
+
+def _list_vetted_nodes(
+    groups: Sequence[Group], statements: Sequence[Statement], size: int
+) -> List[str]:
+    """Return the nodes of which all is known, and good.
+
+    None where it is open which lockfile is the right one.
+    """
+    compared = list(filter(has_looked, statements))
+    locks = group_by(compared, lambda each: each["lock"])
+    if not locks or 2 * len(locks[0]) <= len(compared):
+        return []
+    good = locks[0][0]["lock"]
+    wrong: Set[str] = set()
+    for group in filter(_is_odd, groups):
+        wrong.update(map(_get_node, group.members))
+    does_enforce = any(statement["mode"] in ENFORCING for statement in statements)
+    ranks: Dict[str, Set[int]] = {}
+    for statement in statements:
+        node = statement["node"]
+        ranks.setdefault(node, set()).add(statement["rank"])
+        if statement["lock"] != good or not statement["root"] or is_beyond(statement, size):
+            wrong.add(node)
+        if does_enforce and statement["mode"] not in ENFORCING:
+            wrong.add(node)
+    # Who is missing has said no node: one that has fewer ranks than others has lost one.
+    if sum(map(len, ranks.values())) < size:
+        most = max(map(len, ranks.values()))
+        for node, numbers in ranks.items():
+            if len(numbers) < most:
+                wrong.add(node)
+    return sorted(set(ranks) - wrong)

@@ -1,0 +1,65 @@
+"""Reports of ranks that do not get to a verdict: why the attempt has failed, and what to look at. Pure."""
+
+from __future__ import annotations
+
+from envlock.fleet.problems import COMMAND, MISSING, PARTS, SOURCE, WHERE
+from envlock.runtime.report import ERROR, UNKNOWN, Finding, Report
+
+TWICE = "rank-twice"
+
+
+def report_no_call(timeout: float) -> Report:
+    """Return the report of a rank that rank 0 has not called."""
+    why = (
+        "Rank 0 collects the reports: it has ended, hangs, does not share the meeting place, "
+        "or has decided before this rank came."
+    )
+    fix = (
+        "Look for rank 0 in the launcher's log; "
+        "check that all nodes share the folder, and start the job again."
+    )
+    return _make_report(f"no report from rank 0 within {timeout:g} s", why, fix)
+
+
+def report_no_verdict(node: str, timeout: float) -> Report:
+    """Return the report of a rank that has answered rank 0, and has heard nothing since."""
+    why = (
+        "Rank 0 collects the reports: "
+        "it has ended or hangs, or its node does not see the files of the others."
+    )
+    fix = "Look for the end of rank 0 in the launcher's log, and start the job again."
+    return _make_report(f"rank 0 ({node}) gave no verdict within {timeout:g} s", why, fix)
+
+
+def report_interruption(rank: int, node: str, error: BaseException) -> Report:
+    """Return the report of a rank that ends while it meets the others."""
+    message = f"rank {rank} ({node}) failed: {type(error).__name__}: {error}"
+    if isinstance(error, KeyboardInterrupt):
+        message = f"rank {rank} ({node}) was interrupted"
+    why = "A rank that ends while ranks are compared takes no part in the job."
+    return _make_report(message[:300], why, "Remove the cause, and start the job again.")
+
+
+def report_lost_decision(name: str) -> Report:
+    """Return the report of a rank that cannot read a decision that has been made."""
+    why = "The meeting place does not answer this rank; the others may have started."
+    return _make_report(
+        f"the decision {name} cannot be read", why, "Check the folder and its disk on this node."
+    )
+
+
+def report_double(rank: int, nodes: str) -> Report:
+    """Return the report on two processes that have one number."""
+    fix = (
+        "Give each process of the job a number of its own, "
+        "and each job a name of its own (ENVLOCK_FLEET_JOB); "
+        "a rank that was started again needs the whole job to be started again."
+    )
+    message = f"rank {rank} exists twice: {nodes}"
+    finding = Finding(TWICE, ERROR, WHERE, message, PARTS, fix, SOURCE)
+    return Report([finding], command=COMMAND, headline=f"does not match: rank {rank} exists twice")
+
+
+def _make_report(message: str, why: str, fix: str) -> Report:
+    finding = Finding(MISSING, UNKNOWN, WHERE, message, why, fix, SOURCE)
+    return Report([finding], command=COMMAND, headline=f"cannot decide: {message}")

@@ -1,0 +1,288 @@
+"""What a rank says of itself, and the facts that this stands for. Pure.
+
+A statement has at most 1 KB; ranks are compared by it.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from hashlib import sha256
+
+from envlock.fleet.node_names import is_name
+from envlock.fleet.texts import MOST as MOST_TEXTS
+from envlock.fleet.texts import is_text
+from envlock.runtime.assertion import MODES
+from envlock.runtime.lockfile import are_facts
+from envlock.runtime.policy import can_meet, matches
+from envlock.runtime.tables import table
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple, TypeGuard
+
+    from envlock.fleet.ranks import Rank
+    from envlock.runtime.collectors import Snapshot
+    from envlock.runtime.facts import Tree
+
+    Statement = Dict[str, Any]
+    """rank, size, node, job; mode, what ENVLOCK_MODE says; root and sections, digests of the facts;
+    lock, the digest of the lockfile; proven; and `problem`, a sentence, where a rank cannot say
+    more."""
+
+    Document = Dict[str, Any]
+    """What a root stands for: facts, unavailable, tooling; `launch`, the traces of the launcher;
+    and `texts`, the paths that facts hold as a SHA-256, where there are some."""
+
+    Stated = Tuple[Statement, Optional[Document]]
+    """The statement of a rank, and its document; None where it has not looked."""
+
+    Reasons = Mapping[str, Mapping[str, str]]
+    """Why paths are unavailable: `reason` and `code`."""
+
+    Change = Callable[[object], object]
+
+VERSION = 1
+LIMIT = 1024
+"""Bytes of a statement."""
+SECTION = 32
+"""Hexadecimal digits of the digest of a section: they only say where to look."""
+PROBLEM_LIMIT = 300
+DIGEST_LIMIT = 64
+"""Hexadecimal digits of SHA-256; the name of a section is shorter."""
+MOST = 1_000_000
+"""Ranks of a job: who is missing is looked for among all of them, whatever a statement says of
+their number."""
+
+
+def stated(
+    rank: Rank,
+    live: Snapshot,
+    launch: Mapping[str, str],
+    lock: str = "",
+    rules: Optional[Mapping[str, str]] = None,
+    *,
+    proven: bool = False,
+) -> Tuple[Statement, Document]:
+    """Return the statement of a rank and the document that its root stands for.
+
+    The root is of what can be judged; sections are of all facts, so that they tell where others
+    differ.
+
+    Args:
+        rank: who says so.
+        live: its facts.
+        launch: the traces of its launcher, from `launchers.traces`.
+        lock: the digest of its lockfile; empty where there is none.
+        rules: the lockfile's own, by the patterns of their paths, where they count.
+        proven: whether its machine is known to compute the lockfile's bits.
+    """
+    facts, unavailable = drop_unjudged(live.facts, live.unavailable, rules or {})
+    document = {
+        "facts": facts,
+        "unavailable": unavailable,
+        "tooling": list(live.tooling),
+        "launch": dict(launch),
+    }
+    sections = _digest_sections(mask_devices(live.facts), live.unavailable)
+    statement = {
+        **_make_head(rank),
+        "root": root_of(document),
+        "sections": {name: digest[:SECTION] for name, digest in sections.items()},
+        "lock": lock,
+        "proven": proven,
+    }
+    return statement, document
+
+
+def failed(rank: Rank, problem: str) -> Statement:
+    """Return the statement of a rank that could not look at its environment.
+
+    Without a problem, of one that is not to look.
+    """
+    return {
+        **_make_head(rank),
+        "root": "",
+        "sections": {},
+        "lock": "",
+        "proven": False,
+        "problem": problem[:PROBLEM_LIMIT],
+    }
+
+
+def _make_head(rank: Rank) -> Statement:
+    who = {"rank": rank.rank, "size": rank.size, "node": rank.node, "job": rank.job}
+    return {"statement": VERSION, **who, "mode": rank.mode}
+
+
+KINDS = {
+    "rank": int,
+    "node": str,
+    "job": str,
+    "root": str,
+    "lock": str,
+    "proven": bool,
+    "sections": dict,
+}
+
+
+def is_statement(value: object) -> TypeGuard[Statement]:
+    """Return whether a value that came from outside can be reduced."""
+    if not isinstance(value, dict) or value.get("statement") != VERSION:
+        return False
+    if not _has_kinds(value, KINDS):
+        return False
+    if value.get("mode") not in MODES or not 0 <= value["rank"] < MOST:
+        return False
+    size = value.get("size")
+    if size is not None and (type(size) is not int or size > MOST):
+        return False
+    if not is_name(value["node"]) or (value["job"] and not is_name(value["job"])):
+        return False
+    problem = value.get("problem", "")
+    if not isinstance(problem, str) or len(problem) > PROBLEM_LIMIT:
+        return False
+    sections = value["sections"]
+    digests = [value["root"], value["lock"], *sections, *sections.values()]
+    return all(isinstance(each, str) and len(each) <= DIGEST_LIMIT for each in digests)
+
+
+def is_document(value: object) -> TypeGuard[Document]:
+    """Return whether a value that came from outside can be compared."""
+    kinds = {"facts": dict, "unavailable": dict, "tooling": list, "launch": dict}
+    if not isinstance(value, dict) or not _has_kinds(value, kinds):
+        return False
+    texts = value.get("texts", {})
+    if not isinstance(texts, dict) or len(texts) > MOST_TEXTS:
+        return False
+    if not all(is_text(key, text) for key, text in texts.items()):
+        return False
+    words = [*value["tooling"], *value["launch"].values()]
+    if not all(isinstance(word, str) for word in words):
+        return False
+    return are_facts(value["facts"], value["unavailable"])
+
+
+def _has_kinds(value: Mapping[str, object], kinds: Mapping[str, type]) -> bool:
+    """Return whether an object has values of these kinds by its keys."""
+    # `type`, not `isinstance`: true is an int, and no rank.
+    return all(type(value.get(key)) is kind for key, kind in kinds.items())
+
+
+def has_looked(statement: Statement) -> bool:
+    """Return whether a rank states its facts."""
+    return bool(statement["root"])
+
+
+def root_of(document: Document) -> str:
+    """Return the digest of what a document has: of one from outside, its name may be another."""
+    sections = _digest_sections(document["facts"], document["unavailable"])
+    return _sha256("\n".join([f"{name}:{digest}" for name, digest in sorted(sections.items())]))
+
+
+def mask_devices(facts: Tree) -> Tree:
+    """Return facts without what differs from rank to rank by nature: which devices, not how many."""
+    masked = dict(facts)
+    for path in table("by_rank")["count"]:
+        masked = _change_nodes(masked, path.split("."), _count_devices)
+    for path, starts in table("by_rank")["flags"].items():
+        change = partial(_remove_flags, starts=tuple(starts))
+        masked = _change_nodes(masked, path.split("."), change)
+    return masked
+
+
+def _remove_flags(value: object, starts: Tuple[str, ...]) -> object:
+    """Return flags without those that begin so; None, as if it was unset, where none is left."""
+    if not isinstance(value, str):
+        return value
+    flags = value.split()
+    others = [flag for flag in flags if not flag.startswith(starts)]
+    # What has none of them stays as it is, with its blanks.
+    if others == flags:
+        return value
+    return " ".join(others) or None
+
+
+def drop_unjudged(
+    facts: Tree, unavailable: Reasons, rules: Mapping[str, str]
+) -> Tuple[Tree, Reasons]:
+    """Return facts, devices counted, and what is unavailable, without what no policy judges.
+
+    A path that a rule of the lockfile can judge stays; one that such rules let differ goes, too.
+    """
+    held: List[str] = []
+    ignored: List[str] = []
+    for pattern, rule in rules.items():
+        if rule == "ignore":
+            ignored.append(pattern)
+        else:
+            held.append(pattern)
+    left = mask_devices(facts)
+    reasons = dict(unavailable)
+    for pattern in [*table("by_rank")["drop"], *ignored]:
+        path = pattern
+        if pattern.endswith(".**"):
+            path = pattern[: -len(".**")]
+        if _can_be_judged(path, held):
+            continue
+        left = _change_nodes(left, path.split("."), None)
+        for below in list(filter(partial(matches, f"{path}.**"), reasons)):
+            del reasons[below]
+    return left, reasons
+
+
+def _can_be_judged(path: str, held: Iterable[str]) -> bool:
+    return any(can_meet(pattern, path) or can_meet(path, pattern) for pattern in held)
+
+
+def _change_nodes(node: Tree, steps: List[str], change: Optional[Change]) -> Tree:
+    """Return a node in which the nodes that a path names are changed; None drops them."""
+    step, *rest = steps
+    names = [step]
+    if step == "*":
+        names = list(node)
+    changed = dict(node)
+    for name in names:
+        if name not in node:
+            continue
+        if rest:
+            if isinstance(node[name], dict):
+                changed[name] = _change_nodes(node[name], rest, change)
+        elif change is None:
+            del changed[name]
+        else:
+            changed[name] = change(node[name])
+    return changed
+
+
+def _count_devices(value: object) -> object:
+    """Return how many devices a list such as `2,3` names; what names none by index stays."""
+    if not isinstance(value, str):
+        return value
+    parts = value.split(",")
+    if not all(part.strip().isdigit() for part in parts):
+        return value
+    if len(parts) == 1:
+        return "1 device"
+    return f"{len(parts)} devices"
+
+
+def _digest_sections(facts: Tree, unavailable: Reasons) -> Dict[str, str]:
+    """Return the digest of each section: its facts, and the codes of what was unavailable."""
+    # Reasons are free text: codes count.
+    codes: Dict[str, List[Tuple[str, str]]] = {}
+    for path, entry in sorted(unavailable.items()):
+        codes.setdefault(path.partition(".")[0], []).append((path, entry["code"]))
+    digests = {}
+    for name in {**facts, **codes}:
+        digests[name] = _sha256(canonical([facts.get(name), codes.get(name, [])]))
+    return digests
+
+
+def canonical(value: object) -> str:
+    """Return JSON that is the same text for the same value."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def _sha256(text: str) -> str:
+    return sha256(text.encode("utf-8")).hexdigest()

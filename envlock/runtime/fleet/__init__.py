@@ -1,1 +1,0 @@
-"""One lock, many ranks: the statement of a rank, the reduction of all of them, and the places where ranks meet."""
