@@ -84,7 +84,7 @@ class Statements(Imports):
     def note_dropped(self, target: ast.expr, value: ast.expr) -> None:
         """Note a call whose first result nothing uses."""
         first = target.elts[0] if isinstance(target, ast.Tuple) and target.elts else None
-        if isinstance(first, ast.Name) and first.id == "_":
+        if isinstance(first, ast.Name) and first.id not in self.source.module.read:
             self.first_dropped.add(value)
 
     def carry(self, name: str, node: ast.expr, value: Value) -> Value:
