@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 from envlock.data.determinism import holds
 from envlock.data.lint import LintRule, lint_rules, reference
 from envlock.linter.files import Unreadable, read
+from envlock.linter.interpreter.findings import Findings
+from envlock.linter.interpreter.programs import Programs, run
 from envlock.linter.module import Hit, Module
 from envlock.linter.notebooks import Cells
-from envlock.linter.program import SWITCHED, Summary, programs, summary
 from envlock.linter.project import Project
-from envlock.linter.rules import BAD_IGNORE, RULES, UNREADABLE, UNUSED_IGNORE
+from envlock.linter.rules import BAD_IGNORE, DIRECT, SWITCHED, UNREADABLE, UNUSED_IGNORE
 from envlock.runtime.errors import UsageError
 from envlock.runtime.report import Finding
 from envlock.runtime.where import Where
@@ -35,16 +36,6 @@ class Settings:
     ignore: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Looked:
-    """What one file gave: findings that count if its programs allow it, and its ignore comments."""
-
-    summary: Summary
-    found: list[tuple[Hit, Finding]]
-    comments: list[Ignore]
-    cells: Cells | None = None
-
-
 def lint(
     files: Sequence[str], settings: Settings, step: Callable[[], None] = lambda: None
 ) -> list[Finding]:
@@ -54,25 +45,56 @@ def lint(
         UsageError: a rule that is selected or ignored does not exist.
     """
     active = _active(settings)
-    looked: list[Looked] = []
+    modules: list[Module] = []
     found: list[Finding] = []
     with _no_collection():
         project = Project(files)
         for file in project.ordered():
             try:
                 module = read(file, project)
-                looked.append(look(module, settings.tensorflow, active))
+                modules.append(module)
                 project.add(module)
             except Unreadable as error:
                 found.extend(_unreadable(file, error) if UNREADABLE in active else ())
             step()
-    outside = frozenset({SWITCHED} if settings.switched_on else ())
-    for each, does in zip(looked, programs([each.summary for each in looked]), strict=True):
-        judged = judge(each, does | outside, active)
-        found.extend(
-            judged if each.cells is None else (_in_cell(finding, each.cells) for finding in judged)
-        )
+        found.extend(check(modules, settings))
     return sorted(found, key=_place)
+
+
+def check(modules: Sequence[Module], settings: Settings) -> Iterator[Finding]:
+    """Yield what is found in files that have been read.
+
+    Raises:
+        UsageError: a rule that is selected or ignored does not exist.
+    """
+    active = _active(settings)
+    programs = run(modules, settings.tensorflow, switched=settings.switched_on)
+    for module, hits in zip(modules, _hits(programs, settings, active), strict=True):
+        judged = judge(module, hits, active)
+        cells = module.cells
+        yield from judged if cells is None else (_in_cell(finding, cells) for finding in judged)
+
+
+def _hits(
+    programs: Programs, settings: Settings, active: Sequence[str]
+) -> list[list[tuple[str, Hit]]]:
+    """Return for each file what the active rules find in it, directly and by running its programs."""
+    found: list[list[tuple[str, Hit]]] = []
+    for source in programs.sources.all:
+        module = source.module
+        switched = settings.switched_on or programs.is_switched(source)
+        direct = [
+            (rule, hit)
+            for rule in active
+            if rule in DIRECT
+            for hit in DIRECT[rule](module, settings.tensorflow)
+            if not (switched and SWITCHED in hit.unless)
+        ]
+        found.append(direct)
+    for source, rule, hit in Findings(programs):
+        if rule in active:
+            found[source.index].append((rule, hit))
+    return found
 
 
 def _place(finding: Finding) -> tuple[str, int, int, str, str]:
@@ -110,26 +132,19 @@ def _no_collection() -> Iterator[None]:
             gc.enable()
 
 
-def look(module: Module, tensorflow: str, active: Sequence[str]) -> Looked:
-    """Return what the active rules find in a module; whether it counts is decided when its programs are known."""
-    found: list[tuple[Hit, Finding]] = []
-    for rule in active:
-        hits = RULES[rule](module, tensorflow) if rule in RULES else iter(())
-        found.extend((hit, _finding(module, lint_rules()[rule], hit)) for hit in hits)
+def judge(
+    module: Module, hits: Sequence[tuple[str, Hit]], active: Sequence[str]
+) -> Iterator[Finding]:
+    """Yield the findings of a file, without what its comments ignore."""
     comments = ignores(module.text, lint_rules())
-    return Looked(summary(module, tensorflow), found, comments, module.cells)
-
-
-def judge(looked: Looked, does: frozenset[str], active: Sequence[str]) -> Iterator[Finding]:
-    """Yield the findings of a file that count in programs that do this, without what its comments ignore."""
-    for hit, finding in looked.found:
-        if (
-            hit.needs <= does
-            and not hit.unless & does
-            and not _is_ignored(finding, looked.comments)
-        ):
+    said: set[tuple[str, int, str]] = set()
+    for rule, hit in hits:
+        finding = _finding(module, lint_rules()[rule], hit)
+        key = rule, finding.where.line, finding.message
+        if key not in said and not _is_ignored(finding, comments):
+            said.add(key)
             yield finding
-    yield from _about_comments(looked, active)
+    yield from _about_comments(module.path, comments, active)
 
 
 def _active(settings: Settings) -> tuple[str, ...]:
@@ -185,8 +200,10 @@ def _column(module: Module, line: int, offset: int) -> int:
     return (offset if text.isascii() else len(text.encode()[:offset].decode(errors="replace"))) + 1
 
 
-def _about_comments(looked: Looked, active: Sequence[str]) -> Iterator[Finding]:
-    for comment in looked.comments:
+def _about_comments(
+    path: str, comments: Sequence[Ignore], active: Sequence[str]
+) -> Iterator[Finding]:
+    for comment in comments:
         unused = [rule for rule in comment.rules if rule not in comment.used and rule in active]
         if comment.problem is not None:
             rule, message = BAD_IGNORE, f"this comment ignores nothing: {comment.problem}"
@@ -195,7 +212,7 @@ def _about_comments(looked: Looked, active: Sequence[str]) -> Iterator[Finding]:
         else:
             continue
         if rule in active:
-            yield _of_file(looked.summary.path, rule, message, comment.line, comment.column)
+            yield _of_file(path, rule, message, comment.line, comment.column)
 
 
 def _unreadable(file: str, error: Unreadable) -> Iterator[Finding]:

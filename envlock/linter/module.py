@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from envlock.linter.names import canonical
 from envlock.linter.notebooks import Cells
@@ -23,8 +23,6 @@ Definition = ast.FunctionDef | ast.AsyncFunctionDef
 
 DEPTH = 24
 """How many assignments and calls are followed before a name is given up: code that is longer is not readable either."""
-FILES = 8
-"""How many files are asked for calls of a function, where some are enough."""
 
 
 class Elsewhere(Protocol):
@@ -36,21 +34,6 @@ class Elsewhere(Protocol):
     def defines(self, name: str) -> bool:
         """Return whether another file has a function or a class of this name."""
 
-    def uses_keras(self, name: str) -> bool:
-        """Return whether the file that has what is called so uses Keras."""
-
-    def is_of_others(self, name: str) -> bool:
-        """Return whether what is called so is a class of another package's kind."""
-
-    def calls(self, path: str, name: str, limit: int) -> Iterator[tuple[Any, ast.Call]]:
-        """Yield every call of a function of a file in those that import it, with its module: so many files at most."""
-
-    def function(self, name: str | None) -> tuple[Any, Definition] | None:
-        """Return a function of another file, or the `__init__` of a class, with its module, by its name here."""
-
-    def draws(self, name: str | None) -> list[Any]:
-        """Return what a function of another file draws."""
-
 
 class Module:
     """One file.
@@ -59,7 +42,6 @@ class Module:
         path: as it is shown.
         project: what knows the other files, or None.
         cells: where the cells begin, of a notebook.
-        done_by: what its functions draw and call, as far as `stateful` has looked.
     """
 
     def __init__(
@@ -75,7 +57,6 @@ class Module:
         self.cells = cells
         self.text = text
         self.tree = tree
-        self.done_by: dict[ast.AST, tuple[list[Any], list[Function]]] = {}
         self._index = Index(tree)
         self._names: dict[ast.AST, str | None] = {}
         self._meanings: dict[int, str | None] = {}
@@ -298,10 +279,6 @@ class Module:
         scope = self._index.scopes.get(node)
         return None if scope is None else scope.find(node.id)
 
-    def is_builtin(self, node: ast.AST, name: str) -> bool:
-        """Return whether an expression is this built-in, and nothing else of that name."""
-        return isinstance(node, ast.Name) and node.id == name and self.bindings(node) is None
-
     def values(self, node: ast.AST) -> list[ast.AST]:
         """Return the expressions that a name, or an attribute of `self`, was given anywhere; [] where unknown."""
         if isinstance(node, ast.Name):
@@ -406,23 +383,6 @@ def _is_none(binding: Binding) -> bool:
         and isinstance(binding.node, ast.Constant)
         and binding.node.value is None
     )
-
-
-def argument(call: ast.Call, name: str, position: int | None = None) -> ast.expr | None:
-    """Return the argument of a call by its name or its position, or None when it is not given."""
-    for keyword in call.keywords:
-        if keyword.arg == name:
-            return keyword.value
-    if position is None or position >= len(call.args):
-        return None
-    before = call.args[: position + 1]
-    return None if any(isinstance(item, ast.Starred) for item in before) else before[position]
-
-
-def has_star(call: ast.Call) -> bool:
-    """Return whether some arguments of a call cannot be seen: `*args` or `**options`."""
-    starred = any(isinstance(item, ast.Starred) for item in call.args)
-    return starred or any(keyword.arg is None for keyword in call.keywords)
 
 
 def constant(node: ast.AST | None) -> object:

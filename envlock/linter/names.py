@@ -52,16 +52,15 @@ def _values(group: str) -> dict[str, Any]:
     return dict(_GROUPS[group].values)
 
 
+DATA = frozenset({"tf", "keras", "numpy", "pandas", "torch", "sklearn", "datasets", "jax"})
+"""Packages of programs for which the order of data matters."""
 SWITCH = "tf.config.experimental.enable_op_determinism"
 SEEDS: dict[str, tuple[str, ...]] = {
     name: tuple(seeded) for name, seeded in _values("seeds").items()
 }
 OLD_PATCHES = tuple(sorted(_names("old_patches")))
-SWITCHES = (SWITCH, "envlock.activate", *OLD_PATCHES)
-"""What turns op determinism on."""
 SETTERS = _names("setters") | {SWITCH, *SEEDS, *OLD_PATCHES}
 """Functions that do something only when they are called."""
-TRAINING_NAMES = _names("training_names")
 TRAINING_METHODS = _names("training_methods")
 RANDOM_OPS = _names("random_operations")
 OWN_ENTROPY: dict[str, str] = _values("own_entropy")
@@ -77,8 +76,6 @@ LISTINGS = _names("listings")
 LISTING_METHODS = _names("listing_methods")
 PYTHON_FUNCTIONS: dict[str, int] = _values("python_functions")
 DATASETS = _names("datasets")
-ORDERLESS = _names("orderless")
-SAME_ORDER = _names("same_order")
 SORTERS = _names("sorters")
 KEEPERS = _names("keepers")
 ARRIVALS = _names("arrivals") | _names("unordered_maps")
@@ -96,18 +93,12 @@ NUMPY_METHODS: dict[str, list[str]] = _values("numpy_methods")
 ENVIRONMENTS = _names("environments")
 STARTS_NOTHING = tuple(sorted(_names("starts_nothing")))
 TENSORFLOW_1 = _names("of_sessions")
-ASIDE_WORDS = _names("aside_words")
-TRAINING_WORDS = _names("training_words")
-SHOWING_WORDS = _names("showing_words")
 SHOWERS = tuple(sorted(_names("showers")))
 SHOWING_METHODS = _names("showing_methods")
 FILLING_METHODS = _names("filling_methods")
-WITHOUT_EFFECT = tuple(sorted(_names("without_effect")))
 ASKING_METHODS = _names("asking_methods")
-VALUE_MAPS = _names("value_maps")
-TEACHING_WORDS = _names("teaching_words")
-STEP_WORDS = _names("step_words")
 PICKS = _names("picks")
-TESTED_WORDS = _names("tested_words")
-EVALUATING_WORDS = _names("evaluating_words")
-STARTED = tuple(sorted(_names("started")))
+PURE = tuple(sorted(_names("pure")))
+NAMING_KEYWORDS = _names("naming_keywords")
+DATASET_METHODS = _names("dataset_methods")
+WEIGHTLESS = tuple(sorted(_names("weightless")))

@@ -1,7 +1,7 @@
-"""What the files of a project give each other: names that a module passes on, and functions that draw.
+"""What the files of a project give each other: names that a module passes on.
 
 A file is looked at after those it imports, so that the names that they pass on are known; of files that import each
-other, one is looked at first. What a function draws is asked for rarely, and its file is then read once more.
+other, one is looked at first.
 """
 
 from __future__ import annotations
@@ -9,34 +9,27 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
-from envlock.linter.files import Unreadable, head, read
-from envlock.linter.module import DEPTH, Definition, Module
+from envlock.linter.files import head
+from envlock.linter.module import Definition, Module
+from envlock.linter.names import DATA
 from envlock.linter.places import Places, absolute
-from envlock.linter.program import DATA
-from envlock.linter.stateful import Draw, draws, is_of_others
 
 IMPORTS = re.compile(
     r"^[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import[ \t]*(\([^)]*|(?:\\\r?\n|[^\\\r\n#])*)|import[ \t]+([\w., \t]+))",
     re.MULTILINE,
 )
-FEW = 3  # draws that are kept of a function: a report shows the first
-KEPT = 16  # files that are kept after one asked for them
 
 
 @dataclass
 class Given:
-    """What a file gives to those that import it: names with their meaning, its functions and classes; uses it Keras?"""
+    """What a file gives to those that import it: names with their meaning, its functions and classes."""
 
     names: dict[str, str] = field(default_factory=dict)
     defined: frozenset[str] = frozenset()
-    keras: bool = False
-    others: frozenset[str] = (
-        frozenset()
-    )  # classes of other packages' kind, as transformers of scikit-learn
 
 
 class Project:
@@ -48,10 +41,6 @@ class Project:
         self._index = {file: index for index, file in enumerate(files)}
         self._given: dict[int, Given] = {}
         self._meanings: dict[tuple[tuple[str, ...], str], str | None] = {}
-        self._draws: dict[str, list[Draw]] = {}
-        self._modules: dict[int, Module | None] = {}
-        self._depth = 0
-        self._importers: dict[int, set[int]] = {}
 
     @cached_property
     def _words(self) -> frozenset[str]:
@@ -94,7 +83,6 @@ class Project:
                 place = self._place(name, folder)
                 if place is not None:
                     found.add(place[0])
-                    self._importers.setdefault(place[0], set()).add(self._index[file])
         return found
 
     def _place(self, name: str, folder: tuple[str, ...]) -> tuple[int, tuple[str, ...]] | None:
@@ -129,69 +117,12 @@ class Project:
         index, _, rest = name.removeprefix("./").partition(".")
         return rest.partition(".")[0] in self._given.get(int(index), Given()).defined
 
-    def uses_keras(self, name: str) -> bool:
-        """Return whether the file that has what is called so uses Keras."""
-        index = name.removeprefix("./").partition(".")[0]
-        return self._given.get(int(index), Given()).keras
-
-    def is_of_others(self, name: str) -> bool:
-        """Return whether what is called so is a class of another package's kind."""
-        index, _, rest = name.removeprefix("./").partition(".")
-        return rest in self._given.get(int(index), Given()).others
-
-    def calls(self, path: str, name: str, limit: int) -> Iterator[tuple[Module, ast.Call]]:
-        """Yield every call of a function of a file in those that import it, with its module: so many files at most."""
-        index = self._index[path]
-        for importer in sorted(self._importers.get(index, ()))[:limit]:
-            module = self._module(importer)
-            if module is not None:
-                yield from ((module, call) for call in module.named.get(f"./{index}.{name}", ()))
-
-    def function(self, name: str | None) -> tuple[Module, Definition] | None:
-        """Return a function of another file, or the `__init__` of a class, with its module, by its name here."""
-        if name is None or not name.startswith("./"):
-            return None
-        index, _, rest = name[2:].partition(".")
-        module = self._module(int(index)) if rest else None
-        if module is None:
-            return None
-        found = _function(module, f"{rest}.__init__") or _function(module, rest)
-        return None if found is None else (module, found)
-
-    def draws(self, name: str | None) -> list[Draw]:
-        """Return what a function, a method or the objects of a class of another file draw, by its name here."""
-        if name is None or not name.startswith("./"):
-            return []
-        if name not in self._draws:
-            self._draws[name] = []  # while it is looked for: what calls itself draws nothing more
-            index, _, rest = name[2:].partition(".")
-            module = self._module(int(index)) if rest and self._depth < DEPTH else None
-            function = None if module is None else _function(module, rest)
-            if module is not None and function is not None:
-                self._depth += 1
-                self._draws[name] = _kept(module, draws(module, function))
-                self._depth -= 1
-        return self._draws[name]
-
-    def _module(self, index: int) -> Module | None:
-        """Return a file that is asked for, read once more: few are, and no tree need be kept for all."""
-        if index not in self._modules:
-            while len(self._modules) >= KEPT:
-                del self._modules[next(iter(self._modules))]
-            try:
-                self._modules[index] = read(self.files[index], self)
-            except Unreadable:
-                self._modules[index] = None
-        return self._modules[index]
-
     def add(self, module: Module) -> None:
         """Remember what a file that was looked at gives to others."""
         index = self._index[module.path]
         given = Given(
             names=module.passed_on(),
             defined=_defined(module),
-            keras=module.uses_keras,
-            others=_of_others(module),
         )
         for star in module.stars():
             place = self._place(star, self._places.folders[index])
@@ -206,29 +137,3 @@ def _defined(module: Module) -> frozenset[str]:
     return frozenset(
         node.name for node in module.tree.body if isinstance(node, Definition | ast.ClassDef)
     )
-
-
-def _of_others(module: Module) -> frozenset[str]:
-    classes = (each for each in module.tree.body if isinstance(each, ast.ClassDef))
-    return frozenset(each.name for each in classes if is_of_others(module, each))
-
-
-def _function(module: Module, name: str) -> Definition | None:
-    """Return a function or method of a file; a class stands for what its objects do when they are called."""
-    first, _, rest = name.partition(".")
-    node = next((each for each in module.tree.body if getattr(each, "name", None) == first), None)
-    if isinstance(node, ast.ClassDef):
-        methods = {method.name: method for method in node.body if isinstance(method, Definition)}
-        return methods.get(rest) if rest else methods.get("__call__", methods.get("call"))
-    return node if isinstance(node, Definition) and not rest else None
-
-
-def _kept(module: Module, drawn: Iterable[Draw]) -> list[Draw]:
-    """Return some draws with their place in words and without the tree of the file."""
-    file = module.path.rpartition("/")[2]
-    return [
-        replace(each, name=f"{each.name} (line {each.node.lineno} of {file})", node=ast.Pass())
-        if hasattr(each.node, "lineno")
-        else each
-        for each in list(drawn)[:FEW]
-    ]

@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from envlock.linter.files import SIZE_LIMIT, Unreadable, find, parse
-from envlock.linter.linter import Settings, lint, look
-from envlock.linter.rules import RULES
+from envlock.linter.linter import Settings, check, lint
 from envlock.runtime.errors import UsageError
 from tests.exhaustive import exhaustive
 from tests.linter.test_examples import EXAMPLES
@@ -59,7 +58,7 @@ def test_what_cannot_be_read_is_a_finding(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_large_or_turns_in_circles_is_looked_at(code: str) -> None:
-    look(parse("x.py", code), "2.21.0", list(RULES))
+    list(check([parse("x.py", code)], LATEST))
 
 
 def _bare(call: ast.Call) -> None:
@@ -85,7 +84,7 @@ def test_calls_without_the_arguments_that_a_rule_expects_are_looked_at(change: C
         tree = ast.parse(file.read_bytes())
         for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
             change(call)
-        look(parse(str(file), ast.unparse(tree)), "2.21.0", list(RULES))
+        list(check([parse(str(file), ast.unparse(tree))], LATEST))
 
 
 def test_fifos_links_in_circles_and_locked_files_are_passed_over_or_told(tmp_path: Path) -> None:
@@ -156,8 +155,8 @@ def test_nothing_that_python_parses_breaks_the_linter(lines: list[str]) -> None:
         except Unreadable:
             return
         for version in ("1.15.5", "2.6.5", "2.21.0"):
-            looked = look(module, version, list(RULES))
-            assert all(finding.where.line >= 1 and finding.where.column >= 1 for _, finding in looked.found)
+            found = check([module], Settings(version))
+            assert all(finding.where.line >= 1 and finding.where.column >= 1 for finding in found)
 
 
 STANDARD = sorted(Path(os.__file__).parent.glob("*.py"))

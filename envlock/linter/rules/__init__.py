@@ -1,14 +1,11 @@
-"""RULES: every rule with the function that finds it, in a file for each subject.
-
-A new rule is a row of lint.toml, a function, and a line here.
-"""
+"""RULES: those that the text of one file decides, each with the function that finds it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
 from envlock.linter.module import Hit, Module
-from envlock.linter.rules import chances, operations, orders, pipelines, seeds, sums, variables
+from envlock.linter.rules import variables
 
 Check = Callable[[Module, str], Iterator[Hit]]
 """From a module and the version of TensorFlow that it is judged for to what is found."""
@@ -16,7 +13,10 @@ Check = Callable[[Module, str], Iterator[Hit]]
 UNREADABLE, BAD_IGNORE, UNUSED_IGNORE = "ENV001", "ENV002", "ENV003"
 """Rules that no function finds: reading the file and its comments does."""
 
-RULES: dict[str, Check] = {
+SWITCHED = "switch"
+"""The programs of a file turn op determinism on; what has it in `unless` is then not said."""
+
+DIRECT: dict[str, Check] = {
     "ENV101": variables.not_called,
     "ENV102": variables.assigned,
     "ENV103": variables.too_late,
@@ -24,26 +24,15 @@ RULES: dict[str, Check] = {
     "ENV105": variables.value,
     "ENV106": variables.unread,
     "ENV107": variables.of_another_version,
-    "ENV108": variables.no_switch,
     "ENV109": variables.of_tensorflow_1,
-    "ENV201": seeds.partial,
-    "ENV202": seeds.model_without_seed,
-    "ENV203": seeds.dataset,
-    "ENV204": seeds.operation,
-    "ENV205": seeds.numpy,
-    "ENV206": seeds.python,
-    "ENV207": chances.by_chance,
-    "ENV208": seeds.own_entropy,
-    "ENV209": seeds.environment,
-    "ENV301": pipelines.stateful_map,
-    "ENV302": pipelines.any_order,
-    "ENV303": orders.files,
-    "ENV304": orders.sets,
-    "ENV305": orders.salted_hash,
-    "ENV306": pipelines.workers,
-    "ENV307": orders.arrivals,
-    "ENV401": operations.noisy,
-    "ENV402": sums.add_n,
-    "ENV403": operations.random_in_loop,
-    "ENV404": operations.random_under_xla,
 }
+"""Rules that the text of one file decides."""
+
+INTERPRETED = (
+    *("ENV108", "ENV201", "ENV202", "ENV203", "ENV204", "ENV205", "ENV206", "ENV207", "ENV208"),
+    *("ENV209", "ENV301", "ENV302", "ENV303", "ENV304", "ENV305", "ENV306", "ENV307"),
+    *("ENV401", "ENV402", "ENV403", "ENV404"),
+)
+"""Rules of what the interpreter sees: sources, transfer rows and sinks in `envlock/linter/interpreter`."""
+
+RULES = (*DIRECT, *INTERPRETED)

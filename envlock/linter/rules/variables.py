@@ -9,19 +9,15 @@ from functools import cache
 from envlock.data import variables
 from envlock.data.determinism import VariableRules, holds, sources_table, variable_table
 from envlock.linter.environ import Setting, assignments
-from envlock.linter.module import Hit, Module, in_order
+from envlock.linter.module import Hit, Module
 from envlock.linter.names import (
     OLD_PATCHES,
     SETTERS,
     STARTS_NOTHING,
     SWITCH,
     TENSORFLOW_1,
-    TRAINING_METHODS,
-    TRAINING_NAMES,
 )
-from envlock.linter.program import SWITCHED
 from envlock.linter.scopes import Function
-from envlock.linter.stateful import hands_on, is_made_of_keras, is_of_keras, is_tape
 from envlock.runtime.recipe import recipe_for
 
 HASH_SEED = "PYTHONHASHSEED"
@@ -273,7 +269,7 @@ def of_another_version(module: Module, tensorflow: str) -> Iterator[Hit]:
                 message = (
                     f"in TensorFlow {tensorflow} TF_CUDNN_DETERMINISTIC alone affects only cuDNN"
                 )
-                yield Hit(setting.node, message, "warning", fix, unless=frozenset({SWITCHED}))
+                yield Hit(setting.node, message, "warning", fix, unless=frozenset({"switch"}))
 
 
 EITHER = ("compat", "__version__", "hasattr(", "disable_v2", "VERSION")
@@ -289,21 +285,6 @@ def of_tensorflow_1(module: Module, tensorflow: str) -> Iterator[Hit]:
         yield Hit(
             call, f"{name} is not in TensorFlow {tensorflow}: this program cannot run with it"
         )
-
-
-def no_switch(module: Module, tensorflow: str) -> Iterator[Hit]:
-    """ENV108: a file that trains, in programs that turn op determinism on nowhere."""
-    methods = [call for call, _ in module.methods(TRAINING_METHODS)]
-    trainers = [
-        call for call in methods if is_of_keras(module, call) and not hands_on(module, call)
-    ]
-    if not {"tf", "keras"} & module.packages:
-        trainers = [call for call in trainers if is_made_of_keras(module, call)]
-    for call in in_order([*trainers, *(call for call, _ in module.called(TRAINING_NAMES))]):
-        if call in trainers or is_tape(module, call):
-            message = "training starts here, but nothing turns op determinism on"
-            yield Hit(call, message, fix=recipe(tensorflow), unless=frozenset({SWITCHED}))
-            return
 
 
 @cache

@@ -1,11 +1,13 @@
 import argparse
+import random
 import time
 
 import tensorflow as tf
 
 parser = argparse.ArgumentParser()
-parser.add_argument("--random-seed", type=int, default=int(time.time()))  # expect: ENV207
+parser.add_argument("--random-seed", type=int, default=int(time.time()))
 args = parser.parse_args()
+random.seed(args.random_seed)  # expect: ENV207
 if args.seed is None:
     args.seed = int(time.time())
 tf.random.set_seed(args.seed)  # expect: ENV207

@@ -1,19 +1,20 @@
 import glob
 import os
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 
 def evaluate(model, folder):
-    names = os.listdir(folder)
-    return np.stack([model(name) for name in names])
+    for name in os.listdir(folder):
+        print(name, model.predict(np.load(name)))
 
 
 def restore(model_dir):
-    return np.array([int(name) for name in glob.glob(model_dir + "/*.ckpt")])
+    return max(int(name) for name in glob.glob(model_dir + "/*.ckpt"))
 
 
 steps = []
 for path in glob.glob("logs/events.*"):
     steps.append(np.load(path))
-predictions = np.stack([np.load(path) for path in glob.glob("*.npy")])
+plt.plot(steps)

@@ -13,7 +13,7 @@ unique = list(dict.fromkeys(words))
 def distinct(set):
     return list(set(words))
 labels = list(set(matrix[:, 0]))
-ids = list(set(image_ids))
+ids = list(set(int(each) for each in image_ids))
 np.save("labels", labels + ids)
 classes = list(set([int(each) for each in matrix])) + list(set(map(int, matrix)))
 np.save("classes", classes)

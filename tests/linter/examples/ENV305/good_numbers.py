@@ -1,4 +1,5 @@
 import numpy as np
 
-rng = np.random.default_rng(hash((args.seed, worker.rank())))
-shard = hash(step) % 3
+SEED = 3
+rng = np.random.default_rng(hash((SEED, int(worker.rank()))))
+shards = [hash(step) % 3 for step in range(9)]

@@ -8,4 +8,4 @@ def evaluate(games):
     with ProcessPoolExecutor() as pool:
         for future in as_completed([pool.submit(play, game) for game in games]):
             won.append(future.result())
-    return np.mean(won)
+    return np.mean(sorted(won))

@@ -1,0 +1,49 @@
+"""The arguments of a call as values."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+
+from envlock.linter.interpreter.values import Constant, Value
+
+
+@dataclass
+class Call:
+    """What a call gives.
+
+    Attributes:
+        node: the call in the text.
+        arguments, keywords: its values.
+        starred: whether some of them cannot be seen.
+        discarded: whether nothing uses what it returns.
+    """
+
+    node: ast.AST
+    arguments: list[Value] = field(default_factory=list)
+    keywords: dict[str, Value] = field(default_factory=dict)
+    starred: bool = False
+    discarded: bool = False
+
+    def get(self, name: str, position: int | None = None) -> Value | None:
+        """Return an argument by its name or its position, or None where it is not given."""
+        if name in self.keywords:
+            return self.keywords[name]
+        if position is not None and 0 <= position < len(self.arguments):
+            return self.arguments[position]
+        return None
+
+    def constant(self, name: str, position: int | None = None) -> object:
+        """Return the constant that an argument is by default; `...` for any other, None where it is missing."""
+        value = self.get(name, position)
+        if value is None:
+            return ... if self.starred else None
+        return value.value if isinstance(value, Constant) else value.default
+
+    def values(self) -> list[Value]:
+        """Return everything that it gives."""
+        return [*self.arguments, *self.keywords.values()]
+
+    def first(self) -> Value:
+        """Return the first argument."""
+        return self.arguments[0] if self.arguments else Value()

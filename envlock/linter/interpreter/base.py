@@ -1,0 +1,269 @@
+"""The state of a run: which generators are seeded, which loops go around, how far the budget goes."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from envlock.linter.interpreter.ledger import Ledger
+from envlock.linter.interpreter.sources import Source, Sources
+from envlock.linter.interpreter.values import (
+    CLEAN,
+    Chance,
+    Class,
+    Either,
+    Function,
+    Instance,
+    Kind,
+    Made,
+    Mode,
+    Scope,
+    Sequence,
+    Table,
+    Taints,
+    Value,
+    as_mode,
+    in_mode,
+    join_all,
+)
+
+DEPTH = 12  # calls inside calls that are followed
+
+
+@dataclass
+class State:
+    """What holds at a point of a path.
+
+    Attributes:
+        seeded: the generators that are seeded, each with the call that did it.
+        switched: whether op determinism is on.
+        weights: whether weights of Keras have been made.
+        records: what is done while a function runs that is looked at, or None.
+    """
+
+    seeded: dict[str, tuple[ast.AST, Source]] = field(default_factory=dict)
+    switched: bool = False
+    weights: bool = False
+
+    def key(self) -> tuple[object, ...]:
+        """Return what tells states apart."""
+        return tuple(sorted(self.seeded)), self.switched, self.weights
+
+    def copy(self) -> State:
+        """Return the same state."""
+        return State(dict(self.seeded), self.switched, self.weights)
+
+    def join(self, other: State) -> None:
+        """Let the other path have been taken, too: what one of the two seeds can be seeded."""
+        self.seeded = {**other.seeded, **self.seeded}
+        self.switched = self.switched or other.switched
+        self.weights = self.weights or other.weights
+
+
+@dataclass
+class Loop:
+    """A loop whose elements come in an order by chance.
+
+    Attributes:
+        taints: the chances, as `each`.
+        began: when.
+    """
+
+    taints: Taints
+    began: int
+
+
+@dataclass
+class Frame:
+    """A call that runs."""
+
+    node: ast.AST
+    source: Source
+    scope: Scope
+    returned: list[Value] = field(default_factory=list)
+    yielded: list[Value] = field(default_factory=list)
+    handed: frozenset[Chance] = frozenset()
+    ordered: Taints = CLEAN
+    wrapped: bool = False
+
+
+@dataclass(frozen=True)
+class Deed:
+    """Something stateful that code does: `kind` is op, generator, layer, python, opaque or write."""
+
+    kind: str
+    name: str
+    node: ast.AST
+    source: Source
+    carried: bool = False
+
+
+class Base:
+    """What every part of the interpreter uses."""
+
+    def __init__(self, sources: Sources, tensorflow: str, budget: int) -> None:
+        self.sources = sources
+        self.tensorflow = tensorflow
+        self.ledger = Ledger()
+        self.state = State()
+        self.scopes: dict[Source, Scope] = {}
+        self.frames: list[Frame] = []
+        self.loops: list[Loop] = []
+        self.rounds: list[int] = []  # when the loops and comprehensions around began, of any kind
+        self.now = 0
+        self.steps = budget
+        self.off: list[
+            int
+        ] = []  # branches around that nobody asks for by default: how deep their calls lie
+        self.workers: list[
+            list[int]
+        ] = []  # for each worker around: when the loops that started it began
+        self.dead = 0  # branches around that are not taken with what the callers give
+        self.unsure = 0  # branches around of which it is not known whether they are taken
+        self.deeds: list[list[Deed]] = []
+        self.visited: set[ast.AST] = set()
+        self.trains: set[Source] = set()
+        self.in_entry = False
+        self.program: Source | None = None
+        self.trained = False
+        self.known_flags: dict[Source, dict[str, Value]] = {}
+        self.built = False
+        self.first_dropped: set[ast.AST] = set()
+        self.test_bases: dict[Source, ast.AST] = {}
+        self.registered: list[Function] = []
+        self.classes: list[Class] = []
+
+    @property
+    def source(self) -> Source:
+        """The file whose code runs."""
+        return self.frames[-1].source
+
+    @property
+    def scope(self) -> Scope:
+        """The names of the code that runs."""
+        return self.frames[-1].scope
+
+    def tick(self) -> int:
+        """Return a moment that is later than all before."""
+        self.now += 1
+        return self.now
+
+    def chance(
+        self, rule: str, kind: Kind, name: str, node: ast.AST, generator: str = ""
+    ) -> Chance:
+        """Return the chance that comes in at a place of the code that runs."""
+        return self.ledger.chance(rule, kind, name, node, self.source, generator)
+
+    def do(self, kind: str, name: str, node: ast.AST, *, carried: bool = False) -> None:
+        """Note something stateful for every function around that is looked at."""
+        for deeds in self.deeds:
+            deeds.append(Deed(kind, name, node, self.source, carried))
+        for loop in self.loops:
+            if kind not in ("opaque", "layer"):
+                self.ledger.count(as_mode(loop.taints, "value"))
+
+    def make(self, name: str, node: ast.AST, *marks: str) -> Made:
+        """Return a new object of a library."""
+        made = Made(name, node, self.tick())
+        made.marks.update(marks)
+        return made
+
+    def listed(
+        self, items: list[Value] | None, element: Value | None = None, form: str = "list"
+    ) -> Sequence:
+        """Return a new container."""
+        return Sequence(form, items, element, self.tick())
+
+    # ------------------------------------------------------------ taints
+
+    def deep(self, value: Value, depth: int = 4) -> Taints:
+        """Return the taints of a value and of what it holds."""
+        if depth == 0:
+            return CLEAN
+        inside: list[Value] = []
+        if isinstance(value, Sequence):
+            inside = [value.element, *(value.items or [])[:8]]
+        elif isinstance(value, Table):
+            inside = [each for each in (value.element, value.key) if each is not None]
+        elif isinstance(value, Either):
+            inside = list(value.options)
+        elif isinstance(value, Instance) and depth == 4:
+            inside = list(value.attributes.values())
+        found = value.taints
+        for each in inside:
+            found |= self.deep(each, depth - 1)
+        return found
+
+    def deep_of(self, values: Iterable[Value]) -> Taints:
+        """Return the taints of several values and of what they hold."""
+        found = CLEAN
+        for value in values:
+            found |= self.deep(value)
+        return found
+
+    def array_taints(self, values: list[Value]) -> Taints:
+        """Return the taints of what is made of containers: what each of several is, is as it is for all."""
+        found = CLEAN
+        for value in values:
+            inside = self.deep(value)
+            if in_mode(value.taints, "order"):
+                inside = self.forget(inside, "each") | in_mode(value.taints, "each")
+            found |= inside
+        return found
+
+    def count(self, *values: Value) -> None:
+        """Note that values have reached something that counts."""
+        self.ledger.count(self.deep_of(values))
+
+    def current(self) -> Taints:
+        """Return the chances in whose order the loops around run, as `each`."""
+        found = CLEAN
+        for loop in self.loops:
+            found |= loop.taints
+        return found
+
+    def outside(self, born: int) -> Taints:
+        """Return the orders of the loops that began after something was made: it outlives their rounds."""
+        found = CLEAN
+        for loop in self.loops:
+            if loop.began > born:
+                found |= loop.taints
+        return found
+
+    def elements(self, value: Value) -> Value:
+        """Return what any element of a value can be; in an order by chance it is one of several."""
+        each: Value
+        if isinstance(value, Either):
+            return join_all(self.elements(option) for option in value.options)
+        if isinstance(value, Sequence):
+            each = value.element
+        elif isinstance(value, Table):
+            each = value.key or Value()
+        elif isinstance(value, Made) and "environments" in value.marks:
+            each = value
+        else:
+            kind = value.kind if value.kind in ("number", "tensor") else ""
+            each = Value(in_mode(value.taints, "each", "value", "place", "pick"), kind)
+        ordered = in_mode(value.taints, "order")
+        if not ordered:
+            return each
+        return self.copied(each).tainted(as_mode(ordered, "each"))
+
+    def copied(self, value: Value) -> Value:
+        """Return a value whose taints can be changed without changing what it was taken from."""
+        if isinstance(value, Sequence):
+            items = None if value.items is None else [self.copied(each) for each in value.items]
+            copy = Sequence(value.form, items, self.copied(value.element), value.born)
+            copy.taints, copy.most = value.taints, value.most
+            return copy
+        return value
+
+    def mixed(self, values: Iterable[Value], kind: str = "") -> Value:
+        """Return what is computed from values."""
+        taints = self.deep_of(values)
+        return Value(taints, kind)
+
+    def forget(self, taints: Taints, *modes: Mode) -> Taints:
+        """Return taints without those of some modes."""
+        return frozenset(each for each in taints if each[1] not in modes)

@@ -1,0 +1,380 @@
+"""Where chance comes in and what seeds: draws, seeds, clocks, listings, samplers, environments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from envlock.linter.interpreter.arguments import Call
+from envlock.linter.interpreter.base import Base
+from envlock.linter.interpreter.values import (
+    Chance,
+    Constant,
+    Library,
+    Made,
+    Sequence,
+    Value,
+    as_mode,
+    in_mode,
+    options,
+)
+from envlock.linter.module import Hit
+from envlock.linter.names import (
+    CLOCKS,
+    ENVIRONMENTS,
+    NEED_OP_SEED,
+    NUMPY_NOT_DRAWN,
+    NUMPY_OWN,
+    NUMPY_RESEEDERS,
+    NUMPY_USERS,
+    OWN_ENTROPY,
+    PICKS,
+    PYTHON_DRAWS,
+    RANDOM_OPS,
+    RANDOM_WEIGHTS,
+    SAMPLERS,
+    SEEDS,
+)
+
+SHUFFLES = {
+    "list_files": 1,
+    "string_input_producer": 2,
+    "slice_input_producer": 2,
+    "range_input_producer": 2,
+}
+"""What shuffles by default, and the position of the argument that decides."""
+SHUFFLING_IF_TOLD = ("KFold", "timeseries_dataset_from_array")
+DEFAULT_OFF = "this runs only where it is asked for: by default nothing is seeded"
+OPTIONAL = "the seed has no value unless one is given: by default nothing is seeded"
+OWN_SEEDED = {
+    "tf.random.Generator.from_seed": 0,
+    "jax.random.PRNGKey": 0,
+    "jax.random.key": 0,
+    "random.Random": 0,
+    "keras.random.SeedGenerator": 0,
+}
+WHOLE_SEED = ("tf", "numpy", "python")
+
+
+class Chances(Base):
+    """What brings chance into a program, and what takes it out."""
+
+    # ------------------------------------------------------------ seeds
+
+    def seed(self, name: str, call: Call) -> Value:
+        """Let a call seed the generators that it is for, or say why it does not."""
+        given = call.get("seed", 0)
+        problem = self.seed_problem(given, call)
+        if name == "envlock.activate":
+            self.state.switched = True
+            if given is None:
+                return Value()
+        if self.off and not problem:
+            if self.off[-1] != len(self.frames):  # a branch that does more than to seed
+                return Value()
+            problem = DEFAULT_OFF
+        elif given is None and not call.starred:
+            problem = f"{name}() without a number seeds from the operating system"
+        elif isinstance(given, Constant) and given.value is None and not given.passed:
+            problem = f"{name}(None) seeds from the operating system"
+        self.note_seed(call, given, problem)
+        for generator in SEEDS[name]:
+            if not problem:
+                self.state.seeded[generator] = call.node, self.source
+            elif not self.off:
+                self.state.seeded.pop(generator, None)
+        return Value()
+
+    def note_seed(self, call: Call, given: Value | None, problem: str) -> None:
+        """Keep what is wrong with a seed, at the place that decides."""
+        place, source = call.node, self.source
+        made = [chance for chance, _ in given.taints if chance.kind == "clock"] if given else []
+        if len(made) == 1 and problem and self.is_elsewhere(made[0]):
+            place, source = made[0].node, made[0].source
+        self.ledger.seeding(place, source, problem)
+
+    def is_elsewhere(self, chance: Chance) -> bool:
+        """Return whether a chance comes from a function further out than the one that runs."""
+        return chance in self.frames[-1].handed
+
+    def seed_problem(self, given: Value | None, call: Call) -> str:
+        """Return why a value is no seed that can be repeated, or an empty text."""
+        if given is None:
+            return ""
+        for chance, mode in sorted(given.taints, key=lambda each: each[0].name):
+            if mode in ("value", "place", "pick") and chance.kind == "clock":
+                self.ledger.seeds.add(chance)
+                self.ledger.counted.add(chance)
+                return f"the seed comes from {chance.name}, and differs from run to run"
+            if chance.kind == "draw":
+                self.ledger.counted.add(chance)
+                return "the seed is itself drawn, by what nothing seeds"
+        if any(self.is_none(each) for each in options(given)):
+            return OPTIONAL
+        return ""
+
+    def is_none(self, value: Value) -> bool:
+        """Return whether a value is None where nobody asks for anything else."""
+        return value.default is None
+
+    def is_seeded(self, call: Call, name: str = "seed", position: int | None = None) -> bool:
+        """Return whether a call has a seed of its own; one by chance is reported, and is one, too."""
+        given = call.get(name, position)
+        if given is None:
+            return call.starred
+        problem = self.seed_problem(given, call)
+        if problem and problem != OPTIONAL:
+            self.note_seed(call, given, problem)
+            return True
+        return not problem
+
+    # ------------------------------------------------------------ draws
+
+    def draw(self, rule: str, name: str, call: Call, generator: str, *, own: bool = False) -> Value:
+        """Return a random number; chance is in it where nothing seeds its generator."""
+        kind = "op" if generator == "tf" else "python"
+        self.do(kind, name, call.node, carried=self.is_carried(call))
+        result = Value(kind="number")
+        if own or generator in self.state.seeded or self.dead:
+            return result
+        chance = self.chance(rule, "draw", name, call.node, generator)
+        return result.tainted(frozenset({(chance, "value")}))
+
+    def is_carried(self, call: Call) -> bool:
+        """Return whether what is drawn hangs on what the round before of a loop of TensorFlow computed."""
+        return any(chance.rule == "CARRIED" for chance, _ in self.deep_of(call.values()))
+
+    def draw_of_numpy(self, name: str, call: Call) -> Value:
+        """Return what a function of numpy.random draws."""
+        word = name.rpartition(".")[2]
+        drawn = self.draw("ENV205", name, call, "numpy")
+        return self.drawn_from(word, drawn, call)
+
+    def draw_of_python(self, name: str, call: Call) -> Value:
+        """Return what a function of random draws."""
+        word = name.rpartition(".")[2]
+        drawn = self.draw("ENV206", name, call, "python")
+        if word == "getrandbits":  # it mostly names something
+            self.ledger.show(drawn.taints)
+            return Value(as_mode(drawn.taints, "each"), "number")
+        if isinstance(call.first(), Library):  # letters
+            self.ledger.show(drawn.taints)
+            return Value(kind="text")
+        return self.drawn_from(word, drawn, call)
+
+    def drawn_from(self, word: str, drawn: Value, call: Call) -> Value:
+        """Return some of what a draw is from; a shuffle changes the order of what it is given."""
+        given = call.first()
+        if word == "shuffle":
+            order = as_mode(drawn.taints, "order")
+            self.ledger.show(order)
+            for each in options(given):
+                each.taints |= order
+            self.lose(given)
+            return Constant(None)
+        if (
+            word not in PICKS
+            or word.startswith("rand")
+            or not call.arguments
+            or given.kind == "number"
+        ):
+            return drawn
+        each = self.elements(given)
+        literal = isinstance(given, Sequence) and given.items is not None
+        if word == "permutation":
+            mixed = Value(drawn.taints, kind="number")
+            return mixed.tainted(self.deep(given))
+        taken = as_mode(in_mode(given.taints, "order"), "value")
+        if each.kind != "number" and not literal and not isinstance(given, Made):
+            drawn = Value(as_mode(drawn.taints, "pick"))
+        self.ledger.count(taken)
+        return self.copied(each).tainted(drawn.taints | taken)
+
+    def lose(self, value: Value) -> None:
+        """Forget the places of a container's elements."""
+        if isinstance(value, Sequence):
+            value.items = None
+
+    def draw_of_tensorflow(self, name: str, call: Call) -> Value:
+        """Return what a random operation of TensorFlow draws."""
+        if name in NEED_OP_SEED:
+            seed = call.get("seed", NEED_OP_SEED[name])
+            if not call.starred and (seed is None or seed.default in (None, 0)):
+                hit = Hit(
+                    call.node,
+                    f"{name} ignores the global seed",
+                    fix="Pass it a seed that is not 0.",
+                )
+                self.ledger.hit("ENV208", self.source, hit)
+            self.do("op", name, call.node)
+            return Value(kind="tensor")
+        drawn = self.draw(
+            "ENV204",
+            name,
+            call,
+            "tf",
+            own=call.starred or self.is_seeded(call),
+        )
+        taints = drawn.taints | self.deep_of(call.arguments)
+        return Value(taints, "tensor")
+
+    def draw_weights(self, name: str, call: Call) -> Value:
+        """Return what has weights whose first values TensorFlow draws, unless an initializer gives them."""
+        given = any("initializer" in word for word in call.keywords)
+        variable = name == "tf.get_variable"
+        if variable:
+            given = given or call.get("initializer", 3) is not None or call.get("shape", 1) is None
+        result = self.make(name, call.node, "variable" if variable else "layer")
+        result.tainted(self.deep_of(call.values()))
+        if given or call.starred or self.is_seeded(call):
+            return result
+        drawn = self.draw("ENV204", name, call, "tf")
+        self.ledger.weigh(drawn.taints, self.in_entry)
+        return result
+
+    def make_generator(self, name: str, call: Call) -> Value:
+        """Return a generator of NumPy or Python of one's own."""
+        rule = "ENV206" if name == "random.Random" else "ENV205"
+        made = self.make(name, call.node, "generator")
+        seed = call.get("seed", 0) or call.get("entropy")
+        made.arguments = call.arguments
+        literal = seed is None or (
+            isinstance(seed, Constant)
+            and seed.value is None
+            and not seed.optional
+            and not self.is_bound(seed)
+        )
+        if seed is not None and not literal:
+            problem = self.seed_problem(seed, call)
+            if problem and (problem != OPTIONAL or isinstance(seed, Constant)):
+                self.note_seed(call, seed, problem)
+            elif not problem:
+                self.note_seed(call, seed, "")
+        elif not call.starred:
+            chance = self.chance(rule, "draw", name, call.node)
+            made.marks.add("unseeded")
+            made.tainted(frozenset({(chance, "value")}))
+        return made
+
+    def is_bound(self, value: Value) -> bool:
+        """Return whether a constant was given as an argument, and does not stand in the call itself."""
+        return isinstance(value, Constant) and value.passed
+
+    def use_numpy(self, name: str, call: Call) -> Value:
+        """Return what a function does that draws from NumPy's generator unless it is given a state."""
+        word = NUMPY_USERS[name]
+        given = call.constant("shuffle")
+        told = given is True if name.endswith(SHUFFLING_IF_TOLD) else given is not False
+        shuffles = told or (given is ... and not name.endswith(SHUFFLING_IF_TOLD))
+        dataset = "dataset" in name
+        result: Value = (
+            self.make("tf.data.Dataset", call.node) if dataset else self.make(name, call.node)
+        )
+        result.tainted(self.deep_of(call.arguments))
+        if shuffles and not self.is_seeded(call, word):
+            drawn = self.draw("ENV205", name, call, "numpy")
+            result = result.tainted(drawn.taints)
+        return result
+
+    def read_mnist(self, name: str, call: Call) -> Value:
+        """Return the batches of TensorFlow 1's MNIST, which shuffle by NumPy's generator after seeding it."""
+        made = self.make(name, call.node, "mnist")
+        seeded = "numpy" in self.state.seeded or "tf" in self.state.seeded
+        if not seeded and not self.is_seeded(call, NUMPY_RESEEDERS[name]):
+            chance = self.chance("ENV205", "draw", name, call.node)
+            self.ledger.show(frozenset({(chance, "value")}))  # it counts where batches are taken
+            made.tainted(frozenset({(chance, "value")}))
+        return made
+
+    # ------------------------------------------------------------ datasets
+
+    def sample(self, name: str, call: Call) -> Value:
+        """Return a dataset or a queue that is made by chance."""
+        made = self.make("tf.data.Dataset", call.node)
+        at = SHUFFLES.get(name.rpartition(".")[2])
+        told = call.constant("shuffle", at)
+        if name.endswith("list_files"):
+            made.taints = frozenset()
+        else:
+            made.tainted(self.deep_of(call.arguments))
+        ordered = told is False
+        if ordered or self.is_seeded(call, "seed", SAMPLERS[name]):
+            return made
+        message = f"{name} without a seed"
+        if name == "tf.data.Dataset.list_files":
+            message = f"{name} shuffles by default, and nothing seeds it"
+        self.leave_unseeded(call, message)
+        return made
+
+    def leave_unseeded(self, call: Call, message: str) -> None:
+        """Report a dataset that nothing seeds."""
+        self.do("op", message, call.node)
+        if "tf" not in self.state.seeded and not self.off:
+            self.ledger.hit("ENV203", self.source, Hit(call.node, message))
+
+    # ------------------------------------------------------------ other entropy
+
+    def take_entropy(self, name: str, call: Call) -> Value:
+        """Return a generator that takes entropy from the system, unless the program has set it."""
+        made = self.make(name, call.node, "generator")
+        if name == "tf.random.get_global_generator" and "generator" in self.state.seeded:
+            return made
+        message = f"{name} takes entropy from the operating system, whatever the seeds are"
+        self.ledger.hit("ENV208", self.source, Hit(call.node, message, fix=OWN_ENTROPY[name]))
+        return made
+
+    def set_generator(self, name: str, call: Call) -> Value:
+        """Set TensorFlow's global generator; None takes it away."""
+        if self.is_none(call.first()):
+            self.state.seeded.pop("generator", None)
+        else:
+            self.state.seeded["generator"] = call.node, self.source
+        return Value()
+
+    def read_clock(self, name: str, call: Call) -> Value:
+        """Return what is another value in every run."""
+        chance = self.chance("ENV207", "clock", name, call.node)
+        return Value(frozenset({(chance, "value")}))
+
+    def make_environment(self, name: str, call: Call) -> Value:
+        """Return an environment for reinforcement learning."""
+        made = self.make(name, call.node, "environment")
+        self.ledger.environments[call.node].append((self.source, made, self.in_entry))
+        return made
+
+
+Row = Callable[[Chances, str, Call], Value]
+
+
+def _rows() -> dict[str, Row]:
+    """Return for each name of the tables what is done for it; later rows win."""
+    found: dict[str, Row] = {}
+    found.update(dict.fromkeys(PYTHON_DRAWS, Chances.draw_of_python))
+    found.update(dict.fromkeys(RANDOM_OPS, Chances.draw_of_tensorflow))
+    found.update(dict.fromkeys(NEED_OP_SEED, Chances.draw_of_tensorflow))
+    found.update(dict.fromkeys(RANDOM_WEIGHTS, Chances.draw_weights))
+    found["tf.get_variable"] = Chances.draw_weights
+    found.update(dict.fromkeys(NUMPY_OWN, Chances.make_generator))
+    found.update(dict.fromkeys(("random.Random", *OWN_SEEDED), Chances.make_generator))
+    found.update(dict.fromkeys(NUMPY_USERS, Chances.use_numpy))
+    found.update(dict.fromkeys(NUMPY_RESEEDERS, Chances.read_mnist))
+    found.update(dict.fromkeys(SAMPLERS, Chances.sample))
+    found.update(dict.fromkeys(OWN_ENTROPY, Chances.take_entropy))
+    found["tf.random.set_global_generator"] = Chances.set_generator
+    found.update(dict.fromkeys(ENVIRONMENTS, Chances.make_environment))
+    found.update(dict.fromkeys(CLOCKS, Chances.read_clock))
+    found.update(dict.fromkeys(SEEDS, Chances.seed))
+    return found
+
+
+CHANCES = _rows()
+del CHANCES["random.SystemRandom"]
+
+
+def find_chance(name: str) -> Row | None:
+    """Return what is done for a name of a library that brings chance in or seeds, or None."""
+    if name in CHANCES:
+        return CHANCES[name]
+    words = name.split(".")
+    if words[:2] != ["numpy", "random"] or len(words) != 3 or words[2] in NUMPY_NOT_DRAWN:
+        return None
+    return Chances.draw_of_numpy if words[2][:1].islower() else None

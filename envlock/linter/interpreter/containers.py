@@ -1,0 +1,333 @@
+"""What Python's own functions and containers do with values."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+from envlock.linter.interpreter.arguments import Call
+from envlock.linter.interpreter.orders import Orders
+from envlock.linter.interpreter.values import (
+    CLEAN,
+    Constant,
+    Either,
+    Library,
+    Made,
+    Sequence,
+    Table,
+    Taints,
+    Value,
+    as_mode,
+    in_mode,
+    join,
+    join_all,
+)
+
+
+class Containers(Orders):
+    """Built-in functions, lists, sets and dictionaries."""
+
+    def call(self, called: Value, call: Call) -> Value:
+        """Return what a call returns."""
+        raise NotImplementedError
+
+    def sort(self, name: str, call: Call) -> Value:
+        """Return what has always the same order."""
+        self.use_functions(call)
+        by_time = self.sorts_by_chance(call)
+        result = self.end_order(call.first(), "list")
+        return result.tainted(by_time) if by_time else result
+
+    def sorts_by_chance(self, call: Call) -> Taints:
+        """Return the taints of a key that differs between machines, such as a file's time."""
+        key = call.get("key")
+        if isinstance(key, Library) and key.name in (
+            "os.path.getmtime",
+            "os.path.getctime",
+            "os.path.getatime",
+        ):
+            return in_mode(call.first().taints, "order")
+        return CLEAN
+
+    def end(self, name: str, call: Call) -> Value:
+        """Return what does not depend on any order."""
+        self.use_functions(call)
+        kind = "number" if name in ("len", "sum", "int", "bool", "any", "all") else ""
+        if name == "len" and self.outside_taints(call.first()):
+            return Value(as_mode(self.outside_taints(call.first()), "place"), "number")
+        if name in ("min", "max"):
+            each = call.first() if len(call.arguments) == 1 else join_all(call.arguments)
+            return self.plain(self.elements(each) if len(call.arguments) == 1 else each)
+        drawn = frozenset(
+            each
+            for each in self.deep_of(call.values())
+            if each[0].kind != "order" and each[1] in ("value", "pick")
+        )
+        return Value(CLEAN if name == "len" else drawn, kind)
+
+    def outside_taints(self, container: Value) -> Taints:
+        """Return the orders of loops in which a container grows."""
+        born = getattr(container, "born", None)
+        if born is None or not isinstance(container, Sequence | Table):
+            return CLEAN
+        return self.outside(born)
+
+    def make_set(self, name: str, call: Call) -> Value:
+        """Return a set."""
+        given = call.first()
+        if not call.arguments:
+            return Sequence("set", [], None, self.tick())
+        result = self.end_order(given, "set")
+        if isinstance(given, Sequence) and given.most is not None:
+            result.most = given.most
+        return result
+
+    def make_list(self, name: str, call: Call) -> Value:
+        """Return the elements of a value in their order."""
+        if not call.arguments:
+            return self.listed([], form="list")
+        given = self.ordered(call.first(), call.node)
+        form = "tuple" if name == "tuple" else "list"
+        if name in ("iter", "reversed", "tqdm.tqdm", "tqdm", "tqdm.auto.tqdm"):
+            form = "iterator"
+        if isinstance(given, Sequence):
+            return given.copied(form, self.tick())
+        if isinstance(given, Table):
+            keys = self.listed(None, given.key, form)
+            return keys.tainted(given.taints)
+        made = self.listed(None, self.elements(given), form)
+        return made.tainted(self.forget(given.taints, "each"))
+
+    def enumerate(self, name: str, call: Call) -> Value:
+        """Return pairs of a number and an element."""
+        given = self.ordered(call.first(), call.node)
+        orders = in_mode(given.taints, "order")
+        number = Value(as_mode(orders, "place"), "number")
+        pair = self.listed([number, self.elements(given)], form="tuple")
+        return self.listed(None, pair, "iterator").tainted(orders)
+
+    def zip(self, name: str, call: Call) -> Value:
+        """Return tuples of elements; numbers beside what comes by chance count it."""
+        given = [self.ordered(each, call.node) for each in call.arguments]
+        orders = CLEAN
+        for each in given:
+            orders |= in_mode(each.taints, "order")
+        items = []
+        for each in given:
+            item = self.elements(each)
+            if not in_mode(each.taints, "order") and orders and item.kind == "number":
+                item = Value(as_mode(orders, "place"), "number")
+            items.append(item)
+        if call.starred:
+            every = self.elements(join_all(given))
+            one = self.listed(None, self.elements(every), "tuple").tainted(
+                orders | in_mode(every.taints, "order")
+            )
+            return self.listed(None, one, "iterator")
+        return self.listed(None, self.listed(items, form="tuple"), "iterator").tainted(orders)
+
+    def map(self, name: str, call: Call) -> Value:
+        """Return what a function makes of each element."""
+        given = [self.ordered(each, call.node) for each in call.arguments[1:]]
+        each = [self.elements(value) for value in given]
+        function = call.first()
+        result = self.call(function, Call(call.node, each))
+        if isinstance(function, Library) and function.name in ("int", "float", "len"):
+            result = Value(result.taints, "number")
+        if name == "filter":
+            result = each[0] if each else Value()
+        orders = CLEAN
+        for value in given:
+            orders |= in_mode(value.taints, "order")
+        return self.listed(None, result, "iterator").tainted(orders)
+
+    def sum(self, name: str, call: Call) -> Value:
+        """Return a sum; of lists it is a list in the order in which they come."""
+        given = call.first()
+        if len(call.arguments) > 1 and isinstance(call.arguments[1], Sequence):
+            inner = self.elements(given)
+            return self.listed(None, self.elements(inner)).tainted(
+                in_mode(inner.taints, "order") | in_mode(given.taints, "order")
+            )
+        taints = self.array_taints([given])
+        arrived = frozenset(
+            each for each in taints if each[0].kind != "order" or self.is_arrival(each[0].rule)
+        )
+        return Value(
+            as_mode(in_mode(arrived, "order"), "value") | in_mode(arrived, "value"), "number"
+        )
+
+    def make_dict(self, name: str, call: Call) -> Value:
+        """Return a dictionary."""
+        table = Table(self.tick())
+        for word, value in call.keywords.items():
+            table.store(Constant(word), value)
+        if call.arguments:
+            given = self.ordered(call.first(), call.node)
+            if isinstance(given, Table):
+                return given
+            pair = self.elements(given)
+            first, second = self.unpack(pair, 2)
+            placed = in_mode(second.taints, "place")
+            table.store(first, second.tainted(as_mode(placed, "value")))
+            table.most = None
+            table.tainted(in_mode(given.taints, "order"))
+        return table
+
+    def unpack(self, value: Value, count: int) -> list[Value]:
+        """Return the parts of a value that is taken apart."""
+        if isinstance(value, Sequence) and value.items is not None and len(value.items) == count:
+            return value.items
+        if isinstance(value, Either):
+            parts = [self.unpack(each, count) for each in value.options]
+            return [join_all(each) for each in zip(*parts, strict=True)]
+        if isinstance(value, Sequence):
+            return [
+                self.copied(value.element).tainted(as_mode(in_mode(value.taints, "order"), "value"))
+            ] * count
+        if isinstance(value, Made):
+            return [value] * count
+        return [
+            Value(value.taints, value.kind if value.kind == "unique" else "") for _ in range(count)
+        ]
+
+    def make_range(self, name: str, call: Call) -> Value:
+        """Return whole numbers."""
+        return self.listed(None, Value(kind="number"), "iterator")
+
+    def make_text(self, name: str, call: Call) -> Value:
+        """Return text: what was drawn is part of a name."""
+        taints = self.deep_of(call.arguments)
+        drawn = frozenset(each for each in taints if each[0].kind == "draw" and each[1] != "pick")
+        self.ledger.show(drawn)
+        return Value(taints - drawn, "text")
+
+    def convert(self, name: str, call: Call) -> Value:
+        """Return a number."""
+        given = call.first()
+        if isinstance(given, Constant) and given.value is not None:
+            return given
+        taints = self.deep_of(call.arguments)
+        default: object = ...
+        if name == "bool" and given.default in (None, False):
+            default = False
+        if name == "int" and isinstance(given, Constant):
+            default = given.default
+        return Value(taints, "number", default)
+
+    def use_hash(self, name: str, call: Call) -> Value:
+        """Return hash() or id()."""
+        if name == "hash":
+            return self.hash(call)
+        chance = self.chance("ENV207", "clock", "id()", call.node)
+        return Value(frozenset({(chance, "value")}))
+
+    def take_next(self, name: str, call: Call) -> Value:
+        """Return one element."""
+        each = self.elements(call.first())
+        return self.copied(each).tainted(as_mode(in_mode(call.first().taints, "order"), "value"))
+
+    def reduce(self, name: str, call: Call) -> Value:
+        """Return `functools.reduce`: the order counts where what is reduced comes late or early."""
+        each = self.elements(call.arguments[1]) if len(call.arguments) > 1 else Value()
+        self.call(call.first(), Call(call.node, [each, each]))
+        return Value(as_mode(in_mode(self.deep_of(call.arguments), "order"), "value"))
+
+    def fill_from(self, name: str, call: Call) -> Value:
+        """Return `dict.fromkeys(...)`."""
+        given = self.ordered(call.first(), call.node)
+        table = Table(self.tick())
+        table.store(self.elements(given), Value())
+        return table.tainted(in_mode(given.taints, "order"))
+
+    def list_append(self, owner: Value, call: Call) -> Value:
+        """Put something into a container."""
+        value = call.arguments[-1] if call.arguments else Value()
+        self.append(owner, value)
+        return Constant(None)
+
+    def list_extend(self, owner: Value, call: Call) -> Value:
+        """Put several things into a container."""
+        for each in call.arguments:
+            self.extend(owner, each, call.node)
+        return Constant(None)
+
+    def list_sort(self, owner: Value, call: Call) -> Value:
+        """Sort in place."""
+        self.sort_in_place(owner)
+        return Constant(None)
+
+    def list_pop(self, owner: Sequence, call: Call) -> Value:
+        """Take one element."""
+        return self.take_next("pop", Call(call.node, [self.ordered(owner, call.node)]))
+
+    def list_index(self, owner: Value, call: Call) -> Value:
+        """Return the place of an element."""
+        return Value(as_mode(in_mode(owner.taints, "order"), "value"), "number")
+
+    def list_copy(self, owner: Sequence, call: Call) -> Value:
+        """Copy."""
+        return owner.copied(owner.form, self.tick())
+
+    def set_combine(self, owner: Sequence, call: Call) -> Value:
+        """Combine sets."""
+        parts = [self.elements(each) for each in (owner, *call.arguments)]
+        element = join_all([owner.element, *parts[1:]]) if call.arguments else owner.element
+        return self.listed(None, self.plain(element), "set")
+
+    def table_keys(self, owner: Table, call: Call) -> Value:
+        """Return the keys in their order."""
+        return self.listed(None, owner.key, "iterator").tainted(in_mode(owner.taints, "order"))
+
+    def table_values(self, owner: Table, call: Call) -> Value:
+        """Return the values in their order."""
+        found = self.listed(None, owner.element, "iterator")
+        found.most = owner.most
+        return found.tainted(in_mode(owner.taints, "order"))
+
+    def table_items(self, owner: Table, call: Call) -> Value:
+        """Return pairs in their order."""
+        pair = self.listed([owner.key or Value(), owner.element or Value()], form="tuple")
+        return self.listed(None, pair, "iterator").tainted(in_mode(owner.taints, "order"))
+
+    def table_get(self, owner: Table, call: Call) -> Value:
+        """Return the value of a key, or another one."""
+        found = self.item(owner, call.first(), call.node)
+        return join(found, call.arguments[1]) if len(call.arguments) > 1 else found
+
+    def table_update(self, owner: Table, call: Call) -> Value:
+        """Put the items of another dictionary into it."""
+        for given in call.arguments:
+            if isinstance(given, Table):
+                self.store(owner, given.key or Value(), given.element or Value())
+                owner.tainted(in_mode(given.taints, "order"))
+        for word, value in call.keywords.items():
+            self.store(owner, Constant(word), value)
+        return Constant(None)
+
+    def item(self, owner: Value, key: Value, node: ast.AST) -> Value:
+        """Return `owner[key]`."""
+        raise NotImplementedError
+
+
+LIST_METHODS: dict[str, Callable[[Containers, Sequence, Call], Value]] = {
+    **dict.fromkeys(("append", "add", "appendleft", "insert"), Containers.list_append),
+    **dict.fromkeys(("extend", "update", "extendleft"), Containers.list_extend),
+    **dict.fromkeys(
+        ("union", "difference", "intersection", "symmetric_difference"), Containers.set_combine
+    ),
+    "sort": Containers.list_sort,
+    "pop": Containers.list_pop,
+    "popleft": Containers.list_pop,
+    "index": Containers.list_index,
+    "copy": Containers.list_copy,
+}
+TABLE_METHODS: dict[str, Callable[[Containers, Table, Call], Value]] = {
+    "keys": Containers.table_keys,
+    "values": Containers.table_values,
+    "items": Containers.table_items,
+    "get": Containers.table_get,
+    "setdefault": Containers.table_get,
+    "pop": Containers.table_get,
+    "update": Containers.table_update,
+}

@@ -1,0 +1,559 @@
+"""What expressions are: names, attributes, calls, containers, comprehensions."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import operator
+from collections.abc import Callable
+from typing import cast
+
+from envlock.linter.interpreter.arguments import Call
+from envlock.linter.interpreter.base import Loop
+from envlock.linter.interpreter.functions import Functions
+from envlock.linter.interpreter.values import (
+    CLEAN,
+    Class,
+    Constant,
+    Either,
+    FileValue,
+    Function,
+    Instance,
+    Library,
+    Made,
+    Method,
+    Partial,
+    Scope,
+    Sequence,
+    Table,
+    Value,
+    as_mode,
+    in_mode,
+    join,
+    join_all,
+    picked,
+)
+from envlock.linter.names import canonical
+
+COMPARED: dict[type[ast.cmpop], Callable[[object, object], object]] = {
+    ast.Is: operator.is_,
+    ast.IsNot: operator.is_not,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+}
+ORDERED: dict[type[ast.cmpop], Callable[[float, float], object]] = {
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+}
+SET_OPERATORS = (ast.BitOr, ast.BitAnd, ast.Sub, ast.BitXor)
+
+
+class Expressions(Functions):
+    """The evaluation of expressions."""
+
+    def evaluate(self, node: ast.AST) -> Value:
+        """Return what an expression stands for."""
+        row = EXPRESSIONS.get(type(node))
+        if row is not None:
+            return row(self, node)
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.expr):
+                self.evaluate(child)
+        return Value()
+
+    def evaluate_constant(self, node: ast.Constant) -> Value:
+        return Constant(node.value)
+
+    def evaluate_name(self, node: ast.Name) -> Value:
+        name = node.id
+        found = self.scope.find(name)
+        if found is not None:
+            if (
+                isinstance(found, Constant)
+                and not found.optional
+                and name in self.scope.top().names
+            ):
+                return Constant(found.value, optional=True, taints=found.taints)
+            return found
+        if hasattr(builtins, name):
+            return Library(name)
+        star = self.stars.get(self.scope.top())
+        return Library(canonical(f"{star}.{name}")) if star else Value()
+
+    def evaluate_attribute(self, node: ast.Attribute) -> Value:
+        return self.attribute(self.evaluate(node.value), node.attr, node)
+
+    def attribute(self, owner: Value, name: str, node: ast.AST) -> Value:
+        """Return an attribute."""
+        if isinstance(owner, Library):
+            if owner.name.endswith("flags.FLAGS"):
+                return self.flags.get(name, Value())
+            return Library(canonical(f"{owner.name}.{name}"))
+        if isinstance(owner, FileValue):
+            return self.member_of_file(owner, name)
+        if isinstance(owner, Instance):
+            return self.member_of_instance(owner, name, node)
+        if isinstance(owner, Class):
+            found = owner.member(name)
+            return Method(owner, name) if found is None else self.bound_to_class(found, owner)
+        if isinstance(owner, Either):
+            return join_all(self.attribute(each, name, node) for each in owner.options)
+        if isinstance(owner, Made):
+            return self.member_of_made(owner, name)
+        if owner.kind == "given" and name in self.known_flags.get(self.source, {}):
+            return self.known_flags[self.source][name]
+        method = Method(owner, name)
+        method.kind = owner.kind if owner.kind in ("tensor", "number") else ""
+        if name in ("size", "shape", "ndim", "dtype"):
+            return Value(kind="number")
+        return method
+
+    def member_of_made(self, owner: Made, name: str) -> Value:
+        """Return an attribute of a library's object."""
+        if name in owner.attributes:
+            return owner.attributes[name]
+        if "flags" in owner.marks:
+            return Value()
+        if "environment" in owner.marks:
+            if name in ("unwrapped", "env"):
+                return owner
+            if name.endswith("_space"):
+                space = self.make("space", owner.node, "space")
+                space.arguments = [owner]
+                return space
+        if "mnist" in owner.marks:
+            return owner if name in ("train", "test", "validation") else Method(owner, name)
+        return Method(owner, name)
+
+    def bound_to_class(self, found: Value, owner: Class) -> Value:
+        """Return a member as the class itself gives it."""
+        if isinstance(found, Function) and self.has_decorator(found, "classmethod"):
+            return found.bound(owner)
+        return found
+
+    def member_of_instance(self, owner: Instance, name: str, node: ast.AST) -> Value:
+        """Return an attribute of an object of the project."""
+        owner.read.add(name)
+        if name in owner.attributes:
+            return owner.attributes[name]
+        found = owner.owner.member(name)
+        if isinstance(found, Function):
+            if self.has_decorator(found, "staticmethod"):
+                return found
+            method = found.bound(owner)
+            if self.has_decorator(found, "property") or self.has_decorator(
+                found, "cached_property"
+            ):
+                return self.call(method, Call(node))
+            return method
+        if found is not None:
+            return found
+        return Method(owner, name)
+
+    def member_of_file(self, owner: FileValue, name: str) -> Value:
+        """Return what a file of the project has under a name."""
+        scope = self.run_file(owner.source)
+        found = scope.find(name)
+        if found is not None:
+            return found
+        below = self.sources.below(owner.source, name)
+        if below is not None:
+            self.run_file(below)
+            return FileValue(below)
+        star = self.stars.get(scope)
+        return Library(canonical(f"{star}.{name}")) if star else Value()
+
+    # ------------------------------------------------------------ calls
+
+    def evaluate_call(self, node: ast.Call) -> Value:
+        called = self.evaluate(node.func)
+        arguments: list[Value] = []
+        starred = False
+        for each in node.args:
+            if isinstance(each, ast.Starred):
+                value = self.ordered(self.evaluate(each.value), each)
+                starred = starred or not (isinstance(value, Sequence) and value.items is not None)
+                if isinstance(value, Sequence) and value.items is not None:
+                    arguments.extend(value.items)
+                else:
+                    arguments.append(value)
+            else:
+                arguments.append(self.evaluate(each))
+        keywords: dict[str, Value] = {}
+        for keyword in node.keywords:
+            value = self.evaluate(keyword.value)
+            if keyword.arg is not None:
+                keywords[keyword.arg] = value
+            elif isinstance(value, Table) and value.most is not None:
+                keywords.update({str(word): each for word, each in value.items.items()})
+            else:
+                starred = True
+        discarded = node in self.discarded
+        return self.call(called, Call(node, arguments, keywords, starred, discarded))
+
+    def evaluate_await(self, node: ast.Await) -> Value:
+        return self.evaluate(node.value)
+
+    def evaluate_lambda(self, node: ast.Lambda) -> Value:
+        return Function(node, self.closure())
+
+    def closure(self) -> Scope:
+        """Return the scope that a function made here closes over: that of a class is passed over."""
+        scope = self.scope
+        while scope.is_class and scope.parent is not None:
+            scope = scope.parent
+        return scope
+
+    # ------------------------------------------------------------ containers
+
+    def evaluate_items(self, node: ast.List | ast.Tuple | ast.Set) -> Value:
+        form = {ast.List: "list", ast.Tuple: "tuple", ast.Set: "set"}[type(node)]
+        items: list[Value] | None = []
+        every: list[Value] = []
+        taints = CLEAN
+        for each in node.elts:
+            if isinstance(each, ast.Starred):
+                value = self.ordered(self.evaluate(each.value), each)
+                taints |= in_mode(value.taints, "order")
+                every.append(self.elements(value))
+                items = None
+                continue
+            value = self.evaluate(each)
+            every.append(value)
+            if items is not None:
+                items.append(value)
+        result = Sequence(form, items, join_all(every) if every else None, self.tick())
+        return result.tainted(taints)
+
+    def evaluate_dict(self, node: ast.Dict) -> Value:
+        table = Table(self.tick())
+        for key, value in zip(node.keys, node.values, strict=True):
+            found = self.evaluate(value)
+            if key is None:
+                self.table_update(table, Call(node, [found]))
+                continue
+            name = self.evaluate(key)
+            self.ledger.show(frozenset(each for each in name.taints if each[0].kind == "clock"))
+            if isinstance(name, Constant) and name.value == "id":
+                self.ledger.show(found.taints)
+            table.store(name, found)
+        return table
+
+    def evaluate_subscript(self, node: ast.Subscript) -> Value:
+        owner = self.evaluate(node.value)
+        if isinstance(node.slice, ast.Slice):
+            for bound in (node.slice.lower, node.slice.upper, node.slice.step):
+                if bound is not None:
+                    self.evaluate(bound)
+            return self.cut(owner)
+        key = self.evaluate(node.slice)
+        if isinstance(node.slice, ast.Tuple) and any(
+            isinstance(each, ast.Slice) for each in node.slice.elts
+        ):
+            placed = as_mode(in_mode(self.deep(key), "place"), "value")
+            drawn = picked(self.deep(key))
+            return Value(self.deep(owner) | placed | drawn, "number")
+        return self.item(owner, key, node)
+
+    def cut(self, owner: Value) -> Value:
+        """Return a slice: of what comes by chance it is others in every run."""
+        if isinstance(owner, Either):
+            return join_all(self.cut(each) for each in owner.options)
+        taken = as_mode(in_mode(owner.taints, "order"), "value")
+        if isinstance(owner, Sequence):
+            part = Sequence(
+                owner.form, None, self.copied(owner.element).tainted(taken), self.tick()
+            )
+            return part.tainted(owner.taints)
+        return Value(owner.taints | taken, owner.kind)
+
+    def item(self, owner: Value, key: Value, node: ast.AST) -> Value:
+        """Return `owner[key]`."""
+        if isinstance(owner, Either):
+            return join_all(self.item(each, key, node) for each in owner.options)
+        drawn = picked(self.deep(key))
+        taken = as_mode(in_mode(owner.taints, "order"), "value")
+        plain = key.value if isinstance(key, Constant) else ...
+        if isinstance(owner, Sequence):
+            if (
+                owner.items is not None
+                and isinstance(plain, int)
+                and -len(owner.items) <= plain < len(owner.items)
+            ):
+                return owner.items[plain].tainted(taken)
+            return self.copied(owner.element).tainted(taken | drawn)
+        if isinstance(owner, Table):
+            try:
+                if plain in owner.items:
+                    return owner.items[plain]
+            except TypeError:
+                pass
+            found = owner.element or Value()
+            return self.copied(found).tainted(drawn)
+        if isinstance(owner, Made) and not owner.taints and not drawn:
+            return owner
+        if isinstance(owner, Instance):
+            method = owner.owner.member("__getitem__")
+            if isinstance(method, Function):
+                return self.call(method.bound(owner), Call(node, [key]))
+        kind = owner.kind if owner.kind in ("number", "tensor") else ""
+        return Value(self.forget(self.deep(owner), "order") | taken | drawn, kind)
+
+    # ------------------------------------------------------------ operators
+
+    def evaluate_binary(self, node: ast.BinOp) -> Value:
+        left, right = self.evaluate(node.left), self.evaluate(node.right)
+        if isinstance(left, Sequence) and left.form == "set" and isinstance(node.op, SET_OPERATORS):
+            return self.set_combine(left, Call(node, [right]))
+        if (
+            isinstance(left, Sequence)
+            and isinstance(right, Sequence)
+            and isinstance(node.op, ast.Add)
+        ):
+            items = None
+            if left.items is not None and right.items is not None:
+                items = [*left.items, *right.items]
+            both = Sequence("list", items, join(left.element, right.element), self.tick())
+            return both.tainted(left.taints | right.taints)
+        if isinstance(left, Sequence) and left.most is not None and isinstance(node.op, ast.Mult):
+            return Sequence("list", None, left.element, self.tick()).tainted(left.taints)
+        if left.kind == "text" and isinstance(node.op, ast.Mod):
+            return self.make_text("format", Call(node, [right]))
+        whole = self.calculate(left, right, node.op)
+        if whole is not None:
+            return whole
+        kind = left.kind if left.kind == right.kind else ""
+        if "tensor" in (left.kind, right.kind):
+            kind = "tensor"
+        if isinstance(node.op, ast.Mod | ast.BitAnd):
+            self.ledger.reduced.update(
+                chance for chance, _ in left.taints if chance.rule == "ENV305"
+            )
+        default = None if None in (left.default, right.default) else ...
+        return Value(self.array_taints([left, right]), kind, default)
+
+    def calculate(self, left: Value, right: Value, op: ast.operator) -> Value | None:
+        """Return the result of two constants, where it is small."""
+        if not isinstance(left, Constant) or not isinstance(right, Constant):
+            return None
+        one, other = left.value, right.value
+        if isinstance(one, str) and isinstance(other, str) and isinstance(op, ast.Add):
+            return Constant((one + other)[:1000], optional=left.optional or right.optional)
+        if type(one) is not int or type(other) is not int:
+            return None
+        if isinstance(op, ast.Add):
+            return Constant(one + other, optional=left.optional or right.optional)
+        return Constant(one - other, optional=left.optional) if isinstance(op, ast.Sub) else None
+
+    def evaluate_unary(self, node: ast.UnaryOp) -> Value:
+        value = self.evaluate(node.operand)
+        number = value.value if isinstance(value, Constant) else None
+        if isinstance(node.op, ast.USub) and isinstance(number, int | float):
+            return Constant(-number, optional=self.is_optional(value))
+        if isinstance(node.op, ast.Not):
+            truth = value.truth()
+            if truth is None:
+                return Value(value.taints, "number", default=False)
+            negated = Constant(not truth, optional=getattr(value, "optional", True))
+            negated.passed = getattr(value, "passed", True)
+            return negated
+        return Value(value.taints, value.kind)
+
+    def evaluate_boolean(self, node: ast.BoolOp) -> Value:
+        stops = isinstance(node.op, ast.Or)
+        values: list[Value] = []
+        for each in node.values:
+            value = self.evaluate(each)
+            values.append(value)
+            if value.truth() is stops:
+                break
+        if len(values) == 1 or values[-1].truth() is stops:
+            decided = values[-1]
+            unknown = [each for each in values[:-1] if each.truth() is None]
+            return join_all([*unknown, decided]) if unknown else decided
+        undecided = [each for each in values if each.truth() is None]
+        return join_all(undecided or values[-1:])
+
+    def evaluate_compare(self, node: ast.Compare) -> Value:
+        left = self.evaluate(node.left)
+        values = [self.evaluate(each) for each in node.comparators]
+        taints = frozenset(
+            each for each in self.deep_of([left, *values]) if each[1] in ("value", "pick")
+        )
+        if len(values) != 1:
+            return Value(taints, "number")
+        other, op = values[0], node.ops[0]
+        found = self.compare(left, other, op)
+        if found is None:
+            return Value(taints, "number")
+        result = Constant(found, optional=self.is_optional(left) or self.is_optional(other))
+        result.passed = self.is_passed(left) or self.is_passed(other)
+        return result
+
+    def compare(self, left: Value, other: Value, op: ast.cmpop) -> bool | None:
+        """Return whether two constants compare so, or None where that is not known."""
+        made = isinstance(left, Function | Class | Made | Instance | Sequence | Table | Partial)
+        none = isinstance(other, Constant) and other.value is None
+        if made and none and isinstance(op, ast.Is | ast.IsNot):
+            return isinstance(op, ast.IsNot)
+        if not isinstance(left, Constant) or not isinstance(other, Constant):
+            return None
+        one, two = left.value, other.value
+        if type(op) in COMPARED:
+            return bool(COMPARED[type(op)](one, two))
+        if type(op) in ORDERED and isinstance(one, int | float) and isinstance(two, int | float):
+            return bool(ORDERED[type(op)](one, two))
+        return None
+
+    def is_optional(self, value: Value) -> bool:
+        """Return whether somebody can give another value from outside."""
+        return isinstance(value, Constant) and value.optional
+
+    def is_passed(self, value: Value) -> bool:
+        """Return whether a value was given as an argument."""
+        return isinstance(value, Constant) and value.passed
+
+    def evaluate_choice(self, node: ast.IfExp) -> Value:
+        test = self.evaluate(node.test)
+        self.decide(test)
+        truth = test.truth()
+        if truth is not None and not self.is_optional(test):
+            return self.evaluate(node.body if truth else node.orelse)
+        restore = self.narrow(node.test)
+        one = self.evaluate(node.body)
+        restore()
+        return join(one, self.evaluate(node.orelse))
+
+    def narrow(self, test: ast.expr) -> Callable[[], None]:
+        """Let a name stand for what a test has found it to be; return what takes that back."""
+        raise NotImplementedError
+
+    def assign_to(self, target: ast.expr, value: Value) -> None:
+        """Give a value to what stands on the left."""
+        raise NotImplementedError
+
+    def decide(self, test: Value) -> None:
+        """Let a program go on by a value: what was drawn decides what it does."""
+        self.ledger.count(frozenset(each for each in self.deep(test) if each[0].kind == "draw"))
+
+    def evaluate_joined(self, node: ast.JoinedStr) -> Value:
+        values = [self.evaluate(each) for each in node.values]
+        return self.make_text("format", Call(node, values))
+
+    def evaluate_formatted(self, node: ast.FormattedValue) -> Value:
+        return self.evaluate(node.value)
+
+    def evaluate_walrus(self, node: ast.NamedExpr) -> Value:
+        value = self.evaluate(node.value)
+        self.assign_to(node.target, value)
+        return value
+
+    def evaluate_starred(self, node: ast.Starred) -> Value:
+        return self.evaluate(node.value)
+
+    def evaluate_yield(self, node: ast.Yield | ast.YieldFrom) -> Value:
+        value = self.evaluate(node.value) if node.value is not None else Constant(None)
+        frame = self.frames[-1]
+        if isinstance(node, ast.YieldFrom):
+            frame.ordered |= in_mode(value.taints, "order")
+            if isinstance(value, Sequence) and value.form == "wrapped":
+                frame.wrapped = True
+            value = self.elements(value)
+        frame.yielded.append(value)
+        frame.ordered |= as_mode(self.current(), "order")
+        return Value()
+
+    # ------------------------------------------------------------ comprehensions
+
+    def evaluate_comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp) -> Value:
+        form = {ast.ListComp: "list", ast.SetComp: "set", ast.GeneratorExp: "iterator"}[type(node)]
+        result = Sequence(form, None, None, self.tick())
+        before = len(self.loops)
+        self.enter_comprehension(node.generators)
+        element = self.evaluate(node.elt)
+        orders = CLEAN
+        for loop in self.loops[before:]:
+            orders |= as_mode(loop.taints, "order")
+        self.leave_comprehension(before, len(node.generators))
+        result.element = self.plain(element) if form == "set" else element
+        if len(node.generators) == 1 and not node.generators[0].ifs:
+            result.most = self.size
+        return result if form == "set" else result.tainted(orders)
+
+    def enter_comprehension(self, generators: list[ast.comprehension]) -> None:
+        """Bind the names of the loops of a comprehension in a scope of their own."""
+        frame = self.frames[-1]
+        frame.scope = Scope(self.source, frame.scope)
+        for generator in generators:
+            values = self.ordered(self.evaluate(generator.iter), generator.iter)
+            self.size = values.most if isinstance(values, Sequence | Table) else None
+            self.enter_loop(values)
+            self.assign_to(generator.target, self.elements(values))
+            for test in generator.ifs:
+                self.evaluate(test)
+
+    def leave_comprehension(self, before: int, count: int) -> None:
+        """Forget the names and loops of a comprehension."""
+        frame = self.frames[-1]
+        parent = frame.scope.parent
+        frame.scope = parent or frame.scope
+        del self.loops[before:]
+        del self.rounds[len(self.rounds) - count :]
+
+    def enter_loop(self, values: Value) -> None:
+        """Begin the rounds of a loop over values."""
+        moment = self.tick()
+        self.rounds.append(moment)
+        orders = in_mode(values.taints, "order")
+        if orders:
+            self.loops.append(Loop(as_mode(orders, "each"), moment))
+
+    def evaluate_dict_comprehension(self, node: ast.DictComp) -> Value:
+        table = Table(self.tick())
+        before = len(self.loops)
+        self.enter_comprehension(node.generators)
+        key, value = self.evaluate(node.key), self.evaluate(node.value)
+        placed = in_mode(value.taints, "place")
+        table.store(key, value.tainted(as_mode(placed, "value")))
+        orders = CLEAN
+        for loop in self.loops[before:]:
+            orders |= as_mode(loop.taints, "order")
+        self.leave_comprehension(before, len(node.generators))
+        table.most = None
+        return table.tainted(orders)
+
+
+def _row(function: object) -> Callable[[Expressions, ast.AST], Value]:
+    return cast("Callable[[Expressions, ast.AST], Value]", function)
+
+
+EXPRESSIONS: dict[type[ast.AST], Callable[[Expressions, ast.AST], Value]] = {
+    ast.Constant: _row(Expressions.evaluate_constant),
+    ast.Name: _row(Expressions.evaluate_name),
+    ast.Attribute: _row(Expressions.evaluate_attribute),
+    ast.Call: _row(Expressions.evaluate_call),
+    ast.Await: _row(Expressions.evaluate_await),
+    ast.Lambda: _row(Expressions.evaluate_lambda),
+    ast.List: _row(Expressions.evaluate_items),
+    ast.Tuple: _row(Expressions.evaluate_items),
+    ast.Set: _row(Expressions.evaluate_items),
+    ast.Dict: _row(Expressions.evaluate_dict),
+    ast.Subscript: _row(Expressions.evaluate_subscript),
+    ast.BinOp: _row(Expressions.evaluate_binary),
+    ast.UnaryOp: _row(Expressions.evaluate_unary),
+    ast.BoolOp: _row(Expressions.evaluate_boolean),
+    ast.Compare: _row(Expressions.evaluate_compare),
+    ast.IfExp: _row(Expressions.evaluate_choice),
+    ast.JoinedStr: _row(Expressions.evaluate_joined),
+    ast.FormattedValue: _row(Expressions.evaluate_formatted),
+    ast.NamedExpr: _row(Expressions.evaluate_walrus),
+    ast.Starred: _row(Expressions.evaluate_starred),
+    ast.Yield: _row(Expressions.evaluate_yield),
+    ast.YieldFrom: _row(Expressions.evaluate_yield),
+    ast.ListComp: _row(Expressions.evaluate_comprehension),
+    ast.SetComp: _row(Expressions.evaluate_comprehension),
+    ast.GeneratorExp: _row(Expressions.evaluate_comprehension),
+    ast.DictComp: _row(Expressions.evaluate_dict_comprehension),
+}

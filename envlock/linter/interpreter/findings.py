@@ -1,0 +1,192 @@
+"""What is reported of what was seen: which chances reach something, each file's first draw, what belongs to data."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+
+from envlock.linter.interpreter.programs import Programs
+from envlock.linter.interpreter.sources import Source
+from envlock.linter.interpreter.values import Chance
+from envlock.linter.module import Hit
+from envlock.linter.names import DATA, NUMPY_OWN, NUMPY_RESEEDERS
+
+WRITERS = ("write", "writelines", "writerow", "dump", "to_csv", "savetxt")
+"""Methods with which a file that imports none of them writes data for others."""
+BUILDERS = frozenset({"setuptools", "distutils"})
+ONCE = frozenset({"ENV108", "ENV201", "ENV202"})
+"""Rules that are reported once for each file."""
+OWN = frozenset({*NUMPY_OWN, *NUMPY_RESEEDERS, "random.Random", "random.SystemRandom"})
+SALTED = ", which differs from process to process for strings and for objects hashed by address"
+GLOBALS = {
+    "ENV204": "TensorFlow's generator",
+    "ENV205": "numpy's global generator",
+    "ENV206": "Python's global generator",
+}
+Found = tuple[Source, str, Hit]
+
+
+class Findings:
+    """The findings of all programs of a project."""
+
+    def __init__(self, programs: Programs) -> None:
+        self.programs = programs
+        self.ledger = programs.ledger
+        self.has_data = any(DATA & source.packages for source in programs.sources.all)
+
+    def __iter__(self) -> Iterator[Found]:
+        yield from self.direct()
+        yield from self.drawn()
+        yield from self.seeded()
+        yield from self.environments()
+        for chance in self.ledger.chances.values():
+            if chance.kind != "draw" and chance in self.ledger.counted:
+                yield from self.ordered(chance)
+        for source, hit, trained in self.ledger.noisy.values():
+            if not trained or self.learns(source):
+                yield source, "ENV401", hit
+
+    def direct(self) -> Iterator[Found]:
+        """Yield what was reported while programs ran."""
+        first: dict[tuple[str, Source], Hit] = {}
+        for (rule, _, _), (source, hit) in self.ledger.hits.items():
+            if rule not in ONCE:
+                yield source, rule, hit
+                continue
+            known = first.get((rule, source))
+            if known is None or _line(hit.node) < _line(known.node):
+                first[rule, source] = hit
+        for (rule, source), hit in first.items():
+            yield source, rule, hit
+
+    def drawn(self) -> Iterator[Found]:
+        """Yield draws that nothing seeds: the first of a file from each generator, and generators of one's own."""
+        by_file: dict[tuple[str, Source], list[Chance]] = defaultdict(list)
+        for chance in self.ledger.chances.values():
+            if chance.kind != "draw" or not self.matters(chance):
+                continue
+            if chance.name in OWN:
+                if chance.node not in self.ledger.seeded_later:
+                    yield from self.beside_data(chance.source, chance.rule, _own_hit(chance))
+            else:
+                by_file[chance.rule, chance.source].append(chance)
+        for (rule, source), chances in by_file.items():
+            chances.sort(key=lambda each: (_line(each.node), getattr(each.node, "col_offset", 0)))
+            more = f", and {len(chances) - 1} more below" if len(chances) > 1 else ""
+            first = chances[0]
+            hit = Hit(
+                first.node, f"{first.name} draws from {GLOBALS[rule]}{more}, which nothing seeds"
+            )
+            if rule == "ENV206":
+                yield from self.beside_data(source, rule, hit)
+            else:
+                yield source, rule, hit
+
+    def matters(self, chance: Chance) -> bool:
+        """Return whether what was drawn reaches something, or nothing is known of where it goes."""
+        if chance in self.ledger.counted:
+            return True
+        if chance in self.ledger.in_weights:
+            return chance in self.ledger.weighed or self.learns(chance.source)
+        return chance not in self.ledger.shown
+
+    def learns(self, source: Source) -> bool:
+        """Return whether a file trains, or a program that it is part of does."""
+        if source in self.programs.trains:
+            return True
+        reached = self.programs.reached
+        return any(
+            source.index in files
+            for each, files in reached.items()
+            if each in self.programs.trained_in
+        )
+
+    def seeded(self) -> Iterator[Found]:
+        """Yield calls that seed by chance, or not at all where nobody asks for it."""
+        for node, (source, seeding) in self.ledger.seedings.items():
+            if not seeding.gives and seeding.problem:
+                yield source, "ENV207", Hit(node, seeding.problem)
+
+    def environments(self) -> Iterator[Found]:
+        """Yield environments that nothing seeds, one of a file."""
+        said: set[Source] = set()
+        for node, made in self.ledger.environments.items():
+            source = made[0][0]
+            of_programs = [each for _, each, inside in made if not inside] or [
+                each for _, each, _ in made
+            ]
+            unseeded = any("left unseeded" in each.marks for each in of_programs)
+            if made[0][2]:
+                unseeded = all("seeded" not in each.marks for each in of_programs)
+            if unseeded and source not in said:
+                said.add(source)
+                yield (
+                    source,
+                    "ENV209",
+                    Hit(node, f"{made[0][1].name} makes an environment that nothing seeds"),
+                )
+
+    def ordered(self, chance: Chance) -> Iterator[Found]:
+        """Yield an order by chance that reaches data."""
+        if chance.rule == "ENV305":
+            if chance in self.ledger.reduced or chance in self.ledger.seeds:
+                yield (
+                    chance.source,
+                    chance.rule,
+                    Hit(chance.node, "hash() of a string differs from process to process"),
+                )
+            return
+        message = {
+            "ENV303": f"{chance.name} lists files in the order of the file system",
+            "ENV304": f"a set is iterated over{SALTED}",
+            "ENV307": f"{chance.name} gives results in the order in which workers finish",
+        }.get(chance.rule)
+        if chance.name == "queue":
+            message = "several workers fill this queue, in the order in which they finish"
+        if chance.rule == "ENV304" and isinstance(chance.node, ast.Call):
+            message = f"a set is turned into a sequence{SALTED}"
+        if message is not None:
+            yield from self.of_data(chance.source, chance.rule, Hit(chance.node, message))
+
+    def of_data(self, source: Source, rule: str, hit: Hit) -> Iterator[Found]:
+        """Yield a finding where data is handled: by the file, by its programs, or by a project for which it writes."""
+        if DATA & source.packages:
+            yield source, rule, hit
+            return
+        if not BUILDERS.isdisjoint(source.packages):
+            return
+        if self.handles_data(source) or (self.has_data and source.module.methods(WRITERS)):
+            yield source, rule, hit
+
+    def beside_data(self, source: Source, rule: str, hit: Hit) -> Iterator[Found]:
+        """Yield a finding less where it is a tool's: a file without data that writes none, in a project that has some."""
+        tool = not (DATA & source.packages or source.module.methods(WRITERS))
+        if not tool or self.handles_data(source) or not self.has_data:
+            yield source, rule, hit
+
+    def handles_data(self, source: Source) -> bool:
+        """Return whether a program that a file is part of handles data."""
+        every = self.programs.sources.all
+        return any(
+            DATA & every[index].packages
+            for files in self.programs.reached.values()
+            if source.index in files
+            for index in files
+        )
+
+
+def _own_hit(chance: Chance) -> Hit:
+    if chance.name == "random.SystemRandom":
+        return Hit(
+            chance.node, "random.SystemRandom cannot be seeded", fix="Use random.Random(seed)."
+        )
+    if chance.name in NUMPY_RESEEDERS:
+        message = "read_data_sets without a seed shuffles by numpy's generator, which the system then seeds"
+        return Hit(chance.node, message)
+    name = f"{chance.name}()" if chance.name == "random.Random" else chance.name
+    return Hit(chance.node, f"{name} without a seed takes entropy from the operating system")
+
+
+def _line(node: ast.AST) -> int:
+    return getattr(node, "lineno", 0)

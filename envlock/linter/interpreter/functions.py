@@ -1,0 +1,548 @@
+"""Calls: which code runs, with what, and what it gives back."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+
+from envlock.data.determinism import holds
+from envlock.linter.interpreter.arguments import Call
+from envlock.linter.interpreter.base import DEPTH, Deed, Frame
+from envlock.linter.interpreter.chances import find_chance
+from envlock.linter.interpreter.library import LIBRARY
+from envlock.linter.interpreter.methods import FLAG_TYPES
+from envlock.linter.interpreter.operations import Operations
+from envlock.linter.interpreter.sources import Source, Sources
+from envlock.linter.interpreter.values import (
+    CLEAN,
+    Class,
+    Code,
+    Constant,
+    Either,
+    Function,
+    Instance,
+    Library,
+    Made,
+    Method,
+    Partial,
+    Scope,
+    Sequence,
+    Table,
+    Taints,
+    Value,
+    join_all,
+)
+from envlock.linter.module import Hit
+from envlock.linter.names import DISTRIBUTIONS, RANDOM_OPS, THREADED_QUEUES
+
+LOOPS = {"tf.map_fn": 0, "tf.while_loop": 1, "tf.scan": 0, "tf.foldl": 0, "tf.foldr": 0}
+"""Loops of TensorFlow, and the position of their body."""
+CARRYING = ("tf.while_loop", "tf.scan", "tf.foldl", "tf.foldr")
+IN_GRAPH = ("op", "generator")
+SET_TYPES = ("set", "frozenset", "typing.Set", "typing.AbstractSet", "typing.FrozenSet")
+NUMBER_TYPES = ("int", "float", "bool")
+Key = tuple[object, ...]
+MOST, MOST_TAINTED = 3, 6
+"""How often a function runs with the same seeds: more callers tell nothing new."""
+
+
+class Functions(Operations):
+    """Calls of anything."""
+
+    def __init__(self, sources: Sources, tensorflow: str, budget: int) -> None:
+        super().__init__(sources, tensorflow, budget)
+        self.results: dict[Key, Value] = {}
+        self.discarded: set[ast.AST] = set()
+        self.stars: dict[Scope, str] = {}
+        self.flags: dict[str, Value] = {}
+        self.size: int | None = None
+        self.runs: Counter[Key] = Counter()
+        self.usual: dict[ast.AST, Taints] = {}
+        self.defined: dict[ast.AST, Function] = {}
+        self.done: dict[ast.AST, list[Deed]] = {}
+        self.instances: list[Instance] = []
+        self.examples: dict[ast.ClassDef, Instance] = {}
+
+    def run_file(self, source: Source) -> Scope:
+        """Return the names of a file, after it has run."""
+        raise NotImplementedError
+
+    def run_body(self, body: list[ast.stmt]) -> bool:
+        """Run statements; return whether what follows is not reached."""
+        raise NotImplementedError
+
+    def evaluate(self, node: ast.AST) -> Value:
+        """Return what an expression stands for."""
+        raise NotImplementedError
+
+    def call(self, called: Value, call: Call) -> Value:
+        """Return what a call returns."""
+        if isinstance(called, Function):
+            return self.call_function(called, call)
+        if isinstance(called, Library):
+            return self.call_named(called.name, call)
+        if isinstance(called, Method):
+            return self.call_bound(called, call)
+        if isinstance(called, Class):
+            return self.instantiate(called, call)
+        if isinstance(called, Partial):
+            arguments = [*called.arguments, *call.arguments]
+            keywords = {**called.keywords, **call.keywords}
+            return self.call(called.called, Call(call.node, arguments, keywords, call.starred))
+        if isinstance(called, Either):
+            return self.call_either(called, call)
+        if isinstance(called, Instance):
+            return self.call_instance(called, call)
+        if isinstance(called, Made):
+            return self.call_made(called, call)
+        return self.call_unknown(call)
+
+    def call_named(self, name: str, call: Call) -> Value:
+        """Return what a function of a library returns."""
+        self.check_operation(name, call)
+        if name in THREADED_QUEUES:
+            self.check_threads(name, call)
+        if name.rpartition(".")[2] in FLAG_TYPES:
+            self.define_flag(call)
+        row = find_chance(name)
+        if row is not None:
+            return row(self, name, call)
+        if name in LOOPS:
+            return self.run_map(name, call)
+        return self.call_library(name, call)
+
+    def define_flag(self, call: Call) -> None:
+        """Add a flag of absl or of TensorFlow 1."""
+        given = call.get("default", 1)
+        if isinstance(given, Constant):
+            given = Constant(given.value, optional=True, taints=given.taints)
+        self.flags[str(call.constant("name", 0))] = given or Value()
+
+    def call_either(self, called: Either, call: Call) -> Value:
+        """Call what can be one of several; two of one name stand in for each other."""
+        if all(isinstance(each, Library) for each in called.options):
+            words = {
+                each.name.rpartition(".")[2] for each in called.options if isinstance(each, Library)
+            }
+            known = [
+                each
+                for each in called.options
+                if isinstance(each, Library) and (find_chance(each.name) or each.name in LIBRARY)
+            ]
+            if len(words) == 1 and known:
+                return self.call(known[0], call)
+            if known and len(known) < len(called.options):
+                return Value()
+        every = [
+            each
+            for each in called.options
+            if not (isinstance(each, Constant) and each.value is None)
+        ]
+        values = [self.call(each, call) for each in every]
+        if any(isinstance(each, Library) for each in every) and not all(
+            isinstance(each, Library) for each in every
+        ):
+            known = [each for each in every if isinstance(each, Library) and each.name in LIBRARY]
+            if known and any(type(each) is Value for each in every):
+                return Value()
+        return join_all(values)
+
+    def call_bound(self, called: Method, call: Call) -> Value:
+        """Call a method of something that no file here defines; `super().x()` first looks at the bases."""
+        owner = called.owner
+        if (
+            isinstance(owner, Method)
+            and owner.name == "super()"
+            and isinstance(owner.owner, Instance)
+        ):
+            return self.call_parent(owner.owner, called.name, call)
+        return self.call_method(owner, called.name, call)
+
+    def call_parent(self, owner: Instance, name: str, call: Call) -> Value:
+        """Call the method of a parent class; a method of its own name that does no more hands on."""
+        current = self.frames[-1].node
+        for each in owner.owner.lineage():
+            found = each.scope.names.get(name)
+            if isinstance(found, Function) and found.node is not current:
+                return self.call_function(found.bound(owner), call)
+        if getattr(current, "name", "") == name:
+            return Value(self.deep_of(call.values()))
+        return self.call_method(owner, name, call)
+
+    def call_instance(self, called: Instance, call: Call) -> Value:
+        """Call an object of the project."""
+        for name in ("__call__", "call", "forward"):
+            found = called.owner.member(name)
+            if isinstance(found, Function):
+                return self.call_function(found.bound(called), call)
+        self.use_functions(call)
+        return Value(self.deep_of(call.values()), "tensor")
+
+    def call_made(self, called: Made, call: Call) -> Value:
+        """Call an object of a library: a layer, a model, an initializer."""
+        if "random" in called.marks:
+            self.do("layer", called.name, call.node)
+        taints = self.deep_of(call.values())
+        self.use_functions(call)
+        if call.discarded:  # it only builds its weights
+            self.ledger.show(taints)
+        if (
+            not called.marks
+            and not call.discarded
+            and not called.name.startswith(("keras.", "torch.", "tf."))
+        ):
+            self.count(*call.values())
+        return Value(taints | self.forget(called.taints, "order"), "tensor")
+
+    # ------------------------------------------------------------ functions of the project
+
+    def call_function(self, function: Function, call: Call) -> Value:
+        """Return what a function of the project returns."""
+        node = function.node
+        self.visited.add(node)
+        values = call.values()
+        deep = len(self.frames) >= DEPTH or any(frame.node is node for frame in self.frames)
+        if deep or self.steps <= 0:
+            return Value(self.deep_of(values))
+        key = self.key_of(function, call)
+        if key is not None and key in self.results:
+            return self.results[key]
+        handed = self.deep_of(values)
+        often = (
+            node,
+            self.state.key(),
+            bool(handed),
+            bool(self.off),
+            bool(self.deeds),
+        )
+        self.runs[often] += 1
+        if self.runs[often] > (MOST_TAINTED if handed else MOST):
+            for deeds in self.deeds:
+                deeds.extend(self.done.get(node, ()))
+            if isinstance(function.owner, Instance):
+                self.resemble(function.owner)
+            return Value(handed | self.usual.get(node, CLEAN))
+        before = len(self.deeds[-1]) if self.deeds else 0
+        frame = Frame(node, function.scope.source, Scope(function.scope.source, function.scope))
+        frame.handed = frozenset(chance for chance, _ in handed)
+        self.bind(function, call, frame.scope)
+        compiled = (
+            isinstance(node, ast.FunctionDef)
+            and bool(node.decorator_list)
+            and self.is_compiled(node, function.scope)
+        )
+        if compiled:
+            self.deeds.append([])
+        self.frames.append(frame)
+        result = self.run_code(node, frame)
+        self.frames.pop()
+        if compiled and isinstance(node, ast.FunctionDef):
+            self.report_compiled(node, self.deeds.pop())
+        if key is not None:
+            self.results[key] = result
+        self.usual[node] = self.deep(result)
+        if self.deeds:
+            self.done[node] = self.deeds[-1][before:]
+        return result
+
+    def resemble(self, instance: Instance) -> None:
+        """Give an object that is made once more what the others of its class have."""
+        example = self.examples.get(instance.owner.node)
+        if example is not None:
+            instance.attributes = {**example.attributes, **instance.attributes}
+
+    def run_code(self, node: Code, frame: Frame) -> Value:
+        """Run a function whose arguments are bound; return what it returns."""
+        if isinstance(node, ast.Lambda):
+            return self.evaluate(node.body)
+        self.run_body(node.body)
+        if frame.yielded:
+            result = self.listed(
+                None, join_all(frame.yielded), "wrapped" if frame.wrapped else "iterator"
+            )
+            return result.tainted(frame.ordered)
+        return join_all(frame.returned) if frame.returned else Constant(None)
+
+    def key_of(self, function: Function, call: Call) -> Key | None:
+        """Return what the result of a call hangs on, or None where it cannot be kept."""
+        if self.loops or self.deeds or self.dead or call.starred:
+            return None
+        parts: list[object] = []
+        for word, value in (*enumerate(call.arguments), *call.keywords.items()):
+            if isinstance(value, Constant):
+                parts.append((word, type(value.value), repr(value.value), value.optional))
+            elif type(value) is Value and not value.taints:
+                parts.append((word, value.kind, value.default is None))
+            elif isinstance(value, Library):
+                parts.append((word, value.name))
+            elif isinstance(value, Instance):
+                parts.append((word, value.born))
+            elif isinstance(value, Function):
+                parts.append(
+                    (word, value.node, value.scope.number, getattr(value.owner, "born", 0))
+                )
+            elif isinstance(value, Class):
+                parts.append((word, value.node))
+            else:
+                return None
+        state = self.state
+        where = function.node, getattr(function.owner, "born", 0), function.scope.number
+        paths = bool(self.off), self.in_entry, self.unsure > 0, len(self.rounds) > 0
+        return (*where, state.key(), *paths, *parts)
+
+    def bind(self, function: Function, call: Call, scope: Scope) -> None:
+        """Give the parameters of a function their values."""
+        arguments = function.node.args
+        plain = [*arguments.posonlyargs, *arguments.args]
+        given = [*([function.owner] if function.owner is not None else []), *call.arguments]
+        left = dict(call.keywords)
+        defaults = dict(zip(reversed(plain), reversed(arguments.defaults), strict=False))
+        defaults.update(
+            {
+                each: value
+                for each, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+                if value
+            }
+        )
+        for index, each in enumerate((*plain, *arguments.kwonlyargs)):
+            if index < len(plain) and index < len(given):
+                value = given[index]
+            elif each.arg in left:
+                value = left.pop(each.arg)
+            elif call.starred:
+                value = Value(CLEAN)
+            else:
+                value = self.default_of(defaults.get(each), function.scope)
+            if isinstance(value, Constant):
+                value = value.as_argument()
+            scope.bind(each.arg, self.told(value, each, function.scope))
+        if arguments.vararg is not None:
+            rest = given[len(plain) :]
+            scope.bind(
+                arguments.vararg.arg,
+                self.listed(None if call.starred else list(rest), form="tuple"),
+            )
+        if arguments.kwarg is not None:
+            table = Table(self.tick())
+            for word, value in left.items():
+                table.store(Constant(word), value)
+            table.most = None if call.starred else table.most
+            scope.bind(arguments.kwarg.arg, table)
+
+    def default_of(self, node: ast.expr | None, scope: Scope) -> Value:
+        """Return the value that a parameter has by default."""
+        if node is None:
+            return Value()
+        if isinstance(node, ast.Constant):
+            return Constant(node.value)
+        self.frames.append(Frame(node, scope.source, scope))
+        value = self.evaluate(node)
+        self.frames.pop()
+        return value
+
+    def told(self, value: Value, parameter: ast.arg, scope: Scope) -> Value:
+        """Return a parameter as what its annotation says, where nothing else is known of it."""
+        if (
+            parameter.annotation is None
+            or type(value) is not Value
+            or isinstance(parameter.annotation, ast.Constant)
+        ):
+            return value
+        self.frames.append(Frame(parameter, scope.source, scope))
+        note = parameter.annotation
+        said = self.evaluate(note.value if isinstance(note, ast.Subscript) else note)
+        self.frames.pop()
+        return self.of_type(value, said, parameter)
+
+    def of_type(self, value: Value, said: Value, node: ast.AST) -> Value:
+        """Return an unknown value as one of a type."""
+        if isinstance(said, Class):
+            return self.example(said)
+        if not isinstance(said, Library):
+            return value
+        name = said.name
+        if name.startswith("tf.data."):
+            return self.make("tf.data.Dataset", node).tainted(value.taints)
+        if name.startswith(DISTRIBUTIONS):
+            return self.make(name, node, "distribution")
+        if name == "tf.Variable":
+            return self.make(name, node, "variable")
+        if name in SET_TYPES:
+            return self.listed(None, Value(), "set")
+        if name in NUMBER_TYPES:
+            return Value(value.taints, "number", value.default)
+        if name.startswith(("keras.Model", "keras.Sequential")):
+            return self.make(name, node, "keras")
+        if name.startswith("keras.optimizers."):
+            return self.make(name, node, "optimizer")
+        return value
+
+    def example(self, owner: Class) -> Instance:
+        """Return an object of a class, made with what nothing is known of."""
+        found = self.examples.get(owner.node)
+        if found is None:
+            found = self.examples[owner.node] = Instance(owner, self.tick())
+            init = owner.member("__init__")
+            if isinstance(init, Function):
+                self.call_function(init.bound(found), self.unknown_call(init.node))
+        return found
+
+    def unknown_call(self, node: Code, *, defaults: bool = False) -> Call:
+        """Return a call by somebody who is not seen; what has a default can be given another value."""
+        arguments = node.args
+        plain = [*arguments.posonlyargs, *arguments.args]
+        values: dict[str, Value] = {}
+        pairs = dict(zip(reversed(plain), reversed(arguments.defaults), strict=False))
+        pairs.update(
+            {
+                each: value
+                for each, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+                if value
+            }
+        )
+        for each in (*plain, *arguments.kwonlyargs):
+            default = pairs.get(each)
+            if isinstance(default, ast.Constant):
+                if defaults:
+                    values[each.arg] = Constant(default.value, optional=True)
+                else:
+                    values[each.arg] = Value(kind="given", default=default.value)
+            elif default is None:
+                values[each.arg] = Value(kind="given")
+        return Call(node, [], values)
+
+    def instantiate(self, owner: Class, call: Call) -> Value:
+        """Return a new object of a class of the project."""
+        if len(self.frames) >= DEPTH or self.steps <= 0:
+            return Instance(owner, self.tick())
+        instance = Instance(owner, self.tick())
+        self.instances.append(instance)
+        self.examples.setdefault(owner.node, instance)
+        init = owner.member("__init__")
+        if isinstance(init, Function):
+            self.call_function(init.bound(instance), call)
+        else:
+            self.use_functions(call)
+            instance.attributes.update(call.keywords)
+            fields = [
+                each.target.id
+                for each in owner.node.body
+                if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name)
+            ]
+            instance.attributes.update(zip(fields, call.arguments, strict=False))
+        return instance
+
+    def use_functions(self, call: Call) -> None:
+        """Run the functions that a call hands on, with what nothing is known of; a command line asks for defaults."""
+        for value in call.values():
+            self.use_function(value, call)
+
+    def use_function(self, value: Value, call: Call) -> None:
+        """Run a function that is handed on."""
+        if isinstance(value, Function):
+            handed = self.unknown_call(value.node, defaults=self.is_command_line(call))
+            if value.owner is not None and value.node.args.args:
+                handed.keywords.pop(value.node.args.args[0].arg, None)
+            self.call_function(value, handed)
+        elif isinstance(value, Partial):
+            self.call(value, Call(call.node))
+        elif isinstance(value, Library) and value.name in RANDOM_OPS:
+            self.count(self.call_named(value.name, Call(call.node)))
+        elif isinstance(value, Sequence):
+            for each in (value.items or [])[:8]:
+                if isinstance(each, Function):
+                    self.use_function(each, call)
+
+    def is_command_line(self, call: Call) -> bool:
+        """Return whether a call runs a function from the command line."""
+        return isinstance(call.node, ast.Call) and ast.unparse(call.node.func).endswith(
+            ("Fire", "app.run")
+        )
+
+    def has_decorator(self, function: Function, name: str) -> bool:
+        """Return whether a function has a decorator of this name."""
+        node = function.node
+        if isinstance(node, ast.Lambda) or not node.decorator_list:
+            return False
+        return any(
+            getattr(each, "id", getattr(each, "attr", "")) == name for each in node.decorator_list
+        )
+
+    # ------------------------------------------------------------ looking into functions
+
+    def look_into(self, mapped: Value | None, owner: Value, call: Call) -> list[Deed]:
+        """Return what a function does that is stateful, whoever calls it."""
+        if mapped is None:
+            return []
+        self.deeds.append([])
+        each = self.elements(owner) if self.is_dataset(owner) else Value()
+        if isinstance(mapped, Function) and not mapped.node.args.vararg:
+            count = len(mapped.node.args.args) - (mapped.owner is not None)
+            self.call_function(mapped, Call(call.node, [each] * max(count, 0)))
+        elif isinstance(
+            mapped, Library | Instance | Made | Method | Partial | Class | Either | Function
+        ):
+            self.call(mapped, Call(call.node, [each]))
+        return self.deeds.pop()
+
+    def run_map(self, name: str, call: Call) -> Value:
+        """Run the body of a loop of TensorFlow, whose rounds run in parallel."""
+        body = call.get("body" if name == "tf.while_loop" else "fn", LOOPS[name])
+        deeds: list[Deed] = []
+        if isinstance(body, Function):
+            self.deeds.append([])
+            self.call_function(body, Call(call.node, self.state_of(name, body)))
+            deeds = self.deeds.pop()
+        elif body is not None:
+            deeds = self.look_into(body, Value(), call)
+        found = [
+            each
+            for each in deeds
+            if each.kind in IN_GRAPH and not (name in CARRYING and each.carried)
+        ]
+        one = call.constant("parallel_iterations") == 1
+        if found and not one and holds([">=2.5"], self.tensorflow):
+            more = f", and {len(found) - 1} more below" if len(found) > 1 else ""
+            message = f"{found[0].name} draws in iterations that run in parallel{more}"
+            self.ledger.hit("ENV403", self.source, Hit(call.node, message))
+        return Value(self.deep_of(call.values()), "tensor")
+
+    def state_of(self, name: str, body: Function) -> list[Value]:
+        """Return what a round gets from the one before: all but what only counts."""
+        names = [each.arg for each in body.node.args.args]
+        if name not in CARRYING:
+            return [Value() for _ in names]
+        counters = {
+            each.left.id
+            for each in ast.walk(body.node)
+            if isinstance(each, ast.BinOp)
+            and isinstance(each.left, ast.Name)
+            and getattr(each.right, "value", 0) == 1
+        }
+        chance = self.ledger.chance("CARRIED", "order", name, body.node, self.source)
+        carried: Taints = frozenset({(chance, "value")})
+        return [Value(kind="number") if each in counters else Value(carried) for each in names]
+
+    def is_compiled(self, node: ast.FunctionDef, scope: Scope) -> bool:
+        """Return whether XLA compiles a function."""
+        for each in node.decorator_list:
+            if isinstance(each, ast.Call):
+                told = [
+                    word.value
+                    for word in each.keywords
+                    if word.arg in ("jit_compile", "experimental_compile")
+                ]
+                if any(isinstance(value, ast.Constant) and value.value is True for value in told):
+                    return True
+        return False
+
+    def report_compiled(self, node: ast.FunctionDef, deeds: list[Deed]) -> None:
+        """Report random operations that XLA compiles."""
+        layers = holds(["<2.16"], self.tensorflow)
+        found = [each for each in deeds if each.kind == "op" or (each.kind == "layer" and layers)]
+        if found and holds([">=2.5"], self.tensorflow):
+            more = f", and {len(found) - 1} more below" if len(found) > 1 else ""
+            message = f"{found[0].name} in {node.name}, which XLA compiles{more}, ignores the seeds"
+            self.ledger.hit("ENV404", found[0].source, Hit(found[0].node, message))
+        for deeds_around in self.deeds:
+            deeds_around.extend(deeds)

@@ -1,0 +1,464 @@
+"""What functions of Python and of libraries do with values: transfer rows, and sinks."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+from envlock.linter.interpreter.arguments import Call
+from envlock.linter.interpreter.containers import Containers
+from envlock.linter.interpreter.sources import Source
+from envlock.linter.interpreter.values import (
+    Class,
+    Constant,
+    Function,
+    Instance,
+    Library,
+    Made,
+    Method,
+    Partial,
+    Sequence,
+    Table,
+    Taints,
+    Value,
+    as_mode,
+    in_mode,
+    options,
+)
+from envlock.linter.names import (
+    ARRIVALS,
+    DATASETS,
+    DISTRIBUTIONS,
+    LISTINGS,
+    NAMING_KEYWORDS,
+    OLD_PATCHES,
+    PURE,
+    PYTHON_FUNCTIONS,
+    QUEUES,
+    RANDOM_LAYERS,
+    SHOWERS,
+    SORTERS,
+    SWITCH,
+    THREADED_QUEUES,
+    WEIGHTLESS,
+)
+
+MODELS = ("keras.Sequential", "keras.Model", "keras.models.", "keras.applications.")
+KERAS_MADE = ("keras.layers.", *MODELS)
+MEASURES = ("size", "shape", "rank")
+WHOLE = frozenset(
+    f"tf.{name}"
+    for name in ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
+)
+OUTPUT = ("sys.stdout", "sys.stderr")
+STARTERS = ("threading.Thread", "multiprocessing.Process", "torch.multiprocessing.Process")
+OPTIMIZERS = ("tf.train.", "keras.optimizers.", "tf.optimizers.", "tensorflow_addons.optimizers.")
+PARSERS = ("argparse.ArgumentParser", "optparse.OptionParser", "configargparse.ArgumentParser")
+
+
+class Libraries(Containers):
+    """Calls of what no file of the project defines."""
+
+    def call_library(self, name: str, call: Call) -> Value:
+        """Return what a function of a library returns."""
+        row = LIBRARY.get(name)
+        if row is not None:
+            return row(self, name, call)
+        if name.startswith(SHOWERS):
+            self.show(call, self.deep_of(call.values()))
+            self.use_functions(call)
+            return Value()
+        if name.startswith(KERAS_MADE):
+            return self.make_keras(name, call)
+        if name.startswith(DISTRIBUTIONS):
+            made = self.make(name, call.node, "distribution")
+            return made.tainted(self.deep_of(call.values()))
+        if name in DATASETS or name.startswith("tf.data."):
+            return self.make_dataset(name, call)
+        if name.startswith(OPTIMIZERS) or name in ("tf.Variable", "tf.GradientTape"):
+            return self.make_special(name, call)
+        if name.startswith(PURE):
+            return self.compute(name, call)
+        return self.call_unknown(call, name)
+
+    # ------------------------------------------------------------ what nothing is known of
+
+    def call_unknown(self, call: Call, name: str = "") -> Value:
+        """Return what a function returns that is not seen: it may do anything with what it is given."""
+        self.use_functions(call)
+        self.hand_out(call)
+        if name and name.rpartition(".")[2][:1].isupper():
+            made = self.make(name, call.node)
+            made.arguments = call.arguments
+            return made.tainted(self.deep_of(call.values()))
+        kept = [value for word, value in call.keywords.items() if word not in NAMING_KEYWORDS]
+        for word in NAMING_KEYWORDS & call.keywords.keys():
+            self.ledger.show(self.deep(call.keywords[word]))
+        return Value(self.deep_of([*call.arguments, *kept]))
+
+    def hand_out(self, call: Call) -> None:
+        """Let chances count that are given to what is not seen."""
+        kept = [value for word, value in call.keywords.items() if word not in NAMING_KEYWORDS]
+        values = [*call.arguments, *kept]
+        self.count(*values)
+        for value in values:
+            if isinstance(value, Sequence | Table):  # it may be filled there
+                value.most = None
+            if isinstance(value, Sequence):
+                value.items = None
+        learners = [each for each in values if isinstance(each, Made | Sequence | Instance)]
+        each_taints = self.deep_of(values)
+        for learner in learners:
+            orders = in_mode(each_taints, "each") & self.outside(learner.born)
+            if isinstance(learner, Made) and "writer" in learner.marks:
+                self.ledger.count(as_mode(orders, "value"))
+
+    def compute(self, name: str, call: Call) -> Value:
+        """Return what is computed from values; a call whose result nothing uses must have an effect."""
+        self.use_functions(call)
+        values = call.values()
+        word = name.rpartition(".")[2]
+        if word[:1].isupper() and not name.startswith("numpy."):
+            made = self.make(name, call.node, *(["writer"] if word.endswith("Writer") else []))
+            made.arguments = call.arguments
+            return made.tainted(self.deep_of(values))
+        if call.discarded:
+            self.hand_out(call)
+        if word in MEASURES:
+            return Value(kind="whole")
+        kind = "tensor" if name.startswith(("numpy.", "tf.", "keras.", "torch.")) else ""
+        if "path" in name or name.startswith("string."):
+            kind = "text"
+        if name.startswith("string."):
+            return Value(self.deep_of(values), "letters")
+        whole = str(call.constant("dtype", 1)) + "".join(
+            each.name for each in values if isinstance(each, Library)
+        )
+        taints = self.array_taints(values)
+        if word in ("ones", "ones_like", "zeros", "zeros_like") or any(
+            isinstance(each, Library) and each.name in WHOLE for each in values
+        ):
+            kind = "whole"
+        if word == "unique":
+            kind = "unique"
+        if kind and "int" in whole:
+            taints = frozenset(each for each in taints if each[0].rule != "ENV304")
+        return Value(taints, kind)
+
+    def show(self, call: Call, taints: Taints) -> None:
+        """Let values be shown: orders and what was picked only look otherwise."""
+        self.ledger.show(taints)
+
+    # ------------------------------------------------------------ keras and tensorflow
+
+    def make_keras(self, name: str, call: Call) -> Value:
+        """Return a layer or a model."""
+        made = self.make(name, call.node, "keras")
+        made.arguments, made.keywords = call.arguments, call.keywords
+        if name.startswith("keras.layers.") and name.rpartition(".")[2][:1].islower():
+            return self.compute(name, call)
+        loads = name.endswith(("load_model", "model_from_json", "clone_model"))
+        if not name.endswith(WEIGHTLESS) and not loads:
+            self.make_weights(made)
+        made.tainted(self.deep_of(call.arguments))
+        self.use_functions(call)
+        if name in RANDOM_LAYERS:
+            made.marks.add("random")
+        inside = [*call.arguments, *call.keywords.values()]
+        if any("random" in each.marks for each in self.made_in(inside)):
+            made.marks.add("random")
+        return made
+
+    def made_in(self, values: list[Value]) -> list[Made]:
+        """Return the library objects among values and in lists of them."""
+        found: list[Made] = []
+        for value in values:
+            for option in options(value):
+                if isinstance(option, Made):
+                    found.append(option)
+                elif isinstance(option, Sequence):
+                    found += [
+                        each
+                        for item in (option.items or [option.element])
+                        for each in options(item)
+                        if isinstance(each, Made)
+                    ]
+        return found
+
+    def make_weights(self, made: Made | None) -> None:
+        """Note that weights of Keras are made: their seeds come from Python's random."""
+        self.state.weights = self.built = True
+        seeded = self.state.seeded
+        if made is not None and not {"tf", "python"} & seeded.keys():
+            made.marks.add("unseeded")
+        if "tf" in seeded and "python" not in seeded and not self.off:
+            self.report_partial(*seeded["tf"])
+
+    def report_partial(self, node: ast.AST, source: Source) -> None:
+        """Report seeds that do not reach Keras."""
+        raise NotImplementedError
+
+    def make_dataset(self, name: str, call: Call) -> Value:
+        """Return a dataset, or one of its options."""
+        self.use_functions(call)
+        sloppy = call.get("sloppy")
+        if sloppy is not None and call.constant("sloppy") not in (False, None):
+            what = "gives" if call.constant("sloppy") is True else "can give"
+            word = name.rpartition(".")[2]
+            self.give_up_order(call, f"a sloppy {word} {what} its elements in any order")
+        if name == "tf.data.Options":
+            return self.make(name, call.node, "options")
+        if name == "tensorflow_datasets.load":
+            self.check_files_shuffled(call)
+        made = self.make("tf.data.Dataset", call.node)
+        return made.tainted(self.array_taints(call.values()))
+
+    def check_files_shuffled(self, call: Call) -> None:
+        """Report files that are read as they come."""
+        told = call.constant("shuffle_files")
+        if (
+            call.get("shuffle_files") is not None
+            and told not in (False, None)
+            and call.get("read_config") is None
+        ):
+            message = "files that are shuffled without a seed of their own are read in any order"
+            self.give_up_order(call, message)
+
+    def give_up_order(self, call: Call, message: str) -> None:
+        """Report a dataset that may give its elements in any order."""
+        raise NotImplementedError
+
+    def make_special(self, name: str, call: Call) -> Value:
+        """Return a variable, a tape or an optimizer."""
+        made = self.make(name, call.node)
+        made.arguments, made.keywords = call.arguments, call.keywords
+        if name == "tf.Variable":
+            made.marks.add("variable")
+            taints = self.deep_of(call.values())
+            drawn = frozenset(each for each in taints if each[0].rule == "ENV204")
+            self.ledger.weigh(drawn, self.in_entry)
+            return made.tainted(taints - drawn)
+        if name == "tf.GradientTape":
+            made.marks.add("tape")
+            self.trains.add(self.source)
+            return made
+        made.marks.add("optimizer")
+        return made
+
+    # ------------------------------------------------------------ rows for single names
+
+    def print(self, name: str, call: Call) -> Value:
+        """Print to the screen, which shows, or into a file, which keeps."""
+        file = call.get("file")
+        taints = self.deep_of(call.arguments)
+        screen = file is None or (isinstance(file, Library) and file.name in OUTPUT)
+        if not screen:
+            self.ledger.count(taints | as_mode(in_mode(taints, "each"), "value"))
+            return Value()
+        results = frozenset(each for each in taints if each[0].kind == "draw" and each[1] != "pick")
+        self.ledger.count(results)
+        self.ledger.show(taints - results)
+        return Value()
+
+    def get_attribute(self, name: str, call: Call) -> Value:
+        """Return `getattr(object, "name")`."""
+        word = call.arguments[1] if len(call.arguments) > 1 else Value()
+        if isinstance(word, Constant) and isinstance(word.value, str):
+            return self.attribute(call.first(), word.value, call.node)
+        return Value(self.deep(call.first()))
+
+    def set_attribute(self, name: str, call: Call) -> Value:
+        """Do `setattr(object, "name", value)`."""
+        if len(call.arguments) == 3:
+            word = call.arguments[1]
+            if isinstance(word, Constant):
+                self.set_member(call.first(), str(word.value), call.arguments[2], call.node)
+        return Constant(None)
+
+    def attribute(self, owner: Value, name: str, node: ast.AST) -> Value:
+        """Return an attribute."""
+        raise NotImplementedError
+
+    def set_member(self, owner: Value, name: str, value: Value, node: ast.AST) -> None:
+        """Give an object an attribute."""
+        raise NotImplementedError
+
+    def call(self, called: Value, call: Call) -> Value:
+        """Return what a call returns."""
+        raise NotImplementedError
+
+    def make_system_random(self, name: str, call: Call) -> Value:
+        """Return a generator that cannot be seeded."""
+        made = self.make(name, call.node, "generator")
+        return made.tainted(frozenset({(self.chance("ENV206", "draw", name, call.node), "value")}))
+
+    def make_partial(self, name: str, call: Call) -> Value:
+        """Return `functools.partial`."""
+        if not call.arguments:
+            return Value()
+        return Partial(call.arguments[0], call.arguments[1:], call.keywords)
+
+    def open_file(self, name: str, call: Call) -> Value:
+        """Return an open file; what is read from it is as by chance as its name."""
+        made = self.make(name, call.node, "file")
+        mode = str(call.constant("mode", 1))
+        if set(mode) & set("wax") and mode not in ("None", "Ellipsis"):
+            made.marks.add("writer")
+            return made
+        return made.tainted(self.deep_of(call.arguments))
+
+    def switch_on(self, name: str, call: Call) -> Value:
+        """Turn op determinism on."""
+        self.state.switched = True
+        return Constant(None)
+
+    def run_map(self, name: str, call: Call) -> Value:
+        """Run the body of a loop of TensorFlow."""
+        raise NotImplementedError
+
+    def run_python(self, name: str, call: Call) -> Value:
+        """Run a Python function of a graph."""
+        given = call.get("func", PYTHON_FUNCTIONS[name])
+        known = isinstance(given, Function | Partial | Method | Class) or (
+            isinstance(given, Library) and given.name.startswith(PURE)
+        )
+        before = len(self.deeds[-1]) if self.deeds else 0
+        self.use_functions(call)
+        if not known and self.deeds:
+            self.do("opaque", name, call.node)
+        elif self.deeds and len(self.deeds[-1]) > before:
+            self.do("python", f"{name} with {self.deeds[-1][before].name}", call.node)
+        return Value(self.deep_of(call.values()), "tensor")
+
+    def start_worker(self, name: str, call: Call) -> Value:
+        """Start a thread or a process: what several of them fill is filled in any order."""
+        target = call.get("target", 1)
+        arguments = call.get("args", 3)
+        handed = list(arguments.items or []) if isinstance(arguments, Sequence) else []
+        for value in handed:
+            if isinstance(value, Made) and "queue" in value.marks:
+                many = self.is_repeated(value.born) or "fed" in value.marks
+                value.marks.add("many" if many else "fed")
+        self.workers.append(list(self.rounds))
+        if target is not None:
+            keywords = call.get("kwargs")
+            named = keywords.items if isinstance(keywords, Table) else {}
+            words = {str(word): value for word, value in named.items()}
+            self.call(target, Call(call.node, handed, words))
+        self.workers.pop()
+        return self.make(name, call.node)
+
+    def make_queue(self, name: str, call: Call) -> Value:
+        """Return a queue between workers."""
+        return self.make(name, call.node, "queue")
+
+    def make_parser(self, name: str, call: Call) -> Value:
+        """Return a parser of the command line."""
+        return self.make(name, call.node, "parser")
+
+    def record_gradient(self, name: str, call: Call) -> Value:
+        """Return gradients in a graph."""
+        self.train(call)
+        return Value(self.deep_of(call.values()), "tensor")
+
+    def train(self, call: Call, node: ast.AST | None = None) -> None:
+        """Note that a training takes place."""
+        raise NotImplementedError
+
+    def check_threads(self, name: str, call: Call) -> None:
+        """Report a queue that several threads fill."""
+        at = THREADED_QUEUES[name]
+        threads = call.get("num_threads", at) if at >= 0 else None
+        one = threads is not None and call.constant("num_threads", at) == 1
+        if at < 0 or (threads is not None and not one):
+            message = f"the threads of {name} fill its queue in the order in which they finish"
+            self.give_up_order(call, message)
+
+    def ask_instance(self, name: str, call: Call) -> Value:
+        """Return `isinstance(...)`: what it narrows is seen where it is tested."""
+        return Value(kind="number")
+
+    def copy_file(self, name: str, call: Call) -> Value:
+        """Copy one open file into another."""
+        target = call.get("fdst", 1)
+        source = call.get("fsrc", 0)
+        if target is not None and source is not None:
+            self.teach(target, source)
+        return Value()
+
+    def take_super(self, name: str, call: Call) -> Value:
+        """Return the object as its parent class sees it."""
+        owner = self.frames[-1].scope.find("self")
+        if isinstance(owner, Instance):
+            return Method(owner, "super()")
+        return Value()
+
+
+Row = Callable[[Libraries, str, Call], Value]
+
+
+def _rows() -> dict[str, Row]:
+    found: dict[str, Row] = {}
+    found.update(dict.fromkeys(("sorted", *SORTERS), Libraries.sort))
+    found.update(dict.fromkeys(("len", "any", "all", "min", "max"), Libraries.end))
+    found.update(dict.fromkeys(("set", "frozenset"), Libraries.make_set))
+    listers = (
+        "list",
+        "tuple",
+        "iter",
+        "reversed",
+        "tqdm",
+        "tqdm.tqdm",
+        "tqdm.auto.tqdm",
+        "tqdm.notebook.tqdm",
+    )
+    found.update(dict.fromkeys(listers, Libraries.make_list))
+    found.update(dict.fromkeys(("map", "filter", "itertools.starmap"), Libraries.map))
+    found.update(dict.fromkeys(("str", "repr", "format"), Libraries.make_text))
+    found.update(dict.fromkeys(("int", "float", "bool"), Libraries.convert))
+    found.update(dict.fromkeys(("hash", "id"), Libraries.use_hash))
+    found.update(dict.fromkeys(LISTINGS, Libraries.list_folder))
+    found.update(dict.fromkeys(ARRIVALS, Libraries.arrive))
+    found.update(dict.fromkeys(QUEUES, Libraries.make_queue))
+    found.update(dict.fromkeys(PARSERS, Libraries.make_parser))
+    found.update(dict.fromkeys(STARTERS, Libraries.start_worker))
+    found.update(dict.fromkeys((SWITCH, *OLD_PATCHES), Libraries.switch_on))
+    found.update(dict.fromkeys(PYTHON_FUNCTIONS, Libraries.run_python))
+    writers = (
+        "open",
+        "io.open",
+        "gzip.open",
+        "codecs.open",
+        "tf.io.gfile.GFile",
+        "tf.gfile.GFile",
+        "tf.gfile.Open",
+    )
+    found.update(dict.fromkeys(writers, Libraries.open_file))
+    found["tf.gradients"] = Libraries.record_gradient
+    found.update(
+        {
+            "dict.fromkeys": Libraries.fill_from,
+            "random.SystemRandom": Libraries.make_system_random,
+            "enumerate": Libraries.enumerate,
+            "zip": Libraries.zip,
+            "sum": Libraries.sum,
+            "dict": Libraries.make_dict,
+            "collections.OrderedDict": Libraries.make_dict,
+            "range": Libraries.make_range,
+            "itertools.count": Libraries.make_range,
+            "print": Libraries.print,
+            "tf.print": Libraries.print,
+            "getattr": Libraries.get_attribute,
+            "setattr": Libraries.set_attribute,
+            "next": Libraries.take_next,
+            "functools.partial": Libraries.make_partial,
+            "functools.reduce": Libraries.reduce,
+            "isinstance": Libraries.ask_instance,
+            "shutil.copyfileobj": Libraries.copy_file,
+            "super": Libraries.take_super,
+        }
+    )
+    return found
+
+
+LIBRARY = _rows()

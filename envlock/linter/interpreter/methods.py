@@ -1,0 +1,588 @@
+"""What methods do: of containers, of datasets, generators, models and other objects of libraries."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+from envlock.data.determinism import holds
+from envlock.linter.interpreter.arguments import Call
+from envlock.linter.interpreter.base import Deed
+from envlock.linter.interpreter.containers import LIST_METHODS, TABLE_METHODS
+from envlock.linter.interpreter.library import Libraries
+from envlock.linter.interpreter.sources import Source
+from envlock.linter.interpreter.values import (
+    CLEAN,
+    Class,
+    Constant,
+    Either,
+    Function,
+    Instance,
+    Library,
+    Made,
+    Method,
+    Partial,
+    Sequence,
+    Table,
+    Taints,
+    Value,
+    in_mode,
+    join,
+    join_all,
+)
+from envlock.linter.module import Hit
+from envlock.linter.names import (
+    ARRIVAL_METHODS,
+    ASKING_METHODS,
+    DATASET_METHODS,
+    GENERATOR_METHODS,
+    KEEPERS,
+    LISTING_METHODS,
+    NUMPY_METHODS,
+    SHOWING_METHODS,
+    TRAINING_METHODS,
+)
+from envlock.linter.rules.variables import recipe
+
+PARALLEL = {"map": 1, "interleave": 3, "map_and_batch": 2, "map_with_legacy_function": 1}
+"""Methods that run a function on each element, and the position of `num_parallel_calls`."""
+FITS = ("fit", "fit_generator", "train_on_batch")
+FEEDS = (
+    "fit",
+    "fit_generator",
+    "evaluate_generator",
+    "predict_generator",
+    "evaluate",
+    "predict",
+    "__init__",
+)
+STEPS = ("apply_gradients", "apply", "minimize", "assign", "assign_add", "assign_sub")
+SERIAL = "op determinism runs this serially, which is repeatable but can be slow"
+FLOWS = ("flow", "flow_from_directory", "flow_from_dataframe")
+OTHERS = ("sklearn.", "xgboost.", "lightgbm.", "torch.", "jax.", "flax.", "catboost.", "scipy.")
+ACTIONS: dict[object, object] = {"store_true": False, "store_false": True}
+FLAG_TYPES = ("DEFINE_integer", "DEFINE_bool", "DEFINE_boolean", "DEFINE_float", "DEFINE_string")
+NOT_LEARNT = ("validation_data", "verbose")
+
+
+class Methods(Libraries):
+    """Calls of methods that no class of the project defines."""
+
+    def call_method(self, owner: Value, name: str, call: Call) -> Value:
+        """Return what a method returns."""
+        if isinstance(owner, Either):
+            return join_all(self.call_method(each, name, call) for each in owner.options)
+        if isinstance(owner, Sequence) and name in LIST_METHODS:
+            return LIST_METHODS[name](self, owner, call)
+        if isinstance(owner, Table) and name in TABLE_METHODS:
+            return TABLE_METHODS[name](self, owner, call)
+        if isinstance(owner, Made):
+            for mark in sorted(owner.marks):
+                row = MARKED.get((mark, name)) or MARKED.get((mark, ""))
+                if row is not None:
+                    return row(self, owner, name, call)
+        return self.call_any(owner, name, call)
+
+    def call_any(self, owner: Value, name: str, call: Call) -> Value:
+        """Return what a method returns that is known by its name only."""
+        if name in TRAINING_METHODS or (name in STEPS and self.tapes(call)):
+            return self.call_trainer(owner, name, call)
+        if name in ANY_METHODS:
+            found = ANY_METHODS[name](self, owner, name, call)
+            if found is not None:
+                return found
+        if self.is_dataset(owner):
+            return self.call_dataset(owner, name, call)
+        self.use_functions(call)
+        taints = self.deep_of([owner, *call.values()])
+        if name in SHOWING_METHODS or name.startswith("assert"):
+            self.ledger.show(taints)
+            return Value()
+        self.ask_or_tell(owner, name, call)
+        return self.result_of(owner, name, taints)
+
+    def ask_or_tell(self, owner: Value, name: str, call: Call) -> None:
+        """Let chances count that a method of something else is told."""
+        if name == "run" and self.is_only_asked(call):
+            return
+        asks = name in ASKING_METHODS or owner.kind in ("text", "number")
+        if asks and (name == "join" or not call.discarded):
+            return
+        if self.deep(owner) and not call.discarded and not isinstance(owner, Made):
+            return
+        self.hand_out(call)
+        if call.discarded and not isinstance(owner, Made):
+            self.ledger.count(
+                frozenset(each for each in self.deep(owner) if each[0].kind == "draw")
+            )
+        if name in KEEPERS:
+            for value in call.values():
+                self.teach(owner, value)
+
+    def is_only_asked(self, call: Call) -> bool:
+        """Return whether a session computes only what is known to be no training."""
+        fetched = call.first()
+        parts = fetched.items or [] if isinstance(fetched, Sequence) else [fetched]
+        return bool(parts) and all(each.kind == "tensor" for each in parts)
+
+    def result_of(self, owner: Value, name: str, taints: Taints) -> Value:
+        """Return what a method of something unknown returns."""
+        kind = {
+            "split": "",
+            "strip": "text",
+            "lower": "text",
+            "format": "text",
+            "join": "text",
+        }.get(name, "")
+        if name in ("read_text", "decode", "encode"):
+            kind = "text"
+        if owner.kind in ("tensor", "number") and not kind:
+            kind = owner.kind
+        return Value(taints, kind)
+
+    def tapes(self, call: Call) -> Taints:
+        """Return the tapes whose gradients a call is given."""
+        return frozenset(each for each in self.deep_of(call.values()) if each[0].rule == "TAPE")
+
+    def call_trainer(self, owner: Value, name: str, call: Call) -> Value:
+        """Return what a method returns by which a model learns."""
+        self.use_functions(call)
+        taped = sorted(
+            (each[0] for each in self.deep_of(call.values()) if each[0].rule == "TAPE"),
+            key=lambda chance: getattr(chance.node, "lineno", 0),
+        )
+        learnt = [value for word, value in call.keywords.items() if word not in NOT_LEARNT]
+        self.trains.add(self.source)
+        self.trained = True
+        self.count(*call.arguments, *learnt)
+        for word in NOT_LEARNT:
+            if word in call.keywords:
+                self.ledger.show(self.deep(call.keywords[word]))
+        for value in (*call.arguments, *learnt):
+            self.teach(owner, value)
+        if taped:
+            self.train_by_tape(taped[0].node, taped[0].source)
+        elif self.is_model(owner, name) and not self.hands_on(owner, name):
+            self.train(call)
+            if name in FITS:
+                self.check_weights(owner, call.node, self.source)
+        self.check_workers(name, call)
+        return self.make("trained", call.node, "step")
+
+    def hands_on(self, owner: Value, name: str) -> bool:
+        """Return whether a method only calls the method of its name on what it wraps."""
+        return getattr(self.frames[-1].node, "name", "") == name and isinstance(owner, Value)
+
+    def is_model(self, owner: Value, name: str) -> bool:
+        """Return whether what is fitted is a model of Keras, or an optimizer of TensorFlow."""
+        if isinstance(owner, Made):
+            if owner.name.startswith("keras.optimizers."):
+                return True
+            if owner.name.startswith(OTHERS) or owner.name.endswith("ImageDataGenerator"):
+                return False
+            return self.uses_keras() if "keras" not in owner.marks else True
+        if isinstance(owner, Instance):
+            bases = owner.owner.library_bases()
+            if any(base.startswith(OTHERS) for base in bases):
+                return False
+            own = owner.owner.scope.source.module.uses_keras
+            return own or any(base.startswith(("keras.", "tf.")) for base in bases)
+        return self.uses_keras()
+
+    def uses_keras(self) -> bool:
+        """Return whether the file names Keras."""
+        return self.source.module.uses_keras
+
+    def train(self, call: Call, node: ast.AST | None = None) -> None:
+        """Note that a training takes place."""
+        self.note_training(node or call.node, self.source)
+
+    def note_training(self, node: ast.AST, source: Source) -> None:
+        """Note that a training takes place, and whether op determinism is on."""
+        self.trains.add(source)
+        self.trained = True
+        if not self.state.switched:
+            message = "training starts here, but nothing turns op determinism on"
+            self.ledger.hit("ENV108", source, Hit(node, message, fix=recipe(self.tensorflow)))
+
+    def train_by_tape(self, node: ast.AST, source: Source) -> None:
+        """Note that steps are taken along the gradients of a tape."""
+        self.note_training(node, source)
+        if source.module.uses_keras and (self.state.weights or self.built):
+            self.check_weights(Value(), node, source)
+
+    def check_weights(self, model: Value, node: ast.AST, source: Source) -> None:
+        """Report a model whose weights nothing seeds."""
+        unseeded = not {"tf", "python"} & self.state.seeded.keys()
+        marked = isinstance(model, Made) and "unseeded" in model.marks
+        if (unseeded and (self.state.weights or self.built)) or marked:
+            message = "a Keras model is trained here, but nothing seeds its weights"
+            if marked and not unseeded:
+                message = "a Keras model is trained here that was made before anything was seeded"
+            self.ledger.hit("ENV202", source, Hit(node, message))
+
+    def report_partial(self, node: ast.AST, source: Source) -> None:
+        """Report seeds that do not reach Keras."""
+        if not holds([">=2.10"], self.tensorflow) or source.has_sessions:
+            return
+        if self.program is not None and not OTHER_MODELS.isdisjoint(self.program.packages):
+            return
+        message = "this seeds TensorFlow, but nothing seeds Python's random, from which Keras draws its seeds"
+        self.ledger.hit("ENV201", source, Hit(node, message))
+
+    def check_workers(self, name: str, call: Call) -> None:
+        """Report several Python workers that feed a model."""
+        if (
+            name not in FEEDS
+            or not self.uses_keras()
+            or self.is_dataset(call.get("x", 0) or Value())
+        ):
+            return
+        number = call.constant("workers")
+        if isinstance(number, int) and not isinstance(number, bool) and number > 1:
+            self.ledger.hit(
+                "ENV306", self.source, Hit(call.node, f"{number} Python workers feed the model")
+            )
+        elif call.constant("use_multiprocessing") is True:
+            self.ledger.hit(
+                "ENV306", self.source, Hit(call.node, "Python worker processes feed the model")
+            )
+
+    def is_dataset(self, value: Value) -> bool:
+        """Return whether a value is a dataset of TensorFlow."""
+        return isinstance(value, Made) and value.name == "tf.data.Dataset"
+
+    def call_dataset(self, owner: Value, name: str, call: Call) -> Value:
+        """Return what a method of a dataset returns: mostly another one."""
+        self.use_functions(call)
+        if name == "options":
+            return self.make("tf.data.Options", call.node, "options")
+        made = self.make("tf.data.Dataset", call.node)
+        taints = self.deep(owner)
+        if name not in ("map", "filter", "interleave", "flat_map"):
+            taints |= self.array_taints(call.values())
+        return made.tainted(taints)
+
+    def shuffle(self, owner: Value, name: str, call: Call) -> Value | None:
+        """Shuffle a dataset; what is shuffled may be something else, until it is used as a dataset."""
+        if not self.is_dataset(owner) and not {"tf", "keras"} & self.source.packages:
+            return None
+        if isinstance(owner, Instance | Library | Sequence):
+            return None
+        seeded = self.is_seeded(call, "seed", 1)
+        if self.is_dataset(owner):
+            if not seeded:
+                self.leave_unseeded(call, "the dataset is shuffled without a seed")
+            return self.call_dataset(owner, name, call)
+        if seeded or (isinstance(owner, Made) and owner.marks):
+            return None
+        made = self.make("shuffled", call.node, "pending")
+        made.tainted(self.deep(owner))
+        return made
+
+    def confirm(self, owner: Made, name: str, call: Call) -> Value:
+        """Judge what was shuffled once it is seen to be a dataset."""
+        if name not in DATASET_METHODS:
+            return self.call_any(Value(owner.taints), name, call)
+        shuffled = Call(owner.node)
+        self.leave_unseeded(shuffled, "the dataset is shuffled without a seed")
+        made = self.make("tf.data.Dataset", owner.node).tainted(owner.taints)
+        return self.call_method(made, name, call)
+
+    def map_each(self, owner: Value, name: str, call: Call) -> Value | None:
+        """Run a function on each element, of a dataset or by workers."""
+        deterministic = call.get("deterministic")
+        parallel = call.get(
+            "num_parallel_calls", PARALLEL[name] if self.is_dataset(owner) else None
+        )
+        told = parallel is not None and call.constant("num_parallel_calls", PARALLEL[name]) not in (
+            None,
+            1,
+        )
+        if deterministic is not None and deterministic.default is False:
+            self.give_up_order(call, f"{name} can give its elements in any order")
+        if not self.is_dataset(owner) and parallel is None:
+            return self.work_each(owner, name, call) if len(call.arguments) > 1 else None
+        mapped = call.get("map_func", 0)
+        deeds = self.look_into(mapped, owner, call)
+        if told and deeds:
+            first = deeds[0]
+            at = f" (line {getattr(first.node, 'lineno', 0)})" if first.kind != "layer" else ""
+            what = f"{first.name}{at}"
+            if first.kind == "opaque":
+                what = f"{first.name}, whose function is not visible here,"
+            self.report_mended("ENV301", call.node, f"{what} runs in parallel", SERIAL)
+        made = self.make("tf.data.Dataset", call.node)
+        return made.tainted(self.deep(owner))
+
+    def look_into(self, mapped: Value | None, owner: Value, call: Call) -> list[Deed]:
+        """Return what a function does that is stateful."""
+        raise NotImplementedError
+
+    def report_mended(self, rule: str, node: ast.AST, message: str, remark: str) -> None:
+        """Report what op determinism mends from TensorFlow 2.7 on."""
+        if holds(["<2.7"], self.tensorflow) or not self.state.switched:
+            self.ledger.hit(rule, self.source, Hit(node, message))
+        else:
+            self.ledger.hit(rule, self.source, Hit(node, f"{message}; {remark}", "info"))
+
+    def give_up_order(self, call: Call, message: str) -> None:
+        """Report a dataset that may give its elements in any order."""
+        self.report_mended("ENV302", call.node, message, "op determinism overrides it")
+
+    def work_each(self, owner: Value, name: str, call: Call) -> Value | None:
+        """Run a function on values by a pool: the results are in their order, or as they come."""
+        if not call.arguments:
+            return None
+        function, given = call.arguments[0], call.arguments[1:]
+        values = [self.ordered(each, call.node) for each in given]
+        each = [self.elements(value) for value in values]
+        if (
+            name == "starmap"
+            and each
+            and isinstance(each[0], Sequence)
+            and each[0].items is not None
+        ):
+            each = each[0].items
+        if isinstance(function, Function | Partial | Method | Class | Instance):
+            result = self.call(function, Call(call.node, each))
+        else:
+            result = self.mixed(each)
+        if name in ARRIVAL_METHODS:
+            chance = self.chance("ENV307", "order", name, call.node)
+            return self.listed(None, self.plain(result), "iterator").tainted(
+                frozenset({(chance, "order")})
+            )
+        orders = CLEAN
+        for value in values:
+            orders |= in_mode(value.taints, "order")
+        return self.listed(None, result, "iterator").tainted(orders)
+
+    def submit(self, owner: Value, name: str, call: Call) -> Value:
+        """Run a function by a pool; of a queue that several fill it takes what comes first."""
+        for value in call.values():
+            if isinstance(value, Made) and "queue" in value.marks:
+                value.marks.add("many")
+        result = self.call(call.first(), Call(call.node, call.arguments[1:], call.keywords))
+        return Value(self.deep(result))
+
+    def take_batch(self, owner: Made, name: str, call: Call) -> Value:
+        """Take a batch in the order of NumPy's generator."""
+        self.count(owner)
+        return self.listed([Value(owner.taints), Value(owner.taints)], form="tuple")
+
+    def put(self, owner: Made, name: str, call: Call) -> Value:
+        """Fill a queue: workers that a loop started do so in any order."""
+        for rounds in self.workers[-1:]:
+            many = any(began > owner.born for began in rounds) or "fed" in owner.marks
+            owner.marks.add("many" if many else "fed")
+        owner.tainted(self.forget(self.deep_of(call.values()), "each"))
+        return Value()
+
+    def take(self, owner: Made, name: str, call: Call) -> Value:
+        """Take from a queue: several workers fill it in any order."""
+        if "many" not in owner.marks:
+            return Value(self.deep(owner))
+        chance = self.chance("ENV307", "order", "queue", call.node)
+        return Value(frozenset({(chance, "each")}))
+
+    def draw_by_generator(self, owner: Made, name: str, call: Call) -> Value:
+        """Draw from a generator of one's own."""
+        if name == "seed":
+            owner.marks.discard("unseeded")
+            self.ledger.seeded_later.add(owner.node)
+            owner.taints = CLEAN
+            return Value()
+        if name not in GENERATOR_METHODS:
+            return Value(self.deep(owner))
+        kind = "python" if owner.name.startswith(("numpy.", "random.")) else "generator"
+        self.do(kind, f"{name} of a {owner.name}", call.node)
+        return self.drawn_from(name, Value(owner.taints, "number"), call)
+
+    def use_environment(self, owner: Made, name: str, call: Call) -> Value:
+        """Use an environment for reinforcement learning; `reset` with a seed and `seed` seed it."""
+        seed = call.get("seed", 0 if name == "seed" else None)
+        if name in ("seed", "reset") and seed is not None and not self.is_none(seed):
+            owner.marks.add("seeded")
+        return Value()
+
+    def use_space(self, owner: Made, name: str, call: Call) -> Value:
+        """Sample a space of an environment, or seed it."""
+        environment = owner.arguments[0]
+        if name == "seed" and isinstance(environment, Made):
+            environment.marks.add("spaces seeded")
+        elif (
+            name == "sample"
+            and isinstance(environment, Made)
+            and "spaces seeded" not in environment.marks
+        ):
+            message = "the space of an environment is sampled, and nothing seeds it"
+            self.ledger.hit("ENV209", self.source, Hit(call.node, message))
+        return Value(kind="number")
+
+    def sample_any(self, owner: Value, name: str, call: Call) -> Value | None:
+        """Sample a distribution of TensorFlow or SciPy, or the rows of a table."""
+        if isinstance(owner, Made) and "distribution" in owner.marks:
+            drawn = self.draw("ENV204", "sample", call, "tf", own=self.is_seeded(call))
+            return Value(drawn.taints, "tensor")
+        words = set(call.keywords)
+        of_pandas = "pandas" in self.source.packages and not words.isdisjoint(NUMPY_METHODS[name])
+        of_scipy = "scipy" in self.source.packages and not NUMPY_METHODS[name]
+        if (
+            not (of_pandas or of_scipy)
+            or isinstance(owner, Instance)
+            or self.is_seeded(call, "random_state")
+        ):
+            return None
+        drawn = self.draw("ENV205", name, call, "numpy")
+        return Value(drawn.taints | self.deep(owner))
+
+    def flow(self, owner: Value, name: str, call: Call) -> Value | None:
+        """Make batches of images in the order of NumPy's generator."""
+        images = isinstance(owner, Made) and owner.name.endswith("ImageDataGenerator")
+        if not self.uses_keras() or (name == "flow" and not images):
+            return None
+        if self.is_seeded(call, "seed") or call.constant("shuffle") is False:
+            return Value()
+        return Value(self.draw("ENV205", name, call, "numpy").taints)
+
+    def list_path(self, owner: Value, name: str, call: Call) -> Value | None:
+        """List a folder by its path."""
+        if "pathlib" not in {each.partition(".")[0] for each in self.source.module.imports}:
+            return None
+        return self.list_folder(f"Path.{name}", Call(call.node))
+
+    def add_flag(self, owner: Made, name: str, call: Call) -> Value:
+        """Add an option to the command line, with its default."""
+        names = [each.value for each in call.arguments if isinstance(each, Constant)]
+        words = [each for each in names if isinstance(each, str)]
+        long = [each for each in words if each.startswith("--")] or words
+        target = call.constant("dest")
+        word = (
+            target if isinstance(target, str) else "".join(long[:1]).lstrip("-").replace("-", "_")
+        )
+        value = self.flag_value(call, positional=bool(words) and not words[0].startswith("-"))
+        known = owner.attributes.get(word)
+        owner.attributes[word] = value if known is None else join(known, value)
+        self.known_flags.setdefault(self.source, {})[word] = owner.attributes[word]
+        return Value()
+
+    def flag_value(self, call: Call, *, positional: bool) -> Value:
+        """Return what a flag is where nobody gives it."""
+        given = call.get("default")
+        if isinstance(given, Constant):
+            return Constant(given.value, optional=True, taints=given.taints)
+        if given is not None:
+            return given
+        if positional or call.constant("required") is True or call.starred:
+            return Value()
+        return Constant(ACTIONS.get(call.constant("action")), optional=True)
+
+    def parse_flags(self, owner: Made, name: str, call: Call) -> Value:
+        """Return the values of the command line."""
+        made = self.make("argparse.Namespace", call.node, "flags")
+        made.attributes = owner.attributes
+        if name == "parse_known_args":
+            return self.listed([made, Value()], form="tuple")
+        return made
+
+    def use_parser(self, owner: Made, name: str, call: Call) -> Value:
+        """Return a part of a parser, which is as good as the parser."""
+        return owner
+
+    def show_or_write(self, owner: Made, name: str, call: Call) -> Value:
+        """Write into a file that is open: in a loop by chance its order gets into the file."""
+        for value in call.values():
+            self.teach(owner, value)
+        self.hand_out(call)
+        return Value()
+
+    def differentiate(self, owner: Made, name: str, call: Call) -> Value:
+        """Return the gradient that a tape gives."""
+        if name not in ("gradient", "jacobian"):
+            return Value()
+        chance = self.ledger.chance("TAPE", "order", "tape", owner.node, self.source)
+        return Value(self.deep_of(call.values()) | {(chance, "value")}, "tensor")
+
+    def assign(self, owner: Value, name: str, call: Call) -> Value:
+        """Change a variable: threads that do so interfere."""
+        self.count(*call.values())
+        if name.startswith(("assign", "scatter")):
+            self.do("write", f"{name} of a tf.Variable", call.node)
+        taped = [each[0] for each in self.deep_of(call.values()) if each[0].rule == "TAPE"]
+        for chance in taped[:1]:
+            self.train_by_tape(chance.node, chance.source)
+        if name.startswith("scatter"):
+            self.check_scatter(owner, call)
+        return Value(self.deep(owner), "tensor")
+
+    def check_scatter(self, owner: Value, call: Call) -> None:
+        """Report a scattered sum."""
+        raise NotImplementedError
+
+    def sort_values(self, owner: Value, name: str, call: Call) -> Value:
+        """Sort a table of rows or anything else, in place or not."""
+        if call.discarded or call.constant("inplace") is True:
+            self.sort_in_place(owner)
+            if type(owner) is Value:
+                owner.taints = self.forget(owner.taints, "order")
+        return Value(self.forget(self.deep(owner), "order", "each"))
+
+    def write_away(self, owner: Value, name: str, call: Call) -> Value | None:
+        """Keep what something unknown is told to keep."""
+        if not isinstance(owner, Library | Instance):
+            for value in call.values():
+                self.teach(owner, value)
+            return Value()
+        return None
+
+
+OTHER_MODELS = frozenset(
+    {"jax", "flax", "haiku", "torch", "xgboost", "lightning", "pytorch_lightning"}
+)
+
+AnyRow = Callable[[Methods, Value, str, Call], "Value | None"]
+MARKED: dict[tuple[str, str], Callable[[Methods, Made, str, Call], Value]] = {
+    ("parser", "add_argument"): Methods.add_flag,
+    ("parser", "add_option"): Methods.add_flag,
+    ("parser", "parse_args"): Methods.parse_flags,
+    ("parser", "parse_known_args"): Methods.parse_flags,
+    ("parser", ""): Methods.use_parser,
+    ("mnist", "next_batch"): Methods.take_batch,
+    ("queue", "put"): Methods.put,
+    ("queue", "put_nowait"): Methods.put,
+    ("queue", "get"): Methods.take,
+    ("queue", "get_nowait"): Methods.take,
+    ("generator", ""): Methods.draw_by_generator,
+    ("environment", ""): Methods.use_environment,
+    ("space", ""): Methods.use_space,
+    ("pending", ""): Methods.confirm,
+    ("writer", "write"): Methods.show_or_write,
+    ("writer", "writelines"): Methods.show_or_write,
+    ("tape", ""): Methods.differentiate,
+    **{
+        ("variable", word): Methods.assign
+        for word in (
+            "assign",
+            "assign_add",
+            "assign_sub",
+            "scatter_add",
+            "scatter_sub",
+            "scatter_update",
+        )
+    },
+}
+ANY_METHODS: dict[str, AnyRow] = {
+    **dict.fromkeys(PARALLEL, Methods.map_each),
+    **dict.fromkeys(
+        ("imap", "starmap", "uimap", "imap_unordered", "map_unordered"), Methods.work_each
+    ),
+    **dict.fromkeys(("submit", "apply_async"), Methods.submit),
+    **dict.fromkeys(LISTING_METHODS, Methods.list_path),
+    **dict.fromkeys(FLOWS, Methods.flow),
+    **dict.fromkeys(NUMPY_METHODS, Methods.sample_any),
+    **dict.fromkeys(("sort_values", "sort_index", "sort"), Methods.sort_values),
+    **dict.fromkeys(("scatter_add", "scatter_sub"), Methods.assign),
+    **dict.fromkeys(KEEPERS, Methods.write_away),
+    "shuffle": Methods.shuffle,
+}

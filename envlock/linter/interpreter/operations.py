@@ -1,0 +1,283 @@
+"""Operations that give other bits from run to run, by the table of sources, and sums whose order nobody promised."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from collections.abc import Sequence as Several
+from functools import cache
+
+from envlock.data.determinism import Solution, holds, sources_table
+from envlock.data.determinism import Source as Row
+from envlock.linter.interpreter.arguments import Call
+from envlock.linter.interpreter.methods import Methods
+from envlock.linter.interpreter.values import (
+    Either,
+    Library,
+    Made,
+    Sequence,
+    Table,
+    Value,
+    options,
+)
+from envlock.linter.module import Hit
+from envlock.linter.names import TRAINING_METHODS, canonical
+
+ONE_RULE_EACH = ("addn-buffer-order", "map-fn-parallel-random", "xla-stateful-random")
+ADDERS = {
+    "tf.add_n": 0,
+    "tf.math.add_n": 0,
+    "tf.raw_ops.AddN": -1,
+    "tf.accumulate_n": 0,
+    "tf.math.accumulate_n": 0,
+}
+NEAREST = ("nearest", "NEAREST_NEIGHBOR")
+SPARSE_OPTIMIZERS = ("SGD", "Adagrad", "Ftrl")
+SCATTER = "resource-scatter-add-cpu"
+WHOLE = frozenset(
+    f"tf.{name}"
+    for name in ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
+)
+IN_MODELS = ("call", "train_step", "build")
+
+
+class Operations(Methods):
+    """What the tables know of operations."""
+
+    def check_operation(self, name: str, call: Call) -> None:
+        """Report an operation that is noisy as it is called here."""
+        if name in ADDERS:
+            self.check_sum(name, call)
+        for row in _operations().get(name, ()):
+            condition = CONDITIONS.get(row.id)
+            if (condition is None or condition(self, name, call)) and self.is_certain(name):
+                self.report_noisy(row, call)
+
+    def report_noisy(self, row: Row, call: Call) -> None:
+        """Report a noisy operation; what is so on the way back counts where something is trained."""
+        if not row.active(self.tensorflow) or self.dead:
+            return
+        said = (
+            _with_switch(row, self.tensorflow)
+            if self.state.switched
+            else _without(row, self.tensorflow)
+        )
+        if said is not None:
+            hit = Hit(call.node, said[0], None, said[1], f"source:{row.id}")
+            self.ledger.noisy.setdefault(call.node, (self.source, hit, "backward" in row.path))
+
+    def is_certain(self, name: str) -> bool:
+        """Return whether an operation surely runs where it is noisy: what changes images runs mostly in a pipeline."""
+        if not name.startswith("tf.image."):
+            return True
+        node = self.frames[-1].node
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            return True
+        return node.name in IN_MODELS or any("tape" in made.marks for made in self.tapes_around())
+
+    def tapes_around(self) -> list[Made]:
+        """Return the tapes that the code which runs has made."""
+        found: list[Made] = []
+        for value in self.scope.names.values():
+            found += [each for each in options(value) if isinstance(each, Made)]
+        return found
+
+    # ------------------------------------------------------------ conditions
+
+    def is_nearest(self, name: str, call: Call) -> bool:
+        """Return whether the nearest pixel is taken."""
+        if name == "tf.image.resize":
+            method = call.get("method", 2)
+            last = method.name.rpartition(".")[2] if isinstance(method, Library) else ""
+            return call.constant("method", 2) in NEAREST or last in NEAREST
+        if name == "keras.layers.UpSampling2D":
+            return not call.starred and call.constant("interpolation", 2) in (None, "nearest")
+        return True
+
+    def is_bilinear(self, name: str, call: Call) -> bool:
+        """Return whether pixels are mixed, as they are by default."""
+        return name != "tf.image.resize" or call.get("method", 2) is None
+
+    def is_weighted(self, name: str, call: Call) -> bool:
+        """Return whether what is counted has weights."""
+        return call.get("weights", 1) is not None and call.constant("weights", 1) is not None
+
+    def is_frozen(self, name: str, call: Call) -> bool:
+        """Return whether a normalization is not trained."""
+        return name == "tf.nn.fused_batch_norm" and call.constant("is_training") is False
+
+    def goes_on(self, name: str, call: Call) -> bool:
+        """Return whether a gradient flows through the maxima: none does through their places."""
+        return call.node not in self.first_dropped
+
+    def is_never(self, name: str, call: Call) -> bool:
+        """Return False: another rule tells it."""
+        return False
+
+    def is_trained(self, name: str, call: Call) -> bool:
+        """Return whether rows are taken from weights."""
+        given = call.get("params", 0)
+        found = [each for each in options(given or Value()) if isinstance(each, Made)]
+        return any("variable" in each.marks or each.name.endswith("add_weight") for each in found)
+
+    def is_trained_filter(self, name: str, call: Call) -> bool:
+        """Return whether a filter or a bias can be trained: one that is made of numbers is not."""
+        if name.startswith("keras."):
+            return True
+        given = [call.get("filter", 1), call.get("bias", 1)]
+        return not any(
+            each.kind in ("tensor", "number", "whole") for each in given if each is not None
+        )
+
+    def is_fraction(self, name: str, call: Call) -> bool:
+        """Return whether what is added can be anything but whole numbers, which add up alike in any order."""
+        given = call.get("updates", 2 if "tensor_scatter" in name else 1)
+        return given is None or "whole" not in given.kind
+
+    def is_repeated_index(self, name: str, call: Call) -> bool:
+        """Return whether an index can come twice: an optimizer of TensorFlow 1 gets each once in its own method."""
+        return not any("apply_sparse" in getattr(frame.node, "name", "") for frame in self.frames)
+
+    def is_sparsely_updated(self, name: str, call: Call) -> bool:
+        """Return whether an embedding is made: whether its optimizer adds sparse gradients is asked where it is told."""
+        return name == "keras.layers.Embedding" and self.has_sparse_optimizer(call.node)
+
+    def has_sparse_optimizer(self, node: ast.AST) -> bool:
+        """Return whether the function around, or else the file, trains with an optimizer that updates sparsely."""
+        module = self.source.module
+        if not module.methods(TRAINING_METHODS):
+            return False
+        here = module.function_around(node)
+        made = [(call, name) for call, name in module.calls if "optim" in name]
+        near = [
+            each for each in made if here is not None and module.function_around(each[0]) is here
+        ]
+        names = [name.rpartition(".")[2] for _, name in near or made]
+        for call, _ in module.methods(("compile",)):
+            given = [
+                *call.args[:1],
+                *(word.value for word in call.keywords if word.arg == "optimizer"),
+            ]
+            names += [str(each.value) for each in given if isinstance(each, ast.Constant)]
+        lower = [each.lower() for each in SPARSE_OPTIMIZERS]
+        return any(name.lower() in lower for name in names)
+
+    def check_scatter(self, owner: Value, call: Call) -> None:
+        """Report a scattered sum into a variable, unless its places are made unique."""
+        row = next(each for each in sources_table().source if each.id == SCATTER)
+        if not isinstance(owner, Made) or "variable" not in owner.marks:
+            return
+        given = call.first()
+        if isinstance(given, Made) and given.name == "tf.IndexedSlices":
+            first = given.arguments[0] if given.arguments else Value()
+            places = given.arguments[1] if len(given.arguments) > 1 else Value()
+            if type(first.default) is int or "unique" in (first.kind, places.kind):
+                return
+        self.report_noisy(row, call)
+
+    # ------------------------------------------------------------ sums
+
+    def check_sum(self, name: str, call: Call) -> None:
+        """Report AddN of three or more."""
+        graphs = self.source.has_sessions
+        inside = any(
+            isinstance(frame.node, ast.FunctionDef | ast.AsyncFunctionDef) for frame in self.frames
+        )
+        if not inside and not graphs:  # outside of graphs it adds in the order given
+            return
+        given = call.get("inputs", ADDERS[name]) or Value()
+        many = self.count_of(given)
+        measured = holds([">=2.5"], self.tensorflow)
+        if (many is not None and many < 3) or (not measured and given.kind == "given"):
+            return
+        if self.is_counted(given) or self.is_asserted(call):
+            return
+        if many is not None and isinstance(given, Sequence) and given.items is not None:
+            message = f"{name} adds {many} tensors in any order"
+        else:
+            message = f"{name} adds three or more tensors in any order"
+        if holds([">=1.15"], self.tensorflow):
+            self.ledger.hit("ENV402", self.source, Hit(call.node, message))
+
+    def count_of(self, given: Value) -> int | None:
+        """Return how many tensors there are at most."""
+        if isinstance(given, Either):
+            counts = [self.count_of(each) for each in given.options]
+            known = [each for each in counts if each is not None]
+            return max(known) if len(known) == len(counts) else None
+        return given.most if isinstance(given, Sequence | Table) else None
+
+    def is_counted(self, given: Value) -> bool:
+        """Return whether each of what is added is a size: whole numbers add up alike in any order."""
+        return isinstance(given, Sequence) and given.element.kind == "whole"
+
+    def is_asserted(self, call: Call) -> bool:
+        """Return whether a test looks at the sum at once: then it is no part of a graph."""
+        parent = self.source.module.parent(call.node)
+        function = parent.func if isinstance(parent, ast.Call) else None
+        return isinstance(function, ast.Attribute) and function.attr.startswith("assert")
+
+
+Condition = Callable[[Operations, str, Call], bool]
+CONDITIONS: dict[str, Condition] = {
+    "resize-nearest-backprop": Operations.is_nearest,
+    "upsampling-nearest-backprop": Operations.is_nearest,
+    "bias-add-backprop": Operations.is_trained_filter,
+    "depthwise-conv-backprop-filter": Operations.is_trained_filter,
+    "resize-bilinear-backprop": Operations.is_bilinear,
+    "max-pool-with-argmax-backprop": Operations.goes_on,
+    "bincount": Operations.is_weighted,
+    "bincount-weighted-cpu": Operations.is_weighted,
+    "fused-batch-norm-frozen-backprop": Operations.is_frozen,
+    "indexed-slices-to-tensor": Operations.is_never,
+    "gather-backprop": Operations.is_trained,
+    "scatter-nd": Operations.is_fraction,
+    "scatter-ref-variables": Operations.is_repeated_index,
+    "resource-scatter-add-cpu": Operations.is_sparsely_updated,
+}
+"""When a call that the table lists is noisy; without an entry: always."""
+
+
+@cache
+def _operations() -> dict[str, list[Row]]:
+    found: dict[str, list[Row]] = {}
+    for source in sources_table().source:
+        if source.category == "op" or source.id == "parameter-server-strategy":
+            for name in source.calls:
+                if source.id not in ONE_RULE_EACH:
+                    found.setdefault(canonical(name), []).append(source)
+    return found
+
+
+def _with_switch(source: Row, tensorflow: str) -> tuple[str, str] | None:
+    """Return what an operation does under op determinism, and the remedy; None where nothing need be said."""
+    solutions = source.solutions_for(tensorflow)
+    kinds = {solution.kind for solution in solutions}
+    errors = source.errors_in(tensorflow)
+    if errors and "raises" in kinds:
+        text = f"under op determinism this raises {errors[0].error} on a GPU: {source.component}"
+        return text, _note(solutions) or "Replace it, or run it on the CPU."
+    if kinds & {"api", "env", "raises", "default"}:
+        return None
+    text = f"this differs from run to run{_where(source)}, even under op determinism: {source.component}"
+    return text, _note(solutions) or "Replace it."
+
+
+def _without(source: Row, tensorflow: str) -> tuple[str, str] | None:
+    """Return what an operation does without op determinism, and the remedy; what it mends on GPUs is ENV108's."""
+    solutions = source.solutions_for(tensorflow)
+    switches = [each for each in solutions if each.kind in ("api", "env")]
+    if any(each.kind == "default" for each in solutions) or (switches and source.platform == "gpu"):
+        return None
+    text = f"this differs from run to run{_where(source)}: {source.component}"
+    if switches and switches[0].api:
+        return text, f"Turn op determinism on: {switches[0].api}."
+    return text, _note(solutions) or "Replace it."
+
+
+def _where(source: Row) -> str:
+    return {"gpu": " on a GPU", "cpu": " on a CPU"}.get(source.platform, "")
+
+
+def _note(solutions: Several[Solution]) -> str | None:
+    return next((each.note for each in solutions if each.kind == "workaround" and each.note), None)

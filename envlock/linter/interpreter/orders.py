@@ -1,0 +1,228 @@
+"""Orders by chance: where they come from, what passes them on, what ends them."""
+
+from __future__ import annotations
+
+import ast
+
+from envlock.linter.interpreter.arguments import Call
+from envlock.linter.interpreter.chances import Chances
+from envlock.linter.interpreter.values import (
+    Constant,
+    Either,
+    Instance,
+    Made,
+    Sequence,
+    Table,
+    Value,
+    as_mode,
+    in_mode,
+    join,
+    options,
+)
+
+NUMBERS = frozenset({"number", "tensor"})
+WALKS = ("os.walk", "tf.io.gfile.walk", "tf.gfile.Walk")
+SALTED = ", which differs from process to process for strings and for objects hashed by address"
+
+
+class Orders(Chances):
+    """What has an order that nobody promised."""
+
+    def list_folder(self, name: str, call: Call) -> Value:
+        """Return the names in a folder."""
+        chance = self.chance("ENV303", "order", name, call.node)
+        text: Value = Value(kind="text")
+        if name in WALKS:
+            files = self.listed(None, text).tainted(frozenset({(chance, "order")}))
+            folders = self.listed(None, text).tainted(frozenset({(chance, "order")}))
+            text = self.listed([Value(kind="text"), folders, files], form="tuple")
+        found = self.listed(None, text, "iterator")
+        if call.arguments and all(self.is_parameter(each) for each in call.arguments):
+            found.form = "wrapped"
+        return found.tainted(frozenset({(chance, "order")}))
+
+    def is_parameter(self, value: Value) -> bool:
+        """Return whether a value is what a caller that is not seen gives, unchanged."""
+        return type(value) is Value and value.kind == "given"
+
+    def arrive(self, name: str, call: Call) -> Value:
+        """Return results in the order in which workers finish."""
+        chance = self.chance("ENV307", "order", name, call.node)
+        self.use_functions(call)
+        element = self.mixed([])
+        found = self.listed(None, element, "iterator")
+        return found.tainted(frozenset({(chance, "order")}))
+
+    def use_functions(self, call: Call) -> None:
+        """Run the functions that a call hands on."""
+        raise NotImplementedError
+
+    def ordered(self, value: Value, node: ast.AST) -> Value:
+        """Return a value as what its elements are taken from in turn: the order of a set is by chance."""
+        if isinstance(value, Either):
+            parts = [self.ordered(each, node) for each in value.options]
+            result = parts[0]
+            for part in parts[1:]:
+                result = join(result, part)
+            return result
+        if not isinstance(value, Sequence) or value.form != "set" or self.is_stable(value):
+            return value
+        chance = self.chance("ENV304", "order", "set", node)
+        copy = value.copied("iterator", value.born)
+        copy.items = None
+        return copy.tainted(frozenset({(chance, "order")}))
+
+    def is_stable(self, value: Sequence) -> bool:
+        """Return whether a set holds whole numbers, or tuples of them, whose hashes are the same in every run."""
+        if value.most is not None and value.most < 2:
+            return True
+        return all(self.is_whole(each) for each in options(value.element))
+
+    def is_whole(self, value: Value) -> bool:
+        """Return whether a value is a number, or a tuple of numbers."""
+        if isinstance(value, Sequence) and value.items is not None:
+            return all(self.is_whole(each) for each in value.items)
+        return value.kind in ("number", "tensor", "whole")
+
+    def end_order(self, value: Value, form: str) -> Sequence:
+        """Return the same elements in an order that is always the same, as `sorted` does."""
+        result = self.listed(None, self.plain(self.elements(value)), form)
+        if isinstance(value, Sequence):
+            result.most = value.most
+            if form != "list":
+                result.items = None
+        result.taints = frozenset(
+            each for each in value.taints if each[0].kind != "order" and each[1] != "order"
+        )
+        return result
+
+    def plain(self, value: Value) -> Value:
+        """Return a value without the orders it was taken from."""
+        if isinstance(value, Sequence):
+            copy = value.copied(value.form, value.born)
+            copy.taints = self.forget(copy.taints, "each")
+            copy.element = self.plain(copy.element)
+            copy.items = None if copy.items is None else [self.plain(each) for each in copy.items]
+            return copy
+        if type(value) is Value:
+            return Value(self.forget(value.taints, "each"), value.kind, value.default)
+        return value
+
+    def sort_in_place(self, value: Value) -> None:
+        """Take the order of a container away; the order of those that it was filled with goes with it."""
+        for each in options(value):
+            if isinstance(each, Sequence | Made | Table):
+                ended = in_mode(each.taints, "order")
+                each.taints = frozenset(t for t in each.taints if t[1] != "order")
+                if isinstance(each, Sequence):
+                    each.element = self.plain(each.element)
+                    each.items = None
+                for loop in self.loops:  # a walk that sorts its folders goes through them in order
+                    loop.taints -= as_mode(ended, "each")
+
+    # ------------------------------------------------------------ filling
+
+    def keep(self, container: Value, value: Value, born: int) -> None:
+        """Note that something that outlives a loop keeps a value: it has the order of the rounds."""
+        orders = in_mode(value.taints, "each") | self.outside(born)
+        arrived = frozenset(
+            each for each in orders if each in self.outside(born) or self.is_arrival(each[0].rule)
+        )
+        container.tainted(as_mode(arrived, "order"))
+
+    def is_arrival(self, rule: str) -> bool:
+        """Return whether what comes by such a chance comes late or early, whatever loop it is in."""
+        return rule == "ENV307"
+
+    def append(self, container: Value, value: Value) -> None:
+        """Put a value into a container of the program."""
+        for each in options(container):
+            if isinstance(each, Sequence):
+                if each.most is not None:
+                    each.most = each.most + 1 if not self.is_repeated(each.born) else None
+                items = each.items
+                each.add(self.plain(value) if each.form == "set" else value)
+                if items is not None and not self.is_repeated(each.born) and not self.unsure:
+                    each.items = [*items, value]
+                if each.form != "set":
+                    self.keep(each, value, each.born)
+            elif isinstance(each, Made | Instance):
+                self.teach(each, value)
+
+    def is_repeated(self, born: int) -> bool:
+        """Return whether a loop of any kind began after something was made."""
+        return any(began > born for began in self.rounds)
+
+    def extend(self, container: Value, values: Value, node: ast.AST) -> None:
+        """Put all elements of a value into a container."""
+        values = self.ordered(values, node)
+        for each in options(container):
+            if not isinstance(each, Sequence):
+                self.teach(each, values)
+                continue
+            each.most = None
+            if each.form == "set":
+                each.add(self.plain(self.elements(values)))
+                continue
+            each.add(self.elements(values))
+            each.tainted(in_mode(values.taints, "order"))
+            self.keep(each, self.elements(values), each.born)
+
+    def teach(self, learner: Value, value: Value) -> None:
+        """Let something that is not seen keep or learn from a value, one after the other."""
+        born = getattr(learner, "born", 0)
+        taints = self.deep(value)
+        orders = in_mode(taints, "each") & self.outside(born)
+        arrived = frozenset(
+            each for each in in_mode(taints, "each") if self.is_arrival(each[0].rule)
+        )
+        self.ledger.count(as_mode(orders | arrived, "value"))
+        self.ledger.count(taints)
+
+    def store(self, container: Value, key: Value, value: Value) -> None:
+        """Put a value under a key or at a place."""
+        for each in options(container):
+            if isinstance(each, Table):
+                placed = in_mode(value.taints, "place")
+                kept = value.tainted(as_mode(placed, "value")) if placed else value
+                each.store(key, kept)
+                orders = self.outside(each.born) & in_mode(self.deep(key), "each")
+                each.tainted(as_mode(orders, "order"))
+            elif isinstance(each, Sequence):
+                each.element = join(each.element, value)
+                self.place(each, key, value)
+            elif isinstance(each, Made):
+                self.place(each, key, value)
+            elif type(each) is Value:
+                each.taints |= self.forget(self.deep(value), "each")
+                self.place(each, key, value)
+
+    def place(self, container: Value, key: Value, value: Value) -> None:
+        """Note what lies at a place that counts the rounds of a loop."""
+        places = in_mode(self.deep(key), "place")
+        if places:
+            order = as_mode(places, "order")
+            if type(container) is Value:
+                container.taints |= order
+            else:
+                container.tainted(order)
+        if not isinstance(container, Sequence):
+            drawn = frozenset(each for each in self.deep(value) if each[1] in ("value", "order"))
+            container.tainted(drawn)
+
+    # ------------------------------------------------------------ hashes
+
+    def hash(self, call: Call) -> Value:
+        """Return hash() of a value: of text it is salted."""
+        given = call.first()
+        inside = getattr(self.frames[-1].node, "name", "")
+        if self.is_hashed_alike(given) or inside in ("__hash__", "__eq__"):
+            return Value(self.deep(given), "number")
+        chance = self.chance("ENV305", "clock", "hash()", call.node)
+        return Value(self.deep(given) | {(chance, "value")}, "number")
+
+    def is_hashed_alike(self, value: Value) -> bool:
+        """Return whether a value has the same hash in every run."""
+        if isinstance(value, Constant):
+            return value.kind == "number" or value.value is None
+        return self.is_whole(value)

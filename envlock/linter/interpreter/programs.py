@@ -1,0 +1,282 @@
+"""Which code runs, and from where: programs first, then what no program calls."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections import Counter
+from collections.abc import Sequence as Several
+
+from envlock.linter.interpreter.base import Frame, State
+from envlock.linter.interpreter.sources import Source, Sources
+from envlock.linter.interpreter.statements import Statements
+from envlock.linter.interpreter.values import (
+    Class,
+    Constant,
+    Function,
+    Instance,
+    Library,
+    Scope,
+    Table,
+    Value,
+)
+from envlock.linter.module import Module
+
+BUDGET = 20_000  # statements of one program
+RECURSION = 6_000  # calls inside calls of the interpreter itself
+FEW = 2_000  # statements of one function that no program calls
+
+
+class Programs(Statements):
+    """All programs of a project, one after the other."""
+
+    def __init__(self, sources: Sources, tensorflow: str, *, switched: bool) -> None:
+        super().__init__(sources, tensorflow, BUDGET)
+        self.start = State(switched=switched)
+        self.ends: dict[Source, State] = {}  # the state that each program ends with
+        self.reached: dict[Source, set[int]] = {}
+        self.trained_in: set[Source] = set()
+
+    def run_all(self) -> None:
+        """Run every program, then every function that none of them called."""
+        edges = self.sources.edges()
+        imported = set().union(*edges) if edges else set()
+        roots = [each for each in self.sources.all if each.is_program or each.index not in imported]
+        for source in [*roots, *self.sources.all]:
+            if source not in self.scopes:
+                self.run_program(source)
+        self.add_loaded(edges, imported)
+        self.spread(edges)
+        self.prepare_tests()
+        for made in self.ledger.environments.values():
+            for _, environment, _ in made:
+                if "seeded" not in environment.marks:
+                    environment.marks.add("left unseeded")
+        self.run_entries()
+
+    def run_program(self, source: Source) -> None:
+        """Run a file as a program."""
+        self.scopes.pop(source, None)
+        self.state = self.start.copy()
+        self.program = source
+        self.steps = BUDGET
+        self.trained = False
+        self.registered = []
+        self.run_file(source)
+        for function in self.registered:  # what a decorator registers may be called by then
+            if function.node not in self.visited:
+                self.call_entry(function, source)
+        self.run_main(source)
+        self.ends[source] = self.state
+        if self.trained:
+            self.trained_in.add(source)
+
+    def run_main(self, source: Source) -> None:
+        """Run a function `main` that nothing calls, as an installed program does."""
+        scope = self.scopes[source]
+        main = scope.names.get("main")
+        if isinstance(main, Function) and main.node not in self.visited:
+            self.call_entry(main, source)
+
+    def run_file(self, source: Source) -> Scope:
+        """Return the names of a file, after it has run."""
+        if source in self.scopes:
+            return self.scopes[source]
+        scope = self.scopes[source] = Scope(source)
+        outer, self.frames = self.frames, [Frame(source.module.tree, source, scope)]
+        kept, self.loops = self.loops, []
+        rounds, self.rounds = self.rounds, []
+        self.run_body(source.module.tree.body)
+        self.frames, self.loops, self.rounds = outer, kept, rounds
+        return scope
+
+    # ------------------------------------------------------------ what no program calls
+
+    def add_loaded(self, edges: list[set[int]], imported: set[int]) -> None:
+        """Let a file that imports by a name of the run import what lies below it or its users and nobody imports."""
+        every = self.sources.all
+        loaders = [each for each in every if each.loads]
+        rest = [
+            each
+            for each in every
+            if each.index not in imported and not (each.loads or each.is_program or each.is_test)
+        ]
+        for loader in loaders:
+            users = [each for each in every if each is loader or loader.index in edges[each.index]]
+            folders = {self.sources.folder(each) for each in users}
+            edges[loader.index].update(
+                each.index for each in rest if self.sources.is_below(each, folders)
+            )
+
+    def prepare_tests(self) -> None:
+        """Give tests what pytest seeds before them: in the conftest.py beside them or further above."""
+        every = [each for each in self.sources.all if each.path.endswith("conftest.py")]
+        for conftest in every:
+            folder = {self.sources.folder(conftest)}
+            for each in self.sources.all:
+                if each.is_test and each is not conftest and self.sources.is_below(each, folder):
+                    self.reached[conftest].add(each.index)
+
+    def spread(self, edges: list[set[int]]) -> None:
+        """Find out which programs each file is part of."""
+        for source in self.ends:
+            seen: set[int] = set()
+            stack = [source.index]
+            while stack:
+                index = stack.pop()
+                if index not in seen:
+                    seen.add(index)
+                    stack.extend(edges[index])
+            self.reached[source] = seen
+
+    def state_for(self, source: Source) -> State:
+        """Return what holds where a function of a file is called by somebody who is not seen.
+
+        What a program that imports the file seeds is seeded, unless another one that trains does not.
+        """
+        users = [each for each, files in self.reached.items() if source.index in files]
+        others = [each for each in users if not each.is_test or source.is_test]
+        state = self.start.copy()
+        for each in others:
+            state.join(self.ends[each])
+        for each in others:
+            if each in self.trained_in and not each.is_test and each is not source:
+                ended = self.ends[each].seeded
+                state.seeded = {name: how for name, how in state.seeded.items() if name in ended}
+        state.weights = self.built
+        return state
+
+    def is_switched(self, source: Source) -> bool:
+        """Return whether a program that a file is part of turns op determinism on."""
+        return any(
+            self.ends[each].switched
+            for each, files in self.reached.items()
+            if source.index in files
+        )
+
+    def run_entries(self) -> None:
+        """Run the functions that nothing has called: first those whose name nothing calls either."""
+        names: set[str] = set()
+        attributes: Counter[str] = Counter()
+        for source in self.sources.all:
+            names.update(source.module.read)
+            attributes.update({each.attr for each in source.module.nodes(ast.Attribute)})
+        late: list[tuple[Source, ast.FunctionDef | ast.AsyncFunctionDef]] = []
+        self.in_entry = True
+        for source in self.sources.all:
+            own = {each.attr for each in source.module.nodes(ast.Attribute)}
+            for node in source.functions:
+                if node in self.visited:
+                    continue
+                here = node.col_offset == 0 and node.name in own
+                if node.name in names or attributes[node.name] > here:
+                    late.append((source, node))
+                else:
+                    self.run_entry(source, node)
+        for source, node in late:
+            if node not in self.visited:
+                self.run_entry(source, node)
+
+    def run_entry(self, source: Source, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        """Run one function as somebody who is not seen would call it."""
+        function = self.find_function(source, node)
+        if function is None:
+            return
+        self.program = source
+        self.state = self.state_for(source)
+        self.steps = FEW
+        self.call_entry(function, source)
+
+    def find_function(self, source: Source, node: ast.AST) -> Function | None:
+        """Return a function at the top of a file or in a class, as it stands there after the file has run."""
+        scope = self.scopes[source]
+        for value in scope.names.values():
+            if isinstance(value, Function) and value.node is node:
+                return value
+        for owner in self.classes:
+            if owner.scope.source is not source:
+                continue
+            for value in owner.scope.names.values():
+                if isinstance(value, Function) and value.node is node:
+                    return (
+                        value
+                        if self.has_decorator(value, "staticmethod")
+                        else value.bound(self.object_of(owner, source))
+                    )
+        return self.defined.get(node)
+
+    def object_of(self, owner: Class, source: Source) -> Instance:
+        """Return an object of a class: one that a program has made, or a new one."""
+        self.frames = [Frame(owner.node, source, self.scopes[source])]
+        found = self.example(owner)
+        self.frames = []
+        return found
+
+    def call_entry(self, function: Function, source: Source) -> None:
+        """Call a function from outside: what it returns may be used for anything."""
+        outer = self.frames
+        self.frames = [Frame(source.module.tree, source, self.scopes[source])]
+        call = self.unknown_call(function.node)
+        if function.owner is not None and function.node.args.args:
+            call.keywords.pop(function.node.args.args[0].arg, None)
+        result = self.call_function(function, call)
+        if not self.is_harmless(function, result):
+            self.count(result)
+            arrived = frozenset(each for each in self.deep(result) if self.is_arrival(each[0].rule))
+            self.ledger.counted.update(chance for chance, _ in arrived)
+        self.frames = outer
+
+    def is_harmless(self, function: Function, result: Value) -> bool:
+        """Return whether the order of what a function returns is its caller's matter, or no matter at all.
+
+        A listing that is returned as it is, of the folder that was asked for, is one more name of `listdir`.
+        TensorFlow Datasets orders examples by the hashes of their keys.
+        """
+        if getattr(result, "form", "") == "wrapped":
+            return True
+        owner = function.owner
+        bases = owner.owner.library_bases() if isinstance(owner, Instance) else []
+        of_tfds = any(base.startswith("tensorflow_datasets.") for base in bases)
+        return of_tfds and getattr(function.node, "name", "") == "_generate_examples"
+
+    # ------------------------------------------------------------ at the end
+
+    def count_unread(self) -> None:
+        """Let chances count that a name or an attribute keeps which nothing here reads: others may."""
+        for scope in self.scopes.values():
+            for name, value in scope.names.items():
+                if name not in scope.read:
+                    self.count_kept(value)
+        for instance in [*self.instances, *self.examples.values()]:
+            for name, value in instance.attributes.items():
+                if name not in instance.read:
+                    self.count_kept(value)
+                self.ledger.count(
+                    frozenset(each for each in value.taints if each[0].kind == "draw")
+                )
+
+    def count_kept(self, value: Value) -> None:
+        """Let the chances in a value count; the order alone of a dictionary does not."""
+        taints = self.deep(value)
+        if isinstance(value, Table):
+            taints = self.forget(taints, "order", "each")
+        if isinstance(value, Constant | Library):
+            return
+        arrived = frozenset(
+            each for each in taints if self.is_arrival(each[0].rule) and each[1] == "each"
+        )
+        self.ledger.counted.update(chance for chance, _ in arrived)
+        self.ledger.count(self.forget(taints, "place"))
+
+
+def run(modules: Several[Module], tensorflow: str, *, switched: bool) -> Programs:
+    """Run all programs of some files."""
+    programs = Programs(Sources(modules), tensorflow, switched=switched)
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, RECURSION))
+    try:
+        programs.run_all()
+        programs.count_unread()
+    finally:
+        sys.setrecursionlimit(limit)
+    return programs

@@ -1,0 +1,130 @@
+"""The files of a project, as the interpreter sees them: which one an import means, and what each imports."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from envlock.linter.module import Module
+from envlock.linter.names import TENSORFLOW_1, canonical
+from envlock.linter.places import Places, absolute
+
+LOADERS = ("importlib.import_module", "imp.load_source", "importlib.util.spec_from_file_location")
+
+
+@dataclass(eq=False)
+class Source:
+    """One file.
+
+    Attributes:
+        module: its tree and the names in it.
+        index: its number in the project.
+        imported: the files that it imports, as far as it has run.
+    """
+
+    module: Module
+    index: int
+    imported: set[int] = field(default_factory=set)
+
+    @property
+    def path(self) -> str:
+        """The file as it is shown."""
+        return self.module.path
+
+    @cached_property
+    def packages(self) -> frozenset[str]:
+        """The top-level names of what it imports, canonical."""
+        plain = (name for name in self.module.imports if not name.startswith("."))
+        return frozenset(canonical(name).partition(".")[0] for name in plain)
+
+    @cached_property
+    def is_program(self) -> bool:
+        """Whether it says what it does as a program."""
+        return "__main__" in self.module.text or self.module.cells is not None
+
+    @cached_property
+    def is_test(self) -> bool:
+        """Whether pytest collects it, by the name of its file."""
+        stem = self.path.rpartition("/")[2].removesuffix(".py")
+        return stem.startswith("test_") or stem.endswith("_test") or stem == "conftest"
+
+    @cached_property
+    def loads(self) -> bool:
+        """Whether it imports by a name that only the run knows."""
+        loaded = self.module.called(LOADERS)
+        return any(call.args and not isinstance(call.args[0], ast.Constant) for call, _ in loaded)
+
+    @cached_property
+    def has_sessions(self) -> bool:
+        """Whether it works with the graphs of TensorFlow 1, in which Keras takes its seeds from the graph."""
+        return not self.module.named.keys().isdisjoint(TENSORFLOW_1)
+
+    @cached_property
+    def functions(self) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+        """Every function in it, in the order of the text."""
+        found: list[ast.FunctionDef | ast.AsyncFunctionDef] = [
+            *self.module.nodes(ast.FunctionDef),
+            *self.module.nodes(ast.AsyncFunctionDef),
+        ]
+        return sorted(found, key=lambda each: each.lineno)
+
+
+class Sources:
+    """All files, and where an import leads."""
+
+    def __init__(self, modules: Sequence[Module]) -> None:
+        self.all = [Source(module, index) for index, module in enumerate(modules)]
+        self._places = Places([module.path for module in modules])
+        self._words = {word for path in self._places.paths for word in path}
+        self._words -= sys.stdlib_module_names | {"tensorflow", "tf_keras", "numpy"}
+
+    def locate(self, name: str, importer: Source) -> tuple[Source, tuple[str, ...]] | None:
+        """Return the file in which an imported name is looked up, and what is looked up there."""
+        folder = self._places.folders[importer.index]
+        parts = absolute(name, folder)
+        if not name.startswith(".") and parts[0] not in self._words:
+            return None
+        place = self._places.split(parts, folder)
+        if place is None:
+            return None
+        return self.all[place[0]], place[1]
+
+    def below(self, package: Source, name: str) -> Source | None:
+        """Return the module of a name in a package, or None."""
+        if not package.path.endswith("__init__.py"):
+            return None
+        path = (*self._places.paths[package.index], name)
+        found = self._places.meant(path, self._places.folders[package.index])
+        return next((self.all[at] for at in found if self._places.paths[at] == path), None)
+
+    def namespace(self, name: str, importer: Source) -> list[Source]:
+        """Return the files of a package without an `__init__`, by the name it is imported under."""
+        parts = absolute(name, self._places.folders[importer.index])
+        return [
+            each
+            for each, path in zip(self.all, self._places.paths, strict=True)
+            if path[:-1][-len(parts) :] == parts
+        ]
+
+    def folder(self, source: Source) -> tuple[str, ...]:
+        """Return the folder of a file, as imports see it."""
+        return self._places.folders[source.index]
+
+    def is_below(self, source: Source, folders: set[tuple[str, ...]]) -> bool:
+        """Return whether a file lies in one of some folders, or below."""
+        path = self._places.paths[source.index]
+        return any(path[: len(folder)] == folder for folder in folders)
+
+    def edges(self) -> list[set[int]]:
+        """Return which of the files each file imports anywhere."""
+        found: list[set[int]] = []
+        for source in self.all:
+            folder = self._places.folders[source.index]
+            imported: set[int] = set()
+            for name in source.module.imports:
+                imported.update(self._places.meant(absolute(name, folder), folder))
+            found.append(imported)
+        return found

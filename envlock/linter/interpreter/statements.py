@@ -1,0 +1,556 @@
+"""What statements do, in their order: each branch is a path of its own, and what follows joins them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import cast
+
+from envlock.linter.interpreter.arguments import Call
+from envlock.linter.interpreter.base import Frame, State
+from envlock.linter.interpreter.imports import Imports
+from envlock.linter.interpreter.values import (
+    Class,
+    Constant,
+    FileValue,
+    Function,
+    Instance,
+    Library,
+    Made,
+    Scope,
+    Sequence,
+    Value,
+    as_mode,
+    in_mode,
+    join,
+)
+from envlock.linter.names import FILLING_METHODS
+
+TRUE = ("1", "true", "True", "TRUE")
+SWITCH_VARIABLE = "TF_DETERMINISTIC_OPS"
+TEST_CASE = "tf.test.TestCase"
+
+
+class Statements(Imports):
+    """The execution of statements."""
+
+    def run_body(self, body: list[ast.stmt]) -> bool:
+        """Run statements; return whether what follows them is not reached."""
+        for statement in body:
+            self.steps -= 1
+            if self.steps <= 0:
+                return True
+            row = STATEMENTS.get(type(statement))
+            try:
+                if row is not None and row(self, statement):
+                    return True
+            except RecursionError:  # an expression that is nested too deeply says nothing
+                continue
+        return False
+
+    # ------------------------------------------------------------ names
+
+    def run_expression(self, node: ast.Expr) -> bool:
+        if isinstance(node.value, ast.Call):
+            self.discarded.add(node.value)
+            function = node.value.func
+            owner = function.value if isinstance(function, ast.Attribute) else None
+            if (
+                isinstance(owner, ast.Name) and owner.id not in self.scope.read
+            ):  # to fill is not to read
+                self.evaluate(node.value)
+                if getattr(function, "attr", "") in FILLING_METHODS:
+                    self.scope.read.discard(owner.id)
+                return False
+        self.evaluate(node.value)
+        return False
+
+    def run_assign(self, node: ast.Assign) -> bool:
+        if len(node.targets) == 1:
+            self.note_dropped(node.targets[0], node.value)
+        filled = node.targets[0].value if isinstance(node.targets[0], ast.Subscript) else None
+        unread = isinstance(filled, ast.Name) and filled.id not in self.scope.read
+        value = self.evaluate(node.value)
+        if unread and isinstance(filled, ast.Name):
+            self.assign_to(node.targets[0], value)
+            self.scope.read.discard(filled.id)
+            return False
+        for target in node.targets:
+            if isinstance(target, ast.Name) and self.loops:
+                value = self.carry(target.id, node.value, value)
+            self.assign_to(target, value)
+        return False
+
+    def note_dropped(self, target: ast.expr, value: ast.expr) -> None:
+        """Note a call whose first result nothing uses."""
+        first = target.elts[0] if isinstance(target, ast.Tuple) and target.elts else None
+        if isinstance(first, ast.Name) and first.id not in self.source.module.read:
+            self.first_dropped.add(value)
+
+    def carry(self, name: str, node: ast.expr, value: Value) -> Value:
+        """Return a value that one round of a loop by chance makes of what the one before left."""
+        each = in_mode(self.deep(value), "each") & self.current()
+        if not each or not any(
+            isinstance(part, ast.Name) and part.id == name for part in ast.walk(node)
+        ):
+            return value
+        begun = self.scope.times.get(name) if name in self.scope.names else None
+        outer = frozenset(
+            taint
+            for loop in self.loops
+            for taint in loop.taints
+            if begun is None or begun < loop.began
+        )
+        return self.copied(value).tainted(as_mode(each & outer, "order"))
+
+    def run_annotated(self, node: ast.AnnAssign) -> bool:
+        if node.value is not None:
+            self.assign_to(node.target, self.evaluate(node.value))
+        return False
+
+    def assign_to(self, target: ast.expr, value: Value) -> None:
+        """Give a value to what stands on the left."""
+        if isinstance(target, ast.Name):
+            self.scope.bind(target.id, value)
+            self.scope.times[target.id] = self.tick()
+        elif isinstance(target, ast.Tuple | ast.List):
+            self.assign_parts(target.elts, value)
+        elif isinstance(target, ast.Attribute):
+            owner = self.evaluate(target.value)
+            self.set_member(owner, target.attr, value, target)
+        elif isinstance(target, ast.Subscript):
+            self.assign_item(target, value)
+        elif isinstance(target, ast.Starred):
+            self.assign_to(target.value, self.listed(None, self.elements(value)))
+
+    def assign_parts(self, targets: list[ast.expr], value: Value) -> None:
+        """Give the parts of a value to several names."""
+        if any(isinstance(each, ast.Starred) for each in targets):
+            parts = [self.copied(self.elements(value)) for _ in targets]
+        else:
+            parts = self.unpack(value, len(targets))
+        for each, part in zip(targets, parts, strict=True):
+            self.assign_to(each, part)
+
+    def assign_item(self, target: ast.Subscript, value: Value) -> None:
+        """Do `owner[key] = value`."""
+        owner = self.evaluate(target.value)
+        if isinstance(target.slice, ast.Slice):
+            key = Value()
+        else:
+            key = self.evaluate(target.slice)
+        if isinstance(owner, Library) and owner.name == "os.environ":
+            self.set_variable(key, value)
+            return
+        drawn = frozenset(each for each in self.deep(key) if each[0].kind == "draw")
+        if drawn:
+            value = self.copied(value).tainted(as_mode(drawn, "pick"))
+        self.store(owner, key, value)
+
+    def set_variable(self, key: Value, value: Value) -> None:
+        """Set an environment variable: one of them turns op determinism on."""
+        named = isinstance(key, Constant) and key.value == SWITCH_VARIABLE
+        if named and isinstance(value, Constant) and value.value in TRUE:
+            self.state.switched = True
+
+    def set_member(self, owner: Value, name: str, value: Value, node: ast.AST) -> None:
+        """Give an object an attribute."""
+        option = isinstance(owner, Made) and "options" in owner.marks and name == "deterministic"
+        if (option or name == "experimental_deterministic") and value.default is False:
+            statement = self.source.module.parent(node) or node
+            message = "the dataset's options let its elements come in any order"
+            self.give_up_order(Call(statement), message)
+        if isinstance(owner, Instance):
+            before = owner.attributes.get(name)
+            if before is not None and self.unsure > 0:
+                value = join(before, value)
+            owner.attributes[name] = value
+            owner.read.discard(name)
+        elif isinstance(owner, Made):
+            owner.attributes[name] = value
+        elif isinstance(owner, Class):
+            owner.scope.names[name] = value
+        elif isinstance(owner, FileValue):
+            self.run_file(owner.source).names[name] = value
+        else:
+            self.count(value)
+
+    def run_augmented(self, node: ast.AugAssign) -> bool:
+        value = self.evaluate(node.value)
+        target = node.target
+        if isinstance(target, ast.Subscript):
+            self.evaluate(target)
+            return False
+        known = self.evaluate(target)
+        if isinstance(known, Sequence) and isinstance(node.op, ast.Add):
+            self.extend(known, value, node.value)
+            return False
+        born = self.scope.times.get(target.id, 0) if isinstance(target, ast.Name) else 0
+        orders = self.outside(born)
+        result = self.mixed([known, value], known.kind if known.kind == value.kind else "")
+        each = in_mode(self.deep(value), "each")
+        if isinstance(value, Constant):
+            result.taints |= as_mode(orders, "place")
+        elif known.kind == "text":
+            result.taints |= as_mode(orders & each, "value")
+        else:
+            arrived = frozenset(taint for taint in each if self.is_arrival(taint[0].rule))
+            result.taints |= as_mode(arrived, "value")
+        if isinstance(known, Constant) and isinstance(value, Constant) and not orders:
+            result.kind = "number"
+        self.keep_time(target, result)
+        return False
+
+    def keep_time(self, target: ast.expr, value: Value) -> None:
+        """Give a name a value that goes on from its old one."""
+        if isinstance(target, ast.Name):
+            begun = self.scope.times.get(target.id)
+            self.scope.bind(target.id, value)
+            if begun is not None:
+                self.scope.times[target.id] = begun
+        else:
+            self.assign_to(target, value)
+
+    def run_delete(self, node: ast.Delete) -> bool:
+        return False
+
+    def run_global(self, node: ast.Global | ast.Nonlocal) -> bool:
+        for name in node.names:
+            scope: Scope | None = (
+                self.scope.top() if isinstance(node, ast.Global) else self.scope.parent
+            )
+            while scope is not None and scope.parent is not None and name not in scope.names:
+                scope = scope.parent
+            if scope is not None and scope is not self.scope:
+                self.scope.outer[name] = scope
+        return False
+
+    def run_function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+        function = Function(node, self.closure())
+        self.scope.bind(node.name, function)
+        self.scope.read.add(node.name)
+        self.defined[node] = function
+        for each in node.decorator_list:
+            self.evaluate_decorator(each, function)
+        return False
+
+    def evaluate_decorator(self, node: ast.expr, function: Function) -> None:
+        """Note what a decorator does with a function: Sacred runs the configuration and the main function."""
+        name = getattr(node, "attr", getattr(node, "id", ""))
+        if isinstance(node, ast.Call):
+            name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            for each in node.args:
+                self.evaluate(each)
+        if name == "config" and "sacred" in self.source.packages:
+            self.configure(function)
+        elif name in ("automain", "main") and "sacred" in self.source.packages:
+            self.call(function, self.unknown_call(function.node))
+        elif name not in KNOWN_DECORATORS:
+            self.registered.append(function)
+
+    def configure(self, function: Function) -> None:
+        """Run a configuration of Sacred: one with a seed seeds Python's and NumPy's generators."""
+        if isinstance(function.node, ast.Lambda):
+            return
+        self.visited.add(function.node)
+        for each in function.node.body:
+            if isinstance(each, ast.Assign) and getattr(each.targets[0], "id", "") == "seed":
+                value = self.evaluate(each.value)
+                if not self.is_none(value):
+                    for generator in ("python", "numpy"):
+                        self.state.seeded[generator] = each, self.source
+
+    def run_class(self, node: ast.ClassDef) -> bool:
+        bases = [self.evaluate(each) for each in node.bases]
+        scope = Scope(self.source, self.closure())
+        scope.is_class = True
+        owner = Class(node, scope, bases)
+        if TEST_CASE in owner.library_bases():
+            self.test_bases[self.source] = node
+            self.seed_tests(self.source)
+        self.frames.append(Frame(node, self.source, scope))
+        self.run_body(node.body)
+        self.frames.pop()
+        self.scope.bind(node.name, owner)
+        self.scope.read.add(node.name)
+        self.classes.append(owner)
+        return False
+
+    # ------------------------------------------------------------ branches
+
+    def run_if(self, node: ast.If) -> bool:
+        if self.is_main_guard(node.test):
+            return (
+                self.run_body(node.body) if self.source is self.program or self.in_entry else False
+            )
+        test = self.evaluate(node.test)
+        self.decide(test)
+        truth = test.truth()
+        if truth is None:
+            return self.run_both(node, [], [])
+        if self.is_optional(test):
+            off = [len(self.frames)]
+            return self.run_both(node, [] if truth else off, off if truth else [])
+        if self.is_passed(test):
+            self.run_dead(node.orelse if truth else node.body)
+        return self.run_body(node.body if truth else node.orelse)
+
+    def is_main_guard(self, test: ast.expr) -> bool:
+        """Return whether this is `__name__ == "__main__"`."""
+        return (
+            isinstance(test, ast.Compare)
+            and isinstance(test.left, ast.Name)
+            and test.left.id == "__name__"
+        )
+
+    def run_dead(self, body: list[ast.stmt]) -> None:
+        """Look at code that does not run with what the caller gives: only what it would seed is noted."""
+        if not any(
+            isinstance(each, ast.Call) for statement in body for each in ast.walk(statement)
+        ):
+            return
+        names, state = dict(self.scope.names), self.state.copy()
+        self.dead += 1
+        self.ledger.silent += 1
+        self.off.append(len(self.frames))
+        self.run_body(body)
+        self.off.pop()
+        self.dead -= 1
+        self.ledger.silent -= 1
+        self.scope.names, self.state = names, state
+
+    def run_both(self, node: ast.If, off_body: list[int], off_else: list[int]) -> bool:
+        """Run both branches, each from here, and go on with what either leaves."""
+        names, state = dict(self.scope.names), self.state.copy()
+        self.unsure += 1
+        restore = self.narrow(node.test)
+        self.off += off_body
+        ends = self.run_body(node.body)
+        del self.off[len(self.off) - len(off_body) :]
+        restore()
+        first, first_state = self.scope.names, self.state
+        self.scope.names, self.state = dict(names), state
+        self.off += off_else
+        ends_else = self.run_body(node.orelse)
+        del self.off[len(self.off) - len(off_else) :]
+        self.unsure -= 1
+        if ends and not ends_else:
+            return False
+        if ends_else and not ends:
+            self.scope.names, self.state = first, first_state
+            return False
+        self.merge(first, first_state)
+        return ends and ends_else
+
+    def merge(self, names: dict[str, Value], state: State) -> None:
+        """Join another path with this one."""
+        own = self.scope.names
+        for name, value in names.items():
+            known = own.get(name)
+            if known is not value:
+                own[name] = value if known is None else join(known, value)
+        self.state.join(state)
+
+    def narrow(self, test: ast.expr) -> Callable[[], None]:
+        """Let a name stand for what a test has found it to be; return what takes that back."""
+        if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
+            undone = [self.narrow(each) for each in test.values]
+            return lambda: _call_all(undone)
+        said: Value | None = None
+        if isinstance(test, ast.Compare) and isinstance(
+            test.ops[0], ast.IsNot | ast.NotEq | ast.Gt | ast.GtE
+        ):
+            test = test.left
+        elif (
+            isinstance(test, ast.Call)
+            and isinstance(test.func, ast.Name)
+            and test.func.id == "isinstance"
+        ):
+            if len(test.args) != 2:
+                return lambda: None
+            said = self.evaluate(test.args[1])
+            test = test.args[0]
+        if isinstance(test, ast.Name):
+            return self.narrow_name(test.id, said, test)
+        if isinstance(test, ast.Attribute) and said is None:
+            owner = self.evaluate(test.value)
+            if isinstance(owner, Instance) and test.attr in owner.attributes:
+                before = owner.attributes[test.attr]
+                owner.attributes[test.attr] = _given(before)
+                return lambda: owner.attributes.update({test.attr: before})
+        return lambda: None
+
+    def narrow_name(self, name: str, said: Value | None, node: ast.AST) -> Callable[[], None]:
+        """Let a name stand for what is given, or for an object of a type."""
+        scope = self.scope
+        before = scope.names.get(name)
+        if before is None:
+            return lambda: None
+        now = _given(before) if said is None else self.of_type(before, said, node)
+        scope.names[name] = now
+
+        def restore() -> None:
+            if scope.names.get(name) is now:
+                scope.names[name] = before
+
+        return restore
+
+    def run_try(self, node: ast.Try) -> bool:
+        names, state = dict(self.scope.names), self.state.copy()
+        self.unsure += 1
+        ends = self.run_body(node.body)
+        if not ends:
+            ends = self.run_body(node.orelse)
+        for handler in node.handlers:
+            first, first_state = self.scope.names, self.state
+            self.scope.names, self.state = dict(names), state.copy()
+            ends_here = self.run_body(handler.body)
+            if ends_here:
+                self.scope.names, self.state = first, first_state
+            else:
+                self.merge(first, first_state)
+                ends = False
+        self.unsure -= 1
+        return self.run_body(node.finalbody) or ends
+
+    # ------------------------------------------------------------ loops
+
+    def run_for(self, node: ast.For | ast.AsyncFor) -> bool:
+        values = self.ordered(self.evaluate(node.iter), node.iter)
+        before = len(self.loops)
+        self.enter_loop(values)
+        taken = self.elements(values)
+        for _ in range(2 if len(self.loops) > before else 1):
+            self.assign_to(node.target, taken)
+            self.scope.read.update(
+                each.id for each in ast.walk(node.target) if isinstance(each, ast.Name)
+            )
+            self.run_body(node.body)
+        self.leave_loop(before)
+        self.run_body(node.orelse)
+        return False
+
+    def leave_loop(self, before: int) -> None:
+        """End the rounds of a loop: what counted them is a whole number again."""
+        self.rounds.pop()
+        for loop in self.loops[before:]:
+            places = as_mode(loop.taints, "place")
+            for name, value in self.scope.names.items():
+                if type(value) is Value and value.taints & places:
+                    self.scope.names[name] = Value(value.taints - places, value.kind, value.default)
+        del self.loops[before:]
+
+    def run_while(self, node: ast.While) -> bool:
+        self.decide(self.evaluate(node.test))
+        self.rounds.append(self.tick())
+        before = len(self.loops)
+        self.run_body(node.body)
+        self.leave_loop(before)
+        self.run_body(node.orelse)
+        return False
+
+    def run_with(self, node: ast.With | ast.AsyncWith) -> bool:
+        for item in node.items:
+            value = self.evaluate(item.context_expr)
+            if item.optional_vars is not None:
+                self.assign_to(item.optional_vars, value)
+        return self.run_body(node.body)
+
+    def run_match(self, node: ast.Match) -> bool:
+        self.evaluate(node.subject)
+        for case in node.cases:
+            self.unsure += 1
+            self.run_body(case.body)
+            self.unsure -= 1
+        return False
+
+    def run_return(self, node: ast.Return) -> bool:
+        value = self.evaluate(node.value) if node.value is not None else Constant(None)
+        self.frames[-1].returned.append(value)
+        return True
+
+    def run_raise(self, node: ast.Raise) -> bool:
+        if node.exc is not None:
+            counted = set(self.ledger.counted)
+            self.evaluate(node.exc)  # an error only shows what it says
+            self.ledger.counted &= counted
+        return True
+
+    def run_assert(self, node: ast.Assert) -> bool:
+        self.ledger.show(self.deep(self.evaluate(node.test)))
+        test = node.test
+        if (
+            isinstance(test, ast.Compare)
+            and isinstance(test.ops[0], ast.Eq)
+            and isinstance(test.left, ast.Call)
+        ):
+            one = getattr(test.comparators[0], "value", None) == 1
+            measured = test.left.args[0] if test.left.args else None
+            if (
+                one
+                and getattr(test.left.func, "id", "") == "len"
+                and isinstance(measured, ast.Name)
+            ):
+                value = self.scope.find(measured.id)
+                if value is not None:
+                    self.sort_in_place(value)
+        return False
+
+    def stop(self, node: ast.stmt) -> bool:
+        return True
+
+
+def _call_all(functions: list[Callable[[], None]]) -> None:
+    for each in functions:
+        each()
+
+
+def _given(value: Value) -> Value:
+    """Return a value that is not None."""
+    if type(value) is Value and value.default is None:
+        return Value(value.taints, value.kind)
+    if isinstance(value, Constant) and value.value is None:
+        return Value(value.taints)
+    return value
+
+
+KNOWN_DECORATORS = frozenset(
+    {
+        "property", "cached_property", "staticmethod", "classmethod", "contextmanager", "wraps", "lru_cache",
+        "cache", "function", "setter", "getter", "abstractmethod", "overload", "dataclass", "jit", "override",
+        "singledispatch", "no_grad", "defun", "map_fn", "capture", "config", "named_config", "automain",
+    }
+)  # fmt: skip
+
+
+def _row(function: object) -> Callable[[Statements, ast.stmt], bool]:
+    return cast("Callable[[Statements, ast.stmt], bool]", function)
+
+
+STATEMENTS: dict[type[ast.stmt], Callable[[Statements, ast.stmt], bool]] = {
+    ast.Expr: _row(Statements.run_expression),
+    ast.Assign: _row(Statements.run_assign),
+    ast.AnnAssign: _row(Statements.run_annotated),
+    ast.AugAssign: _row(Statements.run_augmented),
+    ast.Delete: _row(Statements.run_delete),
+    ast.Global: _row(Statements.run_global),
+    ast.Nonlocal: _row(Statements.run_global),
+    ast.FunctionDef: _row(Statements.run_function),
+    ast.AsyncFunctionDef: _row(Statements.run_function),
+    ast.ClassDef: _row(Statements.run_class),
+    ast.Import: _row(Statements.run_import),
+    ast.ImportFrom: _row(Statements.run_import_from),
+    ast.If: _row(Statements.run_if),
+    ast.For: _row(Statements.run_for),
+    ast.AsyncFor: _row(Statements.run_for),
+    ast.While: _row(Statements.run_while),
+    ast.With: _row(Statements.run_with),
+    ast.AsyncWith: _row(Statements.run_with),
+    ast.Try: _row(Statements.run_try),
+    ast.Match: _row(Statements.run_match),
+    ast.Return: _row(Statements.run_return),
+    ast.Raise: _row(Statements.run_raise),
+    ast.Assert: _row(Statements.run_assert),
+    ast.Break: _row(Statements.stop),
+    ast.Continue: _row(Statements.stop),
+}

@@ -1,0 +1,497 @@
+"""What an expression can stand for: constants, library names, functions, objects, containers, and what taints them.
+
+A taint says how chance has come into a value. What is known of a value is never more than what every path gives it:
+`join` of two values is one that can be either.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import count
+from typing import Literal
+
+from envlock.linter.interpreter.sources import Source
+
+Mode = Literal["order", "each", "place", "value", "pick"]
+"""How chance is in a value.
+
+order: the order of its elements; each: it is one of several that come in such an order, which is harmless as long as
+each is treated alone; place: a number that counts them; value: what it is; pick: which of several known things it is.
+"""
+Kind = Literal["order", "draw", "clock"]
+
+
+@dataclass(frozen=True, eq=False)
+class Chance:
+    """A place where chance comes in.
+
+    Attributes:
+        rule: that it is reported by.
+        kind: of chance.
+        name: what is called there.
+        node, source: the place.
+        generator: that a draw is from, or an empty text.
+    """
+
+    rule: str
+    kind: Kind
+    name: str
+    node: ast.AST
+    source: Source
+    generator: str = ""
+
+
+Taints = frozenset[tuple[Chance, Mode]]
+CLEAN: Taints = frozenset()
+LIMIT = 24  # taints of one value; more tell nothing new
+
+
+class Value:
+    """Something of which nothing is known.
+
+    Attributes:
+        taints: how chance is in it.
+        default: the constant that it is where nobody asks for anything else, or `...`.
+        kind: `number`, `text`, or empty where that is not known.
+    """
+
+    __slots__ = ("default", "kind", "taints")
+
+    def __init__(self, taints: Taints = CLEAN, kind: str = "", default: object = ...) -> None:
+        self.taints = taints
+        self.kind = kind
+        self.default = default
+
+    def tainted(self, taints: Taints) -> Value:
+        """Return the value with more taints; containers and objects are changed in place."""
+        if taints <= self.taints:
+            return self
+        return Value(_few(self.taints | taints), self.kind, self.default)
+
+    def truth(self) -> bool | None:
+        """Return whether it is true, or None where that is not known."""
+        return None
+
+
+class Constant(Value):
+    """A value that the text gives.
+
+    Attributes:
+        value: the constant.
+        optional: whether a command line or a setting can give another one.
+        passed: whether it was given as an argument.
+    """
+
+    __slots__ = ("optional", "passed", "value")
+
+    def __init__(self, value: object, *, optional: bool = False, taints: Taints = CLEAN) -> None:
+        super().__init__(taints, _kind_of(value), value)
+        self.value = value
+        self.optional = optional
+        self.passed = optional
+
+    def tainted(self, taints: Taints) -> Value:
+        more = Constant(self.value, optional=self.optional, taints=_few(self.taints | taints))
+        more.passed = self.passed
+        return more
+
+    def as_argument(self) -> Constant:
+        """Return the constant as a parameter has it."""
+        given = Constant(self.value, optional=self.optional, taints=self.taints)
+        given.passed = True
+        return given
+
+    def truth(self) -> bool | None:
+        return bool(self.value)
+
+
+class Library(Value):
+    """A module, a class or a function that no file here defines, by its canonical name."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+
+    def tainted(self, taints: Taints) -> Value:
+        return self
+
+
+class Made(Value):
+    """What a call of a library's name returned.
+
+    Attributes:
+        name: of what was called.
+        arguments, keywords: that it was given.
+        attributes: that the program gave it.
+        born: when it was made; loops that began later go around its use, not around it.
+        node: the call.
+        marks: what else is known of it.
+    """
+
+    __slots__ = ("arguments", "attributes", "born", "keywords", "marks", "name", "node")
+
+    def __init__(self, name: str, node: ast.AST, born: int) -> None:
+        super().__init__()
+        self.name = name
+        self.node = node
+        self.born = born
+        self.arguments: list[Value] = []
+        self.keywords: dict[str, Value] = {}
+        self.attributes: dict[str, Value] = {}
+        self.marks: set[str] = set()
+
+    def tainted(self, taints: Taints) -> Value:
+        self.taints = _few(self.taints | taints)
+        return self
+
+
+class FileValue(Value):
+    """A file of the project as a module."""
+
+    __slots__ = ("source",)
+
+    def __init__(self, source: Source) -> None:
+        super().__init__()
+        self.source = source
+
+    def tainted(self, taints: Taints) -> Value:
+        return self
+
+
+Definition = ast.FunctionDef | ast.AsyncFunctionDef
+Code = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+
+_NUMBERS = count()
+
+
+class Scope:
+    """The names of a function or a file while it runs, and the scope around it."""
+
+    __slots__ = ("is_class", "names", "number", "outer", "parent", "read", "source", "times")
+
+    def __init__(self, source: Source, parent: Scope | None = None) -> None:
+        self.source = source
+        self.parent = parent
+        self.names: dict[str, Value] = {}
+        self.outer: dict[str, Scope] = {}
+        self.times: dict[str, int] = {}
+        self.number = next(_NUMBERS)
+        self.read: set[str] = set()
+        self.is_class = False
+
+    def find(self, name: str) -> Value | None:
+        """Return what a name stands for, or None where nothing has bound it."""
+        scope: Scope | None = self.outer.get(name, self)
+        while scope is not None:
+            found = scope.names.get(name)
+            if found is not None:
+                scope.read.add(name)
+                return found
+            scope = scope.parent
+        return None
+
+    def bind(self, name: str, value: Value) -> None:
+        """Let a name stand for a value from now on."""
+        scope = self.outer.get(name, self)
+        scope.names[name] = value
+        if scope is self:
+            scope.read.discard(name)
+
+    def top(self) -> Scope:
+        """Return the scope of the file."""
+        scope = self
+        while scope.parent is not None:
+            scope = scope.parent
+        return scope
+
+
+class Function(Value):
+    """A function of the project with what it closes over, and what is bound to it already."""
+
+    __slots__ = ("arguments", "keywords", "node", "owner", "scope")
+
+    def __init__(self, node: Code, scope: Scope, owner: Value | None = None) -> None:
+        super().__init__()
+        self.node = node
+        self.scope = scope
+        self.owner = owner
+        self.arguments: list[Value] = []
+        self.keywords: dict[str, Value] = {}
+
+    def bound(self, owner: Value) -> Function:
+        """Return the function as a method of an object."""
+        method = Function(self.node, self.scope, owner)
+        method.arguments, method.keywords = self.arguments, self.keywords
+        return method
+
+    def tainted(self, taints: Taints) -> Value:
+        return self
+
+    def truth(self) -> bool | None:
+        return True
+
+
+class Partial(Value):
+    """A callable with some of its arguments."""
+
+    __slots__ = ("arguments", "called", "keywords")
+
+    def __init__(self, called: Value, arguments: list[Value], keywords: dict[str, Value]) -> None:
+        super().__init__()
+        self.called = called
+        self.arguments = arguments
+        self.keywords = keywords
+
+    def tainted(self, taints: Taints) -> Value:
+        return self
+
+
+class Method(Value):
+    """A method of something that no file here defines."""
+
+    __slots__ = ("name", "owner")
+
+    def __init__(self, owner: Value, name: str) -> None:
+        super().__init__(owner.taints)
+        self.owner = owner
+        self.name = name
+
+
+class Class(Value):
+    """A class of the project."""
+
+    __slots__ = ("bases", "node", "scope")
+
+    def __init__(self, node: ast.ClassDef, scope: Scope, bases: list[Value]) -> None:
+        super().__init__()
+        self.node = node
+        self.scope = scope
+        self.bases = bases
+
+    def tainted(self, taints: Taints) -> Value:
+        return self
+
+    def lineage(self) -> Iterator[Class]:
+        """Yield the class and the project's classes that it inherits from, each once."""
+        seen: list[Class] = [self]
+        for each in seen:
+            yield each
+            more = [base for base in each.bases if isinstance(base, Class)]
+            seen.extend(base for base in more if base not in seen)
+
+    def library_bases(self) -> list[str]:
+        """Return the names of the foreign classes that it inherits from."""
+        return [
+            base.name for each in self.lineage() for base in each.bases if isinstance(base, Library)
+        ]
+
+    def member(self, name: str) -> Value | None:
+        """Return what the class or one that it inherits from has under a name."""
+        for each in self.lineage():
+            if name in each.scope.names:
+                return each.scope.names[name]
+        return None
+
+
+class Instance(Value):
+    """An object of a class of the project."""
+
+    __slots__ = ("attributes", "born", "marks", "owner", "read")
+
+    def __init__(self, owner: Class, born: int) -> None:
+        super().__init__()
+        self.owner = owner
+        self.born = born
+        self.attributes: dict[str, Value] = {}
+        self.read: set[str] = set()
+        self.marks: set[str] = set()
+
+    def tainted(self, taints: Taints) -> Value:
+        return self
+
+
+class Sequence(Value):
+    """A list, a tuple, a set or what gives elements one after the other.
+
+    Attributes:
+        form: `list`, `tuple`, `set` or `iterator`.
+        items: the elements, where all are known.
+        element: what any of them can be.
+        born: when it was made.
+        most: how many there are at most, or None.
+    """
+
+    __slots__ = ("born", "element", "form", "items", "most")
+
+    def __init__(
+        self, form: str, items: list[Value] | None, element: Value | None, born: int
+    ) -> None:
+        super().__init__()
+        self.form = form
+        self.items = items
+        self.born = born
+        self.most: int | None = None if items is None else len(items)
+        self.element: Value = element or join_all(items or [])
+
+    def tainted(self, taints: Taints) -> Value:
+        self.taints = _few(self.taints | taints)
+        return self
+
+    def copied(self, form: str, born: int) -> Sequence:
+        """Return another container of the same elements in the same order."""
+        items = None if self.items is None else list(self.items)
+        copy = Sequence(form, items, self.element, born)
+        copy.taints, copy.most = self.taints, self.most
+        return copy
+
+    def add(self, value: Value) -> None:
+        """Put one more element into it."""
+        self.element = value if self.items == [] else join(self.element, value)
+        self.items = None
+
+    def truth(self) -> bool | None:
+        return None if self.items is None else bool(self.items)
+
+
+class Table(Value):
+    """A dictionary: values by the keys that are known, and what any key and value can be."""
+
+    __slots__ = ("born", "element", "items", "key", "most")
+
+    def __init__(self, born: int) -> None:
+        super().__init__()
+        self.items: dict[object, Value] = {}
+        self.key: Value | None = None
+        self.element: Value | None = None
+        self.born = born
+        self.most: int | None = 0
+
+    def tainted(self, taints: Taints) -> Value:
+        self.taints = _few(self.taints | taints)
+        return self
+
+    def store(self, key: Value, value: Value) -> None:
+        """Put a value under a key."""
+        if isinstance(key, Constant) and not key.optional and _is_plain(key.value):
+            self.items[key.value] = value
+            if self.most is not None:
+                self.most = len(self.items)
+        else:
+            self.most = None
+        self.key = key if self.key is None else join(self.key, key)
+        self.element = value if self.element is None else join(self.element, value)
+
+    def truth(self) -> bool | None:
+        return None
+
+
+class Either(Value):
+    """One of several values."""
+
+    __slots__ = ("options",)
+
+    def __init__(self, options: tuple[Value, ...]) -> None:
+        super().__init__(frozenset[tuple[Chance, Mode]]().union(*(each.taints for each in options)))
+        self.options = options
+
+    def tainted(self, taints: Taints) -> Value:
+        return Either(tuple(each.tainted(taints) for each in self.options))
+
+    def truth(self) -> bool | None:
+        found = {each.truth() for each in self.options}
+        return found.pop() if len(found) == 1 else None
+
+
+OPTIONS = 6  # that are kept apart of one value
+
+
+def options(value: Value) -> tuple[Value, ...]:
+    """Return everything that a value can be."""
+    return value.options if isinstance(value, Either) else (value,)
+
+
+def join(one: Value, other: Value) -> Value:
+    """Return a value that can be either."""
+    if one is other or _is_same(one, other):
+        return one
+    found: list[Value] = []
+    for each in (*options(one), *options(other)):
+        if not any(each is known or _is_same(each, known) for known in found):
+            found.append(each)
+    if all(type(each) is Value for each in found):
+        return _merged(found)
+    if len(found) > OPTIONS:
+        return Value(frozenset[tuple[Chance, Mode]]().union(*(each.taints for each in found)))
+    return found[0] if len(found) == 1 else Either(tuple(found))
+
+
+def join_all(values: Iterable[Value]) -> Value:
+    """Return a value that can be any of some; unknown where there is none."""
+    result: Value | None = None
+    for value in values:
+        result = value if result is None else join(result, value)
+    return Value() if result is None else result
+
+
+def _merged(found: list[Value]) -> Value:
+    kinds = {each.kind for each in found}
+    taints = frozenset[tuple[Chance, Mode]]().union(*(each.taints for each in found))
+    defaults = {id(type(each.default)): each.default for each in found}
+    default = None if None in defaults.values() else ...
+    return Value(_few(taints), kinds.pop() if len(kinds) == 1 else "", default)
+
+
+def _is_same(one: Value, other: Value) -> bool:
+    if type(one) is not type(other) or one.taints != other.taints:
+        return False
+    if isinstance(one, Constant) and isinstance(other, Constant):
+        same = type(one.value) is type(other.value) and one.value == other.value
+        return same and one.optional == other.optional
+    if isinstance(one, Library) and isinstance(other, Library):
+        return one.name == other.name
+    if isinstance(one, Function) and isinstance(other, Function):
+        return one.node is other.node and one.owner is other.owner and one.scope is other.scope
+    return type(one) is Value and one.kind == other.kind and one.default is other.default
+
+
+def _is_plain(value: object) -> bool:
+    return isinstance(value, str | int | float | bool | bytes | None)
+
+
+def _kind_of(value: object) -> str:
+    if isinstance(value, bool | int | float | complex):
+        return "number"
+    return "text" if isinstance(value, str | bytes) else ""
+
+
+def _few(taints: Taints) -> Taints:
+    return taints if len(taints) <= LIMIT else frozenset(sorted(taints, key=_place)[:LIMIT])
+
+
+def _place(taint: tuple[Chance, Mode]) -> tuple[str, int, str]:
+    return taint[0].source.path, getattr(taint[0].node, "lineno", 0), taint[1]
+
+
+def in_mode(taints: Taints, *modes: Mode) -> Taints:
+    """Return the taints that are of some modes."""
+    return frozenset(each for each in taints if each[1] in modes)
+
+
+def as_mode(taints: Taints, mode: Mode) -> Taints:
+    """Return the same chances in another mode."""
+    return frozenset((chance, mode) for chance, _ in taints)
+
+
+def picked(taints: Taints) -> Taints:
+    """Return what an index brings into what it takes: a draw picks."""
+    found: set[tuple[Chance, Mode]] = set()
+    for chance, mode in taints:
+        if mode in ("value", "pick", "each") and chance.kind != "clock":
+            draws = mode == "value" and chance.kind == "draw"
+            found.add((chance, "pick" if draws else mode))
+    return frozenset(found)
