@@ -48,6 +48,7 @@ _EXPORTS = {
     "hash_packages": "envlock.workflows.hash",
     "ignore": "envlock.workflows.policy",
     "init": "envlock.workflows.init",
+    "invariance": "envlock.workflows.invariance",
     "lint": "envlock.workflows.lint",
     "lint_dataset": "envlock.linter.live_dataset",
     "load": "envlock.workflows.locks",
@@ -123,6 +124,7 @@ if TYPE_CHECKING:
     from envlock.workflows.hash import hash_packages as hash_packages
     from envlock.workflows.images import base_images as base_images
     from envlock.workflows.init import init as init
+    from envlock.workflows.invariance import invariance as invariance
     from envlock.workflows.line import verify_line as verify_line
     from envlock.workflows.lint import lint as lint
     from envlock.workflows.locks import load as load

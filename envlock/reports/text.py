@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from io import StringIO
 from typing import Any
 
-from envlock.reports import canary, code, diverge, doctor, files, repeat, traces
+from envlock.reports import canary, code, diverge, doctor, files, invariance, repeat, traces
 from envlock.runtime.report import Report, with_legend
 
 Lines = Iterable[tuple[str, str]]
@@ -33,6 +33,7 @@ LAYOUTS: Mapping[str, Callable[[Report[Any]], Lines]] = {
     "diverge": diverge.render_lines,
     "diverge compare": traces.render_lines,
     "doctor": doctor.render_lines,
+    "invariance": invariance.render_lines,
     "lint": code.render_lines,
     "repeat": repeat.render_lines,
 }
