@@ -29,6 +29,7 @@ _EXPORTS = {
     "assert_fleet": "envlock.runtime.fleet.assertion",
     "assert_locked": "envlock.runtime.assertion",
     "base_images": "envlock.workflows.images",
+    "bisect": "envlock.workflows.bisect",
     "build": "envlock.workflows.build",
     "canary": "envlock.workflows.canary",
     "capture": "envlock.workflows.capture",
@@ -103,6 +104,7 @@ if TYPE_CHECKING:
     from envlock.runtime.report import Finding as Finding
     from envlock.runtime.report import Report as Report
     from envlock.runtime.stamp import stamp as stamp
+    from envlock.workflows.bisect import bisect as bisect
     from envlock.workflows.build import build as build
     from envlock.workflows.build import context as context
     from envlock.workflows.build import dockerfile as dockerfile
