@@ -28,6 +28,7 @@ _EXPORTS = {
     "assert_fleet": "envlock.fleet.fleet_assertion",
     "assert_locked": "envlock.runtime.assertion",
     "base_images": "envlock.workflows.images",
+    "bisect": "envlock.workflows.bisect",
     "build": "envlock.workflows.build",
     "canary": "envlock.workflows.canary",
     "capture": "envlock.workflows.capture",
@@ -47,6 +48,7 @@ _EXPORTS = {
     "hash_packages": "envlock.workflows.hash",
     "ignore": "envlock.workflows.policy",
     "init": "envlock.workflows.init",
+    "invariance": "envlock.workflows.invariance",
     "lint": "envlock.workflows.lint",
     "lint_dataset": "envlock.linter.live_dataset",
     "load": "envlock.workflows.locks",
@@ -102,6 +104,7 @@ if TYPE_CHECKING:
     from envlock.runtime.report import Report as Report
     from envlock.runtime.stamp import stamp as stamp
     from envlock.runtime.version import __version__ as __version__
+    from envlock.workflows.bisect import bisect as bisect
     from envlock.workflows.build import build as build
     from envlock.workflows.build import context as context
     from envlock.workflows.build import dockerfile as dockerfile
@@ -123,6 +126,7 @@ if TYPE_CHECKING:
     from envlock.workflows.hash import hash_packages as hash_packages
     from envlock.workflows.images import base_images as base_images
     from envlock.workflows.init import init as init
+    from envlock.workflows.invariance import invariance as invariance
     from envlock.workflows.line import verify_line as verify_line
     from envlock.workflows.lint import lint as lint
     from envlock.workflows.locks import load as load

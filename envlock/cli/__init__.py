@@ -48,6 +48,8 @@ COMMANDS = {
     "lint": "Find code that makes TensorFlow results differ between runs.",
     "repeat": "Run a training several times and compare the results bit for bit.",
     "diverge": "Find the first operation that makes runs differ, and its line.",
+    "bisect": "Find which differences between two lockfiles moved the bits of a program.",
+    "invariance": "Measure whether a result depends on the batch that its sample is in.",
     "canary": "Run a fixed set of operations and compare the results with the lockfile, bit for bit.",
     "hash": "Find the wheel of every installed package and record its SHA-256.",
     "export": "Export a lockfile in a format of other tools.",

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,6 +42,8 @@ class Plan:
     """Let the script's own output through, on stderr."""
     hash_seed: str | None = None
     """The lockfile's hash seed, where it has one and this process was started without one."""
+    environ: Mapping[str, str] | None = None
+    """The variables to start with; those of this process when not given."""
 
 
 def repeat(
@@ -101,6 +103,8 @@ def _run_batch(
         "limit": plan.limit,
     }
     environ = dict(os.environ)
+    if plan.environ is not None:
+        environ = dict(plan.environ)
     # It has an effect only at the start of an interpreter.
     if plan.hash_seed is not None:
         environ["PYTHONHASHSEED"] = plan.hash_seed

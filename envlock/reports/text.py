@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from io import StringIO
 from typing import Any
 
-from envlock.reports import canary, diverge, files, repeat, traces
+from envlock.reports import canary, diverge, files, invariance, repeat, traces
 from envlock.runtime.report import Finding, Report, clean, with_legend
 
 TYPE_CHECKING = False
@@ -73,6 +73,7 @@ LAYOUTS: Mapping[str, Callable[[Report[Any]], Lines]] = {
     "diverge": diverge.render_lines,
     "diverge compare": traces.render_lines,
     "doctor": _render_doctor,
+    "invariance": invariance.render_lines,
     "lint": _render_code,
     "repeat": repeat.render_lines,
 }

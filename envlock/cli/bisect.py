@@ -1,0 +1,81 @@
+"""`envlock bisect`"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import envlock
+from envlock.cli.options import (
+    SCRIPT_HELP,
+    ArgsArgument,
+    FormatOption,
+    ModuleOption,
+    PythonOption,
+    QuietOption,
+    SeedOption,
+)
+from envlock.cli.output import Terminal, emit, has_color
+from envlock.cli.parser import Command, make_app
+from envlock.reports import render
+
+app = make_app()
+
+FirstArgument = Annotated[
+    Path, typer.Argument(metavar="A", help="Lockfile whose bits are the first.")
+]
+SecondArgument = Annotated[
+    Path, typer.Argument(metavar="B", help="Lockfile whose bits are the second.")
+]
+ProgramArgument = Annotated[str, typer.Argument(metavar="SCRIPT[:FUNCTION]", help=SCRIPT_HELP)]
+StateOption = Annotated[
+    Path | None,
+    typer.Option(
+        file_okay=False,
+        help="Folder for packages and results; a second call goes on from there. [default: the cache, without results]",
+        show_default=False,
+    ),
+]
+
+
+@app.command(cls=Command)
+def bisect(
+    a: FirstArgument,
+    b: SecondArgument,
+    script: ProgramArgument,
+    args: ArgsArgument = None,
+    module: ModuleOption = False,
+    seed: SeedOption = None,
+    python: PythonOption = None,
+    state: StateOption = None,
+    format: FormatOption = "text",  # noqa: A002 (the option's name)
+    quiet: QuietOption = False,
+) -> None:
+    """Find which differences between two lockfiles moved the bits of a program.
+
+    Exit 0: none did. Exit 1: these. Exit 4: a side varies or fails, or a difference cannot be put on this machine.
+
+    The program runs with some of the differences at a time, as overlays of packages and as variables over the live
+    environment, which is not changed. What it records is compared, as `envlock repeat` does.
+
+    \b
+    Examples:
+      envlock bisect old.lock new.lock train.py:step           the smallest set that turns the bits
+      envlock bisect a.lock b.lock train.py --state out        keep the results, and go on later
+      envlock bisect a.lock b.lock train.py:step --seed 1 -f json  for programs
+    """
+    report = envlock.bisect(
+        a,
+        b,
+        script,
+        args or (),
+        module=module,
+        seed=seed,
+        python=python,
+        state=state,
+        progress=Terminal(quiet),
+    )
+    emit(render(report, format, color=has_color()))
+    raise typer.Exit(report.exit_code)

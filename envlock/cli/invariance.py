@@ -1,0 +1,91 @@
+"""`envlock invariance`"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import envlock
+from envlock.cli.options import FormatOption, PythonOption, QuietOption
+from envlock.cli.output import Terminal, emit, has_color
+from envlock.cli.parser import Command, make_app
+from envlock.lock.writer import write_atomically
+from envlock.numerics.invariance import LARGEST, MODES
+from envlock.reports import invariance_page, render
+from envlock.workflows.repeat import need_folder_of
+
+app = make_app()
+
+ModelArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="MODEL",
+        help="MODEL.keras, the folder of a SavedModel, SCRIPT.py:FUNCTION or PACKAGE.MODULE:FUNCTION.",
+    ),
+]
+ModeOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--mode",
+        metavar="|".join(MODES),
+        help="How to call the model (repeatable). [default: every mode that it has]",
+        show_default=False,
+    ),
+]
+LargestOption = Annotated[int, typer.Option(help="Rows of the largest batch.", min=2, max=4096)]
+InputsOption = Annotated[
+    Path | None,
+    typer.Option(
+        exists=True,
+        dir_okay=False,
+        help="Inputs, as numpy.save or numpy.savez wrote them. [default: made up]",
+        show_default=False,
+    ),
+]
+HtmlOption = Annotated[
+    Path | None, typer.Option(help="Also write the report as a page.", show_default=False)
+]
+
+
+@app.command(cls=Command)
+def invariance(
+    model: ModelArgument,
+    mode: ModeOption = None,
+    largest: LargestOption = LARGEST,
+    inputs: InputsOption = None,
+    python: PythonOption = None,
+    html: HtmlOption = None,
+    format: FormatOption = "text",  # noqa: A002 (the option's name)
+    quiet: QuietOption = False,
+) -> None:
+    """Measure whether a result depends on the batch that its sample is in.
+
+    Exit 0: the same bits in every batch. Exit 1: other bits in some. Exit 2: cannot be called. Exit 4: not comparable.
+
+    The first row of the inputs is computed in batches of every size, at other places of a batch, and beside other rows.
+    FUNCTION returns a Keras model, or (model or function, inputs). Remedies are measured, not guessed.
+
+    \b
+    Examples:
+      envlock invariance model.keras                 a model of Keras, in every mode
+      envlock invariance serving/ --mode graph       the function that a SavedModel serves
+      envlock invariance train.py:build --largest 8  a function that returns a model
+      envlock invariance model.keras --inputs x.npy  with inputs of yours
+      envlock invariance model.keras --html page.html  with a picture of the classes
+    """
+    need_folder_of(html)
+    report = envlock.invariance(
+        model,
+        modes=mode or (),
+        largest=largest,
+        inputs=inputs,
+        python=python,
+        progress=Terminal(quiet),
+    )
+    if html is not None:
+        page = invariance_page.render_page(report, render(report))
+        write_atomically(html, page.encode("utf-8"), "page")
+    emit(render(report, format, color=has_color()))
+    raise typer.Exit(report.exit_code)

@@ -1,0 +1,296 @@
+"""Which of the differences between two environments moved the bits: delta debugging over facts. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from envlock.numerics.results import Run
+from envlock.runtime.report import ERROR, INFO, UNKNOWN, Evidence, Finding, Report, clean, count
+
+SOURCE = "docs/bisect.md"
+TITLES = {
+    "moved-bits": "this difference moved the bits",
+    "run-varies": "a side varies by itself",
+    "run-failed": "a side cannot be run",
+    "out-of-reach": "a difference cannot be put on this machine",
+}
+PACKAGES, VARIABLES = "packages", "environ"
+DERIVED = ("tensorflow", "keras", "numpy")
+"""Sections whose facts follow from packages and variables: what those move, moves these."""
+HASHED = "sha256:"
+"""How a lockfile has a value that it does not show."""
+
+
+@dataclass(frozen=True, order=True)
+class Cause:
+    """One difference that can be put on this machine, from A's side to B's.
+
+    Attributes:
+        path: of the fact, such as `packages.keras.version` or `environ.TF_XLA_FLAGS`.
+        a, b: the two values; None for unset, or for a package that one side does not have.
+    """
+
+    path: str
+    a: str | None
+    b: str | None
+
+    def __str__(self) -> str:
+        """Return it as a report names it."""
+        return f"{self.path}: {self.a or 'none'} -> {self.b or 'none'}"
+
+
+Causes = frozenset[Cause]
+Test = Callable[[Causes], bool]
+"""Whether A with these causes taken from B computes B's bits. An answer is remembered by whoever gives it."""
+
+
+@dataclass(frozen=True)
+class Differences:
+    """What differs between two lockfiles: what can be put on this machine, and the paths of what cannot."""
+
+    causes: tuple[Cause, ...]
+    out_of_reach: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class BisectEvidence(Evidence):
+    """What `envlock bisect` attaches to its report.
+
+    Attributes:
+        differences: all that differ.
+        smallest: causes that turn A's bits into B's, from which none can be left out.
+        a, b: the digests of both sides' results; None where a side varies or fails.
+        runs: how often the program ran.
+    """
+
+    differences: Differences
+    smallest: tuple[Cause, ...]
+    a: str | None
+    b: str | None
+    runs: int
+
+    def to_json(self) -> dict[str, object]:
+        """Return JSON values."""
+        return {
+            "causes": [render_cause(cause) for cause in self.differences.causes],
+            "out_of_reach": list(self.differences.out_of_reach),
+            "smallest": [render_cause(cause) for cause in self.smallest],
+            "a": self.a,
+            "b": self.b,
+            "runs": self.runs,
+        }
+
+
+def render_cause(cause: Cause) -> dict[str, object]:
+    """Return JSON values for a cause."""
+    return {"path": cause.path, "a": cause.a, "b": cause.b}
+
+
+def list_differences(
+    a: Mapping[str, object], b: Mapping[str, object], live: Mapping[str, object]
+) -> Differences:
+    """Return what differs between the facts of two lockfiles, on a machine whose own facts are `live`.
+
+    A package can be put there by an overlay, but none can be taken away; a variable whose value is hashed cannot be set.
+    """
+    causes = []
+    beyond = []
+    ours = read_versions(live)
+    one, other = read_versions(a), read_versions(b)
+    for name in sorted(one.keys() | other.keys()):
+        sides = (one.get(name), other.get(name))
+        if sides[0] == sides[1]:
+            continue
+        path = f"{PACKAGES}.{name}.version"
+        if None in sides and name in ours:
+            beyond.append(path)
+        else:
+            causes.append(Cause(path, *sides))
+    variables = (read_variables(a), read_variables(b))
+    for name in sorted(variables[0].keys() | variables[1].keys()):
+        before, after = variables[0].get(name), variables[1].get(name)
+        if before == after:
+            continue
+        path = f"{VARIABLES}.{name}"
+        if any(value is not None and value.startswith(HASHED) for value in (before, after)):
+            beyond.append(path)
+        else:
+            causes.append(Cause(path, before, after))
+    for section in sorted(a.keys() | b.keys()):
+        if section not in (PACKAGES, VARIABLES, *DERIVED):
+            beyond += list_paths(section, a.get(section), b.get(section))
+    return Differences(tuple(causes), tuple(beyond))
+
+
+def list_paths(path: str, a: object, b: object) -> list[str]:
+    """Return the paths below one at which two trees of facts differ."""
+    if a == b:
+        return []
+    if not isinstance(a, dict) or not isinstance(b, dict):
+        return [path]
+    return [
+        found
+        for name in sorted(a.keys() | b.keys())
+        for found in list_paths(f"{path}.{name}", a.get(name), b.get(name))
+    ]
+
+
+def read_versions(facts: Mapping[str, object]) -> dict[str, str]:
+    """Return the version of each package that has one."""
+    packages = facts.get(PACKAGES)
+    if not isinstance(packages, dict):
+        return {}
+    found = {}
+    for name, package in packages.items():
+        version = package.get("version") if isinstance(package, dict) else None
+        if isinstance(version, str):
+            found[name] = version
+    return found
+
+
+def read_variables(facts: Mapping[str, object]) -> dict[str, str | None]:
+    """Return the variables that a lockfile knows, None for unset."""
+    variables = facts.get(VARIABLES)
+    if not isinstance(variables, dict):
+        return {}
+    return {
+        name: value for name, value in variables.items() if value is None or isinstance(value, str)
+    }
+
+
+def digest_run(run: Run) -> str:
+    """Return a digest of all that a run recorded: equal where every bit of every step is."""
+    steps = {
+        step: {
+            name: [value.kind, list(value.shape), value.digest] for name, value in values.items()
+        }
+        for step, values in run.steps.items()
+    }
+    text = json.dumps(steps, sort_keys=True)
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
+
+
+def judge_bisection(
+    evidence: BisectEvidence, problem: Finding | None, title: str
+) -> Report[BisectEvidence]:
+    """Return which differences moved the bits, as a report; `problem` is why a side has no result."""
+    findings = [report_cause(cause, len(evidence.smallest)) for cause in evidence.smallest]
+    if problem is not None:
+        findings.append(problem)
+    # What was not measured decides where nothing else has.
+    severity = UNKNOWN
+    if findings:
+        severity = INFO
+    findings += [report_beyond(path, severity) for path in evidence.differences.out_of_reach]
+    return Report(
+        findings,
+        command="bisect",
+        headline=write_headline(evidence, title),
+        subject=title,
+        titles=TITLES,
+        evidence=evidence,
+    )
+
+
+def report_cause(cause: Cause, together: int) -> Finding:
+    """Return the finding that a difference moves the bits, by itself or with the others that were found."""
+    company = ""
+    if together > 1:
+        company = ", together with the others that are named"
+    return Finding(
+        "moved-bits",
+        ERROR,
+        cause.path,
+        f"{clean(str(cause))}: this moves the bits{company}",
+        "with the value of the first lockfile, the program does not compute the bits of the second",
+        f"lock one of the two values; `envlock explain {cause.path}` says what it does",
+        SOURCE,
+        expected=cause.a,
+        actual=cause.b,
+    )
+
+
+def report_beyond(path: str, severity: str) -> Finding:
+    """Return the finding that a difference was not tried."""
+    return Finding(
+        "out-of-reach",
+        severity,
+        path,
+        f"{clean(path)} differs and cannot be put on this machine",
+        "what it changes was not measured",
+        "run `envlock bisect` on a machine of the other kind",
+        SOURCE,
+    )
+
+
+def write_headline(evidence: BisectEvidence, title: str) -> str:
+    """Return the answer in one line: how many differences, how many of them moved the bits, in how many runs."""
+    differences = evidence.differences
+    measured = f"{count(evidence.runs, 'run')} of {clean(title)}"
+    if evidence.a is None or evidence.b is None:
+        return f"cannot say what moves the bits: {measured}"
+    number = len(differences.causes)
+    if evidence.a != evidence.b:
+        return f"{len(evidence.smallest)} of {count(number, 'difference')} turn the first bits into the second: {measured}"
+    if differences.out_of_reach:
+        return (
+            f"{count(number, 'difference')} that can be put on this machine move no bit, "
+            f"{len(differences.out_of_reach)} cannot be put on it: {measured}"
+        )
+    return f"{count(number, 'difference')} move no bit: {measured}"
+
+
+def find_smallest(causes: Sequence[Cause], gives_b: Test) -> tuple[Cause, ...]:
+    """Return a set of causes that turns A's bits into B's, and from which none can be left out.
+
+    All causes together must give B's bits, and none of them A's. Two causes that only act together are found; where
+    several sets would do, one of them is. Andreas Zeller and Ralf Hildebrandt, "Simplifying and Isolating Failure-Inducing
+    Input", IEEE Transactions on Software Engineering 28 (2002), algorithm ddmin: https://doi.org/10.1109/32.988498
+    """
+    left = sorted(causes)
+    parts = 2
+    while len(left) > 1:
+        chunks = split_evenly(left, parts)
+        smaller = find_part(chunks, gives_b)
+        if smaller is not None:
+            left, parts = smaller, 2
+            continue
+        # Not in one part: what is left when one part is taken away?
+        smaller = find_rest(chunks, gives_b)
+        if smaller is not None:
+            left, parts = smaller, max(parts - 1, 2)
+            continue
+        if parts == len(left):
+            break
+        parts = min(2 * parts, len(left))
+    return tuple(left)
+
+
+def split_evenly(causes: Sequence[Cause], parts: int) -> list[list[Cause]]:
+    """Return the causes in so many parts, whose sizes differ by at most one."""
+    bounds = [len(causes) * number // parts for number in range(parts + 1)]
+    return [list(causes[start:end]) for start, end in pairwise(bounds)]
+
+
+def find_part(chunks: Sequence[list[Cause]], gives_b: Test) -> list[Cause] | None:
+    """Return the first part that gives B's bits by itself."""
+    for chunk in chunks:
+        if gives_b(frozenset(chunk)):
+            return chunk
+    return None
+
+
+def find_rest(chunks: Sequence[list[Cause]], gives_b: Test) -> list[Cause] | None:
+    """Return all parts but one, where they still give B's bits."""
+    # Of two parts, the rest of one is the other, which was tried.
+    if len(chunks) < 3:
+        return None
+    for number in range(len(chunks)):
+        others = [cause for chunk in (*chunks[:number], *chunks[number + 1 :]) for cause in chunk]
+        if gives_b(frozenset(others)):
+            return others
+    return None

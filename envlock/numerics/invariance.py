@@ -1,0 +1,404 @@
+"""Whether a sample's result depends on the batch that it is in: what was measured, as a report. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+
+from envlock.runtime.report import ERROR, INFO, UNKNOWN, Evidence, Finding, Report, clean, count
+
+SOURCE = "docs/invariance.md"
+TITLES = {
+    "batch-size": "the size of the batch changes the bits",
+    "batch-place": "the place in the batch changes the bits",
+    "batch-neighbors": "the other rows of the batch change the bits",
+    "batch-unstable": "two equal calls give different bits",
+    "batch-failed": "a mode could not be measured",
+    "modes-differ": "modes give different bits",
+}
+WHY = "a request is answered with other bits when a server puts it into another batch"
+ONEDNN = "TF_ENABLE_ONEDNN_OPTS"
+MODES = ("eager", "graph", "xla", "predict")
+"""How a model is called; the guest program has a function for each."""
+LARGEST = 64
+"""Rows of the largest batch, unless another size is asked for."""
+XLA = "xla"
+CLASSES_SHOWN = 6
+"""Classes of a mode that a message names; the page and JSON have all."""
+
+
+@dataclass(frozen=True)
+class Layer:
+    """The first layer whose output for the sample differs between batches of two sizes, or why none is named."""
+
+    between: tuple[int, int]
+    name: str | None
+    kind: str | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class ModeBits:
+    """What was measured in one mode: digests of the sample's result.
+
+    Attributes:
+        mode: how the model was called: `eager`, `graph`, `xla` or `predict`.
+        sizes: by the size of the batch.
+        places: by the size, then by the place of the sample in it.
+        neighbors: by the size, then by what the other rows were.
+        unstable: the size of a batch whose second computation gave other bits.
+        failed: why nothing was measured.
+        layer: where sizes first differ, of a Keras model.
+    """
+
+    mode: str
+    sizes: Mapping[int, str]
+    places: Mapping[int, Mapping[int, str]]
+    neighbors: Mapping[int, Mapping[str, str]]
+    unstable: int | None = None
+    failed: str | None = None
+    layer: Layer | None = None
+
+    @property
+    def classes(self) -> tuple[tuple[int, ...], ...]:
+        """The sizes of batches that give the same bits, the smallest first."""
+        found: dict[str, list[int]] = {}
+        for size, digest in sorted(self.sizes.items()):
+            found.setdefault(digest, []).append(size)
+        return tuple(tuple(sizes) for sizes in found.values())
+
+    @property
+    def class_texts(self) -> tuple[str, ...]:
+        """The classes for people: `1`, `2..64`."""
+        return tuple(show_sizes(sizes) for sizes in self.classes)
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether batches of at least two sizes were compared."""
+        return self.unstable is None and self.failed is None and len(self.sizes) > 1
+
+    @property
+    def is_invariant(self) -> bool:
+        """Whether everything that was compared has the same bits."""
+        digests = set(self.sizes.values())
+        for by_place in self.places.values():
+            digests |= set(by_place.values())
+        for by_name in self.neighbors.values():
+            digests |= set(by_name.values())
+        return self.is_compared and len(digests) == 1
+
+    def is_steady_at(self, size: int) -> bool:
+        """Return whether neither the place nor the other rows change the bits in batches of this size; both measured."""
+        digests = {*self.places.get(size, {}).values(), *self.neighbors.get(size, {}).values()}
+        return len(digests) == 1
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """What makes the result independent of the batch in one mode, as measured."""
+
+    mode: str
+    text: str
+
+
+@dataclass(frozen=True)
+class InvarianceEvidence(Evidence):
+    """What `envlock invariance` attaches to its report.
+
+    Attributes:
+        environment: the versions of what computed, by package.
+        onednn: the variable that switches oneDNN on or off, as it was set; None for unset.
+        modes: what was measured, mode by mode.
+        switched: the same with oneDNN's switch turned, where that was measured.
+        remedies: what helps.
+    """
+
+    environment: Mapping[str, str]
+    onednn: str | None
+    modes: tuple[ModeBits, ...]
+    switched: tuple[ModeBits, ...] = ()
+    remedies: tuple[Remedy, ...] = ()
+
+    def to_json(self) -> dict[str, object]:
+        """Return JSON values."""
+        return {
+            "environment": dict(self.environment),
+            "onednn": self.onednn,
+            "modes": [render_mode(bits) for bits in self.modes],
+            "switched": [render_mode(bits) for bits in self.switched],
+            "remedies": [asdict(remedy) for remedy in self.remedies],
+        }
+
+
+def render_mode(bits: ModeBits) -> dict[str, object]:
+    """Return JSON values for one mode."""
+    layer = None
+    if bits.layer is not None:
+        layer = {**asdict(bits.layer), "between": list(bits.layer.between)}
+    return {
+        "mode": bits.mode,
+        "invariant": bits.is_invariant,
+        "classes": [list(sizes) for sizes in bits.classes],
+        "sizes": {str(size): digest for size, digest in bits.sizes.items()},
+        "places": {str(size): render_keys(found) for size, found in bits.places.items()},
+        "neighbors": {str(size): render_keys(found) for size, found in bits.neighbors.items()},
+        "unstable": bits.unstable,
+        "failed": bits.failed,
+        "layer": layer,
+    }
+
+
+def render_keys(digests: Mapping[int, str] | Mapping[str, str]) -> dict[str, str]:
+    """Return digests by keys that JSON has."""
+    return {str(key): digest for key, digest in digests.items()}
+
+
+def read_modes(answers: Iterable[Mapping[str, object]]) -> tuple[ModeBits, ...]:
+    """Return what the answers of the guest program (envlock/guest/invariance.py) say, mode by mode."""
+    found: dict[str, ModeBits] = {}
+    for answer in answers:
+        mode = answer.get("mode")
+        if not isinstance(mode, str):
+            continue
+        bits = found.setdefault(mode, ModeBits(mode, {}, {}, {}))
+        found[mode] = add_answer(bits, answer)
+    return tuple(found.values())
+
+
+def add_answer(bits: ModeBits, answer: Mapping[str, object]) -> ModeBits:
+    """Return what is known of a mode with one more answer."""
+    unstable, failed, size = answer.get("unstable"), answer.get("failed"), answer.get("size")
+    if isinstance(unstable, int):
+        return replace(bits, unstable=unstable)
+    if isinstance(failed, str):
+        return replace(bits, failed=failed)
+    if "layer" in answer:
+        return replace(bits, layer=read_layer(answer))
+    digest = answer.get("digest")
+    if not isinstance(size, int) or not isinstance(digest, str):
+        return bits
+    place, neighbors = answer.get("place"), answer.get("neighbors")
+    if isinstance(place, int):
+        by_place = {**bits.places.get(size, {}), place: digest}
+        return replace(bits, places={**bits.places, size: by_place})
+    if isinstance(neighbors, str):
+        by_name = {**bits.neighbors.get(size, {}), neighbors: digest}
+        return replace(bits, neighbors={**bits.neighbors, size: by_name})
+    return replace(bits, sizes={**bits.sizes, size: digest})
+
+
+def read_layer(answer: Mapping[str, object]) -> Layer | None:
+    """Return the layer that an answer names; None where it is no such answer."""
+    between = answer.get("between")
+    if not isinstance(between, list) or len(between) != 2:
+        return None
+    texts = {
+        key: value
+        for key in ("layer", "kind", "reason")
+        if isinstance(value := answer.get(key), str)
+    }
+    sizes = (int(between[0]), int(between[1]))
+    return Layer(sizes, texts.get("layer"), texts.get("kind"), texts.get("reason"))
+
+
+def find_remedies(evidence: InvarianceEvidence) -> tuple[Remedy, ...]:
+    """Return what makes each mode independent of the batch, only what the measurements show; the cheapest first."""
+    remedies = []
+    steady = [bits.mode for bits in evidence.modes if bits.is_invariant]
+    switched = {bits.mode: bits for bits in evidence.switched}
+    for bits in evidence.modes:
+        if bits.is_invariant or not bits.is_compared:
+            continue
+        texts = [find_padding(bits), find_fixed_size(bits)]
+        other = switched.get(bits.mode)
+        if other is not None and other.is_invariant:
+            texts.append(
+                f"set {ONEDNN}={turn_onednn(evidence.onednn)}: every batch has the same bits"
+            )
+        if bits.mode == XLA and "graph" in steady:
+            texts.append("compute without XLA: as a graph, every batch has the same bits")
+        remedies += [Remedy(bits.mode, text) for text in texts if text is not None]
+    return tuple(remedies)
+
+
+def find_padding(bits: ModeBits) -> str | None:
+    """Return to how many rows small batches have to be padded, so that all give the same bits; None where it does not help.
+
+    Every size from there to the largest must have been measured and equal, and where the place and the other rows were
+    measured among them, they must change nothing.
+    """
+    last = bits.classes[-1]
+    if len(last) < 2 or last != tuple(range(last[0], max(bits.sizes) + 1)):
+        return None
+    steady = [bits.is_steady_at(size) for size in bits.places if size >= last[0]]
+    if not steady or not all(steady):
+        return None
+    return (
+        f"pad smaller batches to {last[0]} rows: from {last[0]} to {last[-1]} the bits are the same"
+    )
+
+
+def find_fixed_size(bits: ModeBits) -> str | None:
+    """Return that every batch has to be padded to one size, where the place and the other rows change nothing there."""
+    largest = max(bits.sizes)
+    if not bits.is_steady_at(largest):
+        return None
+    return f"pad every batch to {largest} rows: there neither the place nor the other rows change the bits"
+
+
+def turn_onednn(value: str | None) -> str:
+    """Return the value of the variable that switches oneDNN the other way; unset, processors of today have it on."""
+    if value == "0":
+        return "1"
+    return "0"
+
+
+def judge_invariance(
+    evidence: InvarianceEvidence, asked: Sequence[str], title: str
+) -> Report[InvarianceEvidence]:
+    """Return whether the result depends on the batch, as a report.
+
+    Args:
+        evidence: what was measured.
+        asked: the modes that were asked for by name; empty where every mode was tried.
+        title: what was measured, for the headline.
+    """
+    evidence = replace(evidence, remedies=find_remedies(evidence))
+    findings = [finding for bits in evidence.modes for finding in judge_mode(bits, evidence, asked)]
+    measured = {bits.mode for bits in evidence.modes}
+    findings += [
+        report_failure(mode, "this model has no such mode", UNKNOWN)
+        for mode in asked
+        if mode not in measured
+    ]
+    compared = [bits for bits in evidence.modes if bits.is_compared]
+    if not compared and not any(finding.severity == UNKNOWN for finding in findings):
+        findings.append(report_failure("all modes", "nothing was compared", UNKNOWN))
+    findings += compare_modes(compared)
+    return Report(
+        findings,
+        command="invariance",
+        headline=headline(evidence.modes, title),
+        subject=title,
+        titles=TITLES,
+        evidence=evidence,
+    )
+
+
+def judge_mode(
+    bits: ModeBits, evidence: InvarianceEvidence, asked: Sequence[str]
+) -> Iterable[Finding]:
+    """Yield what is wrong in one mode."""
+    if bits.failed is not None:
+        # A mode that was only tried, such as XLA on a model with texts, decides nothing.
+        severity = INFO
+        if bits.mode in asked:
+            severity = UNKNOWN
+        yield report_failure(bits.mode, bits.failed, severity)
+        return
+    if bits.unstable is not None:
+        yield Finding(
+            "batch-unstable",
+            UNKNOWN,
+            bits.mode,
+            f"{bits.mode}: two equal calls with {count(bits.unstable, 'row')} give different bits",
+            "what varies by itself says nothing about batches",
+            "make the model deterministic first: `envlock repeat` and `envlock diverge` find the cause",
+            SOURCE,
+        )
+        return
+    fixes = [remedy.text for remedy in evidence.remedies if remedy.mode == bits.mode]
+    fix = "\n".join(fixes)
+    if not fixes:
+        fix = "none was found by measuring: compare results with a tolerance"
+    if len(bits.classes) > 1:
+        message = (
+            f"{bits.mode}: {len(bits.classes)} classes of bits: {show_classes(bits.class_texts)}"
+        )
+        if bits.layer is not None and bits.layer.name is not None:
+            message += f"; first in layer {clean(bits.layer.name)} ({clean(bits.layer.kind or '')})"
+        yield Finding("batch-size", ERROR, bits.mode, message, WHY, fix, SOURCE)
+    for rule, kind, measured in (
+        ("batch-place", "places", bits.places),
+        ("batch-neighbors", "other rows", bits.neighbors),
+    ):
+        for size, digests in measured.items():
+            number = len(set(digests.values()))
+            if number > 1:
+                message = f"{bits.mode}: {number} classes of bits for {len(digests)} {kind} in batches of {size}"
+                yield Finding(rule, ERROR, bits.mode, message, WHY, fix, SOURCE)
+
+
+def report_failure(mode: str, reason: str, severity: str) -> Finding:
+    """Return the finding that a mode was not measured."""
+    return Finding(
+        "batch-failed",
+        severity,
+        mode,
+        f"{mode}: not measured: {clean(reason)}",
+        "what was not computed is not known to be the same",
+        "give inputs with --inputs, or leave the mode out with --mode",
+        SOURCE,
+    )
+
+
+def compare_modes(compared: Sequence[ModeBits]) -> Iterable[Finding]:
+    """Yield which modes give other bits for the smallest batch that all of them computed."""
+    if len(compared) < 2:
+        return
+    common = set.intersection(*(set(bits.sizes) for bits in compared))
+    if not common:
+        return
+    size = min(common)
+    groups: dict[str, list[str]] = {}
+    for bits in compared:
+        groups.setdefault(bits.sizes[size], []).append(bits.mode)
+    if len(groups) > 1:
+        names = ["=".join(modes) for modes in groups.values()]
+        yield Finding(
+            "modes-differ",
+            INFO,
+            "modes",
+            f"in batches of {size} these give different bits: {', '.join(names)}",
+            "eager code, a graph and XLA compute with different kernels",
+            "serve in the mode in which the results were accepted",
+            SOURCE,
+        )
+
+
+def headline(modes: Sequence[ModeBits], title: str) -> str:
+    """Return the answer in one line: how much was compared, and in which modes the bits depend on the batch."""
+    compared = [bits for bits in modes if bits.is_compared]
+    if not compared:
+        return f"nothing was compared of {clean(title)}"
+    dependent = [bits.mode for bits in compared if not bits.is_invariant]
+    sizes = {size for bits in compared for size in bits.sizes}
+    measured = f"{count(len(sizes), 'size')} of batches in {count(len(compared), 'mode')}"
+    if not dependent:
+        return f"{clean(title)} does not depend on the batch: {measured} have the same bits"
+    return f"{clean(title)} depends on the batch in {', '.join(dependent)}: {measured} compared"
+
+
+def show_classes(texts: Sequence[str]) -> str:
+    """Return classes of sizes for people, the first of many: `{1} {2..64}`."""
+    shown = " ".join(f"{{{text}}}" for text in texts[:CLASSES_SHOWN])
+    if len(texts) > CLASSES_SHOWN:
+        shown += f" and {len(texts) - CLASSES_SHOWN} more"
+    return shown
+
+
+def show_sizes(sizes: Sequence[int]) -> str:
+    """Return sizes with runs of neighbors as a range: `1, 4..8`."""
+    runs: list[list[int]] = []
+    for size in sizes:
+        if runs and size == runs[-1][-1] + 1:
+            runs[-1].append(size)
+        else:
+            runs.append([size])
+    parts = []
+    for run in runs:
+        if len(run) > 2:
+            parts.append(f"{run[0]}..{run[-1]}")
+        else:
+            parts += [str(size) for size in run]
+    return ", ".join(parts)

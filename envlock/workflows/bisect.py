@@ -1,0 +1,253 @@
+"""Which of the differences between two lockfiles moved the bits? Run the program with some of them, and search."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from envlock.lock.drafts import draft_folder
+from envlock.lock.models import Lockfile
+from envlock.lock.writer import write_atomically
+from envlock.numerics import repeat as numerics
+from envlock.numerics.bisection import (
+    PACKAGES,
+    SOURCE,
+    BisectEvidence,
+    Cause,
+    Causes,
+    digest_run,
+    find_smallest,
+    judge_bisection,
+    list_differences,
+    read_variables,
+    read_versions,
+)
+from envlock.numerics.repeat import Plan
+from envlock.numerics.target import Target, target
+from envlock.packages import cache
+from envlock.packages.overlay import install_overlay
+from envlock.runtime.errors import UsageError, WriteError
+from envlock.runtime.report import UNKNOWN, Finding, Report
+from envlock.workflows.capture import capture
+from envlock.workflows.locks import load_lock
+from envlock.workflows.progress import SILENT, Progress
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from envlock.workflows.locks import Source
+
+FAILED = "failed"
+DIGESTS = "digests.json"
+MODE = "ENVLOCK_MODE"
+"""A script that asserts its lockfile on line 1 would refuse each environment but one."""
+
+
+@dataclass
+class Bench:
+    """What runs the program with some of the differences, and remembers what came out.
+
+    Attributes:
+        program: what is run.
+        seed: set before each run; None: as the program has it.
+        python: the interpreter; None: this one.
+        folder: of the overlays and the digests.
+        a: the facts of the first lockfile.
+        live: the versions that are installed.
+        progress: shows what is going on.
+        digests: what came out, by what was run.
+        runs: how often the program ran.
+    """
+
+    program: Target
+    seed: int | None
+    python: Path | None
+    folder: Path
+    a: Mapping[str, object]
+    live: Mapping[str, str]
+    progress: Progress
+    digests: dict[str, str] = field(default_factory=dict)
+    runs: int = 0
+
+    def compute(self, causes: Causes, *, again: bool = False) -> str:
+        """Return the digest of the program's results in A's environment with these causes from B, or why it failed.
+
+        Raises:
+            OutsideError: a package cannot be installed beside the environment.
+            UsageError: the program cannot be run at all, or records nothing.
+        """
+        versions, variables = self.describe(causes)
+        request = [
+            versions,
+            variables,
+            str(self.program),
+            list(self.program.args),
+            self.seed,
+            again,
+        ]
+        key = hashlib.sha256(json.dumps(request, sort_keys=True).encode("utf-8")).hexdigest()
+        if key not in self.digests:
+            self.progress.say(
+                f"run {self.runs + 1}: {len(causes)} of the differences from the second"
+            )
+            self.digests[key] = self.run(versions, variables)
+            self.runs += 1
+            text = json.dumps(self.digests, indent=2, sort_keys=True)
+            write_atomically(self.folder / DIGESTS, text.encode("utf-8"), "list of digests")
+        return self.digests[key]
+
+    def describe(self, causes: Causes) -> tuple[dict[str, str], dict[str, str | None]]:
+        """Return the versions of packages that an overlay has to give, and the variables."""
+        versions: dict[str, str | None] = {**read_versions(self.a)}
+        variables = read_variables(self.a)
+        for cause in causes:
+            section, name = cause.path.split(".", 1)
+            if section == PACKAGES:
+                versions[name.removesuffix(".version")] = cause.b
+            else:
+                variables[name] = cause.b
+        overlaid = {
+            name: version
+            for name, version in versions.items()
+            if version is not None and self.live.get(name) != version
+        }
+        return overlaid, variables
+
+    def run(self, versions: Mapping[str, str], variables: Mapping[str, str | None]) -> str:
+        """Return the digest of one run in a process of its own."""
+        overlays = [
+            str(install_overlay(name, version, self.folder, self.python))
+            for name, version in sorted(versions.items())
+        ]
+        environ = {name: value for name, value in os.environ.items() if name not in variables}
+        environ.update({name: value for name, value in variables.items() if value is not None})
+        own = environ.get("PYTHONPATH")
+        if own:
+            overlays.append(own)
+        if overlays:
+            environ["PYTHONPATH"] = os.pathsep.join(overlays)
+        environ[MODE] = "off"
+        plan = Plan(
+            self.program, 1, fresh=True, seed=self.seed, python=self.python, environ=environ
+        )
+        with draft_folder(None) as folder:
+            results, interrupted = numerics.repeat(plan, folder)
+        if interrupted:
+            raise KeyboardInterrupt
+        if not results.finished:
+            # Versions that do not fit together are one more thing that does not give B's bits.
+            return f"{FAILED}: {results.failed[0].message if results.failed else 'no result'}"
+        return digest_run(results.finished[0])
+
+
+def bisect(
+    a: Source,
+    b: Source,
+    program: str,
+    args: Sequence[str] = (),
+    *,
+    module: bool = False,
+    seed: int | None = None,
+    python: Path | None = None,
+    state: Path | None = None,
+    progress: Progress = SILENT,
+) -> Report[BisectEvidence]:
+    """Return the smallest set of differences between two lockfiles that turns the first one's bits into the second's.
+
+    Each combination is an overlay of packages and variables over the live environment, which is not changed.
+
+    Args:
+        a, b: the two lockfiles.
+        program: `SCRIPT[:FUNCTION]` or `PACKAGE.MODULE:FUNCTION`, as `envlock repeat` takes it.
+        args: for the program.
+        module: it is the name of a module even without a function.
+        seed: set all seeds to this before each run.
+        python: the interpreter; this one when not given.
+        state: folder for the packages and the results, from which a second call goes on; in the cache when not given.
+        progress: shows what is going on.
+
+    Raises:
+        LockfileError: a lockfile cannot be read.
+        OutsideError: a package of a lockfile cannot be installed beside the environment.
+        UsageError: the program cannot be run, or the lockfiles do not differ.
+        WriteError: the folder cannot be written.
+    """
+    one, other = read_facts(load_lock(a)), read_facts(load_lock(b))
+    live = read_facts(capture(python=python))
+    differences = list_differences(one, other, live)
+    if not differences.causes and not differences.out_of_reach:
+        raise UsageError(
+            "the two lockfiles do not differ", hint="name two that do: `envlock diff A B` shows it"
+        )
+    folder = state or cache.folder(os.environ, Path.home()) / "bisect"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise WriteError(
+            f"cannot create {folder}: {error.strerror}", hint="name another with --state"
+        ) from None
+    wanted = target(program, tuple(args), module=module)
+    bench = Bench(wanted, seed, python, folder, one, read_versions(live), progress)
+    if state is not None:
+        bench.digests = read_digests(folder / DIGESTS)
+    everything = frozenset(differences.causes)
+    first, second = bench.compute(frozenset()), bench.compute(everything)
+    problem = find_problem(bench, first, second, everything)
+    smallest: tuple[Cause, ...] = ()
+    if problem is None and first != second:
+        smallest = find_smallest(differences.causes, lambda causes: bench.compute(causes) == second)
+    digests = (first, second)
+    if problem is not None:
+        evidence = BisectEvidence(differences, (), None, None, bench.runs)
+    else:
+        evidence = BisectEvidence(differences, smallest, *digests, bench.runs)
+    return judge_bisection(evidence, problem, wanted.title)
+
+
+def find_problem(bench: Bench, first: str, second: str, everything: Causes) -> Finding | None:
+    """Return why the two sides cannot be compared: one fails, or gives other bits when it runs again."""
+    for name, digest, causes in (
+        ("first", first, frozenset[Cause]()),
+        ("second", second, everything),
+    ):
+        if digest.startswith(FAILED):
+            return Finding(
+                "run-failed",
+                UNKNOWN,
+                "program",
+                f"the {name} side cannot be run: {digest.partition(': ')[2]}",
+                "a program that ends early has no bits to compare",
+                "run `envlock repeat` on it in that environment",
+                SOURCE,
+            )
+        if bench.compute(causes, again=True) != digest:
+            return Finding(
+                "run-varies",
+                UNKNOWN,
+                "program",
+                f"the {name} side gives other bits when it runs again",
+                "what varies by itself says nothing about differences",
+                "use --seed, or find the cause with `envlock diverge`",
+                SOURCE,
+            )
+    return None
+
+
+def read_facts(lock: Lockfile) -> dict[str, object]:
+    """Return the facts of a lockfile as JSON values."""
+    facts = lock.to_document()["facts"]
+    return dict(facts)
+
+
+def read_digests(file: Path) -> dict[str, str]:
+    """Return what an earlier call has kept; nothing where there is none, or it is damaged."""
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    if not isinstance(found, dict):
+        return {}
+    return {key: value for key, value in found.items() if isinstance(value, str)}

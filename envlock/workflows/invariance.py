@@ -1,0 +1,130 @@
+"""Does a sample's result depend on the batch that it is in? Measure a model, and what would make it independent."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from envlock.guest import launch
+from envlock.numerics.invariance import (
+    LARGEST,
+    MODES,
+    ONEDNN,
+    InvarianceEvidence,
+    ModeBits,
+    judge_invariance,
+    read_modes,
+    turn_onednn,
+)
+from envlock.numerics.target import target
+from envlock.runtime.errors import UsageError
+from envlock.runtime.report import Report
+from envlock.workflows.progress import SILENT, Progress
+
+COMPILED = "xla"
+"""XLA compiles a program for each size, some of them for seconds: it is measured at few."""
+FEW = (1, 2, 3, 4, 8, 16, 33)
+"""Sizes around which kernels change: one row, a vector of a processor, a block of a matrix product, and one beside it."""
+SEED = 0
+LIMIT = 1800.0  # seconds for one measuring: a large model has hundreds of batches, and XLA compiles some of them
+
+
+def invariance(
+    model: str,
+    *,
+    modes: Sequence[str] = (),
+    largest: int = LARGEST,
+    inputs: Path | None = None,
+    python: Path | None = None,
+    progress: Progress = SILENT,
+) -> Report[InvarianceEvidence]:
+    """Return whether a sample's result depends on the size of its batch, its place in it, and the rows beside it.
+
+    The evidence has the classes of equal bits in each mode, the first layer that differs, and what was measured to help.
+
+    Args:
+        model: a file of Keras, the folder of a SavedModel, or `SCRIPT:FUNCTION` or `PACKAGE.MODULE:FUNCTION`, which returns
+            a model, or a model or function with its inputs.
+        modes: some of MODES; all that the model has when empty.
+        largest: rows of the largest batch.
+        inputs: arrays that `numpy.save` or `numpy.savez` wrote, whose first axis is the batch; made up when not given.
+        python: the interpreter; this one when not given.
+        progress: shows what is going on.
+
+    Raises:
+        UsageError: there is no such model, mode or interpreter, or it cannot be called.
+    """
+    unknown = [mode for mode in modes if mode not in MODES]
+    if unknown:
+        raise UsageError(f"unknown mode `{unknown[0]}`", hint=f"choose from: {', '.join(MODES)}")
+    if largest < 2:
+        raise UsageError("a batch of one row has no other rows", hint="use `--largest 2` or more")
+    asked = {
+        **describe_model(model),
+        "inputs": None if inputs is None else str(inputs),
+        "sizes": {mode: choose_sizes(mode, largest) for mode in modes or MODES},
+        "seed": SEED,
+    }
+    progress.say(f"measuring {model} in batches of 1 to {largest} (starts TensorFlow)")
+    environment, found = measure(asked, python, os.environ)
+    onednn = os.environ.get(ONEDNN)
+    switched: tuple[ModeBits, ...] = ()
+    if any(bits.is_compared and not bits.is_invariant for bits in found):
+        value = turn_onednn(onednn)
+        progress.say(f"measuring again with {ONEDNN}={value}")
+        _, switched = measure(asked, python, {**os.environ, ONEDNN: value})
+    evidence = InvarianceEvidence(environment, onednn, found, switched)
+    return judge_invariance(evidence, modes, model)
+
+
+def describe_model(text: str) -> dict[str, object]:
+    """Return what the guest program takes as the model.
+
+    Raises:
+        UsageError: there is no such file, folder or function.
+    """
+    path = Path(text)
+    if path.is_dir() or path.suffix in (".keras", ".h5"):
+        if not path.exists():
+            raise UsageError(f"model not found: {text}")
+        return {"model": str(path), "script": None, "module": False, "function": None}
+    wanted = target(text)
+    if wanted.function is None:
+        hint = "write SCRIPT.py:FUNCTION, PACKAGE.MODULE:FUNCTION, MODEL.keras or the folder of a SavedModel"
+        raise UsageError(f"`{text}` names no function that returns a model", hint=hint)
+    return {"model": None, **wanted.to_json()}
+
+
+def choose_sizes(mode: str, largest: int) -> list[int]:
+    """Return the sizes of batches that are measured in a mode, the smallest first."""
+    if mode == COMPILED:
+        return sorted({*(size for size in FEW if size <= largest), largest})
+    return list(range(1, largest + 1))
+
+
+def measure(
+    asked: Mapping[str, object], python: Path | None, environ: Mapping[str, str]
+) -> tuple[dict[str, str], tuple[ModeBits, ...]]:
+    """Return the versions of what computed, and what came out in each mode.
+
+    Raises:
+        UsageError: the model cannot be loaded or called, or the program ended early.
+    """
+    words = launch.module("invariance", asked)
+    done = launch.ask_python(words, python, timeout=LIMIT, environ=environ)
+    environment: dict[str, str] = {}
+    for answer in done.answers:
+        if "unusable" in answer:
+            raise UsageError(
+                str(answer["unusable"]),
+                hint="run `envlock invariance --help` for what can be measured, and how",
+            )
+        if "environment" in answer:
+            environment = dict(answer["environment"])
+    if done.code != 0:
+        message = f"the program that measures {done.ending}: {done.last_words}"
+        raise UsageError(
+            message, hint="try a smaller batch with --largest, or one mode with --mode"
+        )
+    return environment, read_modes(done.answers)

@@ -1,0 +1,128 @@
+"""`envlock invariance` with a real TensorFlow: models whose classes are known by counting over all sizes of a batch."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Command
+
+pytestmark = pytest.mark.tensorflow
+
+MODELS = '''
+import keras
+import numpy as np
+import tensorflow as tf
+
+def dense():
+    keras.utils.set_random_seed(0)
+    wide = [keras.layers.Dense(512, activation="relu") for _ in range(2)]
+    return keras.Sequential([keras.Input((784,)), *wide, keras.layers.Dense(10)])
+
+def embedding():
+    keras.utils.set_random_seed(0)
+    tokens = keras.Input((6,), dtype="int32")
+    mean = keras.layers.GlobalAveragePooling1D()(keras.layers.Embedding(50, 8)(tokens))
+    return keras.Model(tokens, mean)
+
+def normalized_over_the_batch():
+    """Its result is one of the batch by definition."""
+    def function(x):
+        return x - tf.reduce_mean(x, axis=0, keepdims=True)
+    return function, np.arange(32, dtype="float32").reshape(8, 4)
+
+def random():
+    return (lambda x: x + tf.random.normal(tf.shape(x))), np.zeros((4, 2), "float32")
+
+def named():
+    keras.utils.set_random_seed(0)
+    a, b = keras.Input((3,), name="a"), keras.Input((2,), name="b")
+    return keras.Model({"a": a, "b": b}, keras.layers.Concatenate()([a, b]))
+
+def unknown():
+    return lambda x: x
+
+def saved(folder):
+    model = dense()
+    model.save(f"{folder}/model.keras")
+    model.export(f"{folder}/served")
+    np.save(f"{folder}/x.npy", np.ones((5, 784), "float32"))
+'''
+
+
+@pytest.fixture
+def measure(envlock: Command, tmp_path: Path, tensorflow_python: Path) -> Any:
+    (tmp_path / "models.py").write_text(MODELS, encoding="utf-8")
+
+    def run(*words: str, code: int) -> Any:
+        argv = ("invariance", *words, "--python", str(tensorflow_python), "--format", "json")
+        done = envlock(*argv, environ={"TF_CPP_MIN_LOG_LEVEL": "3"}, timeout=300)
+        assert done.returncode == code, done.stdout + done.stderr
+        return json.loads(done.stdout) if done.stdout else done.stderr
+
+    return run
+
+
+def classes(report: Any) -> dict[str, list[list[int]]]:
+    return {each["mode"]: each["classes"] for each in report["attachments"]["modes"]}
+
+
+def test_dense_layers_depend_on_the_size_and_padding_to_two_rows_helps(measure: Any) -> None:
+    report = measure("models.py:dense", "--largest", "16", "--mode", "graph", "--mode", "predict", code=1)
+    sizes = [[1], list(range(2, 17))]
+    assert classes(report) == {"graph": sizes, "predict": sizes}
+    layers = {each["mode"]: each["layer"]["kind"] for each in report["attachments"]["modes"]}
+    assert layers == {"graph": "Dense", "predict": "Dense"}
+    padding = "pad smaller batches to 2 rows: from 2 to 16 the bits are the same"
+    assert {"mode": "graph", "text": padding} in report["attachments"]["remedies"]
+
+
+def test_what_only_looks_up_does_not_depend_on_the_batch(measure: Any) -> None:
+    report = measure("models.py:embedding", "--largest", "9", code=0)
+    assert classes(report) == {
+        "eager": [list(range(1, 10))],
+        "graph": [list(range(1, 10))],
+        "xla": [[1, 2, 3, 4, 8, 9]],
+        "predict": [list(range(1, 10))],
+    }
+
+
+def test_a_result_of_the_whole_batch_depends_on_its_rows(measure: Any) -> None:
+    report = measure("models.py:normalized_over_the_batch", "--mode", "eager", code=1)
+    rules = {finding["rule"] for finding in report["findings"]}
+    assert rules == {"batch-size", "batch-neighbors"}
+    assert report["attachments"]["remedies"] == []
+
+
+def test_a_model_that_varies_by_itself_is_not_judged(measure: Any) -> None:
+    report = measure("models.py:random", "--mode", "eager", code=4)
+    assert [finding["rule"] for finding in report["findings"]] == ["batch-unstable"]
+
+
+def test_inputs_by_name(measure: Any) -> None:
+    report = measure("models.py:named", "--largest", "4", "--mode", "eager", code=0)
+    assert classes(report) == {"eager": [[1, 2, 3, 4]]}
+
+
+def test_inputs_that_are_not_known_are_asked_for(measure: Any) -> None:
+    assert "error: a function's inputs are unknown: return (function, inputs), or give --inputs\n" in measure(
+        "models.py:unknown", code=2
+    )
+
+
+def test_saved_models_and_inputs_of_ones_own(measure: Any, tmp_path: Path, tensorflow_python: Path) -> None:
+    made = Command([str(tensorflow_python)], tmp_path)(
+        "-c",
+        f"import sys; sys.path.insert(0, '.'); import models; models.saved({str(tmp_path)!r})",
+        environ={"TF_CPP_MIN_LOG_LEVEL": "3"},
+        timeout=120,
+    )
+    assert made.returncode == 0, made.stderr
+    report = measure("model.keras", "--inputs", "x.npy", "--mode", "graph", code=1)
+    assert classes(report) == {"graph": [[1], [2, 3, 4, 5]]}, "as many as there are rows"
+    report = measure("served", "--largest", "5", "--mode", "graph", code=1)
+    assert classes(report) == {"graph": [[1], [2, 3, 4, 5]]}
+    assert "error: model not found: absent.keras\n" in measure("absent.keras", code=2)

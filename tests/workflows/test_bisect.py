@@ -1,0 +1,129 @@
+"""Which difference moved the bits: the program really runs, in processes of its own, over variables and overlays."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from envlock.lock.document import validate
+from envlock.lock.models import Lockfile
+from envlock.numerics.bisection import Cause, list_differences
+from envlock.runtime.errors import UsageError
+from envlock.workflows.bisect import bisect
+from tests.locks import document
+
+pytestmark = pytest.mark.processes
+
+PROGRAM = """
+import os
+
+def one():
+    return float(os.environ.get("TF_XLA_FLAGS") == "b")
+
+def both():
+    return float(os.environ.get("TF_XLA_FLAGS") == "b" and os.environ.get("XLA_FLAGS") == "b")
+
+def none():
+    return 1.0
+
+def varies():
+    return float(int.from_bytes(os.urandom(4), "little"))
+
+def fails():
+    raise SystemExit("no")
+
+def asserted():
+    return float(os.environ.get("ENVLOCK_MODE") == "off")
+"""
+NAMES = ("TF_XLA_FLAGS", "XLA_FLAGS", "TF_CUDNN_DETERMINISTIC", "CUDA_VISIBLE_DEVICES")
+
+
+def lock(value: str | None, **facts: Any) -> Lockfile:
+    variables = dict.fromkeys(NAMES, value)
+    return validate(document(facts={"environ": variables, "packages": {}, **facts}), "a.lock")
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> str:
+    (tmp_path / "train.py").write_text(PROGRAM, encoding="utf-8")
+    return str(tmp_path / "train.py")
+
+
+def search(program: str, name: str, folder: Path, **more: Any) -> Any:
+    return bisect(lock(None), lock("b"), f"{program}:{name}", state=folder / "state", **more)
+
+
+def test_one_variable_of_four(program: str, tmp_path: Path) -> None:
+    report = search(program, "one", tmp_path)
+    assert report.evidence.smallest == (Cause("environ.TF_XLA_FLAGS", None, "b"),)
+    assert (report.exit_code, report.headline) == (
+        1,
+        f"1 of 4 differences turn the first bits into the second: {report.evidence.runs} runs of train.py:one",
+    )
+    again = search(program, "one", tmp_path)
+    assert (again.evidence.smallest, again.evidence.runs) == (report.evidence.smallest, 0), "nothing runs twice"
+
+
+def test_two_that_only_act_together(program: str, tmp_path: Path) -> None:
+    report = search(program, "both", tmp_path)
+    assert [cause.path for cause in report.evidence.smallest] == ["environ.TF_XLA_FLAGS", "environ.XLA_FLAGS"]
+    assert report.findings[0].message == (
+        "environ.TF_XLA_FLAGS: none -> b: this moves the bits, together with the others that are named"
+    )
+
+
+def test_no_difference_moves_the_bits(program: str, tmp_path: Path) -> None:
+    report = search(program, "none", tmp_path)
+    assert (report.exit_code, report.findings) == (0, [])
+    assert report.headline == "4 differences move no bit: 4 runs of train.py:none"
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("varies", "the first side gives other bits when it runs again"),
+        ("fails", "the first side cannot be run: the script exited with code no"),
+    ],
+)
+def test_what_cannot_be_compared_is_unknown(program: str, tmp_path: Path, name: str, message: str) -> None:
+    report = search(program, name, tmp_path)
+    assert (report.exit_code, [finding.message for finding in report.findings]) == (4, [message])
+
+
+def test_the_programs_own_assertion_does_not_refuse_our_runs(program: str, tmp_path: Path) -> None:
+    assert search(program, "asserted", tmp_path).exit_code == 0
+
+
+def test_what_cannot_be_put_here_is_said_and_is_no_yes(program: str, tmp_path: Path) -> None:
+    one, other = ({"cpu": {"vendor": vendor}} for vendor in ("one", "other"))
+    report = bisect(lock("b", **one), lock("b", **other), f"{program}:none", state=tmp_path / "state")
+    assert (report.exit_code, [finding.message for finding in report.findings]) == (
+        4,
+        ["cpu.vendor differs and cannot be put on this machine"],
+    )
+
+
+def test_two_equal_lockfiles_have_nothing_to_search(program: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"^the two lockfiles do not differ\n"):
+        bisect(lock("b"), lock("b"), f"{program}:none", state=tmp_path / "state")
+
+
+def test_damaged_results_are_not_believed(program: str, tmp_path: Path) -> None:
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / "digests.json").write_text("[1, 2", encoding="utf-8")
+    assert search(program, "none", tmp_path).exit_code == 0
+    kept = json.loads((tmp_path / "state" / "digests.json").read_text(encoding="utf-8"))
+    assert len(kept) == 4
+
+
+def test_a_package_that_cannot_be_taken_away_and_a_hashed_value_are_out_of_reach() -> None:
+    package = {"packages": {"rich": {"version": "13.7.0"}, "new": {"version": "1"}}}
+    secret = {"environ": {"XLA_FLAGS": "sha256:0a"}}
+    found = list_differences({**package, "environ": {}}, {"packages": {}, **secret}, package)
+    assert found.causes == ()
+    assert found.out_of_reach == ("packages.new.version", "packages.rich.version", "environ.XLA_FLAGS")
+    found = list_differences({"packages": {}}, package, {"packages": {}})
+    assert [cause.path for cause in found.causes] == ["packages.new.version", "packages.rich.version"]
