@@ -15,12 +15,14 @@ from typing import Any, BinaryIO, NamedTuple
 from envlock.guest import launch
 
 PROGRAM = "tracing.trace_program"
-LOOK = 0.5  # seconds between looks at whether a process lives: what it has forked can hold the connection open
+# What a process has forked can hold the connection open after it has ended.
+LOOK = 0.5
+"""Seconds between looks at whether a process lives."""
 
 Key = tuple[str, tuple[tuple[str, str], ...], bool, str]
 """An interpreter, the variables of its environment, whether graphs run one operation at a time, and the mode.
 
-What stays of runs in another mode is in the way: built graphs of other modules, and shapes of collectives.
+Each mode has a process of its own: built graphs and shapes of collectives stay from the runs of another one.
 """
 
 
@@ -30,34 +32,36 @@ class Children:
     def __init__(self) -> None:
         self._child: _Child | None = None
         self.output = Path()
-        """What the last process says, and writes of its errors."""
+        """The file with the output and the errors of the last process."""
 
     def run(
         self,
-        asked: Mapping[str, Any],
+        request: Mapping[str, Any],
         python: Path | None,
         environ: Mapping[str, str],
         output: BinaryIO,
         timeout: float,
     ) -> int | None:
-        """Return the exit code of a process that has ended over what it was asked for; None where it did that.
+        """Return None where a process has done what is requested, and its exit code where it has ended over it.
 
-        A process that is there is asked again, if it is of that interpreter and environment; `output`: of a new one.
+        A process that lives gets the request, if it has that interpreter and environment; `output` is the file
+        for a new one.
 
         Raises:
             UsageError: there is no such interpreter.
             TimeoutError: it took too long, and has been ended.
         """
-        key = str(python), tuple(sorted(environ.items())), bool(asked["serial"]), str(asked["mode"])
+        variables = tuple(sorted(environ.items()))
+        key = str(python), variables, bool(request["serial"]), str(request["mode"])
         if self._child is not None and self._child.key != key:
             self.close()
         child = self._child
         if child is None:
-            self._child = child = _start(key, asked, python, environ, output)
+            self._child = child = _start(key, request, python, environ, output)
             self.output = Path(output.name)
         else:
             with suppress(OSError):  # it has ended in the meantime
-                child.line.sendall(json.dumps(asked).encode() + b"\n")
+                child.line.sendall(json.dumps(request).encode() + b"\n")
         code: int | None = -1
         try:
             code = _wait(child, timeout)
@@ -82,7 +86,7 @@ class Children:
 
 
 class _Child(NamedTuple):
-    """A process, what it is, and the line to it."""
+    """A process, its key, and the connection to it."""
 
     key: Key
     process: subprocess.Popen[bytes]
@@ -91,23 +95,26 @@ class _Child(NamedTuple):
 
 def _start(
     key: Key,
-    asked: Mapping[str, Any],
+    request: Mapping[str, Any],
     python: Path | None,
     environ: Mapping[str, str],
     output: BinaryIO,
 ) -> _Child:
     ours, theirs = socket.socketpair()
     with theirs:
-        words = launch.module(PROGRAM, asked)
-        stdin = theirs.fileno()
         child = launch.start(
-            words, python, stdin=stdin, output=output, errors=subprocess.STDOUT, environ=environ
+            launch.module(PROGRAM, request),
+            python,
+            stdin=theirs.fileno(),
+            output=output,
+            errors=subprocess.STDOUT,
+            environ=environ,
         )
     return _Child(key, child, ours)
 
 
 def _wait(child: _Child, timeout: float) -> int | None:
-    """Wait until a process has done what it was asked for (None), or has ended."""
+    """Wait until a process has done what was requested, and return None, or has ended, and return its exit code."""
     until = time.monotonic() + timeout
     while (left := until - time.monotonic()) > 0:
         ready, _, _ = select.select([child.line], [], [], min(left, LOOK))

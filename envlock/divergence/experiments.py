@@ -15,8 +15,8 @@ from envlock.divergence.trace import Place, Record
 LINES = 3
 """How many lines of Python or NumPy are tried as the maker of a value."""
 SEED_FIRST = (
-    "the program calls `set_random_seed`, and draws before that call or in threads that share a generator: "
-    "call it first, and give each thread its own generator"
+    "the program calls `set_random_seed`, and draws before that call or in threads that share a "
+    "generator: call it first, and give each thread its own generator"
 )
 BY_TENSORFLOW = ("operation", "data", "call")
 """Kinds of differences that no value of Python's or NumPy's makes."""
@@ -80,10 +80,10 @@ def is_later(found: Difference, here: Difference) -> bool:
     """
     if found.index <= here.index or get_label(found) == get_label(here):
         return False
-    return _line_of(found) != _line_of(here) or found.kind in BY_TENSORFLOW
+    return _get_line(found) != _get_line(here) or found.kind in BY_TENSORFLOW
 
 
-def _line_of(difference: Difference) -> Place | None:
+def _get_line(difference: Difference) -> Place | None:
     if not isinstance(difference.entry, Record):
         return None
     return difference.entry.operation.place
@@ -93,10 +93,10 @@ def drop_known_advice(known: Known | None, seen: Observed) -> Known | None:
     """Return what is known without the advice to set all seeds, where the program does."""
     if known is None or not any(end.get("seeded") for end in seen.answers["ends"].values()):
         return known
-    fixes = []
+    # A dictionary for a set: two fixes can become one.
+    fixes: dict[str, None] = {}
     for fix in known.fixes:
         if "set_random_seed" in fix:
             fix = SEED_FIRST
-        if fix not in fixes:
-            fixes.append(fix)
+        fixes[fix] = None
     return replace(known, fixes=tuple(fixes))

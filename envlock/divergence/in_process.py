@@ -61,14 +61,13 @@ def diverge(
     except ImportError:
         raise UsageError("diverge needs TensorFlow, which is not installed here") from None
     name = getattr(function, "__qualname__", type(function).__name__)
-    request = Request(
-        Target(_file(function), name), None, runs, fresh=False, steps=steps, seed=seed
-    )
+    target = Target(_find_file(function), name)
+    request = Request(target, None, runs, fresh=False, steps=steps, seed=seed)
     observer = partial(_observe, tf, function, State(tf))
     return debug(request, lambda text: None, observer, processes=False)
 
 
-def _file(function: Callable[[], Any]) -> Path:
+def _find_file(function: Callable[[], Any]) -> Path:
     try:
         return Path(inspect.getsourcefile(inspect.unwrap(function)) or "unknown.py")
     except TypeError:  # an object, or built in
@@ -81,16 +80,23 @@ def _observe(
     folder.mkdir()
     places = Places(str(request.target.script.parent))
     datasets = Datasets(places)
+    paths = []
     ends, suspects = {}, {}
     blind: str | None = None
-    with _seeded_apart(request.generators):
+    with _keep_generators(request.generators):
         for number in range(request.runs):
             state.put_back()
-            _seed(request)
-            path = str(folder / f"{number}.trace")
+            _set_seeds(request)
+            path = folder / f"{number}.trace"
+            paths.append(path)
             try:
                 tracing = traced(
-                    tf, path, places, mode=request.mode, limit=request.steps, datasets=datasets
+                    tf,
+                    str(path),
+                    places,
+                    mode=request.mode,
+                    limit=request.steps,
+                    datasets=datasets,
                 )
                 with tracing as tracer:
                     entries = partial(getattr, tracer, "entries")
@@ -103,22 +109,21 @@ def _observe(
             ends[number] = ran.threads
             suspects, blind = ran.suspects, ran.blind
     state.put_back()
-    paths = [folder / f"{number}.trace" for number in range(request.runs)]
-    answers = {
+    answers: dict[str, object] = {
         "ends": ends,
         "suspects": suspects,
         "determinism": determinism(),
         "datasets": datasets.to_json(),
     }
-    blind = blind or blindness(tf)
+    if not blind:
+        blind = blindness(tf)
     if blind is not None:
         answers["callbacks"] = blind
-    return Observed(
-        request, folder, read(paths[0]).header, compare([read(path) for path in paths]), answers
-    )
+    comparison = compare(list(map(read, paths)))
+    return Observed(request, folder, read(paths[0]).header, comparison, answers)
 
 
-def _seed(request: Request) -> None:
+def _set_seeds(request: Request) -> None:
     if request.seed is not None:
         seeds.seed_all(request.seed)
     if request.generators is not None:
@@ -127,12 +132,12 @@ def _seed(request: Request) -> None:
 
 
 @contextmanager
-def _seeded_apart(generators: int | None) -> Iterator[None]:
-    """Give Python's and NumPy's generators back what they had, if they are only seeded to see what happens."""
-    kept = random.getstate(), sys.modules["numpy"].random.get_state()
+def _keep_generators(generators: int | None) -> Iterator[None]:
+    """Give Python's and NumPy's generators back their states, if they are only seeded to see what happens."""
+    of_python, of_numpy = random.getstate(), sys.modules["numpy"].random.get_state()
     try:
         yield
     finally:
         if generators is not None:
-            random.setstate(kept[0])
-            sys.modules["numpy"].random.set_state(kept[1])
+            random.setstate(of_python)
+            sys.modules["numpy"].random.set_state(of_numpy)

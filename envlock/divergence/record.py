@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from envlock.divergence.comparison import CALL
 from envlock.divergence.observe import Observed, Request, Say, need_finished, observe
@@ -14,10 +14,11 @@ from envlock.divergence.trace import CONDITIONS_LIMIT, Header, Scalar, Trace, Va
 from envlock.guest.tracing.trace_writer import TEXT_LIMIT
 from envlock.lock.drafts import draft_folder
 from envlock.lock.writer import replacing
-from envlock.numerics.target import Target
 from envlock.runtime.facts import leaves
 
 Effect = Literal["none", "changed", "unstable", "unknown"]
+Prints = dict[str, tuple[int | None, ...]]
+"""The fingerprints of results, by the name of the value or the graph."""
 _LEFT_OUT = ("packages", "cuda")
 """Sections of the facts that are too long for a header; versions stand for what they decide."""
 
@@ -28,7 +29,7 @@ class Recorded:
 
     Attributes:
         effect: whether looking into graphs changed the result: `none`; `changed`; `unstable`: the program gives
-            another result each time, so it cannot be told; `unknown`: it shows no result, or was not asked.
+            another result each time; `unknown`: it shows no result, or ran eagerly.
         steps, entries: how long the run was.
     """
 
@@ -40,94 +41,88 @@ class Recorded:
     effect: Effect
 
 
-def record(
-    target: Target,
-    output: Path,
-    *,
-    python: Path | None,
-    in_graph: bool,
-    seed: int | None,
-    steps: int | None,
-    facts: Mapping[str, Any],
-    say: Say,
-) -> Recorded:
+def record(request: Request, output: Path, say: Say) -> Recorded:
     """Run the program once under the tracer, and write its trace to `output`, whole or not at all.
+
+    Args:
+        request: what to run; with `in_graph`, as the program runs by itself, else eagerly.
+        output: the trace to write.
+        say: gets lines of progress.
 
     Raises:
         EnvlockError: it cannot be run, it fails, TensorFlow does not show its operations, or writing fails.
     """
-    plain = Request(
-        target,
-        python,
-        1,
-        True,
-        seed=seed,
-        steps=steps,
-        conditions=conditions(facts),
-        serial=in_graph,
-    )
+    plain = replace(request, runs=1, fresh=True, serial=request.in_graph, in_graph=False)
     with draft_folder(None) as folder:
-        mode: Literal["in-graph-all", "eager"] = "in-graph-all" if in_graph else "eager"
-        say(
-            "running it, with its graphs traced"
-            if in_graph
-            else "running it eagerly, operation by operation"
-        )
-        seen = need_finished(observe(replace(plain, mode=mode), folder / "traced"))
         effect: Effect = "unknown"
-        if in_graph:
+        if request.in_graph:
+            say("running it, with its graphs traced")
+            traced = replace(plain, mode="in-graph-all")
+            seen = need_finished(observe(traced, folder / "traced"))
             say("running it untraced, to check whether tracing changed the result")
-            effect = _effect(seen, plain, folder)
+            effect = _find_effect(seen, plain, folder)
+        else:
+            say("running it eagerly, operation by operation")
+            seen = need_finished(observe(replace(plain, mode="eager"), folder / "traced"))
         with seen.traces[0].open("rb") as source, replacing(output, "trace") as file:
             shutil.copyfileobj(source, file)
         trace = read(output)
         entries = sum(1 for _ in trace)
-        return Recorded(
-            trace.header,
-            trace.end or {},
-            output.stat().st_size,
-            entries,
-            seen.comparison.steps,
-            effect,
-        )
+        size = output.stat().st_size
+        return Recorded(trace.header, trace.end or {}, size, entries, seen.comparison.steps, effect)
 
 
-def _effect(seen: Observed, plain: Request, folder: Path) -> Effect:
+def _find_effect(seen: Observed, plain: Request, folder: Path) -> Effect:
     """Return whether what the program computes in the end is what it computes when nobody looks into its graphs."""
-    traced = results(read(seen.traces[0]))
-    alone = results(read(need_finished(observe(plain, folder / "plain")).traces[0]))
-    verdict = differ(traced, alone)
-    if verdict is not True:
-        return "unknown" if verdict is None else "none"
-    again = results(read(need_finished(observe(plain, folder / "again")).traces[0]))
-    return "unstable" if differ(alone, again) else "changed"
+    traced = collect_results(read(seen.traces[0]))
+    untraced = _run_untraced(plain, folder / "plain")
+    answer = compare_results(traced, untraced)
+    if answer == "incomparable":
+        return "unknown"
+    if answer == "equal":
+        return "none"
+    # A program that gives another result each time differs from itself without any tracing.
+    if compare_results(untraced, _run_untraced(plain, folder / "again")) == "different":
+        return "unstable"
+    return "changed"
 
 
-def results(trace: Trace) -> dict[str, tuple[int | None, ...]]:
+def _run_untraced(plain: Request, folder: Path) -> Prints:
+    return collect_results(read(need_finished(observe(plain, folder)).traces[0]))
+
+
+def collect_results(trace: Trace) -> Prints:
     """Return what a run computed in the end: the last of each value, and of what each graph gave."""
-    found: dict[str, tuple[int | None, ...]] = {}
-    for each in trace:
-        if isinstance(each, Value):
-            found[each.name] = (each.fingerprint,)
-        elif each.operation.type == CALL:
-            found[f"{CALL} {each.operation.name}"] = each.outputs
+    found: Prints = {}
+    for entry in trace:
+        if isinstance(entry, Value):
+            found[entry.name] = (entry.fingerprint,)
+        elif entry.operation.type == CALL:
+            found[f"{CALL} {entry.operation.name}"] = entry.outputs
     return found
 
 
-def differ(
-    a: Mapping[str, tuple[int | None, ...]], b: Mapping[str, tuple[int | None, ...]]
-) -> bool | None:
-    """Return whether two runs have other results; None where they have none in common."""
-    both = [name for name in a if name in b and any(each is not None for each in a[name])]
-    return any(a[name] != b[name] for name in both) if both else None
+def compare_results(a: Prints, b: Prints) -> Literal["equal", "different", "incomparable"]:
+    """Return how the results of two runs compare; they do not where none of A that has a fingerprint is in B."""
+    answer: Literal["equal", "different", "incomparable"] = "incomparable"
+    for name, prints in a.items():
+        if name not in b or set(prints) <= {None}:
+            continue
+        if prints != b[name]:
+            return "different"
+        answer = "equal"
+    return answer
 
 
-def conditions(facts: Mapping[str, Any]) -> dict[str, Scalar]:
+def collect_conditions(facts: Mapping[str, object]) -> dict[str, Scalar]:
     """Return the facts of an environment as a trace's header has them: each that exists, by its dotted path."""
     found: dict[str, Scalar] = {}
     for path, value in leaves(facts):
         if value in (None, {}) or path.startswith(_LEFT_OUT) or len(found) >= CONDITIONS_LIMIT:
             continue
-        text = " ".join(map(str, value)) if isinstance(value, list) else value
-        found[path[:TEXT_LIMIT]] = text[:TEXT_LIMIT] if isinstance(text, str) else text
+        if isinstance(value, list):
+            value = " ".join(map(str, value))
+        if isinstance(value, str):
+            value = value[:TEXT_LIMIT]
+        found[path[:TEXT_LIMIT]] = value
     return found

@@ -9,7 +9,7 @@ from envlock.divergence import two_traces
 from envlock.divergence.debug import debug
 from envlock.divergence.evidence import DivergeEvidence
 from envlock.divergence.observe import Request
-from envlock.divergence.record import Recorded
+from envlock.divergence.record import Recorded, collect_conditions
 from envlock.divergence.record import record as write_trace
 from envlock.lock.live import live
 from envlock.numerics.target import target
@@ -94,18 +94,18 @@ def record_trace(
         EnvlockError: it cannot be run, it fails, TensorFlow does not show its operations, or writing fails.
     """
     need_folder_of(output)
-    facts = live(python).facts
-    wanted = target(script, tuple(args), module=module)
-    return write_trace(
-        wanted,
-        output,
-        python=python,
-        in_graph=in_graph,
-        seed=seed,
+    conditions = collect_conditions(live(python).facts)
+    request = Request(
+        target(script, tuple(args), module=module),
+        python,
+        runs=1,
+        fresh=True,
         steps=steps,
-        facts=facts,
-        say=progress.say,
+        seed=seed,
+        in_graph=in_graph,
+        conditions=conditions,
     )
+    return write_trace(request, output, progress.say)
 
 
 def compare_traces(a: str | Path, b: str | Path) -> Report[two_traces.TracesEvidence]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from envlock.divergence.comparison import CALL
-from envlock.divergence.record import conditions, differ, results
+from envlock.divergence.record import collect_conditions, collect_results, compare_results
 from envlock.divergence.trace import Record, Value, read
 from tests.divergence.traces import op, value, write
 
@@ -19,23 +19,23 @@ def test_the_result_is_what_each_value_and_each_graph_was_last(tmp_path: Path) -
         value("loss", 5, step=1),
         op("Relu", 3, [1], [2], step=1),
     ]
-    assert results(read(write(tmp_path / "a", run))) == {"loss": (5,), "Call step": (2,)}
+    assert collect_results(read(write(tmp_path / "a", run))) == {"loss": (5,), "Call step": (2,)}
 
 
 @pytest.mark.parametrize(
     ("a", "b", "verdict"),
     [
-        ({"loss": (1,), "only": (2,)}, {"loss": (1,)}, False),
-        ({"loss": (1,), "out": (2,)}, {"loss": (1,), "out": (3,)}, True),
-        ({"loss": (1,)}, {"other": (1,)}, None),
-        ({"loss": (None,)}, {"loss": (None,)}, None),
-        ({}, {}, None),
+        ({"loss": (1,), "only": (2,)}, {"loss": (1,)}, "equal"),
+        ({"loss": (1,), "out": (2,)}, {"loss": (1,), "out": (3,)}, "different"),
+        ({"loss": (1,)}, {"other": (1,)}, "incomparable"),
+        ({"loss": (None,)}, {"loss": (None,)}, "incomparable"),
+        ({}, {}, "incomparable"),
     ],
 )
 def test_results_differ_only_where_both_have_one(
-    a: dict[str, tuple[int | None]], b: dict[str, tuple[int | None]], verdict: bool | None
+    a: dict[str, tuple[int | None, ...]], b: dict[str, tuple[int | None, ...]], verdict: str
 ) -> None:
-    assert differ(a, b) is verdict
+    assert compare_results(a, b) == verdict
 
 
 def test_conditions_are_facts_by_path_without_packages() -> None:
@@ -45,4 +45,4 @@ def test_conditions_are_facts_by_path_without_packages() -> None:
         "gpu": None,
         "environ": {"X": "y" * 500},
     }
-    assert conditions(facts) == {"cpu.vendor": "GenuineIntel", "cpu.flags": "avx avx2", "environ.X": "y" * 400}
+    assert collect_conditions(facts) == {"cpu.vendor": "GenuineIntel", "cpu.flags": "avx avx2", "environ.X": "y" * 400}

@@ -50,16 +50,8 @@ def culprit(python: Path, name: str, folder: Path) -> tuple[str, str, int | None
 def recorded(python: Path, name: str, output: Path) -> Effect:
     """Record a program with a look into its graphs; return whether looking changed anything."""
     said: list[str] = []
-    done = record(
-        Target(PROGRAMS, name),
-        output,
-        python=python,
-        in_graph=True,
-        seed=None,
-        steps=None,
-        facts={},
-        say=said.append,
-    )
+    request = Request(Target(PROGRAMS, name), python, 1, fresh=True, in_graph=True)
+    done = record(request, output, said.append)
     return done.effect
 
 
