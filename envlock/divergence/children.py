@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from envlock.guest import launch
 
@@ -36,7 +36,7 @@ class Children:
 
     def run(
         self,
-        request: Mapping[str, Any],
+        request: Mapping[str, object],
         python: Path | None,
         environ: Mapping[str, str],
         output: BinaryIO,
@@ -95,7 +95,7 @@ class _Child(NamedTuple):
 
 def _start(
     key: Key,
-    request: Mapping[str, Any],
+    request: Mapping[str, object],
     python: Path | None,
     environ: Mapping[str, str],
     output: BinaryIO,

@@ -67,7 +67,7 @@ def diverge(
     return debug(request, lambda text: None, observer, processes=False)
 
 
-def _find_file(function: Callable[[], Any]) -> Path:
+def _find_file(function: Callable[[], object]) -> Path:
     try:
         return Path(inspect.getsourcefile(inspect.unwrap(function)) or "unknown.py")
     except TypeError:  # an object, or built in

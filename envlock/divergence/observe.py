@@ -65,7 +65,7 @@ class Request:
     serial: bool = False
     in_graph: bool = False
     environ: Mapping[str, str] = field(default_factory=dict)
-    conditions: Mapping[str, Any] = field(default_factory=dict)
+    conditions: Mapping[str, object] = field(default_factory=dict)
     timeout: float = TIMEOUT
 
 

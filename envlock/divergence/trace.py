@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, NoReturn
+from typing import BinaryIO, NamedTuple, NoReturn
 
 from envlock.guest.tracing.trace_writer import (
     DEFINITIONS_LIMIT,
@@ -22,6 +22,7 @@ from envlock.runtime.report import clean
 DEFINITIONS_BYTES = 64 << 20
 """How much text all operations that are known at a time may have."""
 CONDITIONS_LIMIT = 256
+CUT_OFF = "record it again, or copy it again: the run crashed, or the copy is incomplete"
 _CHUNK = 1 << 16
 
 Scalar = str | int | float | bool | None
@@ -175,13 +176,13 @@ class Trace:
             TraceError: it is no trace, or newer than this envlock.
         """
         self._name = clean(name)
-        self._lines = _lines(stream, self._name)
+        self._lines = _iter_lines(stream, self._name)
         self._operations: list[Operation] = []
         self._bytes = 0
         self._step = -1
         self._count = 0
         self.end: dict[str, Scalar] | None = None
-        self.header = self._header(next(self._lines, b""))
+        self.header = self._parse_header(next(self._lines, b""))
 
     def close(self) -> None:
         """Close the file of a trace that is not read to its end."""
@@ -203,26 +204,22 @@ class Trace:
         """
         for line in self._lines:
             if self.end is not None:
-                raise self._damaged("it has data after its end")
-            entry = self._entry(_parsed(line, self._name))
+                raise self._report_damage("it has data after its end")
+            entry = self._parse_entry(_parse_line(line, self._name))
             if entry is not None:
                 self._count += 1
                 yield entry
         if self.end is None:
-            raise _refuse(
-                self._name,
-                "is truncated: it has no end",
-                "record it again, or copy it again: the run crashed, or the copy is incomplete",
-            )
+            raise _make_error(self._name, "is truncated: it has no end", CUT_OFF)
 
-    def _entry(self, line: Any) -> Record | Value | None:
+    def _parse_entry(self, line: object) -> Record | Value | None:
         match line:
             case [int(number), list(inputs), list(outputs)] if type(number) is int:
-                return self._record(number, inputs, outputs)
+                return self._make_record(number, inputs, outputs)
             case ["value", str(name), fingerprint, str(spec)] if (
                 max(len(name), len(spec)) <= TEXT_LIMIT
             ):
-                return Value(self._step, name, self._fingerprint(fingerprint), spec)
+                return Value(self._step, name, self._parse_fingerprint(fingerprint), spec)
             case ["op", *fields]:
                 self._define(fields, len(str(fields)))
             case ["step", int(number)] if type(number) is int and self._step < number < 1 << 62:
@@ -230,30 +227,36 @@ class Trace:
             case ["forget"]:
                 self._operations, self._bytes = [], 0
             case ["end", self._count, dict(end)]:
-                self.end = self._scalars(end)
+                self.end = self._check_scalars(end)
             case ["end", int(), dict()]:
-                raise self._damaged("the number of entries at its end is wrong")
+                raise self._report_damage("the number of entries at its end is wrong")
             case _:
-                raise self._damaged(f"invalid entry: {_short(line)}")
+                raise self._report_damage(f"invalid entry: {_shorten(line)}")
         return None
 
-    def _record(self, number: int, inputs: list[Any], outputs: list[Any]) -> Record:
+    def _make_record(self, number: int, inputs: list[object], outputs: list[object]) -> Record:
         if not 0 <= number < len(self._operations):
-            raise self._damaged(f"operation {number} was not defined")
+            raise self._report_damage(f"operation {number} was not defined")
         if max(len(inputs), len(outputs)) > TENSORS_LIMIT:
-            raise self._damaged(f"an operation with more than {TENSORS_LIMIT} inputs or outputs")
-        read = self._fingerprint
-        sides = tuple([read(text) for text in inputs]), tuple([read(text) for text in outputs])
-        return Record(self._step, self._count, self._operations[number], *sides)
+            raise self._report_damage(
+                f"an operation with more than {TENSORS_LIMIT} inputs or outputs"
+            )
+        return Record(
+            self._step,
+            self._count,
+            self._operations[number],
+            tuple(map(self._parse_fingerprint, inputs)),
+            tuple(map(self._parse_fingerprint, outputs)),
+        )
 
-    def _fingerprint(self, text: Any) -> int | None:
+    def _parse_fingerprint(self, text: object) -> int | None:
         if text is None:
             return None
         if type(text) is not str or len(text) != 16 or text.strip("0123456789abcdef"):
-            raise self._damaged(f"invalid fingerprint: {_short(text)}")
+            raise self._report_damage(f"invalid fingerprint: {_shorten(text)}")
         return int(text, 16)
 
-    def _define(self, fields: list[Any], size: int) -> None:
+    def _define(self, fields: list[object], size: int) -> None:
         match fields:
             case [
                 str(kind),
@@ -264,18 +267,20 @@ class Trace:
             ]:
                 pass
             case _:
-                raise self._damaged("invalid definition of an operation")
+                raise self._report_damage("invalid definition of an operation")
         texts = [kind, name or "", *inputs, *outputs]
         if not all(isinstance(text, str) and len(text) <= TEXT_LIMIT for text in texts):
-            raise self._damaged("a text in the definition of an operation is invalid or too long")
+            raise self._report_damage(
+                "a text in the definition of an operation is invalid or too long"
+            )
         self._bytes += size
         if len(self._operations) >= DEFINITIONS_LIMIT or self._bytes > DEFINITIONS_BYTES:
-            raise self._damaged("it defines too many operations")
+            raise self._report_damage("it defines too many operations")
         self._operations.append(
-            Operation(kind, name, self._place(place), tuple(inputs), tuple(outputs))
+            Operation(kind, name, self._parse_place(place), tuple(inputs), tuple(outputs))
         )
 
-    def _place(self, place: list[Any] | None) -> Place | None:
+    def _parse_place(self, place: list[object] | None) -> Place | None:
         match place:
             case None:
                 return None
@@ -283,13 +288,13 @@ class Trace:
                 max(len(file), len(function)) <= TEXT_LIMIT
             ):
                 return Place(file, line, function)
-        raise self._damaged(f"invalid place in a file: {_short(place)}")
+        raise self._report_damage(f"invalid place in a file: {_shorten(place)}")
 
-    def _header(self, line: bytes) -> Header:
-        match _parsed(line, self._name):
+    def _parse_header(self, line: bytes) -> Header:
+        match _parse_line(line, self._name):
             case {"trace_version": int(version)} if version > TRACE_VERSION:
                 sentence = f"has trace_version {version}; this envlock reads up to {TRACE_VERSION}"
-                raise _refuse(
+                raise _make_error(
                     self._name, sentence, "read it with the envlock that wrote it, or a newer one"
                 )
             case {
@@ -305,85 +310,85 @@ class Trace:
             } if not more:
                 texts = (made_by, tensorflow, keras or "", python, fingerprint)
                 if max(map(len, texts)) > TEXT_LIMIT:
-                    raise self._damaged("a text in its header is too long")
+                    raise self._report_damage("a text in its header is too long")
                 return Header(
-                    made_by, tensorflow, keras, python, mode, fingerprint, self._scalars(conditions)
+                    made_by,
+                    tensorflow,
+                    keras,
+                    python,
+                    mode,
+                    fingerprint,
+                    self._check_scalars(conditions),
                 )
             case _:
-                raise _refuse(
+                raise _make_error(
                     self._name,
                     "is not a trace: its first line is not a header",
                     "create one with `envlock diverge record`",
                 )
 
-    def _scalars(self, values: dict[str, Any]) -> dict[str, Scalar]:
+    def _check_scalars(self, values: dict[str, object]) -> dict[str, Scalar]:
+        scalars: dict[str, Scalar] = {}
         for name, value in values.items():
-            fits = value is None or isinstance(value, bool | int | float | str)
-            if (
-                not fits
-                or len(values) > CONDITIONS_LIMIT
-                or max(len(name), len(str(value))) > TEXT_LIMIT
-            ):
-                raise self._damaged(f"invalid condition {_short(name)}")
-        return values
+            is_long = max(len(name), len(str(value))) > TEXT_LIMIT
+            if is_long or not isinstance(value, Scalar) or len(values) > CONDITIONS_LIMIT:
+                raise self._report_damage(f"invalid condition {_shorten(name)}")
+            scalars[name] = value
+        return scalars
 
-    def _damaged(self, what: str) -> TraceError:
-        return _refuse(
+    def _report_damage(self, what: str) -> TraceError:
+        return _make_error(
             self._name, f"is damaged after {self._count} entries: {what}", "record it again"
         )
 
 
-def _lines(stream: BinaryIO, name: str) -> Generator[bytes, None, None]:
+def _iter_lines(stream: BinaryIO, name: str) -> Generator[bytes, None, None]:
     """Yield the lines of a gzip stream, none longer than the limit, and hold no more of it than that."""
-    inflate, left, read = zlib.decompressobj(31), b"", 0
+    again = "record it again, or copy it again"
+    inflate, left, has_data = zlib.decompressobj(31), b"", False
     try:
         while not inflate.eof:
             raw = inflate.unconsumed_tail or stream.read(_CHUNK)
-            read += len(raw)
+            has_data = has_data or bool(raw)
             text = inflate.decompress(raw, _CHUNK)
             if not raw and not text:
-                hint = (
-                    "record it again, or copy it again: the run crashed, or the copy is incomplete"
-                )
-                raise _refuse(name, "is truncated: it has no end" if read else "is empty", hint)
+                what = "is empty"
+                if has_data:
+                    what = "is truncated: it has no end"
+                raise _make_error(name, what, CUT_OFF)
             *lines, left = (left + text).split(b"\n")
             yield from lines
             if len(left) > LINE_LIMIT:
-                raise _refuse(
-                    name, f"is damaged: a line of more than {LINE_LIMIT} bytes", "record it again"
-                )
+                what = f"is damaged: a line of more than {LINE_LIMIT} bytes"
+                raise _make_error(name, what, "record it again")
         if left or inflate.unused_data or stream.read(1):
-            raise _refuse(
-                name, "is damaged: it has data after its end", "record it again, or copy it again"
-            )
+            raise _make_error(name, "is damaged: it has data after its end", again)
     except zlib.error:
-        raise _refuse(
-            name,
-            "is not a trace, or is damaged: it is not a gzip file",
-            "record it again, or copy it again",
-        ) from None
+        what = "is not a trace, or is damaged: it is not a gzip file"
+        raise _make_error(name, what, again) from None
     except OSError as error:
-        raise _refuse(name, f"cannot be read: {error.strerror}", "check the path") from None
+        what = f"cannot be read: {error.strerror}"
+        raise _make_error(name, what, "check the path") from None
     finally:
         stream.close()
 
 
-def _parsed(line: bytes, name: str) -> Any:
+def _parse_line(line: bytes, name: str) -> object:
     try:
-        return json.loads(line.decode("ascii"), parse_constant=_no_constant)
+        return json.loads(line.decode("ascii"), parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
-        raise _refuse(name, "is damaged: a line is not JSON", "record it again") from None
+        raise _make_error(name, "is damaged: a line is not JSON", "record it again") from None
 
 
-def _no_constant(name: str) -> NoReturn:
+def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(name)
 
 
-def _short(value: object) -> str:
+def _shorten(value: object) -> str:
     return clean(repr(value)[:60])
 
 
-def _refuse(name: str, what: str, hint: str) -> TraceError:
+def _make_error(name: str, what: str, hint: str) -> TraceError:
     return TraceError(f"trace {name} {what}", hint=hint)
 
 
@@ -396,6 +401,8 @@ def read(path: str | Path, stream: BinaryIO | None = None) -> Trace:
     try:
         return Trace(stream or Path(path).open("rb"), str(path))
     except OSError as error:
-        raise _refuse(str(path), f"cannot be read: {error.strerror}", "check the path") from None
+        raise _make_error(
+            str(path), f"cannot be read: {error.strerror}", "check the path"
+        ) from None
     except ValueError:  # a NUL byte in the name
-        raise _refuse(repr(str(path)), "cannot be read: not a path", "check the path") from None
+        raise _make_error(repr(str(path)), "cannot be read: not a path", "check the path") from None
