@@ -1,1 +1,1 @@
-"""Divergence: traces of what every operation computed, and the first operation that computed something else."""
+"""Divergence: traces of what every operation computed, and the first that computed another result."""

@@ -1,4 +1,7 @@
-"""The process in which runs are made. It stays for the next ones: to import TensorFlow costs more than a few steps."""
+"""The process in which runs are made.
+
+It stays for the next ones: to import TensorFlow costs more than a few steps.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +23,9 @@ LOOK = 0.5
 """Seconds between looks at whether a process lives."""
 
 Key = tuple[str, tuple[tuple[str, str], ...], bool, str]
-"""An interpreter, the variables of its environment, whether graphs run one operation at a time, and the mode.
+"""An interpreter, its variables, whether graphs run one operation at a time, and the mode.
 
-Each mode has a process of its own: built graphs and shapes of collectives stay from the runs of another one.
+Each mode has a process of its own: built graphs and shapes of collectives stay from other runs.
 """
 
 
@@ -42,10 +45,10 @@ class Children:
         output: BinaryIO,
         timeout: float,
     ) -> int | None:
-        """Return None where a process has done what is requested, and its exit code where it has ended over it.
+        """Return None where a process has done what is requested; its exit code where it has ended.
 
-        A process that lives gets the request, if it has that interpreter and environment; `output` is the file
-        for a new one.
+        A process that lives gets the request, if it has that interpreter and environment. `output` is for
+        a new one.
 
         Raises:
             UsageError: there is no such interpreter.
@@ -114,7 +117,7 @@ def _start(
 
 
 def _wait(child: _Child, timeout: float) -> int | None:
-    """Wait until a process has done what was requested, and return None, or has ended, and return its exit code."""
+    """Wait for a process; return None where it did what was requested, else its exit code."""
     until = time.monotonic() + timeout
     while (left := until - time.monotonic()) > 0:
         ready, _, _ = select.select([child.line], [], [], min(left, LOOK))

@@ -1,7 +1,7 @@
-"""The first operation that gave something else, of the traces of several runs. Pure: entries in, values out.
+"""The first operation that gave another result, from the traces of several runs. Pure.
 
-All runs are read side by side. As long as everything is equal nothing is kept but the last few entries, so memory stays
-flat however long the runs were.
+All runs are read side by side. As long as everything is equal only the last few entries are kept, so
+memory stays flat however long the runs were.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ VARIABLE = "resource[]"
 """The spec of an input that is a variable."""
 _GROUPS = operation_groups()
 DATA = _GROUPS["next_element"] | _GROUPS["opened"]
-"""Operations that take the next element of a pipeline; a distributed one comes out of a graph, as an optional."""
+"""Operations that take the next element of a pipeline; a distributed one leaves a graph as an optional."""
 COLLECTIVES = _GROUPS["collectives"]
 # "PythonFunction" is the tracer's own word.
 PYTHON = _GROUPS["python"] | {"PythonFunction"}
@@ -42,10 +42,10 @@ class Difference:
     """Entries that differ from run to run.
 
     Attributes:
-        kind: `operation`: equal inputs, another result; `data`: another element of a pipeline; `outside`:
-            the value came from Python, and not from an operation; `variable`: it does not hold the value that
-            was last written; `call`: a graph gave another result; `quantity`: a value that the run shows
-            differs; `sequence`: another operation ran.
+        kind: `operation`: equal inputs, another result; `data`: another element of a pipeline;
+            `outside`: the value came from Python, and not from an operation; `variable`: it does not
+            hold the value that was last written; `call`: a graph gave another result; `quantity`: a
+            value that the run shows differs; `sequence`: another operation ran.
         index: the number of the entry from the beginning of the run.
         entries: of each run; None where it had ended.
         groups: of each run the number of its result: equal numbers, equal results.
@@ -71,7 +71,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Line:
-    """An entry near the first difference: `same`, `cause` (it differs by itself), or `carried` from what it read."""
+    """An entry near the first difference: `same`, `cause`, or `carried` from its inputs."""
 
     index: int
     state: Literal["same", "cause", "carried"]
@@ -96,7 +96,7 @@ class Comparison:
         timeline: what happened around the first difference.
         steps: how many steps the first run has.
         shown: how many quantities were compared.
-        spread: whether something else differs because of a difference: another operation, a variable, a quantity.
+        spread: whether another operation, a variable or a quantity differs because of a difference.
         texts: whether only texts differ, such as names of files.
         reordered: whether all runs did the same, in another order, and showed the same.
     """
@@ -181,7 +181,7 @@ class _Reader:
             self._others.setdefault(_make_key(found), found)
         if isinstance(lead, Record) and is_on_variable(lead):
             self._tainted.add(lead.operation.name)
-        # Entries at one place then have nothing to do with each other: only what all have done is still compared.
+        # Entries at one place then have nothing to do with each other: only `_work` is still compared.
         self._is_over = found.kind == "sequence"
 
     def finish(self) -> Comparison:
@@ -203,9 +203,10 @@ class _Reader:
 
 
 class _Work:
-    """What each run did since the first difference, whatever the order; what it showed, in its order.
+    """What each run did since the first difference, in any order; what it showed, in its order.
 
-    The hash of a tuple is nearly linear in its items, so two sums of hashes agree too often; sums of cubes do not.
+    The hash of a tuple is nearly linear in its items, so that two sums of hashes agree too often; sums of
+    cubes do not.
     """
 
     def __init__(self, runs: int) -> None:
@@ -291,7 +292,7 @@ def _ends_here(found: Difference, *, is_cause: bool) -> bool:
 
 
 def _has_other_texts_only(found: Difference) -> bool:
-    """Return whether a value from outside differs, and all inputs that do are texts, such as names of files."""
+    """Return whether only texts from outside differ, such as names of files."""
     entry = found.entry
     if found.kind != "outside" or not isinstance(entry, Record):
         return False
@@ -317,7 +318,7 @@ def _find_difference(index: int, entries: tuple[Entry | None, ...]) -> Differenc
 
 
 def _identify(entry: Entry | None) -> object:
-    """Return what has to be equal in runs that do the same: of names without the numbers, which count models."""
+    """Return what has to be equal in runs that do the same: names without numbers, which count models."""
     if entry is None:
         return None
     if isinstance(entry, Value):
@@ -384,7 +385,7 @@ def number_results(results: Sequence[object]) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Origin:
-    """Where an input came from: the last entry before that gave or wrote it, None where Python made it."""
+    """Where an input came from: the last entry that gave or wrote it; None where Python made it."""
 
     input: int
     spec: str
@@ -399,7 +400,7 @@ class Origin:
 
 
 def find_origins(trace: Iterable[Entry], difference: Difference) -> tuple[Origin, ...]:
-    """Return where each input of the first difference came from, in the run whose trace is given."""
+    """Return where each input of the first difference came from, in the run of a trace."""
     entry = difference.entry
     if not isinstance(entry, Record):
         return ()

@@ -102,7 +102,7 @@ class _Search:
         return replace(found, notes=(describe_idle(own.comparison), *found.notes))
 
     def _search(self, own: Observed) -> DivergeEvidence:
-        """Return what further levels and the experiments show of what the program did in its own mode."""
+        """Return what further levels and the experiments show after the program's own mode."""
         first = own.comparison.first
         if "callbacks" in own.answers:
             return self._compare_quantities(own)
@@ -146,7 +146,7 @@ class _Search:
     def _explain_eager(
         self, eager: Observed, first: Difference, levels: list[Level]
     ) -> DivergeEvidence:
-        """Return the report on eager runs that differ, with a look into what stays a graph in them."""
+        """Return the evidence on eager runs that differ, with a look into their graphs."""
         if is_inside_graph(first):
             inside = self._look_inside(racing=True)
             there = inside.comparison.first
@@ -162,7 +162,7 @@ class _Search:
         return min(steps, self.request.steps)
 
     def _compare_quantities(self, own: Observed) -> DivergeEvidence:
-        """Return what the quantities of the runs tell alone, where TensorFlow does not show its operations.
+        """Return what the quantities show, where TensorFlow does not show its operations.
 
         Raises:
             FactError: they show none.
@@ -186,8 +186,9 @@ class _Search:
             return found
         if not _is_first_alone(found.comparison.first, request.runs):
             return found
-        # The first run initializes what the process keeps, so that it may run more operations than the others. It is
-        # left out if that explains everything, and if the first run of another process does the same.
+        # The first run initializes what the process keeps, so that it may run more operations than the
+        # others. It is left out if that explains everything, and if the first run of another process does
+        # the same.
         later = leave_out_first(found)
         if later.comparison.first is not None and later.comparison.first.kind == "sequence":
             return found
@@ -281,7 +282,7 @@ class _Search:
     def _try_makers(
         self, seen: Observed, first: Difference
     ) -> tuple[list[str], Known | None, Maker | None]:
-        """Try what made the value in Python or NumPy, one by one: what was tried, what is known, and the line."""
+        """Hold what may have made the value, one by one; return what was tried, what is known, and the line."""
         base = replace(
             seen.request, runs=min(TRIES, self.request.runs), steps=self._count_steps(first)
         )
@@ -310,7 +311,7 @@ class _Search:
         return because, None, _name_possible_maker(seen, found)
 
     def _is_left(self, first: Difference) -> bool:
-        """Return whether the first run alone was different, and no run is when all are made once more."""
+        """Return whether the first run alone was different, and none is when all are repeated."""
         if not self.processes or len(set(first.groups[1:])) > 1 or first.kind == "data":
             return False
         request = replace(self.request, steps=self._count_steps(first))
@@ -405,7 +406,7 @@ def _is_first_alone(first: Difference | None, runs: int) -> bool:
 
 
 def _name_possible_maker(seen: Observed, found: Sequence[Maker]) -> Maker | None:
-    """Return the first line that could not be tried, as nothing holds it the same in all runs; None for none."""
+    """Return the first line that could not be tried, as nothing can hold its value; None for none."""
     for maker in found[:LINES]:
         if maker.row.hold == "nothing":
             return add_text(seen, replace(maker, is_shown=False))

@@ -1,4 +1,4 @@
-"""What the runs of a program showed: values that the search fills and the report is made from. Pure."""
+"""What the runs of a program showed, as values that the report is made from. Pure."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class Level:
     """What one way of running showed.
 
     Attributes:
-        mode: `as it is` (the user's own mode), `eager`, or `in graphs` (his own, with a look into the graphs).
-        groups: of each run the number of its result at the first difference; all 0 where there is none.
+        mode: `as it is` (the program's own), `eager`, or `in graphs` (its own, with a look into the graphs).
+        groups: of each run the number of its result at the first difference; all 0 without one.
         step, name: the first difference: in which step, and of what.
         entries: how many operations, calls and values each run was compared by.
         steps: how many steps that were.
@@ -56,7 +56,7 @@ class Level:
 
 @dataclass(frozen=True)
 class Suspect:
-    """An operation of a graph that can give, or has given, another result: its line, and what is known of it."""
+    """An operation of a graph that can give, or has given, another result."""
 
     type: str
     name: str
@@ -75,15 +75,15 @@ class Suspect:
 
 @dataclass(frozen=True)
 class DivergeEvidence(Evidence):
-    """What the runs showed: what the search finds, and what `envlock diverge` attaches to its report.
+    """What the search finds, and what `envlock diverge` attaches to its report.
 
     Attributes:
-        verdict: `identical`; `operation`: equal inputs and another output; `data`: the pipeline gave something else;
-            `outside`: a value came from Python; `sequence`: other operations ran; `graph`: only in graphs or under XLA;
-            `variable`, `call`, `quantity`: something differs whose cause is no operation that was seen; `race`: threads
-            used a variable in another order; `threads`: the cause can stand in other threads, which were not wholly
-            seen; `processes`: it can come from another process of the same training; `unseen`: this TensorFlow shows no
-            operations.
+        verdict: `identical`; `operation`: equal inputs and another output; `data`: the pipeline gave other
+            data; `outside`: a value came from Python; `sequence`: other operations ran; `graph`: only in
+            graphs or under XLA; `variable`, `call`, `quantity`: the cause is no operation that was traced;
+            `race`: threads used a variable in another order; `threads`: the cause can be in other threads,
+            which were not traced whole; `processes`: it can come from another process of the same
+            training; `unseen`: this TensorFlow shows no operations.
         target: what was run, and how often.
         level: the one that the verdict rests on; the others stand in `levels`.
         record: the first operation that differs; None where there is none.
@@ -96,7 +96,7 @@ class DivergeEvidence(Evidence):
         unexplained: why such a difference arises, where no row of the tables is known.
         because: sentences about what trying it otherwise showed.
         suspects: in graphs, what can be the cause.
-        maker: the line of Python or NumPy that made the value: with the same from it, the difference is gone.
+        maker: the line of Python or NumPy that made the value.
         pipelines: what the dataset linter says of the pipelines that were read.
         others: later operations that differ by themselves.
         timeline: what happened around the first difference.
@@ -164,7 +164,7 @@ class DivergeEvidence(Evidence):
         return None
 
     def to_json(self) -> dict[str, object]:
-        """Return JSON values; `pipelines`, `others`, `notes` and what other threads did are findings or notes."""
+        """Return JSON values; pipelines, other causes, threads and notes are findings or notes."""
         operation = maker = None
         if self.record is not None:
             operation = self.record.to_json()

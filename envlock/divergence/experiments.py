@@ -1,4 +1,4 @@
-"""What can be tried to find the line of Python or NumPy that made a value, and how what comes out is read. Pure."""
+"""Experiments that find the line of Python or NumPy that made a value, and their outcome. Pure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Experiment:
     Attributes:
         what: what is held, as it stands after "with".
         request: the runs.
-        row: the row of divergence.toml that explains the cause if the difference is gone; None for none.
+        row: the row of divergence.toml that explains the cause if the difference is gone, or None.
         maker: the line that is shown to be the cause then; None where no line is.
     """
 
@@ -66,7 +66,7 @@ def plan_experiments(
             row = drawn
         held = replace(base, held=maker.held)
         planned.append(Experiment(f"the same from {maker.title} in every run", held, row, maker))
-    # Seeds change nothing for lines that draw from no generator (a clock, a file), so they are left out for those.
+    # Seeds change nothing for lines that draw from no generator (a clock, a file).
     if first.kind != "data" and (not makers or any(maker.row.row for maker in makers)):
         seeded = replace(base, generators=1)
         planned.append(Experiment("seeds for Python's and NumPy's generators", seeded, drawn, None))
@@ -74,9 +74,10 @@ def plan_experiments(
 
 
 def is_later(found: Difference, here: Difference) -> bool:
-    """Return whether a difference is gone, and another one left: the same line in a later turn is the same cause.
+    """Return whether a difference is gone, and another one left.
 
-    What TensorFlow gave for equal inputs is another one on the same line as well: `Model.fit` is one line.
+    The same line in a later turn is the same cause. Only what TensorFlow gave for equal inputs is another
+    one even on the same line: `Model.fit` is one line.
     """
     if found.index <= here.index or get_label(found) == get_label(here):
         return False

@@ -1,4 +1,4 @@
-"""What the determinism tables know of an operation: the row, why it differs, and what helps in a TensorFlow version."""
+"""What the tables know of an operation: why it differs, and what helps in a TensorFlow version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which functions of Python and NumPy gave another value in each run, before the runs first differed. Pure."""
+"""Functions of Python and NumPy that gave another value in each run, before the first difference. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from envlock.divergence.trace import Place
 
 Key = tuple[str, Place]
 Call = tuple[int, int, str | None]
-"""After how many entries of the trace, the number of the call among all, and the fingerprint of what it gave."""
+"""Entries of the trace before the call, its number among all calls, and the fingerprint of its value."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Maker:
 
 
 def find_candidates(ends: Sequence[Mapping[str, Any]], before: int) -> list[Maker]:
-    """Return what gave another value in some run before entry `before` of its trace, the latest first.
+    """Return what gave another value in some run before an entry of its trace, the latest first.
 
     `ends`: what the tracer wrote at the end of each run.
     """

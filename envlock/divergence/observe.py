@@ -22,7 +22,7 @@ from envlock.runtime.errors import FactError
 from envlock.runtime.report import clean
 
 AGAIN = " again"
-"""The end of the name of a folder whose runs are to be made in a new process, whoever makes them."""
+"""The end of the name of a folder whose runs have to be made in a new process."""
 TIMEOUT = 3600.0
 """Seconds that one process may take."""
 ANSWERS = "answers.jsonl"
@@ -45,7 +45,7 @@ class Request:
         fresh: each run in a process of its own.
         steps: how many steps of each run; None: all.
         seed: is set before every run.
-        generators: a seed for Python's and NumPy's generators, to see whether they are what differs.
+        generators: a seed for the generators of Python and NumPy, to see whether those differ.
         in_graph: look into the graphs where the runs differ, and not eagerly.
         held: a function, a file and a line: what it returns there is the same in every run.
         serial: graphs run one operation at a time, to see whether they race.
@@ -109,7 +109,7 @@ class Observed:
 def observe(
     request: Request, folder: Path, say: Say = lambda text: None, children: Children | None = None
 ) -> Observed:
-    """Return what the runs gave; `folder` is made for their traces, and `say` gets how long runs take.
+    """Return what the runs gave; `folder` is made for their traces, `say` gets the time that is left.
 
     The process stays in `children` for the next runs, where they can follow upon these.
 
@@ -228,7 +228,7 @@ def read_until_damage(path: Path) -> Iterator[Entry]:
 
 
 def _run_batch(request: Request, numbers: list[int], folder: Path, children: Children) -> None:
-    """Run some runs in one process; where it dies, write down which run that was and its last words.
+    """Make some runs in one process; where it dies, write down the run and its last words.
 
     Raises:
         RunError: it took too long.
@@ -280,7 +280,7 @@ def read_answers(folder: Path) -> dict[str, Any]:
 
 
 def _check_answers(answers: Mapping[str, Any], request: Request) -> None:
-    """Raise where the target cannot be run, or TensorFlow shows no operations and they are needed."""
+    """Raise where the target cannot be run, or operations are needed and TensorFlow shows none."""
     if "unusable" in answers:
         raise request.target.unusable(answers["unusable"], "diverge")
     if "callbacks" in answers and request.mode != "graph":
@@ -296,6 +296,6 @@ def _find_last_words(output: Path) -> str:
 
 
 def leave_out_first(observed: Observed) -> Observed:
-    """Return what the runs after the first gave: in one process the first one also sets up what stays."""
+    """Return what the runs after the first gave: the first one also sets up what a process keeps."""
     traces = list(map(read, observed.traces[1:]))
     return replace(observed, comparison=compare(traces))

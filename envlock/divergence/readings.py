@@ -1,4 +1,4 @@
-"""What the answers and traces of observed runs tell: threads, suspects, pipelines, lines of the program."""
+"""What answers and traces show: threads, suspects, pipelines, lines of the program."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def open_traces(seen: Observed) -> OpenTrace:
 
 
 def describe_other_workers(seen: Observed, threads: ThreadEvidence) -> str | None:
-    """Return why a difference can come from another process of the same training; None where it cannot.
+    """Return why a difference can come from another process of the training; None where it cannot.
 
     That is where devices are combined, or inside of a graph, which can do so.
     """
@@ -107,7 +107,7 @@ def find_first_inside(seen: Observed) -> list[Suspect]:
 
 
 def is_inside_graph(first: Difference) -> bool:
-    """Return whether the cause can stand inside of a graph, where the program's own mode does not show it."""
+    """Return whether the cause can be inside a graph, where the program's own mode does not show it."""
     entry = first.entry
     if isinstance(entry, Record):
         return first.kind in ("call", "variable")
@@ -135,7 +135,7 @@ def get_label(difference: Difference) -> str:
 
 
 def has_keras_seed(seen: Observed) -> bool:
-    """Return whether the value that differs is a seed of Keras's: two integers, or what a random operation reads."""
+    """Return whether the value that differs is a seed of Keras: two integers, or what draws read."""
     first = seen.comparison.first
     if seen.header.keras is None or first is None:
         return False
@@ -164,7 +164,7 @@ def check_pipelines(seen: Observed) -> tuple[Finding, ...]:
 def list_suspects(own: Observed, *, racing: bool) -> list[Suspect]:
     """Return the operations of the graphs that fit what was seen, the likeliest first."""
     listed: dict[str, Any] = own.answers.get("suspects") or {}
-    # The likeliest stands first. Sums can differ only where operations race; where they do not, what is left is
+    # The likeliest stands first. Sums can differ only where operations race; what is left otherwise are
     # numbers that are drawn: by a loop that runs its turns at once, or by XLA, which draws in its own way.
     if racing:
         wanted = [("random in a loop", "loop"), ("sum", "loop")]
@@ -199,7 +199,7 @@ def read_lines(seen: Observed, place: Place | None) -> tuple[tuple[str, ...], in
 
 
 def find_makers(seen: Observed, first: Difference) -> list[Maker]:
-    """Return what Python and NumPy made differently before the first difference, the latest first."""
+    """Return what Python and NumPy made otherwise before the first difference, the latest first."""
     return find_candidates(seen.compared_ends, first.index)
 
 

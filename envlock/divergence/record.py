@@ -28,8 +28,8 @@ class Recorded:
     """A trace that has been written.
 
     Attributes:
-        effect: whether looking into graphs changed the result: `none`; `changed`; `unstable`: the program gives
-            another result each time; `unknown`: it shows no result, or ran eagerly.
+        effect: whether looking into graphs changed the result: `none`; `changed`; `unstable`: the
+            program gives another result each time; `unknown`: it shows no result, or ran eagerly.
         steps, entries: how long the run was.
     """
 
@@ -50,7 +50,7 @@ def record(request: Request, output: Path, say: Say) -> Recorded:
         say: gets lines of progress.
 
     Raises:
-        EnvlockError: it cannot be run, it fails, TensorFlow does not show its operations, or writing fails.
+        EnvlockError: it cannot be run or fails, operations are not visible, or writing fails.
     """
     plain = replace(request, runs=1, fresh=True, serial=request.in_graph, in_graph=False)
     with draft_folder(None) as folder:
@@ -73,7 +73,7 @@ def record(request: Request, output: Path, say: Say) -> Recorded:
 
 
 def _find_effect(seen: Observed, plain: Request, folder: Path) -> Effect:
-    """Return whether what the program computes in the end is what it computes when nobody looks into its graphs."""
+    """Return whether the program computes the same when nobody looks into its graphs."""
     traced = collect_results(read(seen.traces[0]))
     untraced = _run_untraced(plain, folder / "plain")
     answer = compare_results(traced, untraced)
@@ -92,7 +92,7 @@ def _run_untraced(plain: Request, folder: Path) -> Prints:
 
 
 def collect_results(trace: Trace) -> Prints:
-    """Return what a run computed in the end: the last of each value, and of what each graph gave."""
+    """Return the last result of each value and of each graph of a run."""
     found: Prints = {}
     for entry in trace:
         if isinstance(entry, Value):
@@ -103,7 +103,7 @@ def collect_results(trace: Trace) -> Prints:
 
 
 def compare_results(a: Prints, b: Prints) -> Literal["equal", "different", "incomparable"]:
-    """Return how the results of two runs compare; they do not where none of A that has a fingerprint is in B."""
+    """Return how the results of two runs compare: `incomparable` where they have none in common."""
     answer: Literal["equal", "different", "incomparable"] = "incomparable"
     for name, prints in a.items():
         if name not in b or set(prints) <= {None}:
@@ -115,7 +115,7 @@ def compare_results(a: Prints, b: Prints) -> Literal["equal", "different", "inco
 
 
 def collect_conditions(facts: Mapping[str, object]) -> dict[str, Scalar]:
-    """Return the facts of an environment as a trace's header has them: each that exists, by its dotted path."""
+    """Return the facts of an environment by their dotted paths, as the header of a trace has them."""
     found: dict[str, Scalar] = {}
     for path, value in leaves(facts):
         if value in (None, {}) or path.startswith(_LEFT_OUT) or len(found) >= CONDITIONS_LIMIT:

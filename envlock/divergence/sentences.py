@@ -1,4 +1,4 @@
-"""The verdict of `envlock diverge` in words: its headline, and why an unknown cause can give other bits. Pure."""
+"""The verdict of `envlock diverge` in words: its headline, and how an unknown cause works. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BY_PYTHON = ("data", "outside", "quantity", "sequence")
 """Verdicts whose cause is a line of Python or NumPy, if one was found."""
 
 NAMED_AS_A_WHOLE = ("Call", "PythonFunction")
-"""Kinds of entries whose name is the thing itself; the name of any other operation is what it works on."""
+"""Entries whose name is their own; that of any other operation is what it works on."""
 
 
 def make_headline(seen: DivergeEvidence) -> str:
@@ -76,7 +76,7 @@ def _name_variable(record: Record | None) -> str:
 
 
 def _name_record(record: Record | None) -> str:
-    """Return the name of an entry as it follows its kind, with a blank before it; nothing without a name."""
+    """Return the name of an entry as it follows its type, after a blank; nothing without a name."""
     if record is None:
         return ""
     name = record.operation.name

@@ -1,4 +1,4 @@
-"""What other Python threads did in runs that differ: the traces of each thread compared, and who used which variable.
+"""What other Python threads did in runs that differ: their traces compared, and who used which variable.
 
 Pure: what the tracer wrote in, values out.
 """
@@ -30,7 +30,7 @@ OpenTrace = Callable[[int, str], Iterable[Entry] | None]
 
 @dataclass(frozen=True)
 class Race:
-    """A variable that threads used in another order in each run, with where one of them changes it."""
+    """A variable that threads used in another order in each run, and where one of them changes it."""
 
     record: Record
     groups: tuple[int, ...]
@@ -69,7 +69,7 @@ class ThreadEvidence:
 def examine(
     ends: Sequence[Mapping[str, Any]], open_trace: OpenTrace, before: int | None
 ) -> ThreadEvidence:
-    """Return what other threads did that can explain a difference at entry `before` of the run's own trace.
+    """Return what other threads did that can explain a difference in the run's own trace.
 
     Threads that began after that only follow. None: the run's own trace has no difference.
 
@@ -97,7 +97,7 @@ def examine(
         found = compare([open_trace(run, name) or () for run in range(len(ends))])
         if found.first is None:
             continue
-        # The operations of a pool's thread are another sequence whenever the pool gives it other work.
+        # A thread of a pool runs another sequence whenever the pool gives it other work.
         is_pool = any(name in (end.get("pools") or ()) for end in ends)
         is_explained = _is_explained(found.first, is_alone=before is None)
         if is_explained and not (is_pool and found.first.kind == "sequence"):
@@ -113,9 +113,9 @@ def _split_number(name: str) -> list[int]:
 
 
 def _is_explained(first: Difference, *, is_alone: bool) -> bool:
-    """Return whether a thread's difference is a cause; what happens to a variable can be the work of another thread.
+    """Return whether a thread's difference is a cause; a variable can be changed by another thread.
 
-    `is_alone`: the run's own trace has no difference, so what a thread was given does not matter.
+    `is_alone`: the run's own trace has no difference, so the inputs of a thread do not matter.
     """
     entry = first.entry
     if not isinstance(entry, Record) or is_on_variable(entry):
@@ -128,7 +128,7 @@ def _is_explained(first: Difference, *, is_alone: bool) -> bool:
 def find_thread_input(
     first: Difference, ends: Sequence[Mapping[str, Any]], open_trace: OpenTrace
 ) -> ThreadInput | None:
-    """Return what made an input that differs, where operations of other threads did; None where that is not known."""
+    """Return which operations of other threads made an input that differs; None for no or unknown ones."""
     if first.kind != "outside" or not first.inputs:
         return None
     others: list[tuple[str, Record]] = []
@@ -158,7 +158,7 @@ def find_thread_input(
 def _find_made(
     entry: Entry | None, wanted: int, threads: Sequence[str], run: int, open_trace: OpenTrace
 ) -> tuple[str, Record] | None:
-    """Return the thread and the operation that gave an input of an entry, the own thread's only for a variable."""
+    """Return the thread and the operation that made an input; of the own thread only for a variable."""
     if not isinstance(entry, Record) or wanted >= len(entry.inputs) or entry.inputs[wanted] is None:
         return None
     value = entry.inputs[wanted], entry.operation.inputs[wanted]

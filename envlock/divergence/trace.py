@@ -1,4 +1,4 @@
-"""Read a trace as a stream: one entry at a time, every field checked, memory bounded whatever the file holds."""
+"""Read a trace as a stream: one entry at a time, every field checked, in bounded memory."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Place(NamedTuple):
 
 
 class Operation(NamedTuple):
-    """What does not change from step to step; `name` is that of the graph's node, None in eager mode."""
+    """What does not change from step to step; `name` is that of the graph's node, or None."""
 
     type: str
     name: str | None
@@ -55,7 +55,7 @@ class Operation(NamedTuple):
 
 
 class Record(NamedTuple):
-    """One operation that has run: fingerprints of its inputs and outputs, None where there is none."""
+    """One operation that has run: fingerprints of its inputs and outputs, None for none."""
 
     step: int
     number: int
@@ -343,7 +343,7 @@ class Trace:
 
 
 def _iter_lines(stream: BinaryIO, name: str) -> Generator[bytes, None, None]:
-    """Yield the lines of a gzip stream, none longer than the limit, and hold no more of it than that."""
+    """Yield the lines of a gzip stream, none longer than the limit, in memory of that size."""
     again = "record it again, or copy it again"
     inflate, left, has_data = zlib.decompressobj(31), b"", False
     try:
@@ -393,7 +393,7 @@ def _make_error(name: str, what: str, hint: str) -> TraceError:
 
 
 def read(path: str | Path, stream: BinaryIO | None = None) -> Trace:
-    """Return the trace at `path`, its header read; the file is closed when the trace has been read or forgotten.
+    """Return the trace at `path`, its header read; the file is closed at its end, or when it is deleted.
 
     Raises:
         TraceError: it cannot be read, is no trace, or newer than this envlock.

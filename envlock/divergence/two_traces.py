@@ -65,9 +65,10 @@ class Across:
 
     Attributes:
         first: the first pair with equal inputs and other results; None where there is none.
-        earliest: the first pair that differs at all, when that is another one: no traced operation made its input.
-        others: later operations of another type or line that differ although their inputs are equal.
-        compared: how many pairs were compared; `alone`: how many entries of A and of B have no counterpart.
+        earliest: the first pair that differs at all, if that is another one; nothing traced made its input.
+        others: later causes of another type or line.
+        compared: how many pairs were compared.
+        alone: how many entries of A and of B have no counterpart.
         steps: how many steps both have; `longer`: which of them has more, if one has.
     """
 
@@ -100,7 +101,7 @@ class Across:
 
 @dataclass(frozen=True)
 class TracesEvidence(Evidence):
-    """What `envlock diverge compare` attaches to its report; `conditions` are those that differ, of A and of B."""
+    """What `envlock diverge compare` attaches: `conditions` are those that differ, of A and of B."""
 
     comparable: bool
     first: Pair | None
@@ -134,7 +135,7 @@ def _render_pair(pair: Pair | None) -> dict[str, object] | None:
 
 
 def compare(a: Iterable[Entry], b: Iterable[Entry]) -> Across:
-    """Return the first operation that differs between two traces, and how much could be compared."""
+    """Return the first operation that differs between two traces, and how much was compared."""
     across = Across()
     causes: set[Key] = set()
     for left, right in zip_longest(_split_steps(a), _split_steps(b)):
@@ -173,7 +174,7 @@ def _add_pair(across: Across, pair: Pair, causes: set[Key]) -> None:
 
 
 def _is_call(entry: Entry) -> bool:
-    """Return whether this is a graph as a whole: the operations inside it have entries of their own before it."""
+    """Return whether this is a graph as a whole, whose operations have entries before it."""
     return isinstance(entry, Record) and entry.operation.type == CALL
 
 
@@ -197,7 +198,7 @@ def find_difference(a: Entry, b: Entry) -> Pair | None:
 
 
 def make_key(entry: Entry) -> Key:
-    """Return what two entries share that belong together in two environments: the type and the line."""
+    """Return what entries share that belong together: the type and the line."""
     if isinstance(entry, Value):
         return f"value {entry.name}", None, None
     place = entry.operation.place
@@ -378,7 +379,7 @@ def _check_modes(a: Header, b: Header) -> None:
 
 
 def _compare_conditions(a: Trace, b: Trace) -> dict[str, tuple[Scalar, Scalar]]:
-    """Return the conditions that differ, with the values of both; None for one that a side does not have."""
+    """Return the conditions that differ, with both values; None where a side has none."""
     left, right = _collect_conditions(a), _collect_conditions(b)
     found = {}
     for name in sorted({*left, *right} - {*_IGNORED}):

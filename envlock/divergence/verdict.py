@@ -49,7 +49,7 @@ TITLES: Mapping[str, str] = {
 
 
 def report(seen: DivergeEvidence) -> Report[DivergeEvidence]:
-    """Return the verdict: findings for the cause, for the pipelines, and for later causes of their own."""
+    """Return the verdict: findings on the cause, on pipelines, and on later causes."""
     if not seen.match and seen.known is None:
         seen = replace(seen, unexplained=explain_unknown(seen))
     breaking: tuple[str, ...] = (ERROR,)
@@ -88,7 +88,7 @@ def _find_cause(seen: DivergeEvidence) -> Finding:
     if known is not None and known.fixes:
         fix = "\n".join(known.fixes)
     why, source = explain_unknown(seen), SOURCE
-    # Where the maker's own row was looked up, it explains the operation's draws, not the line of Python that is named.
+    # The maker's own row explains the draws of an operation, not the line of Python that is named.
     is_of_maker = known is not None and maker is not None and known.row == maker.row.row
     if known is not None and not is_of_maker:
         why, source = known.why, known.source
