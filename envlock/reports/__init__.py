@@ -1,4 +1,4 @@
-"""Report formats: a report in, a string out. One file a format, one name in `FORMATS`; every command has all."""
+"""Report formats: a report in, a string out. One file a format; every command has all."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ SHORT = 16
 
 
 def render_lines(report: Report[CanaryEvidence]) -> Iterator[tuple[str, str]]:
-    """Yield (style, line): what differs from the lock's canary, or the canary itself where there was none."""
+    """Yield (style, line): what differs from the lock's canary, or the canary itself without one."""
     canary = report.evidence.canary
     if report.policy is None and canary is not None:
         yield from _render_section(canary.numerics)
@@ -81,7 +81,7 @@ def _render_section(numerics: Numerics) -> Iterator[tuple[str, str]]:
 def render_coverage(
     targets: Mapping[str, CoverageDocument], conditions: ConditionsDocument
 ) -> Iterator[tuple[str, str]]:
-    """Yield (style, line): how many operations of each program are covered, and why the others are not."""
+    """Yield (style, line): how many operations of each program are covered, and why not all."""
     for name, target in targets.items():
         operations = count(target["distinct"], "distinct operation")
         covered = f"{target['covered']} of {operations} covered"

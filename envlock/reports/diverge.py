@@ -1,4 +1,4 @@
-"""What makes runs differ, for people: the levels that were tried, the cause with its line, and what helps."""
+"""What makes runs differ, for people: the levels, the cause with its line, and what helps."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _render_advice(finding: Finding) -> Iterator[Line]:
 
 
 def _name_rule(report: Report, finding: Finding) -> str:
-    """Return the rule of the dataset linter and where that pipeline was read; nothing for the other findings."""
+    """Return the rule of the dataset linter and where it read the pipeline; nothing for other findings."""
     if finding.rule in ("operation", "run-failed", report.findings[0].rule):
         return ""
     return f" [{finding.rule}]{describe_reading(finding)}"
@@ -97,7 +97,7 @@ def _render_place(evidence: DivergeEvidence) -> Iterator[Line]:
     """Yield the line that the verdict names, with those around it."""
     place, record = evidence.place, evidence.record
     step = ""
-    # Inside a graph the line is that of the operation; the entry that was compared is the whole graph's.
+    # Inside a graph the line is that of the operation, and the entry that of the whole graph.
     if record is not None and evidence.verdict != "graph" and evidence.index is not None:
         step = f", step {record.step}, entry {evidence.index}"
     if place is None:

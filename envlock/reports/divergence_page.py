@@ -1,4 +1,4 @@
-"""The report of `envlock diverge` as one HTML page by itself: no script, no network, every word escaped."""
+"""The report of `envlock diverge` as one HTML page: no script, no network, every word escaped."""
 
 from __future__ import annotations
 
@@ -112,8 +112,7 @@ def _render_levels(levels: Iterable[Level]) -> str:
 
 
 def _render_head(names: Iterable[str]) -> str:
-    cells = "".join(f"<th>{name}</th>" for name in names)
-    return f"<tr>{cells}</tr>"
+    return f"<tr><th>{'</th><th>'.join(names)}</th></tr>"
 
 
 def _render_result(number: int) -> str:
@@ -170,7 +169,7 @@ def _render_evidence(evidence: DivergeEvidence, findings: Sequence[Finding]) -> 
 
 
 def _render_source(lines: Iterable[str], start: int, wanted: int) -> str:
-    """Return lines of a program with their numbers, the wanted one marked; nothing without lines."""
+    """Return numbered lines of a program, the wanted one marked; nothing without lines."""
     rows = []
     for number, line in enumerate(lines, start):
         row = f"{number:>5}  {_escape(line)}"
@@ -204,8 +203,10 @@ def _render_origins(origins: Iterable[Origin], differing: Sequence[int]) -> str:
 def _render_timeline(lines: Iterable[Line]) -> str:
     rows = ""
     for line in lines:
-        columns = "".join(f"<td>{_escape(cell)}</td>" for cell in _fill_row(line))
-        rows += f'<tr class="{line.state}">{columns}</tr>'
+        rows += f'<tr class="{line.state}">'
+        for cell in _fill_row(line):
+            rows += f"<td>{_escape(cell)}</td>"
+        rows += "</tr>"
     head = _render_head(("entry", "step", "operation", "gives", "line", "in the runs", "results"))
     return f'<h2>Surrounding operations</h2>\n<table id="timeline">{head}{rows}</table>\n'
 

@@ -1,4 +1,4 @@
-"""What the doctor found, for people: the states that TensorFlow has shown where it was asked, then the findings."""
+"""What the doctor found, for people: the states that TensorFlow has shown, then the findings."""
 
 from __future__ import annotations
 

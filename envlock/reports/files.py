@@ -1,4 +1,4 @@
-"""The files that are not as recorded, as tables for people: what is wrong and what to do once, then file by file."""
+"""The files that are not as recorded, as tables for people."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ from envlock.runtime.report import ERROR, FILE_RULE, INFO, MARKS, Finding, clean
 
 SHOWN = {ERROR: 20, INFO: 5}
 """How many files of a kind are shown; JSON has all."""
-WIDEST = (
-    56,
-    36,
-)  # characters of the columns for file and package; what is longer pushes the rest aside
+FILE_WIDTH, PACKAGE_WIDTH = 56, 36
+"""Characters of the widest columns; longer cells push the rest aside."""
 
 
 def is_file(finding: Finding) -> bool:
@@ -20,42 +18,42 @@ def is_file(finding: Finding) -> bool:
 
 
 def render_lines(findings: Iterable[Finding]) -> Iterator[tuple[str, str]]:
-    """Yield (style, line): the kinds in the order of their most telling finding, those that are no error last."""
+    """Yield (style, line): a table for each kind, in the order of the findings."""
     kinds: dict[tuple[str, str], list[Finding]] = {}
     for finding in findings:
         kinds.setdefault((finding.severity, finding.rule), []).append(finding)
     for (severity, rule), group in kinds.items():
-        yield (
-            "title",
-            f"{rule[len(FILE_RULE) :].replace('-', ' ')}: {count(len(group), 'file')}{_aside(severity)}",
-        )
-        yield from _table(severity, group)
-        reasons = list(dict.fromkeys(finding.why for finding in group))
-        yield from (("note", f"      why: {why}") for why in reasons)
+        kind = rule.removeprefix(FILE_RULE).replace("-", " ")
+        title = f"{kind}: {count(len(group), 'file')}"
+        if severity == INFO:
+            title += " (for information)"
+        yield "title", title
+        yield from _render_table(severity, group)
+        for why in dict.fromkeys(finding.why for finding in group):
+            yield "note", f"      why: {why}"
         if severity != INFO:
             yield "note", f"      fix: {group[0].fix}"
 
 
-def _table(severity: str, group: list[Finding]) -> Iterator[tuple[str, str]]:
+def _render_table(severity: str, group: list[Finding]) -> Iterator[tuple[str, str]]:
     most = SHOWN.get(severity, SHOWN[ERROR])
-    rows = [_row(finding) for finding in group[:most]]
-    widths = [min(max(len(row[column]) for row in rows), WIDEST[column]) for column in (0, 1)]
+    rows = list(map(_fill_row, group[:most]))
+    file_width = package_width = 0
+    for file, package, _ in rows:
+        file_width = max(file_width, len(file))
+        package_width = max(package_width, len(package))
+    file_width, package_width = min(file_width, FILE_WIDTH), min(package_width, PACKAGE_WIDTH)
     for file, package, what in rows:
-        cells = (
-            f"{file:<{widths[0]}}  {package:<{widths[1]}}  {what}"
-            if widths[1]
-            else f"{file:<{widths[0]}}  {what}"
-        )
-        yield severity, f"  {MARKS[severity]} {cells}"
+        cells = f"{file:<{file_width}}  "
+        if package_width:
+            cells += f"{package:<{package_width}}  "
+        yield severity, f"  {MARKS[severity]} {cells}{what}"
     if len(group) > most:
         yield "note", f"    and {len(group) - most:,} more (`--format json` lists all)"
 
 
-def _row(finding: Finding) -> tuple[str, str, str]:
-    expected = finding.expected if isinstance(finding.expected, dict) else {}
-    packages = expected.get("packages", [])
+def _fill_row(finding: Finding) -> tuple[str, str, str]:
+    packages: list[str] = []
+    if isinstance(finding.expected, dict):
+        packages = finding.expected.get("packages", [])
     return clean(finding.where.fact), clean(", ".join(packages)), clean(finding.actual["what"])
-
-
-def _aside(severity: str) -> str:
-    return " (for information)" if severity == INFO else ""

@@ -3,47 +3,53 @@
 from __future__ import annotations
 
 from envlock.reports.rule import LEVELS, Rule, file_of, rule_id, rules
-from envlock.runtime.report import Finding, Report, clean, count
+from envlock.runtime.report import Finding, Report, clean_lines, count
 
 COMMANDS = {"error": "error", "warning": "warning", "info": "notice"}
 
 
 def render(report: Report, *, color: bool = False) -> str:
-    """Return one workflow command a finding, and one for all that the policy allows; an empty text where there is none.
+    """Return one workflow command a finding, and one for all that the policy allows; an empty text for none.
 
-    GitHub shows ten annotations of a kind a step: what is allowed is not to hide what is not.
+    GitHub shows ten annotations of a kind a step: allowed differences must not hide others.
     """
-    known, aside = rules(report), {id(each) for each in report.allowed}
-    lines = [
-        _command(report, known[rule_id(report, each)], each)
-        for each in report.findings
-        if id(each) not in aside
-    ]
-    if aside:
-        text = f"{count(len(aside), 'difference')} that policy {report.policy} allows (`--format text` lists them)"
-        place = _property(file_of(report, report.allowed[0]))
-        lines.append(f"::{COMMANDS['info']} file={place},title=allowed::{_data(text)}")
+    known, allowed = rules(report), report.allowed
+    # By identity: two findings can have equal values.
+    aside = set(map(id, allowed))
+    lines = []
+    for finding in report.findings:
+        if id(finding) not in aside:
+            rule = known[rule_id(report, finding)]
+            lines.append(_render_command(report, rule, finding))
+    if allowed:
+        number = count(len(allowed), "difference")
+        text = f"{number} that policy {report.policy} allows (`--format text` lists them)"
+        place = _escape_property(file_of(report, allowed[0]))
+        lines.append(f"::{COMMANDS['info']} file={place},title=allowed::{_escape_data(text)}")
     return "\n".join(lines)
 
 
-def _command(report: Report, rule: Rule, finding: Finding) -> str:
-    where, place = finding.where, {"file": file_of(report, finding)}
+def _render_command(report: Report, rule: Rule, finding: Finding) -> str:
+    where, properties = finding.where, {"file": file_of(report, finding)}
     if where.line:
-        place["line"] = str(where.line)
+        properties["line"] = str(where.line)
         if where.end_line > where.line:
-            place["endLine"] = str(where.end_line)
+            properties["endLine"] = str(where.end_line)
         if where.column:
-            place["col"] = str(where.column)
-    place["title"] = rule.id if rule.title == rule.id or where.fact else f"{rule.id} {rule.title}"
-    properties = ",".join(f"{name}={_property(value)}" for name, value in place.items())
+            properties["col"] = str(where.column)
+    properties["title"] = f"{rule.id} {rule.title}"
+    # The title of a fact is a sentence with its id.
+    if rule.title == rule.id or where.fact:
+        properties["title"] = rule.id
+    listed = ",".join(f"{name}={_escape_property(value)}" for name, value in properties.items())
     text = f"{finding.message}\nwhy: {finding.why}\nfix: {finding.fix}"
-    return f"::{COMMANDS[LEVELS[finding.severity]]} {properties}::{_data(text)}"
+    return f"::{COMMANDS[LEVELS[finding.severity]]} {listed}::{_escape_data(text)}"
 
 
-def _data(text: str) -> str:
+def _escape_data(text: str) -> str:
     """Return text as the command's message takes it: a line break is written %0A."""
-    return "%0A".join(clean(line).replace("%", "%25") for line in text.split("\n"))
+    return clean_lines(text).replace("%", "%25").replace("\n", "%0A")
 
 
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
+def _escape_property(text: str) -> str:
+    return _escape_data(text).replace(":", "%3A").replace(",", "%2C")

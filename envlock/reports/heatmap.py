@@ -1,4 +1,4 @@
-"""Error matrices as pictures: the scale of their colors, and PNG by matplotlib, which is known here only."""
+"""Error matrices as pictures: the scale of their colors, and PNG by matplotlib."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Heatmap:
 
 @dataclass(frozen=True)
 class Scale:
-    """The smallest and the largest distance that is neither zero nor infinite; equal where there is one, or none."""
+    """The smallest and the largest distance that is neither zero nor infinite; equal if there is one or none."""
 
     low: float
     high: float

@@ -1,4 +1,4 @@
-"""`envlock images` for people: tables of plain columns, so that they read alike in a terminal, a pipe and a log."""
+"""`envlock images` for people: tables of plain columns, alike in a terminal, a pipe and a log."""
 
 from __future__ import annotations
 
@@ -8,6 +8,55 @@ from typing import Any
 
 from envlock.reports.text import paint
 from envlock.runtime.report import clean
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    class Holding(TypedDict):
+        """A version that an image holds; `expected`: it was never read there."""
+
+        version: str
+        expected: bool
+
+    class Image(TypedDict):
+        """An image with the versions that it holds."""
+
+        image: str
+        holds: Mapping[str, Holding]
+
+    class PythonArchive(TypedDict):
+        """A Python that is installed from an archive."""
+
+        file: str
+
+    class Candidate(Image):
+        """A base image for a lock, and why it can be used or cannot."""
+
+        route: str
+        usable: bool
+        mismatches: Sequence[str]
+        digest: str | None
+        python_from: str | None
+        python_archive: PythonArchive | None
+        reason: str
+
+    class Answer(TypedDict):
+        """Whether an image or a wheel runs on a GPU."""
+
+        kind: str
+        name: str
+        runs: str
+        why: str
+
+    class System(TypedDict):
+        """A system, and the image with its own Python."""
+
+        image: str
+        libc: str
+        with_python: str | None
+        python: str | None
+
 
 COLUMNS = {
     "tensorflow": "TensorFlow",
@@ -20,12 +69,12 @@ COLUMNS = {
 }
 WIDTH = 100
 FEW = 4
-"""So many images are named each."""
+"""More images than that are named by the first and the last."""
 Lines = Iterable[tuple[str, str]]
 
 
 def render_ranking(document: Mapping[str, Any], *, limit: int, color: bool = False) -> str:
-    """Return the base images for a lock: a table of all of them, then the reasons of the first `limit`."""
+    """Return the first `limit` base images for a lock: a table, then the reasons of each."""
     return paint(_list_ranking(document, limit), color=color)
 
 
@@ -35,8 +84,8 @@ def render_everything(document: Mapping[str, Any], *, color: bool = False) -> st
 
 
 def render_answers(document: Mapping[str, Any], *, every: bool = False, color: bool = False) -> str:
-    """Return what runs on a GPU: each reason once, with what it is true of; `every` image, or the newest and oldest."""
-    return paint(_answers(document, every), color=color)
+    """Return what runs on a GPU, each reason once; `every`: name each image, not the first and the last."""
+    return paint(_list_answers(document, every), color=color)
 
 
 ANSWERS = {
@@ -47,81 +96,81 @@ ANSWERS = {
 }
 
 
-def _answers(document: Mapping[str, Any], every: bool) -> Lines:
+def _list_answers(document: Mapping[str, Any], every: bool) -> Lines:
     gpu = document["gpu"]
-    cards = f" ({', '.join(gpu['cards'])})" if gpu["cards"] else ""
-    yield from _wrapped(
-        "title", f"GPUs of compute capability {clean(gpu['compute_capability'])}{cards}", ""
-    )
-    for runs, title in ANSWERS.items():
-        reasons: dict[str, list[Mapping[str, Any]]] = {}
-        for row in document["answers"]:
-            if row["runs"] == runs:
-                reasons.setdefault(row["why"], []).append(row)
+    answers: Sequence[Answer] = document["answers"]
+    title = f"GPUs of compute capability {clean(gpu['compute_capability'])}"
+    if gpu["cards"]:
+        title += f" ({', '.join(gpu['cards'])})"
+    yield from _wrap("title", title, "")
+    for runs, heading in ANSWERS.items():
+        reasons: dict[str, list[Answer]] = {}
+        for answer in answers:
+            if answer["runs"] == runs:
+                reasons.setdefault(answer["why"], []).append(answer)
         if reasons:
             yield "plain", ""
-            yield "title", title
-        for why, rows in reasons.items():
-            yield from _wrapped("plain", _answer(rows, every), "  ")
-            yield from _wrapped("note", why, "    ")
+            yield "title", heading
+        for why, group in reasons.items():
+            yield from _wrap("plain", _join_names(group, every), "  ")
+            yield from _wrap("note", why, "    ")
 
 
-def _answer(rows: Sequence[Mapping[str, Any]], every: bool) -> str:
+def _join_names(answers: Sequence[Answer], every: bool) -> str:
     """Return images and wheels in words."""
-    images = [row["name"] for row in rows if row["kind"] == "image"]
-    wheels = [row["name"].split()[1] for row in rows if row["kind"] == "wheel"]
-    if len(images) > FEW and not every:
-        images = [
-            f"{images[0]} to {images[-1].rpartition(':')[2]} ({len(images)} images; `--all` names each)"
-        ]
-    return ", ".join([*images, *([f"wheels of TensorFlow {', '.join(wheels)}"] if wheels else [])])
+    names = [answer["name"] for answer in answers if answer["kind"] == "image"]
+    wheels = [answer["name"].split()[1] for answer in answers if answer["kind"] == "wheel"]
+    if len(names) > FEW and not every:
+        last = names[-1].rpartition(":")[2]
+        names = [f"{names[0]} to {last} ({len(names)} images; `--all` names each)"]
+    if wheels:
+        names.append(f"wheels of TensorFlow {', '.join(wheels)}")
+    return ", ".join(names)
 
 
-def _wrapped(style: str, text: str, indent: str) -> Lines:
-    for line in wrap(
-        clean(text), WIDTH - len(indent), break_long_words=False, break_on_hyphens=False
-    ):
+def _wrap(style: str, text: str, indent: str) -> Lines:
+    width = WIDTH - len(indent)
+    for line in wrap(clean(text), width, break_long_words=False, break_on_hyphens=False):
         yield style, f"{indent}{line}"
 
 
 def _list_ranking(document: Mapping[str, Any], limit: int) -> Lines:
-    wanted, candidates = document["wanted"], document["candidates"]
+    wanted: Mapping[str, str | None] = document["wanted"]
+    candidates: Sequence[Candidate] = document["candidates"]
     names = [name for name in COLUMNS if wanted[name] is not None]
-    yield (
-        "plain",
-        f"locked: {_describe_wanted(wanted, names)}, {wanted['platform']}; base images, the best first:",
-    )
+    locked = f"{_describe_wanted(wanted, names)}, {wanted['platform']}"
+    yield "plain", f"locked: {locked}; base images, the best first:"
     yield "plain", ""
     shown = candidates[:limit]
-    rows = [
-        [str(n), row["route"], row["image"], *_fill_cells(row, names)]
-        for n, row in enumerate(shown, 1)
-    ]
-    table = list(_align(["", "route", "image", *(COLUMNS[name] for name in names)], rows))
-    yield "title", table[0]
-    for row, line in zip(shown, table[1:], strict=True):
+    rows = []
+    for number, candidate in enumerate(shown, 1):
+        row = [str(number), candidate["route"], candidate["image"]]
+        rows.append([*row, *_fill_cells(candidate, names)])
+    head, *lines = _align(["", "route", "image", *map(COLUMNS.__getitem__, names)], rows)
+    yield "title", head
+    for candidate, line in zip(shown, lines, strict=True):
         style = "note"
-        if row["usable"]:
+        if candidate["usable"]:
             style = "plain"
         yield style, line
-    for number, row in enumerate(shown, 1):
+    for number, candidate in enumerate(shown, 1):
         yield "plain", ""
-        yield from _explain_candidate(number, row)
+        yield from _explain_candidate(number, candidate)
     yield from _list_legend(shown, len(candidates) - len(shown))
 
 
-def _describe_wanted(wanted: Mapping[str, Any], names: Iterable[str]) -> str:
-    """Return the locked versions in one line, TensorFlow's with the build it is, such as `+nv25.02`."""
+def _describe_wanted(wanted: Mapping[str, str | None], names: Iterable[str]) -> str:
+    """Return the locked versions in one line, TensorFlow's with its build, such as `+nv25.02`."""
     parts = []
     for name in names:
-        part = f"{COLUMNS[name]} {clean(wanted[name])}"
+        part = f"{COLUMNS[name]} {clean(wanted[name] or '')}"
         if name == "tensorflow" and wanted["label"]:
             part += f"+{wanted['label']}"
         parts.append(part)
     return ", ".join(parts) or "no TensorFlow"
 
 
-def _explain_candidate(number: int, row: Mapping[str, Any]) -> Lines:
+def _explain_candidate(number: int, row: Candidate) -> Lines:
     yield "title", f"{number}  {row['image']}{_judge_candidate(row)}"
     if row["digest"] is not None:
         yield "plain", f"   pinned: {row['digest']}"
@@ -130,13 +179,10 @@ def _explain_candidate(number: int, row: Mapping[str, Any]) -> Lines:
         python = row["python_archive"]["file"]
     if python is not None:
         yield "plain", f"   python from: {python}"
-    for line in wrap(
-        clean(row["reason"]), WIDTH - 3, break_long_words=False, break_on_hyphens=False
-    ):
-        yield "plain", f"   {line}"
+    yield from _wrap("plain", row["reason"], "   ")
 
 
-def _judge_candidate(row: Mapping[str, Any]) -> str:
+def _judge_candidate(row: Candidate) -> str:
     if row["usable"]:
         return ""
     if row["mismatches"]:
@@ -144,10 +190,12 @@ def _judge_candidate(row: Mapping[str, Any]) -> str:
     return " (not usable)"
 
 
-def _list_legend(shown: Sequence[Mapping[str, Any]], more: int) -> Lines:
+def _list_legend(shown: Sequence[Candidate], more: int) -> Lines:
     yield "plain", ""
-    if any(value["expected"] for row in shown for value in row["holds"].values()):
-        yield "note", "~ expected by other images of that month; `--resolve` asks the registry"
+    for candidate in shown:
+        if any(holding["expected"] for holding in candidate["holds"].values()):
+            yield "note", "~ expected by other images of that month; `--resolve` asks the registry"
+            break
     if more:
         yield "note", f"{more} more with `--all`"
 
@@ -155,15 +203,18 @@ def _list_legend(shown: Sequence[Mapping[str, Any]], more: int) -> Lines:
 def _list_everything(document: Mapping[str, Any]) -> Lines:
     yield "plain", "NVIDIA's TensorFlow images; ~ expected by other images of that month, - unknown"
     yield "plain", ""
-    releases = [[row["image"], *_fill_cells(row, list(COLUMNS))] for row in document["releases"]]
-    yield from _list_table(["image", *COLUMNS.values()], releases)
+    yield from _list_images(document["releases"], COLUMNS)
     yield from _list_title("NVIDIA's CUDA images")
-    libraries = [[row["image"], *_fill_cells(row, ["cudnn", "nccl"])] for row in document["cuda"]]
-    yield from _list_table(["image", "cuDNN", "NCCL"], libraries)
+    yield from _list_images(document["cuda"], {"cudnn": "cuDNN", "nccl": "NCCL"})
     yield from _list_title("Python's slim images")
     patches = [[row["image"], "{} to {}".format(*row["patches"])] for row in document["python"]]
     yield from _list_table(["image", "patch releases"], patches)
     yield from _list_systems(document["systems"])
+
+
+def _list_images(images: Iterable[Image], columns: Mapping[str, str]) -> Lines:
+    rows = [[image["image"], *_fill_cells(image, columns)] for image in images]
+    yield from _list_table(["image", *columns.values()], rows)
 
 
 def _list_title(title: str) -> Lines:
@@ -172,36 +223,39 @@ def _list_title(title: str) -> Lines:
     yield "plain", ""
 
 
-def _list_systems(rows: Iterable[Mapping[str, Any]]) -> Lines:
+def _list_systems(systems: Iterable[System]) -> Lines:
     """Yield the systems that are known, and which images have their own Python."""
     yield from _list_title("Systems, for a Python that is copied or installed")
-    cells = [
-        [row["image"], row["libc"], row["with_python"] or "-", row["python"] or "-"] for row in rows
-    ]
-    yield from _list_table(["image", "glibc", "with its own Python", "Python"], cells)
+    rows = []
+    for system in systems:
+        python = [system["with_python"] or "-", system["python"] or "-"]
+        rows.append([system["image"], system["libc"], *python])
+    yield from _list_table(["image", "glibc", "with its own Python", "Python"], rows)
 
 
-def _fill_cells(row: Mapping[str, Any], names: Iterable[str]) -> list[str]:
-    """Return the versions that an image holds: `-` for an unknown one, with `~` for one that was never read there."""
+def _fill_cells(image: Image, names: Iterable[str]) -> list[str]:
+    """Return the versions that an image holds: `-` for an unknown one, `~` before one that was never read."""
     cells = []
     for name in names:
-        value = row["holds"].get(name)
+        holding = image["holds"].get(name)
         cell = "-"
-        if value is not None:
-            cell = value["version"]
-            if value["expected"]:
+        if holding is not None:
+            cell = holding["version"]
+            if holding["expected"]:
                 cell = f"~{cell}"
         cells.append(cell)
     return cells
 
 
 def _align(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterable[str]:
-    lines = [head, *([clean(cell) for cell in row] for row in rows)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
-    for line in lines:
-        yield "  ".join(
-            cell.ljust(width) for cell, width in zip(line, widths, strict=True)
-        ).rstrip()
+    table = [list(head)]
+    table += [list(map(clean, row)) for row in rows]
+    widths = [0] * len(head)
+    for row in table:
+        for column, cell in enumerate(row):
+            widths[column] = max(widths[column], len(cell))
+    for row in table:
+        yield "  ".join(map(str.ljust, row, widths)).rstrip()
 
 
 def _list_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Lines:

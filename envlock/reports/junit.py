@@ -5,7 +5,7 @@ from __future__ import annotations
 from xml.etree import ElementTree as ET
 
 from envlock.reports.rule import LEVELS, Rule, file_of, rule_id, rules
-from envlock.runtime.report import Finding, Report, clean
+from envlock.runtime.report import Finding, Report, clean, clean_lines
 
 
 def render(report: Report, *, color: bool = False) -> str:
@@ -21,21 +21,23 @@ def render(report: Report, *, color: bool = False) -> str:
     top = ET.Element("testsuites", counts)
     node = ET.SubElement(top, "testsuite", {"name": f"envlock {report.command}", **counts})
     if not report.findings:
-        ET.SubElement(
-            node, "testcase", {"classname": f"envlock {report.command}", "name": "everything"}
-        )
-    for each in report.findings:
-        _case(node, report, known[rule_id(report, each)], each)
+        names = {"classname": f"envlock {report.command}", "name": "everything"}
+        ET.SubElement(node, "testcase", names)
+    for finding in report.findings:
+        _add_case(node, report, known[rule_id(report, finding)], finding)
     ET.indent(top)
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(top, encoding="unicode")
 
 
-def _case(suite: ET.Element, report: Report, rule: Rule, finding: Finding) -> None:
+def _add_case(suite: ET.Element, report: Report, rule: Rule, finding: Finding) -> None:
     where, file = finding.where, clean(file_of(report, finding))
-    place = clean(str(where)) if where.file else file
-    name = (
-        clean(rule.id) if where.fact == rule.id else f"{clean(rule.id)} {clean(str(where)) or file}"
-    )
+    place = file
+    if where.file:
+        place = clean(str(where))
+    name = clean(rule.id)
+    # The id of a fact is its place.
+    if where.fact != rule.id:
+        name += f" {clean(str(where)) or file}"
     case = ET.SubElement(suite, "testcase", {"classname": file, "name": name})
     if where.line:
         case.set("file", file)
@@ -43,14 +45,13 @@ def _case(suite: ET.Element, report: Report, rule: Rule, finding: Finding) -> No
     if finding.severity not in report.breaking:
         ET.SubElement(case, "system-out").text = clean(finding.message)
         return
-    failure = ET.SubElement(
-        case, "failure", {"type": LEVELS[finding.severity], "message": clean(finding.message)}
-    )
-    words = (
+    attributes = {"type": LEVELS[finding.severity], "message": clean(finding.message)}
+    failure = ET.SubElement(case, "failure", attributes)
+    lines = (
         place,
         finding.message,
         f"why: {finding.why}",
         f"fix: {finding.fix}",
         f"source: {finding.source}",
     )
-    failure.text = "\n".join(clean(line) for word in words for line in word.split("\n"))
+    failure.text = clean_lines("\n".join(lines))

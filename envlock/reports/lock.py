@@ -10,6 +10,35 @@ from envlock.runtime.facts import Unavailable, leaves, same
 from envlock.runtime.machines import profiles, title
 from envlock.runtime.report import clean, count, show
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    from envlock.runtime.machines import Profile
+
+    class ProjectDocument(TypedDict, total=False):
+        """What a lockfile says about the project."""
+
+        name: str
+        commit: str
+        dirty: bool
+        entry: list[str]
+        held: list[str]
+        observed: list[str]
+
+    class OriginDocument(TypedDict, total=False):
+        """Where a package came from, if from no index."""
+
+        url: str
+        commit: str
+        editable: bool
+
+    class PackageDocument(TypedDict, total=False):
+        """A package in a lockfile, as far as it is shown."""
+
+        version: str
+        origin: OriginDocument
+
 
 def lines(document: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     """Yield (style, line) for the document of a lockfile."""
@@ -38,11 +67,12 @@ def lines(document: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
 def _render_head(document: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     """Yield who wrote the lockfile, its policy, and what it says about the project."""
     policy = document["policy"]
-    head = f"lock_version {document['lock_version']}, {clean(document['created_by'])}, policy {policy['name']}"
+    head = f"lock_version {document['lock_version']}, {clean(document['created_by'])}"
+    head += f", policy {policy['name']}"
     for path, rule in policy["overrides"].items():
         head += f", {clean(path)}: {clean(rule)}"
     yield "plain", head
-    project = document.get("project", {})
+    project: ProjectDocument = document.get("project", {})
     about = []
     if project.get("name"):
         about.append(clean(project["name"]))
@@ -55,8 +85,8 @@ def _render_head(document: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
 
 
 def count_held(document: Mapping[str, Any]) -> list[str]:
-    """Return how many of a lock's packages are held, and how that is known, as a line; nothing without entry points."""
-    project = document.get("project", {})
+    """Return a line on how many packages of a lock are held; no line without entry points."""
+    project: ProjectDocument = document.get("project", {})
     if "held" not in project:
         return []
     packages = set(document["facts"].get("packages") or ())
@@ -68,16 +98,16 @@ def count_held(document: Mapping[str, Any]) -> list[str]:
     return [f"held: {len(held)} of {count(len(packages), 'package')} ({known})"]
 
 
-def describe_commit(project: Mapping[str, Any]) -> str:
+def describe_commit(project: Mapping[str, object]) -> str:
     """Return the commit of a project as people read it."""
-    text = f"commit {project['commit'][:12]}"
+    text = f"commit {str(project['commit'])[:12]}"
     if project.get("dirty"):
         text += " with changes"
     return text
 
 
 def _render_machines(document: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
-    """The machines beside the first, whose facts stand above: what each has otherwise, or more, or not."""
+    """Yield in what each other machine differs from the first, whose facts stand above."""
     first, *others = profiles(document)
     left = _flatten(first)
     for number, machine in enumerate(others, 2):
@@ -90,27 +120,27 @@ def _render_machines(document: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
                 yield "plain", f"  {clean(path):<26} {show(right[path])}"
 
 
-def _flatten(machine: Mapping[str, Any]) -> dict[str, Any]:
+def _flatten(machine: Profile) -> dict[str, object]:
     """Return every fact of a machine by its path, with those that could not be collected."""
-    facts: dict[str, Any] = dict(leaves(machine["facts"]))
+    facts: dict[str, object] = dict(leaves(machine["facts"]))
     for path, entry in machine["unavailable"].items():
         facts[path] = Unavailable(entry["reason"], entry["code"])
     return facts
 
 
-def _name_section(name: str, section: Mapping[str, Any] | None) -> str:
+def _name_section(name: str, section: Mapping[str, object] | None) -> str:
     if section is None:
         return f"{name}: none"
     return name
 
 
-def _render_section(name: str, section: Mapping[str, Any] | None) -> Iterable[tuple[str, str]]:
+def _render_section(name: str, section: Mapping[str, object] | None) -> Iterable[tuple[str, str]]:
     yield "title", _name_section(name, section)
     for path, value in leaves(dict(sorted((section or {}).items()))):
         yield "plain", f"  {clean(path):<26} {show(value)}"
 
 
-def _render_cuda(section: Mapping[str, Any] | None) -> Iterable[tuple[str, str]]:
+def _render_cuda(section: Mapping[str, object] | None) -> Iterable[tuple[str, str]]:
     """One line a library: its version, the rule that found its file, and the file."""
     yield "title", _name_section("cuda", section)
     for key, library in (section or {}).items():
@@ -126,21 +156,22 @@ def _render_cuda(section: Mapping[str, Any] | None) -> Iterable[tuple[str, str]]
 
 
 def _render_variables(variables: Mapping[str, str | None]) -> Iterable[tuple[str, str]]:
-    present = {name: value for name, value in sorted(variables.items()) if value is not None}
+    present = sorted(name for name, value in variables.items() if value is not None)
     yield "title", f"environ: {len(present)} set, {len(variables) - len(present)} unset"
-    for name, value in present.items():
-        yield "plain", f"  {clean(name)}={show(value)}"
+    for name in present:
+        yield "plain", f"  {clean(name)}={show(variables[name])}"
 
 
-def _render_packages(packages: Mapping[str, Mapping[str, Any]]) -> Iterable[tuple[str, str]]:
+def _render_packages(packages: Mapping[str, PackageDocument]) -> Iterable[tuple[str, str]]:
     yield "title", f"packages: {len(packages)}"
     for name, package in sorted(packages.items()):
         line = f"  {clean(name)} {show(package.get('version'))}"
-        origin = package.get("origin") or {}
+        origin = package.get("origin")
         if origin:
             line += f" from {show(origin.get('url'))}"
-        if origin.get("commit"):
-            line += f" at {origin['commit'][:12]}"
-        if origin.get("editable"):
-            line += " (editable)"
+            commit = origin.get("commit")
+            if commit:
+                line += f" at {commit[:12]}"
+            if origin.get("editable"):
+                line += " (editable)"
         yield "plain", line

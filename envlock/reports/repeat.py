@@ -1,4 +1,4 @@
-"""Repeated runs, for people: the verdict, then a matrix of distances for each quantity that differs."""
+"""Repeated runs, for people: the verdict, then a matrix of distances for each differing quantity."""
 
 from __future__ import annotations
 
@@ -36,9 +36,7 @@ def render_lines(report: Report[RepeatEvidence]) -> Iterator[Line]:
             yield from _render_groups(evidence.groups)
     for failure in evidence.failures:
         yield from render_traceback(failure, evidence.failures)
-    steps = {quantity.step for quantity in evidence.equal}
-    steps |= {matrix.step for matrix in evidence.matrices}
-    for step in sorted(steps):
+    for step in list_compared_steps(evidence):
         yield "title", f"step {step}"
         equal = [clean(each.quantity) for each in evidence.equal if each.step == step]
         if equal:
@@ -48,8 +46,14 @@ def render_lines(report: Report[RepeatEvidence]) -> Iterator[Line]:
                 yield from _render_matrix(matrix)
 
 
+def list_compared_steps(evidence: RepeatEvidence) -> list[int]:
+    """Return the numbers of the steps that are shown."""
+    equal = {quantity.step for quantity in evidence.equal}
+    return sorted(equal.union(matrix.step for matrix in evidence.matrices))
+
+
 def render_traceback(failure: Failure, failures: Sequence[Failure]) -> Iterator[Line]:
-    """Yield the traceback of a failure, with the numbers of its runs where there are several failures."""
+    """Yield the traceback of a failure, with the numbers of its runs if there are several failures."""
     if not failure.traceback:
         return
     title = "traceback"
@@ -61,16 +65,15 @@ def render_traceback(failure: Failure, failures: Sequence[Failure]) -> Iterator[
 
 
 def _render_groups(groups: Sequence[Sequence[str]]) -> Iterator[Line]:
-    several = [_join_labels(group) for group in groups if len(group) > 1]
+    several = []
+    for group in groups:
+        labels = " ".join(group[:COLUMNS])
+        if len(group) > COLUMNS:
+            labels += f" ... ({len(group)})"
+        if len(group) > 1:
+            several.append(labels)
     if several:
         yield "note", f"      alike: {'; '.join(several)}"
-
-
-def _join_labels(group: Sequence[str]) -> str:
-    shown = " ".join(group[:COLUMNS])
-    if len(group) > COLUMNS:
-        shown += f" ... ({len(group)})"
-    return shown
 
 
 def _render_matrix(matrix: DistanceMatrix) -> Iterator[Line]:
@@ -84,7 +87,7 @@ def _render_matrix(matrix: DistanceMatrix) -> Iterator[Line]:
     if arrays > 1:
         title += f", {len(matrix.differing)} of {arrays} arrays"
     yield "plain", f"  {title})"
-    width = max(8, *(len(label) + 1 for label in shown))
+    width = max(8, 1 + max(map(len, shown)))
     yield "note", " " * (4 + width) + "".join(f"{label:>{width}}" for label in shown)
     for a, label in enumerate(shown):
         row = f"    {label:>{width}}"
@@ -105,7 +108,7 @@ def _render_matrix(matrix: DistanceMatrix) -> Iterator[Line]:
 
 
 def _render_cell(cell: float | None, *, same: bool) -> str:
-    """Return a distance; `0` for the same bits, `0*` where only bits differ that no value shows, `-` for none."""
+    """Return a distance; `0`: the same bits, `0*`: bits differ that no value shows, `-`: none."""
     if cell is None:
         return "-"
     if cell == 0:

@@ -1,4 +1,4 @@
-"""The report of `envlock repeat` as one HTML page that loads nothing: a chart, the matrices, the text."""
+"""The report of `envlock repeat` as an HTML page that loads nothing: a chart, matrices, the text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
 from envlock.reports.heatmap import COLORS, Heatmap, Scale, find_scale, make_heatmaps
-from envlock.reports.repeat import UNITS, find_largest
+from envlock.reports.repeat import UNITS, find_largest, list_compared_steps
 from envlock.runtime.report import Finding, Report, clean, count
 
 TYPE_CHECKING = False
@@ -46,7 +46,7 @@ path { fill: none; stroke-width: 1.5; }
 
 
 def page(report: Report[RepeatEvidence], text: str) -> str:
-    """Return the page with the verdict, the chart, every matrix in one scale of colors, and the text."""
+    """Return the page: the verdict, the chart, every matrix in one scale of colors, and the text."""
     title = f"envlock {report.command}"
     policy = "default-src 'none'; style-src 'unsafe-inline'"
     heatmaps = make_heatmaps(report)
@@ -106,12 +106,14 @@ def _render_legend(scale: Scale) -> str:
 
 
 def _render_table(heatmap: Heatmap, scale: Scale) -> str:
-    head = "".join(f"<th>{_escape(label)}</th>" for label in heatmap.labels)
-    rows = ""
+    head = rows = ""
     for a, label in enumerate(heatmap.labels):
+        head += f"<th>{_escape(label)}</th>"
         cells = "".join(_render_cell(heatmap, a, b, scale) for b in range(len(heatmap.labels)))
         rows += f"<tr><th>{_escape(label)}</th>{cells}</tr>\n"
-    notes = "".join(f"<p>{_escape(note)}</p>\n" for note in heatmap.notes)
+    notes = ""
+    for note in heatmap.notes:
+        notes += f"<p>{_escape(note)}</p>\n"
     table = f'<div class="wide"><table>\n<tr><th></th>{head}</tr>\n{rows}</table></div>\n'
     return f"<section><h3>{_escape(heatmap.title)}</h3>\n{table}{notes}</section>\n"
 
@@ -133,7 +135,7 @@ def _render_cell(heatmap: Heatmap, a: int, b: int, scale: Scale) -> str:
 
 
 def _render_chart(evidence: RepeatEvidence) -> str:
-    """Return the largest distance of each quantity at the compared steps, above all steps; nothing for one step."""
+    """Return the largest distance of each quantity over the steps; nothing for one step."""
     steps = evidence.steps
     if len(steps) < 2 or not evidence.matrices:
         return ""
@@ -143,14 +145,15 @@ def _render_chart(evidence: RepeatEvidence) -> str:
     for n, (name, row) in enumerate(points.items()):
         lines += _render_line(n % HUES, name, row, steps, (low, high))
         names += f'<i class="key s{n % HUES}"></i>{_escape(name)} '
-    compared = {quantity.step for quantity in evidence.equal}
-    compared |= {matrix.step for matrix in evidence.matrices}
+    compared = list_compared_steps(evidence)
     note = (
         f"{UNITS['sum'].capitalize()}, largest of all pairs of runs, at the {count(len(compared), 'compared step')}; "
         f"`--step` compares others. The bar has all {count(len(steps), 'step')}, red where runs differ."
     )
-    svg = f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img">{_render_axes(low, high)}{lines}{_render_bar(evidence)}</svg>'
-    return f'<h2>Difference over the steps</h2>\n{svg}\n<p>{names}<br><span class="dim">{note}</span></p>\n'
+    content = f"{_render_axes(low, high)}{lines}{_render_bar(evidence)}"
+    svg = f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img">{content}</svg>'
+    legend = f'<p>{names}<br><span class="dim">{note}</span></p>'
+    return f"<h2>Difference over the steps</h2>\n{svg}\n{legend}\n"
 
 
 def _collect_points(evidence: RepeatEvidence) -> dict[str, dict[int, float]]:
@@ -218,7 +221,7 @@ def _render_line(
 
 
 def _render_bar(evidence: RepeatEvidence) -> str:
-    """Return a bar of all steps, in which neighbors with equal findings are one piece, and the numbers of its ends."""
+    """Return a bar of all steps, with one piece for neighbors at which the same quantities differ."""
     steps = evidence.steps
     step_width = (WIDTH - LEFT - RIGHT) / (len(steps) - 1)
     y = HEIGHT - 30
@@ -230,7 +233,8 @@ def _render_bar(evidence: RepeatEvidence) -> str:
         x = LEFT + step_width * (first - 0.5)
         width = max(step_width * (last - first + 1) - 0.5, 0.5)
         title = _escape(_describe_steps(steps[first], steps[last], names))
-        bar += f'<rect class="{kind}" x="{x:.1f}" y="{y}" width="{width:.1f}" height="8"><title>{title}</title></rect>'
+        box = f'x="{x:.1f}" y="{y}" width="{width:.1f}" height="8"'
+        bar += f'<rect class="{kind}" {box}><title>{title}</title></rect>'
     for step, x, side in ((steps[0], LEFT, "start"), (steps[-1], WIDTH - RIGHT, "end")):
         bar += f'<text x="{x}" y="{y + 24}" text-anchor="{side}">step {step}</text>'
     return bar
@@ -246,7 +250,7 @@ def _describe_steps(first: int, last: int, names: Sequence[str]) -> str:
 
 
 def _split_steps(evidence: RepeatEvidence) -> Iterator[tuple[int, int, tuple[str, ...]]]:
-    """Yield the places, first and last, of steps in a row at which the same quantities differ, and their names."""
+    """Yield (first, last, names) for steps in a row at which the same quantities differ."""
     names: dict[int, tuple[str, ...]] = {}
     for each in evidence.differing:
         names[each.step] = (*names.get(each.step, ()), each.quantity)

@@ -23,19 +23,23 @@ class Rule(NamedTuple):
 
 def rule_id(report: Report, finding: Finding) -> str:
     """Return the rule of a finding; where a policy judged, the fact itself, as its rules are few."""
-    return finding.where.fact if report.policy is not None else finding.rule
+    if report.policy is None:
+        return finding.rule
+    return finding.where.fact
 
 
 def rules(report: Report) -> dict[str, Rule]:
     """Return the rules of a report's findings by their id, in the order of the findings."""
     found: dict[str, Rule] = {}
-    for each in report.findings:
-        name = rule_id(report, each)
-        held = f"{name} must be as locked ({each.rule})"
-        title = held if report.policy is not None else report.titles.get(name, name)
-        found.setdefault(
-            name, Rule(name, title, LEVELS[each.severity], each.why, each.fix, each.source)
-        )
+    for finding in report.findings:
+        name = rule_id(report, finding)
+        if name in found:
+            continue
+        title = f"{name} must be as locked ({finding.rule})"
+        if report.policy is None:
+            title = report.titles.get(name, name)
+        level = LEVELS[finding.severity]
+        found[name] = Rule(name, title, level, finding.why, finding.fix, finding.source)
     return found
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any
 from urllib.parse import quote
 
 from envlock import __version__
@@ -22,25 +21,23 @@ ROOT = "SRCROOT"
 def render(report: Report, *, color: bool = False) -> str:
     """Return the report as a SARIF log with one run; a fact is a logical location in the lockfile."""
     known = rules(report)
-    order = {name: number for number, name in enumerate(known)}
+    numbers = {name: number for number, name in enumerate(known)}
+    results = []
+    for finding in report.findings:
+        name = rule_id(report, finding)
+        results.append(_render_result(name, numbers[name], file_of(report, finding), finding))
     driver = {
         "name": "envlock",
         "semanticVersion": __version__,
-        "rules": [_rule(rule) for rule in known.values()],
+        "rules": list(map(_render_rule, known.values())),
     }
-    run = {
-        "tool": {"driver": driver},
-        "columnKind": "unicodeCodePoints",
-        "results": [
-            _result(report, each, order[rule_id(report, each)]) for each in report.findings
-        ],
-    }
+    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2)
 
 
-def _rule(rule: Rule) -> dict[str, Any]:
+def _render_rule(rule: Rule) -> dict[str, object]:
     text = f"{rule.why} {rule.fix}"
-    described: dict[str, Any] = {
+    described: dict[str, object] = {
         "id": rule.id,
         "shortDescription": {"text": rule.title},
         "fullDescription": {"text": rule.why},
@@ -55,51 +52,49 @@ def _rule(rule: Rule) -> dict[str, Any]:
     return described
 
 
-def _result(report: Report, finding: Finding, index: int) -> dict[str, Any]:
-    file = file_of(report, finding)
+def _render_result(rule: str, index: int, file: str, finding: Finding) -> dict[str, object]:
     return {
-        "ruleId": rule_id(report, finding),
+        "ruleId": rule,
         "ruleIndex": index,
         "level": NAMES[LEVELS[finding.severity]],
         "message": {"text": f"{finding.message}. {finding.fix}"},
-        "locations": [_location(file, finding.where)],
-        "partialFingerprints": {
-            "envlock/v1": _fingerprint(rule_id(report, finding), file, finding)
-        },
+        "locations": [_render_location(file, finding.where)],
+        "partialFingerprints": {"envlock/v1": _compute_fingerprint(rule, file, finding)},
     }
 
 
-def _location(file: str, where: Where) -> dict[str, Any]:
-    physical: dict[str, Any] = {"artifactLocation": _artifact(file)}
+def _render_location(file: str, where: Where) -> dict[str, object]:
+    physical: dict[str, object] = {"artifactLocation": _render_artifact(file)}
     if where.line:
-        region: dict[str, Any] = {"startLine": where.line, "startColumn": max(where.column, 1)}
+        region: dict[str, object] = {
+            "startLine": where.line,
+            "startColumn": max(where.column, 1),
+        }
         if where.end_line:
-            region.update(endLine=where.end_line, endColumn=max(where.end_column, 1))
+            region["endLine"] = where.end_line
+            region["endColumn"] = max(where.end_column, 1)
         if where.text:
             region["snippet"] = {"text": where.text}
         physical["region"] = region
-    location: dict[str, Any] = {"physicalLocation": physical}
+    location: dict[str, object] = {"physicalLocation": physical}
     member = where.fact or where.operation
     if member:
         location["logicalLocations"] = [{"fullyQualifiedName": member, "kind": "member"}]
     return location
 
 
-def _artifact(file: str) -> dict[str, Any]:
+def _render_artifact(file: str) -> dict[str, object]:
     try:
-        path = quote(
-            file.encode("utf-8", "surrogateescape")
-        )  # the bytes that the file's name has on the disk
+        # The bytes that the file's name has on the disk.
+        path = quote(file.encode("utf-8", "surrogateescape"))
     except UnicodeEncodeError:  # half a character, which no name on a disk can hold
         path = quote(file, errors="replace")
-    return (
-        {"uri": f"file://{path}"}
-        if file.startswith("/")
-        else {"uri": path, "uriBaseId": f"%{ROOT}%"}
-    )
+    if file.startswith("/"):
+        return {"uri": f"file://{path}"}
+    return {"uri": path, "uriBaseId": f"%{ROOT}%"}
 
 
-def _fingerprint(rule: str, file: str, finding: Finding) -> str:
+def _compute_fingerprint(rule: str, file: str, finding: Finding) -> str:
     """Return what stays the same when lines above change: rule, file, and the text of the line."""
     parts = (rule, file, finding.where.text or finding.message)
     return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()[:32]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from envlock.runtime.line import line_of
@@ -25,131 +25,149 @@ VECTORS = (
     "asimd",
     "sve",
 )
-"""Instruction sets that tell processors apart at a glance; the lockfile has all that choose kernels."""
+"""Instruction sets that tell processors apart; the lockfile has all that choose kernels."""
 BUILT = (("CUDA", "built_with_cuda"), ("cuDNN", "built_with_cudnn"))
 
 
 def summary(document: Mapping[str, Any]) -> list[str]:
-    """Return a lockfile in at most `LIMIT` lines: its line, versions, GPUs and libraries, variables that are set."""
+    """Return a lockfile in at most `LIMIT` lines: its line, versions, GPUs, libraries, variables."""
     facts = document["facts"]
-    rows = [
-        ("TensorFlow", _describe_tensorflow(facts)),
-        ("Keras", _describe_keras(_at(facts, "keras"))),
-        ("NumPy", [_at(facts, "numpy", "version"), _at(facts, "numpy", "blas", "configuration")]),
-        (
-            "Python",
-            [_at(facts, "python", name) for name in ("implementation", "version", "prefix_kind")],
-        ),
-        ("packages", _count_packages(facts)),
-        (
-            "system",
-            [
-                _at(facts, "system", name)
-                for name in ("os", "os_version", "kernel_release", "machine")
-            ],
-        ),
-        ("C library", [_at(facts, "system", name) for name in ("libc", "libc_version")]),
-        ("CPU", _describe_cpu(_at(facts, "cpu"))),
-        ("GPU driver", [_at(facts, "gpu", "driver_version")]),
-    ]
+    rows = {
+        "TensorFlow": _describe_tensorflow(facts),
+        "Keras": _describe_keras(facts),
+        "NumPy": _collect(facts, "numpy", ("version", "blas.configuration")),
+        "Python": _collect(facts, "python", ("implementation", "version", "prefix_kind")),
+        "packages": _count_packages(facts),
+        "system": _collect(facts, "system", ("os", "os_version", "kernel_release", "machine")),
+        "C library": _collect(facts, "system", ("libc", "libc_version")),
+        "CPU": _describe_cpu(facts),
+        "GPU driver": _collect(facts, "gpu", ("driver_version",)),
+    }
     lines = [line_of(document)]
-    for name, parts in rows:
-        words = [show(part) for part in parts if part is not None]
+    for name, words in rows.items():
         lines.append(f"{name}: {' '.join(words) or 'none'}")
-    unknown = [
-        f"unknown: {path} ({clean(entry['code'])})"
-        for path, entry in document["unavailable"].items()
-    ]
-    lines += _shorten(_list_gpus(_at(facts, "gpu", "devices")), GPUS)
-    lines += _shorten(_list_libraries(_at(facts, "cuda")), LIBRARIES)
-    lines += _shorten(_list_variables(_at(facts, "environ")), VARIABLES)
+    unknown = []
+    for path, entry in document["unavailable"].items():
+        line = f"unknown: {path} ({clean(entry['code'])})"
+        unknown.append(line)
+    lines += _shorten(_list_gpus(_find(facts, "gpu.devices")), GPUS)
+    lines += _shorten(_list_libraries(_find(facts, "cuda")), LIBRARIES)
+    lines += _shorten(_list_variables(_find(facts, "environ")), VARIABLES)
     lines += _shorten(unknown, UNKNOWN)
     return [line[:LINE_LIMIT] for line in lines]
 
 
-def _at(facts: Any, *path: str) -> Any:
-    """Return what lies at a path of the facts; None where any step is missing."""
-    for name in path:
-        facts = facts.get(name) if isinstance(facts, Mapping) else None
+def _find(facts: object, path: str) -> object:
+    """Return what lies at a dotted path of the facts; None where any step is missing."""
+    for name in path.split("."):
+        if not isinstance(facts, Mapping):
+            return None
+        facts = facts.get(name)
     return facts
 
 
-def _count_packages(facts: Mapping[str, Any]) -> list[str]:
+def _collect(facts: object, section: str, paths: Sequence[str]) -> list[str]:
+    """Return the facts of a section that exist, as people read them."""
+    found = [_find(facts, f"{section}.{path}") for path in paths]
+    return [show(value) for value in found if value is not None]
+
+
+def _count_packages(facts: Mapping[str, object]) -> list[str]:
     if "packages" not in facts:
         return []
-    return [str(len(facts["packages"] or ()))]
+    packages = facts["packages"]
+    number = 0
+    if isinstance(packages, Mapping):
+        number = len(packages)
+    return [str(number)]
 
 
-def _describe_tensorflow(facts: Mapping[str, Any]) -> list[Any]:
-    found = _at(facts, "tensorflow") or {}
-    parts = [found.get("version")]
-    if found.get("nvidia_build"):
-        parts.append(f"NVIDIA {found['nvidia_build']}")
-    if found.get("distributions"):
-        parts.append(f"({', '.join(found['distributions'])})")
-    against = [f"{name} {found[key]}" for name, key in BUILT if found.get(key)]
-    if against:
-        parts.append(f"built with {', '.join(against)}")
-    return parts
+def _describe_tensorflow(facts: object) -> list[str]:
+    words = _collect(facts, "tensorflow", ("version",))
+    build = _find(facts, "tensorflow.nvidia_build")
+    if build:
+        words.append(show(f"NVIDIA {build}"))
+    distributions = _find(facts, "tensorflow.distributions")
+    if isinstance(distributions, list) and distributions:
+        words.append(show(f"({', '.join(distributions)})"))
+    libraries = []
+    for name, key in BUILT:
+        version = _find(facts, f"tensorflow.{key}")
+        if version:
+            text = f"{name} {version}"
+            libraries.append(text)
+    if libraries:
+        words.append(show(f"built with {', '.join(libraries)}"))
+    return words
 
 
-def _describe_keras(found: Mapping[str, Any] | None) -> list[Any]:
-    parts = [_at(found, "version")]
-    legacy = _at(found, "legacy_version")
+def _describe_keras(facts: object) -> list[str]:
+    words = _collect(facts, "keras", ("version",))
+    legacy = _find(facts, "keras.legacy_version")
     if legacy:
-        parts.append(f"tf-keras {legacy}")
-    backend = _at(found, "config", "backend")
+        words.append(show(f"tf-keras {legacy}"))
+    backend = _find(facts, "keras.config.backend")
     if backend:
-        parts.append(f"backend {backend}")
-    return parts
+        words.append(show(f"backend {backend}"))
+    return words
 
 
-def _describe_cpu(found: Mapping[str, Any] | None) -> list[Any]:
+def _describe_cpu(facts: object) -> list[str]:
     parts = []
-    if _at(found, "model_name") is not None:
-        parts.append(_at(found, "model_name"))
-    visible = _at(found, "affinity_count")
+    model = _find(facts, "cpu.model_name")
+    if model is not None:
+        parts.append(str(model))
+    visible = _find(facts, "cpu.affinity_count")
     if isinstance(visible, int):
         parts.append(count(visible, "CPU"))
-    counts = {name: _at(found, f"{name}_op_threads") for name in ("intra", "inter")}
-    threads = [f"{name}-op {number}" for name, number in counts.items() if number is not None]
+    threads = []
+    for name in ("intra", "inter"):
+        number = _find(facts, f"cpu.{name}_op_threads")
+        if number is not None:
+            text = f"{name}-op {number}"
+            threads.append(text)
     if threads:
         parts.append(f"threads {', '.join(threads)}")
-    locked = _at(found, "flags") or ()
-    flags = [name for name in VECTORS if name in locked]
-    if flags:
-        parts.append(" ".join(flags))
+    locked = _find(facts, "cpu.flags")
+    if isinstance(locked, list):
+        flags = [name for name in VECTORS if name in locked]
+        if flags:
+            parts.append(" ".join(flags))
     if not parts:
         return []
-    return [" | ".join(parts)]
+    return [show(" | ".join(parts))]
 
 
-def _list_gpus(devices: Mapping[str, Any] | None) -> Iterator[str]:
+def _list_gpus(devices: object) -> Iterator[str]:
     # By length first, so that 10 comes after 9.
-    for index, device in sorted((devices or {}).items(), key=lambda item: (len(item[0]), item[0])):
-        name, capability = show(_at(device, "name")), show(_at(device, "compute_capability"))
-        line = f"GPU {clean(index)}: {name}, compute capability {capability}, {show(_at(device, 'memory_mib'))} MiB"
-        profile = _at(device, "mig", "profile")
+    for index, device in sorted(_get_items(devices), key=lambda item: (len(item[0]), item[0])):
+        name, capability = show(_find(device, "name")), show(_find(device, "compute_capability"))
+        memory = show(_find(device, "memory_mib"))
+        line = f"GPU {clean(index)}: {name}, compute capability {capability}, {memory} MiB"
+        profile = _find(device, "mig.profile")
         if profile:
             line += f", MIG {show(profile)}"
         yield line
 
 
-def _list_libraries(cuda: Mapping[str, Any] | None) -> Iterator[str]:
-    """Yield the version of each library that is there, the parts of cuDNN apart from itself left out."""
-    for name, library in sorted((cuda or {}).items()):
-        if (
-            isinstance(library, Mapping)
-            and library.get("version")
-            and not name.startswith("cudnn_")
-        ):
-            yield f"{clean(name)}: {show(library['version'])} ({show(library.get('resolved_by'))})"
+def _list_libraries(cuda: object) -> Iterator[str]:
+    """Yield the version of each library that exists, without the parts of cuDNN."""
+    for name, library in sorted(_get_items(cuda)):
+        version = _find(library, "version")
+        if version and not name.startswith("cudnn_"):
+            yield f"{clean(name)}: {show(version)} ({show(_find(library, 'resolved_by'))})"
 
 
-def _list_variables(environ: Mapping[str, Any] | None) -> Iterator[str]:
-    for name, value in sorted((environ or {}).items()):
+def _list_variables(environ: object) -> Iterator[str]:
+    for name, value in sorted(_get_items(environ)):
         if value is not None:
             yield f"{clean(name)}={show(value)}"
+
+
+def _get_items(section: object) -> Iterable[tuple[str, object]]:
+    if isinstance(section, Mapping):
+        return section.items()
+    return ()
 
 
 def _shorten(lines: Iterable[str], limit: int) -> list[str]:

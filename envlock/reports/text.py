@@ -21,13 +21,13 @@ STYLES = {
 }
 
 
-def _plain(report: Report) -> Lines:
+def _render_plain(report: Report) -> Lines:
     """Yield each finding with its reason and its remedy, then a table of files."""
     yield from report.lines()
-    yield from files.render_lines(finding for finding in report.findings if files.is_file(finding))
+    yield from files.render_lines(filter(files.is_file, report.findings))
 
 
-# Each takes the evidence that its command attaches: the one place where mypy must believe that they go together.
+# Each takes the evidence that its command attaches; here alone mypy has to believe that.
 LAYOUTS: Mapping[str, Callable[[Report[Any]], Lines]] = {
     "canary": canary.render_lines,
     "diverge": diverge.render_lines,
@@ -41,14 +41,14 @@ LAYOUTS: Mapping[str, Callable[[Report[Any]], Lines]] = {
 
 def render(report: Report, *, color: bool = False) -> str:
     """Return the report as text."""
-    return paint(with_legend(LAYOUTS.get(report.command, _plain)(report)), color=color)
+    return paint(with_legend(LAYOUTS.get(report.command, _render_plain)(report)), color=color)
 
 
 def paint(lines: Lines, *, color: bool) -> str:
     """Return (style, line) pairs as one text, with terminal colours if asked for."""
-    shown = [(style, _inert(line)) for style, line in lines]
     if not color:
-        return "\n".join(line for _, line in shown)
+        return "\n".join(_disarm_line(line) for _, line in lines)
+    # Most output goes without colours, and rich takes long to load.
     from rich.console import Console
     from rich.text import Text
 
@@ -56,11 +56,13 @@ def paint(lines: Lines, *, color: bool) -> str:
     console = Console(
         file=out, force_terminal=True, color_system="standard", highlight=False, soft_wrap=True
     )
-    for style, line in shown:
-        console.print(Text(line, style=STYLES[style]))
+    for style, line in lines:
+        console.print(Text(_disarm_line(line), style=STYLES[style]))
     return out.getvalue().rstrip("\n")
 
 
-def _inert(line: str) -> str:
-    """Return a line that GitHub does not obey where it stands in a log: it obeys one that begins with two colons."""
-    return line.replace("::", "\\x3a:", 1) if line.lstrip().startswith("::") else line
+def _disarm_line(line: str) -> str:
+    """Return a line that GitHub does not obey in a log: it obeys lines that begin with two colons."""
+    if line.lstrip().startswith("::"):
+        return line.replace("::", "\\x3a:", 1)
+    return line

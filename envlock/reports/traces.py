@@ -1,4 +1,4 @@
-"""Two traces of two environments, for people: the first operation with other bits, and what else differs."""
+"""Traces of two environments, for people: the first operation with other bits, and conditions."""
 
 from __future__ import annotations
 

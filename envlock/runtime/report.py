@@ -143,7 +143,7 @@ class Finding:
         self.commands = list(commands)
 
     def to_json(self) -> Dict[str, Any]:
-        """Return JSON values: a side that is absent has no key, one that could not be collected is an object."""
+        """Return JSON values: an absent side has no key, one that could not be collected is an object."""
         document: Dict[str, Any] = {
             "rule": self.rule,
             "severity": self.severity,
@@ -381,7 +381,7 @@ def ranked(findings: Iterable[Finding]) -> List[Finding]:
 
 
 def tally(findings: Sequence[Finding]) -> str:
-    """Return the number of findings of each severity, such as `1 error, 2 warnings`; `` for none."""
+    """Return the number of findings of each severity, such as `1 error, 2 warnings`."""
     nouns = {ERROR: "error", UNKNOWN: "unknown fact", WARNING: "warning", INFO: "note"}
     parts = []
     for severity, noun in nouns.items():
@@ -433,7 +433,7 @@ def _list_wrong(findings: List[Finding]) -> List[str]:
 
 
 def _say_facts(findings: List[Finding], number: int) -> str:
-    """Return how many facts differ; a TensorFlow that is missing stands first, as it explains the others."""
+    """Return how many facts differ; a missing TensorFlow stands first, as it explains the others."""
     for finding in findings:
         if finding.rule == NO_TENSORFLOW:
             if number == 1:
@@ -465,7 +465,7 @@ def _list_missing(findings: List[Finding]) -> List[str]:
 
 
 def _count_kind(findings: List[Finding], severity: str, kind: str) -> int:
-    """Return how many findings have a severity and are about files, bits, missing comparisons, or (``) facts."""
+    """Return how many findings of a severity are of a kind: FILE_RULE, BITS, COMPARED, or "" for facts."""
     number = 0
     for finding in findings:
         own = ""
@@ -479,7 +479,7 @@ def _count_kind(findings: List[Finding], severity: str, kind: str) -> int:
 
 
 def _agree(number: int, noun: str, singular: str, plural: str) -> str:
-    """Return a number with its noun and the form of the verb that fits: `1 fact differs`, `2 facts differ`."""
+    """Return a number with its noun and its verb: `1 fact differs`, `2 facts differ`."""
     verb = plural
     if number == 1:
         verb = singular
@@ -496,7 +496,7 @@ def _render_allowed(group: List[Finding]) -> Iterator[Tuple[str, str]]:
 
 
 def _group_alike(findings: List[Finding]) -> List[List[Finding]]:
-    """Return the findings in their order, neighbours of one severity, reason and remedy together."""
+    """Return the findings in order, neighbours of one severity, reason and remedy together."""
     groups: List[List[Finding]] = []
     last: Optional[Tuple[str, str, str]] = None
     for finding in findings:
@@ -524,7 +524,7 @@ def count(number: int, noun: str) -> str:
 
 
 def show(value: Any) -> str:
-    """Return a fact as people read it: null is "none", long values are cut, control characters are escaped."""
+    """Return a fact as people read it: null is "none", long values are cut."""
     if value is None:
         return "none"
     if value is ABSENT:
@@ -554,7 +554,7 @@ def _shorten(words: Iterable[str], has_more: bool) -> str:
 
 
 def clean(text: str) -> str:
-    """Return text that cannot move a terminal's cursor or colour: what is not printable is escaped."""
+    """Return text with everything escaped that could move a terminal's cursor or change its colour."""
     if text.isprintable():
         return text
     escaped = ""

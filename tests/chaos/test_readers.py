@@ -101,7 +101,7 @@ PLANTS: dict[str, tuple[str, Any]] = {
     "ELF": ("envlock.diagnosis.fatbin.check_header", lambda head, machine: struct.unpack("<Q", head[:8])),
     "ld.so.cache": ("envlock.runtime.loader.cache._HEADER", 0),
     "trace": ("envlock.divergence.trace._parse_line", lambda line, name: json.loads(line)),
-    "results": ("envlock.reports.text._inert", lambda line: line),
+    "results": ("envlock.reports.text._disarm_line", lambda line: line),
     "canary": ("envlock.numerics.canary.run._check_fields", lambda answer, wanted: answer),
     "pyproject.toml": ("envlock.workflows.settings._document", lambda file: tomllib.loads(file.read_text())),
     "uv.toml": ("envlock.packages.indexes.index_settings._words", lambda value: list(value)),
