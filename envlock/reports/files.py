@@ -53,7 +53,9 @@ def _render_table(severity: str, group: list[Finding]) -> Iterator[tuple[str, st
 
 
 def _fill_row(finding: Finding) -> tuple[str, str, str]:
-    packages: list[str] = []
+    packages, what = "", ""
     if isinstance(finding.expected, dict):
-        packages = finding.expected.get("packages", [])
-    return clean(finding.where.fact), clean(", ".join(packages)), clean(finding.actual["what"])
+        packages = ", ".join(finding.expected.get("packages", []))
+    if isinstance(finding.actual, dict):
+        what = finding.actual["what"]
+    return clean(finding.where.fact), clean(packages), clean(what)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from io import StringIO
 from typing import Any
 
-from envlock.reports import canary, code, diverge, doctor, files, repeat, traces
-from envlock.runtime.report import Report, with_legend
+from envlock.reports import canary, diverge, files, repeat, traces
+from envlock.runtime.report import Finding, Report, clean, with_legend
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from envlock.diagnosis.doctor_evidence import DoctorEvidence
 
 Lines = Iterable[tuple[str, str]]
 STYLES = {
@@ -27,13 +32,48 @@ def _render_plain(report: Report) -> Lines:
     yield from files.render_lines(filter(files.is_file, report.findings))
 
 
+def _render_doctor(report: Report[DoctorEvidence]) -> Lines:
+    """Yield the states that TensorFlow has shown where it was asked, then the findings."""
+    for shown in report.evidence.states or ():
+        yield "plain", f"{shown.what}: {shown.state} ({clean(shown.evidence)})"
+    yield from report.lines()
+
+
+def _render_code(report: Report) -> Lines:
+    """Yield findings in code, a line each, then once per rule the reason and the remedy.
+
+    The headline stands last, where a terminal ends.
+    """
+    # The first finding of each rule stands for its reason and its remedy.
+    firsts: dict[str, Finding] = {}
+    counts: Counter[str] = Counter()
+    for finding in report.findings:
+        firsts.setdefault(finding.rule, finding)
+        counts[finding.rule] += 1
+    for finding in report.findings:
+        where, message = clean(str(finding.where)), clean(finding.message)
+        yield finding.severity, f"{where}: {finding.rule} {finding.severity}: {message}"
+        if finding.where.text:
+            yield "plain", f"    {clean(finding.where.text)}"
+        if finding.fix != firsts[finding.rule].fix:
+            yield "note", f"    fix: {clean(finding.fix)}"
+    for rule, first in sorted(firsts.items()):
+        yield "plain", ""
+        yield "title", f"{rule}: {report.titles[rule]} ({counts[rule]})"
+        yield "note", f"    why: {first.why}"
+        yield "note", f"    fix: {first.fix}"
+    if report.findings:
+        yield "plain", ""
+    yield "title", report.headline
+
+
 # Each takes the evidence that its command attaches; here alone mypy has to believe that.
 LAYOUTS: Mapping[str, Callable[[Report[Any]], Lines]] = {
     "canary": canary.render_lines,
     "diverge": diverge.render_lines,
     "diverge compare": traces.render_lines,
-    "doctor": doctor.render_lines,
-    "lint": code.render_lines,
+    "doctor": _render_doctor,
+    "lint": _render_code,
     "repeat": repeat.render_lines,
 }
 """How the reports of commands look that show more than findings."""

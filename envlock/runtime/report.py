@@ -125,8 +125,8 @@ class Finding:
         fix: str,
         source: str,
         *,
-        expected: Any = ABSENT,
-        actual: Any = ABSENT,
+        expected: object = ABSENT,
+        actual: object = ABSENT,
         weight: int = 0,
         commands: Sequence[str] = (),
     ) -> None:
@@ -137,14 +137,14 @@ class Finding:
         self.why = why
         self.fix = fix
         self.source = source
-        self.expected = expected
-        self.actual = actual
+        self.expected: Any = expected
+        self.actual: Any = actual
         self.weight = weight
         self.commands = list(commands)
 
-    def to_json(self) -> Dict[str, Any]:
+    def to_json(self) -> Dict[str, object]:
         """Return JSON values: an absent side has no key, one that could not be collected is an object."""
-        document: Dict[str, Any] = {
+        document: Dict[str, object] = {
             "rule": self.rule,
             "severity": self.severity,
             "message": self.message,
@@ -170,7 +170,7 @@ class Evidence:
 
     __slots__ = ()
 
-    def to_json(self) -> Dict[str, Any]:
+    def to_json(self) -> Dict[str, object]:
         """Return JSON values by name, in the published shape (data/report.schema.json)."""
         return {}
 
@@ -273,7 +273,7 @@ class Report(Generic[Attached]):
             "attachments": self.attachments,
         }
 
-    def _render_policy(self) -> Optional[Dict[str, Any]]:
+    def _render_policy(self) -> Optional[Dict[str, object]]:
         if self.policy is None:
             return None
         return {"name": self.policy, "overrides": self.overrides, "exempt": self.exempt}
@@ -509,7 +509,7 @@ def _group_alike(findings: List[Finding]) -> List[List[Finding]]:
     return groups
 
 
-def _render_side(value: Any) -> Any:
+def _render_side(value: object) -> object:
     """Return one of the two values that were compared, as JSON."""
     if isinstance(value, Unavailable):
         return {"unavailable": value.reason, "code": value.code}
@@ -523,7 +523,7 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}s"
 
 
-def show(value: Any) -> str:
+def show(value: object) -> str:
     """Return a fact as people read it: null is "none", long values are cut."""
     if value is None:
         return "none"
