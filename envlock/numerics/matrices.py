@@ -1,4 +1,4 @@
-"""The error matrices: how far every run is from every other, per quantity, computed where numpy is."""
+"""The error matrices: how far every run is from every other, per quantity, computed by numpy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import TypedDict
 
     class Answer(TypedDict, total=False):
-        """What the program says of one job; `distances` by measure, None where the type has none."""
+        """The answer to one job; `distances` by measure, None where the type has none."""
 
         kept: bool
         distances: dict[str, Cells | None] | None
@@ -53,7 +53,7 @@ class Matrix:
 
     quantity: Quantity
     cells: dict[str, Cells]
-    """By measure: `sum` of the absolute differences, `max`, and `norm`, which is `max` in epsilons of the magnitude."""
+    """By measure: `sum` of the absolute differences, `max`, and `norm`: `max` in epsilons of the magnitude."""
     notes: tuple[str, ...] = ()
     """Whole sentences about what no number tells."""
 
@@ -109,7 +109,7 @@ def _list_columns(quantity: Quantity) -> list[tuple[Value | None, ...]]:
 
 
 def _plan_jobs(values: tuple[Value | None, ...]) -> list[Job]:
-    """Return what has to be computed for one member: only arrays of the same kind and shape have distances."""
+    """Return the jobs for one member: only arrays of the same kind and shape have distances."""
     alike: dict[tuple[str, tuple[int, ...]], dict[str, None]] = {}
     for value in values:
         if value is not None:
@@ -205,7 +205,7 @@ def _find_distance(
 def _add_distance(
     cells: Mapping[str, Cells], a: int, b: int, distance: Mapping[str, float | None]
 ) -> None:
-    """Add the distance of one member to the cells of two runs; of measures that are no sum the largest counts."""
+    """Add the distance of one member to the cells of two runs: sums are added, else the largest counts."""
     for measure in MEASURES:
         before, more = cells[measure][a][b], distance.get(measure)
         total: float | None = None

@@ -30,7 +30,7 @@ class Outcome:
     Attributes:
         runs: those that are compared, in order.
         failed: those that raised or died.
-        cut: the runs are compared at the steps that all of them finished, those that failed among them.
+        cut: the runs, some of them failed, are compared at the steps that all of them finished.
         wanted: how many were asked for.
         first: the first quantity that differs.
         shown: every quantity of the steps that are shown: the first that differs and the last, unless others were
@@ -203,7 +203,7 @@ def _render_cell(cell: float | None) -> float | str | None:
 
 
 def report(outcome: Outcome, subject: str = "results") -> Report[RepeatEvidence]:
-    """Return the report: a finding for what differs, for every failed run and for runs that were not made.
+    """Return the report: findings for what differs, for failed runs and for runs that were not made.
 
     `subject` is the script that ran, or what is compared.
     """

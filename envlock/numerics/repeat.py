@@ -1,4 +1,4 @@
-"""Run a script or function several times, in one process or each time in a fresh one, and keep what it computes."""
+"""Run a script or function several times, in one process or in fresh ones, and keep its results."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def repeat(
         advance: is called with the number of runs that have ended since the last call.
 
     Raises:
-        UsageError: there is no such interpreter, or the script or function cannot be run so, or recorded nothing.
+        UsageError: there is no such interpreter, or the target cannot be run or records nothing.
     """
     header = {
         "envlock_repeat": FORMAT,
@@ -139,7 +139,7 @@ def _choose_output(plan: Plan, log: BinaryIO) -> BinaryIO | int:
 def _watch(
     child: subprocess.Popen[bytes], folder: Path, advance: Callable[[int], None]
 ) -> list[dict[str, object]]:
-    """Wait for the child, report how many runs are over, and return the lines of the log that say how."""
+    """Wait for the child, report how many runs are over, and return their last lines of the log."""
     ends: list[dict[str, object]] = []
     with (folder / LOG).open("rb") as log:
         log.seek(0, os.SEEK_END)

@@ -1,4 +1,4 @@
-"""The results of repeated runs, as they lie in a folder: which runs have the same bits, and where they first differ."""
+"""The results of repeated runs in a folder: which runs have the same bits, and where they first differ."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Value:
 
     @property
     def width(self) -> int:
-        """Bytes of one of its numbers, as the name of its type ends with their bits; 1 where it does not."""
+        """Bytes of one number: the name of its type ends with their bits; 1 where it does not."""
         bits = re.search(r"\d+$", self.kind)
         if bits is None:
             return 1
@@ -168,7 +168,7 @@ def _add_line(run: Run, line: Mapping[str, Any], known: dict[str, Value]) -> Non
 
 
 def _parse_value(kind: str, shape: list[int], digest: str) -> Value:
-    """Return the value; its words become names of files and text on a terminal, so their form is checked."""
+    """Return the value; its words become names of files and output, so their form is checked."""
     if not _DIGEST.fullmatch(digest) or not _KIND.fullmatch(kind):
         raise ValueError(digest)
     for number in shape:
@@ -179,7 +179,7 @@ def _parse_value(kind: str, shape: list[int], digest: str) -> Value:
 
 @dataclass(frozen=True)
 class Quantity:
-    """One quantity at one step in all runs: `weights` stands for all of `weights/0/kernel`, `weights/1/bias` ..."""
+    """One quantity at one step in all runs; `weights` has the members `weights/0/kernel`, `weights/1/bias` ..."""
 
     step: int
     name: str
@@ -232,12 +232,12 @@ def at(runs: Sequence[Run], step: int) -> list[Quantity]:
 
 
 def first(runs: Sequence[Run]) -> Quantity | None:
-    """Return the first quantity of the first step at which not all runs have the same bits; None: they are equal."""
+    """Return the first quantity that differs, of the first such step; None where all runs are equal."""
     return next(differing(runs), None)
 
 
 def differing(runs: Sequence[Run]) -> Iterator[Quantity]:
-    """Yield every quantity that differs, in order; a step that is equal costs one comparison of its values."""
+    """Yield every quantity that differs, in order; an equal step costs one comparison."""
     for step in steps(runs):
         values = [run.steps.get(step) for run in runs]
         if values.count(values[0]) < len(values):
@@ -271,7 +271,7 @@ def comparable(runs: Sequence[Run]) -> tuple[list[Run], bool]:
 
 
 def _find_last_whole_step(failed: Run, runs: Sequence[Run]) -> int:
-    """Return the last step of a failed run; the one before where another run has more quantities at the last."""
+    """Return the last step of a failed run; the one before if another run has more quantities there."""
     last = max(failed.steps)
     names = set(failed.steps[last])
     for run in runs:

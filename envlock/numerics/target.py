@@ -39,7 +39,7 @@ class Target:
 
     @property
     def folder(self) -> Path:
-        """The folder that lines of the program are named from: that of the script, or the current one."""
+        """The folder that files of the program are named from: the script's, or the current one."""
         if self.module is None:
             return self.script.parent
         return Path()
@@ -54,7 +54,7 @@ class Target:
         }
 
     def unusable(self, message: str, command: str) -> UsageError:
-        """Return the error that it cannot be run at all, with what helps; `command` is `repeat` or `diverge`."""
+        """Return the error that it cannot be run, with a hint; `command` is `repeat` or `diverge`."""
         hint = f"run `envlock {command} --help` for what can be run, and how"
         if RELATIVE_IMPORT in message:
             hint = self.by_module(command)
@@ -89,7 +89,7 @@ class Target:
 
 
 def target(text: str, args: tuple[str, ...] = (), *, module: bool = False) -> Target:
-    """Return what `SCRIPT[:FUNCTION]` or `PACKAGE.MODULE:FUNCTION` means; a file whose name has a colon comes first.
+    """Return what `SCRIPT[:FUNCTION]` or `PACKAGE.MODULE:FUNCTION` means; a file of that name comes first.
 
     Args:
         text: as it is typed.

@@ -132,7 +132,9 @@ class Finding:
     ) -> None:
         self.rule = rule
         self.severity = severity
-        self.where = Where(where) if isinstance(where, str) else where
+        if isinstance(where, str):
+            where = Where(where)
+        self.where = where
         self.message = message
         self.why = why
         self.fix = fix
@@ -268,7 +270,7 @@ class Report(Generic[Attached]):
             "match": self.match,
             "headline": self.headline,
             "policy": self._render_policy(),
-            "findings": [finding.to_json() for finding in self.findings],
+            "findings": list(map(Finding.to_json, self.findings)),
             "notes": self.notes,
             "attachments": self.attachments,
         }
@@ -302,8 +304,7 @@ class Report(Generic[Attached]):
         """The differences that the policy lets through; not those of installed files."""
         if self.policy is None:
             return []
-        found = [finding for finding in self.of(INFO) if finding.rule != LAUNCHER]
-        return [finding for finding in found if not finding.rule.startswith(FILE_RULE)]
+        return list(filter(_is_allowable, self.of(INFO)))
 
     def blocks(self) -> List[Tuple[str, List[Tuple[str, str]]]]:
         """Return a (rule, lines) pair for each group of findings with one reason and one remedy.
@@ -484,6 +485,10 @@ def _agree(number: int, noun: str, singular: str, plural: str) -> str:
     if number == 1:
         verb = singular
     return f"{count(number, noun)} {verb}"
+
+
+def _is_allowable(finding: Finding) -> bool:
+    return finding.rule != LAUNCHER and not finding.rule.startswith(FILE_RULE)
 
 
 def _render_allowed(group: List[Finding]) -> Iterator[Tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""Compare two canaries: what differs, by how much, and what can have caused it, as findings. Pure."""
+"""Compare two canaries: what differs, by how much, and the likely causes, as findings. Pure."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def _compare_group(found: Comparison, name: str, locked: Group, live: Group | No
 
 
 def _report_addition(path: str) -> Incomparable:
-    """Return that the lockfile lacks a part of the battery: what is left of it would prove too little."""
+    """Return that the lockfile lacks a part of the battery: the rest would prove too little."""
     reason = "computed here; the lockfile's canary has no result for it"
     return Incomparable(path, reason, "not-locked", _AGAIN)
 
@@ -276,7 +276,7 @@ def _measure_difference(
 
 
 def _find_precision(group: str, name: str, operation: Operation) -> Precision:
-    """Return the precision that an operation computes in: the table's, which can be coarser than its type."""
+    """Return the precision of an operation: the table's, which can be coarser than its type."""
     if group != PROGRAM:
         for row in canary_table().operation:
             if row.name == name:
@@ -296,7 +296,7 @@ def on_cpu(group: str) -> bool:
 
 
 def is_sign(group: str) -> bool:
-    """Return whether the table's causes name operations of a group; those of a program are in no table."""
+    """Return whether the table of causes knows the operations of a group; it knows no program's."""
     return on_cpu(group) and group != PROGRAM
 
 
@@ -392,7 +392,7 @@ LIMIT_OF_EVIDENCE = (
 
 
 def notes(found: Comparison) -> list[str]:
-    """Return what is equal and what was left out, a sentence each, with versions that differ although the bits do not."""
+    """Return what is equal and what was left out, a sentence each."""
     lines = []
     number = len(found.equal)
     if found.match:
@@ -482,7 +482,7 @@ def _weigh_cause(cause: Cause, signs: Collection[str], possible: Collection[str]
 
 
 def find_unexplained(ranked: Sequence[Suspect], signs: Collection[str]) -> list[str]:
-    """Return the operations that differ although the likeliest cause was never seen to change them, sorted."""
+    """Return the operations that differ and that the likeliest cause was never seen to change, sorted."""
     if not ranked:
         return []
     known = {*ranked[0].cause.always, *ranked[0].cause.often}

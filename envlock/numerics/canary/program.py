@@ -44,7 +44,7 @@ Say = Callable[[str], None]
 
 @dataclass
 class Results:
-    """What children answered about operations: results, and why there is none, by name; and the device."""
+    """What children answered: the results of operations, or why there is none, by name; the device."""
 
     device: str = "cpu"
     results: Operations = field(default_factory=dict)
@@ -94,7 +94,7 @@ def extended(
 def again(
     program: Program, python: Path | None, settings: Settings, *, gpus: bool, say: Say
 ) -> dict[str, object]:
-    """Return the section of a lock with what its operations give here; one without a result has failed."""
+    """Return the section of a lock with the results here; an operation without one has failed."""
     document = program.model_dump(mode="json", exclude_unset=True)
     operations: Operations = {}
     for name, operation in document["operations"].items():
@@ -157,7 +157,7 @@ def replay(
     seconds: float,
     poison: str | None,
 ) -> Results:
-    """Let children compute operations, each alone; the one that ends its process is left out, and another goes on.
+    """Let children compute operations, each alone; one that ends its process is left out.
 
     After `seconds` no operation begins, whichever child it would be.
 
@@ -227,7 +227,7 @@ def _take_answers(ended: launch.Ended, found: Results) -> bool:
 
 
 def _add_operation(operations: Operations, noted: dict[str, Any]) -> str:
-    """Return the name of an operation among all; an equal one that is there already has the same name."""
+    """Add an operation, unless an equal one is there, and return its name."""
     number = 1
     for name, operation in operations.items():
         if operation == noted:

@@ -1,4 +1,4 @@
-"""Let child processes compute the battery in the interpreter of an environment, with a bounded wait."""
+"""Let child processes compute the battery in an environment, with a bounded wait."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ class _Answers:
 def compute(
     python: Path | None, settings: Settings, *, gpus: bool = False, program: str | None = None
 ) -> Canary:
-    """Return the exact results of the battery in the interpreter `python`; each visible GPU too, with `gpus`.
+    """Return the exact results of the battery in an interpreter, with `gpus` also on each visible GPU.
 
     A group that ends its process is a result with the signal, and the groups after it are computed by another.
     `program` takes the battery's place, in tests.
@@ -246,7 +246,7 @@ def _compute_on_device(
 
 
 def _check_fields(answer: Any, wanted: Mapping[str, type]) -> dict[str, Any]:
-    """Return an answer that has the fields and whose lists are of texts; raise FactError for another."""
+    """Return an answer with the wanted fields and lists of texts; raise FactError for another."""
     fits = isinstance(answer, dict)
     for name, kind in wanted.items():
         fits = fits and isinstance(answer.get(name), kind)
