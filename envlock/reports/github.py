@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from envlock.reports.rule import LEVELS, Rule, file_of, rule_id, rules
+from envlock.reports.rule import LEVELS, Rule, collect_rules, get_file, get_rule_id
 from envlock.runtime.report import Finding, Report, clean_lines, count
 
 COMMANDS = {"error": "error", "warning": "warning", "info": "notice"}
@@ -13,24 +13,24 @@ def render(report: Report, *, color: bool = False) -> str:
 
     GitHub shows ten annotations of a kind a step: allowed differences must not hide others.
     """
-    known, allowed = rules(report), report.allowed
+    known, allowed = collect_rules(report), report.allowed
     # By identity: two findings can have equal values.
     aside = set(map(id, allowed))
     lines = []
     for finding in report.findings:
         if id(finding) not in aside:
-            rule = known[rule_id(report, finding)]
+            rule = known[get_rule_id(report, finding)]
             lines.append(_render_command(report, rule, finding))
     if allowed:
         number = count(len(allowed), "difference")
         text = f"{number} that policy {report.policy} allows (`--format text` lists them)"
-        place = _escape_property(file_of(report, allowed[0]))
+        place = _escape_property(get_file(report, allowed[0]))
         lines.append(f"::{COMMANDS['info']} file={place},title=allowed::{_escape_data(text)}")
     return "\n".join(lines)
 
 
 def _render_command(report: Report, rule: Rule, finding: Finding) -> str:
-    where, properties = finding.where, {"file": file_of(report, finding)}
+    where, properties = finding.where, {"file": get_file(report, finding)}
     if where.line:
         properties["line"] = str(where.line)
         if where.end_line > where.line:

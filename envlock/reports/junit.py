@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from xml.etree import ElementTree as ET
 
-from envlock.reports.rule import LEVELS, Rule, file_of, rule_id, rules
+from envlock.reports.rule import LEVELS, Rule, collect_rules, get_file, get_rule_id
 from envlock.runtime.report import Finding, Report, clean, clean_lines
 
 
 def render(report: Report, *, color: bool = False) -> str:
     """Return the report as JUnit XML: what does not make the answer no counts as passed."""
-    known = rules(report)
+    known = collect_rules(report)
     failures = sum(finding.severity in report.breaking for finding in report.findings)
     counts = {
         "tests": str(max(len(report.findings), 1)),
@@ -24,13 +24,13 @@ def render(report: Report, *, color: bool = False) -> str:
         names = {"classname": f"envlock {report.command}", "name": "everything"}
         ET.SubElement(node, "testcase", names)
     for finding in report.findings:
-        _add_case(node, report, known[rule_id(report, finding)], finding)
+        _add_case(node, report, known[get_rule_id(report, finding)], finding)
     ET.indent(top)
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(top, encoding="unicode")
 
 
 def _add_case(suite: ET.Element, report: Report, rule: Rule, finding: Finding) -> None:
-    where, file = finding.where, clean(file_of(report, finding))
+    where, file = finding.where, clean(get_file(report, finding))
     place = file
     if where.file:
         place = clean(str(where))

@@ -21,18 +21,18 @@ class Rule(NamedTuple):
     source: str
 
 
-def rule_id(report: Report, finding: Finding) -> str:
+def get_rule_id(report: Report, finding: Finding) -> str:
     """Return the rule of a finding; where a policy judged, the fact itself, as its rules are few."""
     if report.policy is None:
         return finding.rule
     return finding.where.fact
 
 
-def rules(report: Report) -> dict[str, Rule]:
+def collect_rules(report: Report) -> dict[str, Rule]:
     """Return the rules of a report's findings by their id, in the order of the findings."""
     found: dict[str, Rule] = {}
     for finding in report.findings:
-        name = rule_id(report, finding)
+        name = get_rule_id(report, finding)
         if name in found:
             continue
         title = f"{name} must be as locked ({finding.rule})"
@@ -43,6 +43,6 @@ def rules(report: Report) -> dict[str, Rule]:
     return found
 
 
-def file_of(report: Report, finding: Finding) -> str:
+def get_file(report: Report, finding: Finding) -> str:
     """Return the file that a finding is shown at: its own, or the one that the report is about."""
     return finding.where.file or report.subject

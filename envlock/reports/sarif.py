@@ -7,7 +7,7 @@ import json
 from urllib.parse import quote
 
 from envlock import __version__
-from envlock.reports.rule import LEVELS, Rule, file_of, rule_id, rules
+from envlock.reports.rule import LEVELS, Rule, collect_rules, get_file, get_rule_id
 from envlock.runtime.report import Finding, Report
 from envlock.runtime.where import Where
 
@@ -20,12 +20,12 @@ ROOT = "SRCROOT"
 
 def render(report: Report, *, color: bool = False) -> str:
     """Return the report as a SARIF log with one run; a fact is a logical location in the lockfile."""
-    known = rules(report)
+    known = collect_rules(report)
     numbers = {name: number for number, name in enumerate(known)}
     results = []
     for finding in report.findings:
-        name = rule_id(report, finding)
-        results.append(_render_result(name, numbers[name], file_of(report, finding), finding))
+        name = get_rule_id(report, finding)
+        results.append(_render_result(name, numbers[name], get_file(report, finding), finding))
     driver = {
         "name": "envlock",
         "semanticVersion": __version__,
