@@ -9,10 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envlock.data.canary import Cause, canary_table
-from envlock.lock.numerics import Numerics
+from envlock.lock.numerics import Numerics, Operation
 from envlock.numerics.canary.compare import (
+    CanaryEvidence,
     Comparison,
     Incomparable,
+    _find_precision,
     compare,
     describe_causes,
     find_unexplained,
@@ -20,8 +22,9 @@ from envlock.numerics.canary.compare import (
     notes,
     rank_causes,
 )
+from envlock.numerics.canary.run import Canary
 from envlock.runtime.policy import Policy
-from envlock.runtime.report import Report
+from envlock.runtime.report import INFO, UNKNOWN, Report
 from tests.numerics.canaries import COUNT, conditions, group_of, numerics, section, with_program
 
 AGAIN = "Compute the canary again on the locked machine: `envlock canary --update`."
@@ -354,3 +357,37 @@ def test_a_group_that_no_longer_crashes_differs() -> None:
     said = [each.what for each in compare(died, Numerics.model_validate(other)).differences]
     assert said == ["TensorFlow crashes (signal 4 (SIGILL)); locked as signal 11 (SIGSEGV)"]
     assert find_unexplained([], {"matmul"}) == []
+
+
+def test_a_part_that_the_policy_ignores_may_be_incomparable() -> None:
+    found = compare(numerics(), numerics(without=("reduce",)))
+    assert [each.severity for each in findings(found, Policy("strict"))] == [UNKNOWN]
+    assert [each.severity for each in findings(found, Policy("strict", {"numerics.**": "ignore"}))] == [INFO]
+
+
+def test_a_group_that_died_on_one_side_has_its_path_and_no_distance() -> None:
+    here = numerics()
+    ended = here.groups["xla"].model_copy(update={"operations": {}, "ended": "signal 11 (SIGSEGV)"})
+    died = here.model_copy(update={"groups": {**here.groups, "xla": ended}})
+    (found,) = findings(compare(numerics(), died), Policy("strict"))
+    assert found.where.fact == "numerics.xla"
+    assert sorted(found.actual) == ["result", "what"]
+
+
+def test_an_operation_that_the_table_does_not_know_has_the_precision_of_its_type() -> None:
+    kinds: dict[str, Any] = {"float32": "<f4", "float64": "<f8"}
+    for precision, dtype in kinds.items():
+        operation = Operation(dtype=dtype, shape=[1], unstable=True)
+        assert _find_precision("cpu-eigen", "no such operation", operation) == precision
+        assert _find_precision("program", "matmul", operation) == precision
+
+
+def test_what_is_attached_is_the_canary_and_the_causes_if_there_are_any() -> None:
+    canary = Canary(numerics(), 0.5, None)
+    found = compare(numerics(), numerics("np_sum"))
+    document = CanaryEvidence(canary, tuple(found.suspects)).to_json()
+    assert (CanaryEvidence().to_json(), list(CanaryEvidence(canary).to_json())) == (
+        {},
+        ["numerics", "seconds", "cpu_seconds"],
+    )
+    assert document["causes"] == [each.to_json() for each in found.suspects] != []
