@@ -81,7 +81,7 @@ def _unchecked(stream: BinaryIO, name: str) -> list[bytes]:
 
 
 PLANTS: dict[str, tuple[str, Any]] = {
-    "METADATA": ("envlock.packages.installation._Installed.read_text", PathDistribution.read_text),
+    "METADATA": ("envlock.packages.installation._ForgivingDistribution.read_text", PathDistribution.read_text),
     "cpuinfo": ("envlock.runtime.facts._problem", lambda value: None),
     "os-release": ("envlock.runtime.facts._problem", lambda value: None),
     "numpy config": ("envlock.runtime.facts._problem", lambda value: None),
