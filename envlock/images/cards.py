@@ -95,7 +95,8 @@ def _describe_images(capability: str, tables: Tables) -> Iterator[dict[str, Any]
     for release, tag, tensorflow in reversed(list(ngc.list_images(tables.ngc))):
         contents = ngc.describe_contents(release, tables)
         cuda, oldest = contents["cuda"], contents["compute_capability"].version
-        is_too_old = is_too_old or _is_older(cuda.version, first_cuda)
+        if _is_older(cuda.version, first_cuda):
+            is_too_old = True
         if oldest is not None and numbers(capability) < numbers(oldest):
             runs, why = NO, f"It is made for compute capability {oldest} and later."
         elif is_too_old:

@@ -260,11 +260,14 @@ def _find_last_line(log: Sequence[str]) -> str:
 def _fill_names(match: re.Match[str], image: str | None) -> dict[str, str]:
     """Return the names in a text, with the image and the registry that it is about."""
     names = {"said": "", **{name: value for name, value in match.groupdict().items() if value}}
-    what = names.get("what") or names.get("name") or image or names.get("host") or "the image"
+    subjects = (names.get("what"), names.get("name"), image, names.get("host"), "the image")
+    what = next(filter(None, subjects))
     if "host" not in names:
         first, slash, _ = what.partition("/")
         # Docker's rule: a first part without a dot and a colon is a repository of Docker Hub.
-        names["host"] = first if slash and set(first) & {".", ":"} else "docker.io"
+        names["host"] = "docker.io"
+        if slash and ("." in first or ":" in first):
+            names["host"] = first
     names["what"] = what
     return names
 

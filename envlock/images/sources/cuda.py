@@ -33,7 +33,8 @@ def list_candidates(needs: Wanted, tables: Tables) -> Iterable[Candidate]:
         versions.append(needs.cuda)
     if build is not None:
         versions.append(build.cuda)
-        cudnn = cudnn or build.cudnn
+        if not cudnn:
+            cudnn = build.cudnn
     if not versions:
         return []
     line = _find_nearest_line(get_line(versions[0]), tables)
