@@ -263,7 +263,9 @@ def check_spelling(environment: Environment) -> Iterator[Finding]:
     for row in table.variable:
         if row.read_by != "nobody":
             known.add(row.name)
-    real = {*table.real, *(setting.name for setting in backend_table().setting)}
+    real = set(table.real)
+    for setting in backend_table().setting:
+        real.add(setting.name)
     for name in sorted(environment.others or ()):
         if name in real:
             continue
