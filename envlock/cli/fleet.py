@@ -140,7 +140,7 @@ def check(
         if vetted is not None:
             talk(write_vetted(vetted, nodes), quiet=quiet)
     if format == "text":
-        found = digest(found, WHOLE)
+        show(digest(found, WHOLE), format)
     show(found, format)
 
 
