@@ -139,10 +139,9 @@ def check(
     finally:
         if vetted is not None:
             talk(write_vetted(vetted, nodes), quiet=quiet)
-    shown: Report = found
     if format == "text":
-        shown = digest(found, WHOLE)
-    show(shown, format)
+        show(digest(found, WHOLE), format)
+    show(found, format)
 
 
 EngineOption = Annotated[

@@ -60,7 +60,8 @@ def _writes(node: ast.AST) -> bool:
     if not isinstance(node, ast.Call):
         return False
     name = ast.unparse(node.func)
-    is_door = name.rpartition(".")[2] in DOORS or name == "save"  # of lockfiles: lock/document.py
+    is_save = name in ("save", "envlock.save")  # of lockfiles: lock/document.py
+    is_door = name.rpartition(".")[2] in DOORS or is_save
     return is_door and [ast.unparse(each) for each in node.args] != ["None"]
 
 

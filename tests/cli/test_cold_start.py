@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from envlock import __version__
 from envlock.cli import COMMANDS
 from tests.containers.plans import lock, without
 from tests.divergence.test_trace import MATMUL, written
@@ -96,6 +97,12 @@ def test_what_every_shell_asks_loads_no_command(option: str, folder: Path) -> No
     assert (done.returncode, done.stderr) == (0, "")
     assert "envlock" in loaded  # or the next line could not fail
     assert loaded & ({f"envlock.cli.{name}" for name in COMMANDS} | DEAR) == set()
+
+
+def test_the_version_is_printed_without_the_parser(folder: Path) -> None:
+    done, loaded = start(folder, "--version")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"envlock {__version__}\n", "")
+    assert loaded & {"typer", "envlock.cli"} == set()
 
 
 @pytest.mark.slow
