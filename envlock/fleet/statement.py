@@ -18,7 +18,7 @@ from envlock.runtime.policy import can_meet, matches
 from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # novermin (`TypeGuard` is newer, and never imported)
     from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple, TypeGuard
 
     from envlock.fleet.ranks import Rank
