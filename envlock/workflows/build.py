@@ -6,14 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from envlock.containers import build as containers
 from envlock.containers.base import unasked
-from envlock.containers.build import Wish
 from envlock.containers.engines.engine import check_name
-from envlock.containers.payload import write_context
 from envlock.containers.plan import plan
-from envlock.containers.render import dockerfile as render
-from envlock.containers.verification import sentence
 from envlock.images.base_request import BaseRequest
 from envlock.lock.models import Image, Lockfile
 from envlock.runtime.errors import UsageError
@@ -22,11 +17,11 @@ from envlock.workflows.export import read_licenses
 from envlock.workflows.locks import get_name, load_lock
 from envlock.workflows.pin import resolve_base
 from envlock.workflows.progress import SILENT, Progress
-from envlock.workflows.push import check_login, parse_target, push_image
 from envlock.workflows.supply import Sources, Supplied, Wanted, find_unknown, prepare_build
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from envlock.containers.build import Wish
     from envlock.containers.engines.engine import Engine
     from envlock.containers.verification import Verdict
     from envlock.workflows.locks import Source
@@ -77,6 +72,9 @@ class BuiltImage:
         if self.verdict is None:
             reason = "which needs Python 3.8 or newer in the image"
             return f"built {self.name} without verification, {reason}"
+        # Start-up time, as in `build`.
+        from envlock.containers.verification import sentence
+
         return sentence(self.verdict, self.name)
 
 
@@ -113,6 +111,9 @@ def dockerfile(
         OutsideError: a registry failed.
         UsageError: there is no such base, or no image can be the machine of the lock.
     """
+    # Start-up time: the templates, which a refusal does without.
+    from envlock.containers.render import dockerfile as render
+
     model = load_lock(lock)
     if resolve:
         chosen = resolve_base(model, BaseRequest.parse(base, platform, mirrors, accept))
@@ -158,6 +159,9 @@ def context(
     supplied = prepare_build(
         model, Wanted(request, user, deterministic), sources, None, progress=progress
     )
+    # Start-up time: the templates, which a refusal does without.
+    from envlock.containers.payload import write_context
+
     write_context(supplied.plan, sources.folder, folder)
     complete = supplied.lock.model_copy(update={"base_image": supplied.chosen.kept})
     return Context(folder, len(supplied.plan.wheels), supplied.warnings, complete)
@@ -216,6 +220,10 @@ def build(
     """
     request = BaseRequest.parse(base, platform, mirrors, accept)
     model = _check_request(lock, request, tag, push=push)
+    # Start-up time: HTTP and the templates, which a refusal does without.
+    from envlock.containers.build import Wish
+    from envlock.workflows.push import check_login
+
     builder = find_engine(engine)
     if push:
         check_login(tag)
@@ -230,16 +238,27 @@ def build(
     )
     wish = Wish(tag=tag, network=network, gpus=gpus, no_cache=no_cache, wheelhouse=sources.folder)
     built = _make_image(supplied, builder, progress, wish)
-    # What is not the locked environment gets no name, neither here nor in a registry.
-    is_refused = built.verdict is not None and not built.verdict.image.match
-    if not push or tag is None or is_refused:
+    if not push or tag is None:
         return built
+    return _push_if_verified(built, tag, builder, sources.folder, progress)
+
+
+def _push_if_verified(
+    built: BuiltImage, tag: str, builder: Engine, wheelhouse: Path, progress: Progress
+) -> BuiltImage:
+    """Return the image, pushed by its tag if it is the locked environment."""
+    # What is not the locked environment gets no name, neither here nor in a registry.
+    if built.verdict is not None and not built.verdict.image.match:
+        return built
+    # Start-up time, as in `build`.
+    from envlock.workflows.push import push_image
+
     licenses = {}
     # A build with nothing to install makes no wheelhouse.
-    if sources.folder.is_dir():
-        licenses = read_licenses(built.lock, sources.folder)
-    pushed_lock, name = push_image(built.lock, tag, builder, licenses, progress)
-    return replace(built, lock=pushed_lock, pushed=name)
+    if wheelhouse.is_dir():
+        licenses = read_licenses(built.lock, wheelhouse)
+    lock, name = push_image(built.lock, tag, builder, licenses, progress)
+    return replace(built, lock=lock, pushed=name)
 
 
 def _check_request(
@@ -254,6 +273,9 @@ def _check_request(
     if tag is not None:
         check_name(tag)
     if push:
+        # Start-up time: HTTP, which a build that pushes nothing does without.
+        from envlock.workflows.push import parse_target
+
         parse_target(tag)
     model = load_lock(lock)
     unasked(model, request)
@@ -262,6 +284,9 @@ def _check_request(
 
 def _make_image(supplied: Supplied, builder: Engine, progress: Progress, wish: Wish) -> BuiltImage:
     """Return the image of a plan, built and verified inside."""
+    # Start-up time, as in `build`.
+    from envlock.containers import build as containers
+
     for warning in supplied.warnings:
         progress.say(f"warning: {warning}")
     base, _, _ = supplied.chosen.base.reference.partition("@")
@@ -294,6 +319,9 @@ def rebuild(
         UsageError: the lock has no image, or as `build`.
         LockfileError, OutsideError: as `build`.
     """
+    # Start-up time, as in `build`.
+    from envlock.containers import build as containers
+
     model = load_lock(lock)
     old = model.image
     if old is None:
@@ -312,7 +340,7 @@ def rebuild(
         progress=progress,
     )
     # A step that comes from the cache would be the same whatever has changed since.
-    wish = Wish(None, network, no_cache=True, wheelhouse=sources.folder)
+    wish = containers.Wish(None, network, no_cache=True, wheelhouse=sources.folder)
     new, differences = containers.check(
         supplied.plan, supplied.chosen, builder, wish, progress.line, old
     )
