@@ -132,7 +132,7 @@ class Base:
         self.first_dropped: set[ast.AST] = set()
         self.test_bases: dict[Source, ast.AST] = {}
         self.registered: list[Function] = []
-        self.classes: list[Class] = []
+        self.owners: dict[ast.AST, Class] = {}
 
     @property
     def source(self) -> Source:

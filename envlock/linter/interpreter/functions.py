@@ -42,8 +42,8 @@ IN_GRAPH = ("op", "generator")
 SET_TYPES = ("set", "frozenset", "typing.Set", "typing.AbstractSet", "typing.FrozenSet")
 NUMBER_TYPES = ("int", "float", "bool")
 Key = tuple[object, ...]
-MOST, MOST_TAINTED = 3, 6
-"""How often a function runs with the same seeds: more callers tell nothing new."""
+MOST, MOST_TAINTED = 1, 3
+"""How often a function runs with the same seeds and switches: more callers tell nothing new."""
 
 
 class Functions(Operations):
@@ -208,13 +208,13 @@ class Functions(Operations):
         if key is not None and key in self.results:
             return self.results[key]
         handed = self.deep_of(values)
-        often = (
-            node,
-            self.state.key(),
-            bool(handed),
-            bool(self.off),
-            bool(self.deeds),
+        words = (*(str(at) for at, _ in enumerate(call.arguments)), *call.keywords)
+        switches = tuple(
+            (word, each.default if isinstance(each.default, bool | None) else ...)
+            for word, each in zip(words, values, strict=True)
         )
+        around = bool(handed), bool(self.off), bool(self.deeds)
+        often = (node, self.state.key(), around, switches)
         self.runs[often] += 1
         if self.runs[often] > (MOST_TAINTED if handed else MOST):
             for deeds in self.deeds:

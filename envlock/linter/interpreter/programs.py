@@ -41,8 +41,14 @@ class Programs(Statements):
         """Run every program, then every function that none of them called."""
         edges = self.sources.edges()
         imported = set().union(*edges) if edges else set()
-        roots = [each for each in self.sources.all if each.is_program or each.index not in imported]
-        for source in [*roots, *self.sources.all]:
+        roots = [
+            each
+            for each in self.sources.all
+            if each.is_program or each.is_prepared or each.index not in imported
+        ]
+        for source in roots:
+            self.run_program(source)
+        for source in self.sources.all:
             if source not in self.scopes:
                 self.run_program(source)
         self.add_loaded(edges, imported)
@@ -110,8 +116,7 @@ class Programs(Statements):
 
     def prepare_tests(self) -> None:
         """Give tests what pytest seeds before them: in the conftest.py beside them or further above."""
-        every = [each for each in self.sources.all if each.path.endswith("conftest.py")]
-        for conftest in every:
+        for conftest in [each for each in self.sources.all if each.is_prepared]:
             folder = {self.sources.folder(conftest)}
             for each in self.sources.all:
                 if each.is_test and each is not conftest and self.sources.is_below(each, folder):
@@ -189,21 +194,11 @@ class Programs(Statements):
 
     def find_function(self, source: Source, node: ast.AST) -> Function | None:
         """Return a function at the top of a file or in a class, as it stands there after the file has run."""
-        scope = self.scopes[source]
-        for value in scope.names.values():
-            if isinstance(value, Function) and value.node is node:
-                return value
-        for owner in self.classes:
-            if owner.scope.source is not source:
-                continue
-            for value in owner.scope.names.values():
-                if isinstance(value, Function) and value.node is node:
-                    return (
-                        value
-                        if self.has_decorator(value, "staticmethod")
-                        else value.bound(self.object_of(owner, source))
-                    )
-        return self.defined.get(node)
+        found = self.defined.get(node)
+        owner = self.owners.get(node)
+        if found is None or owner is None or self.has_decorator(found, "staticmethod"):
+            return found
+        return found.bound(self.object_of(owner, source))
 
     def object_of(self, owner: Class, source: Source) -> Instance:
         """Return an object of a class: one that a program has made, or a new one."""

@@ -51,6 +51,11 @@ class Source:
         stem = self.path.rpartition("/")[2].removesuffix(".py")
         return stem.startswith("test_") or stem.endswith("_test") or stem == "conftest"
 
+    @property
+    def is_prepared(self) -> bool:
+        """Whether pytest runs it before the tests beside it and below."""
+        return self.path.rpartition("/")[2] == "conftest.py"
+
     @cached_property
     def loads(self) -> bool:
         """Whether it imports by a name that only the run knows."""

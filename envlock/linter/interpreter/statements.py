@@ -273,7 +273,9 @@ class Statements(Imports):
         self.frames.pop()
         self.scope.bind(node.name, owner)
         self.scope.read.add(node.name)
-        self.classes.append(owner)
+        for value in scope.names.values():
+            if isinstance(value, Function):
+                self.owners[value.node] = owner
         return False
 
     # ------------------------------------------------------------ branches
