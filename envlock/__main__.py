@@ -9,8 +9,6 @@ import _signal  # type: ignore[import-not-found]
 import os
 import sys
 
-from envlock import __version__
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -82,6 +80,8 @@ def _has_module(name: str) -> bool:
 
 def _print_version() -> None:
     """Print the version without a parser, which would take five times as long: shells and scripts ask for it often."""
+    from envlock.runtime.version import __version__
+
     try:
         sys.stdout.write(f"envlock {__version__}\n")
         sys.stdout.flush()

@@ -96,6 +96,8 @@ FUNCTIONS = {
     "lint": ["lint"],
     "repeat": ["repeat", "compare_saved"],
     "diverge": ["diverge_script", "record_trace", "compare_traces"],
+    "bisect": ["bisect"],
+    "invariance": ["invariance"],
     "canary": ["canary"],
     "hash": ["hash_packages"],
     "export": ["export"],

@@ -87,19 +87,21 @@ OWNERS = {
         "envlock/guest/battery.py",
         "envlock/guest/cuda_versions.py",
         "envlock/guest/datasets.py",
+        "envlock/guest/invariance.py",
         "envlock/guest/proof.py",
         "envlock/guest/tracing/private.py",
         "envlock/guest/training/keras_fit.py",
     ),
     "numpy": (
         "envlock/guest/battery.py",
+        "envlock/guest/invariance.py",
         "envlock/guest/tracing/in_graph.py",
         "envlock/guest/tracing/tensors.py",
         "envlock/guest/training/",
         "envlock/integrations/arrays.py",
     ),
     "IPython": ("envlock/integrations/jupyter.py",),
-    "keras": ("envlock/integrations/keras.py",),
+    "keras": ("envlock/guest/invariance.py", "envlock/integrations/keras.py"),
     "mlflow": ("envlock/integrations/mlflow.py",),
     "pytest": ("envlock/integrations/pytest.py",),
     "tf_keras": ("envlock/integrations/keras.py",),
@@ -173,12 +175,14 @@ WRITERS = {
     "envlock/numerics/canary/program.py",  # into a draft
     "envlock/numerics/matrices.py",  # a file without a name
     "envlock/numerics/repeat.py",  # into a draft that is renamed
+    "envlock/workflows/bisect.py",  # a folder in the cache
     "envlock/packages/archives.py",  # a folder for a download
     "envlock/packages/bytecode.py",  # a file without a name
     "envlock/packages/cache.py",  # renames what is whole
     "envlock/packages/contents.py",  # a draft in the cache, renamed
     "envlock/packages/indexes/download.py",  # parts that the next run goes on with
     "envlock/packages/indexes/online.py",  # renames what is whole
+    "envlock/packages/overlay.py",  # a draft that is renamed
     "envlock/packages/source_tree.py",  # into a draft
     "envlock/packages/wheelhouse.py",  # its own drafts, which the next run removes
     "envlock/runtime/files/as_built.py",  # in an image that is being built

@@ -33,6 +33,7 @@ ProgramArgument = Annotated[str, typer.Argument(metavar="SCRIPT[:FUNCTION]", hel
 StateOption = Annotated[
     Path | None,
     typer.Option(
+        metavar="DIR",
         file_okay=False,
         help="Folder for packages and results; a second call goes on from there. [default: the cache, without results]",
         show_default=False,

@@ -34,10 +34,13 @@ ModeOption = Annotated[
         show_default=False,
     ),
 ]
-LargestOption = Annotated[int, typer.Option(help="Rows of the largest batch.", min=2, max=4096)]
+LargestOption = Annotated[
+    int, typer.Option(metavar="ROWS", help="Rows of the largest batch.", min=2, max=4096)
+]
 InputsOption = Annotated[
     Path | None,
     typer.Option(
+        metavar="FILE",
         exists=True,
         dir_okay=False,
         help="Inputs, as numpy.save or numpy.savez wrote them. [default: made up]",

@@ -43,7 +43,7 @@ def install_overlay(name: str, version: str, folder: Path, python: Path | None) 
         if done.code != 0:
             raise OutsideError(
                 f"cannot install {name} {version} beside the environment: {done.last_words}",
-                hint="check that an index has a wheel of it for this Python, and that pip or uv is installed",
+                hint="check that an index has a wheel for this Python, and that pip or uv is installed",
             )
         target.rename(made)
     return made

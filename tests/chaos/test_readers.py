@@ -82,9 +82,9 @@ def _unchecked(stream: BinaryIO, name: str) -> list[bytes]:
 
 PLANTS: dict[str, tuple[str, Any]] = {
     "METADATA": ("envlock.packages.installation._ForgivingDistribution.read_text", PathDistribution.read_text),
-    "cpuinfo": ("envlock.runtime.facts._problem", lambda value: None),
-    "os-release": ("envlock.runtime.facts._problem", lambda value: None),
-    "numpy config": ("envlock.runtime.facts._problem", lambda value: None),
+    "cpuinfo": ("envlock.runtime.facts._find_problem", lambda value: None),
+    "os-release": ("envlock.runtime.facts._find_problem", lambda value: None),
+    "numpy config": ("envlock.runtime.facts._find_problem", lambda value: None),
     "build_info": ("envlock.runtime.collectors.tensorflow.is_version", lambda text: True),
     "trace on disk": ("envlock.divergence.trace._iter_lines", _unchecked),
     "pip.conf": ("envlock.packages.indexes.index_settings._index", lambda text, *_, **__: Index(Path(text).as_uri())),

@@ -29,12 +29,15 @@ from envlock.guest import launch
 from envlock.guest.observer import SEEN
 from envlock.lock.document import validate
 from envlock.numerics import results
+from envlock.numerics.invariance import InvarianceEvidence, ModeBits, judge_invariance
+from envlock.packages import overlay
 from envlock.packages.indexes import online
 from envlock.packages.indexes.online import Online
 from envlock.packages.indexes.page import IndexFile
+from envlock.packages.overlay import install_overlay
 from envlock.packages.workshop import into_cache
 from envlock.web.client import Client
-from envlock.workflows import archive, build, observe, pin, supply, verify_further
+from envlock.workflows import archive, bisect, build, observe, pin, supply, verify_further
 from tests.chaos import readers
 from tests.containers import test_archive
 from tests.containers.plans import lock as planned_lock
@@ -190,6 +193,7 @@ def _both(*each: Callable[[Path], Context[object]]) -> Callable[[Path], Context[
 LOCK = encode(document())
 PYPROJECT = b'[project]\nname = "mine"\n\n[tool.envlock]\npolicy = "strict" # why\n'
 OTHER = encode(document(created_by="envlock 0.0.9"))
+FLAGGED = encode(document(facts={**document()["facts"], "environ": {"XLA_FLAGS": "b"}}))
 CAPTURE = command("capture", "-q", "--without-tensorflow")
 RANK = {"ENVLOCK_FLEET_RANK": "0", "ENVLOCK_FLEET_SIZE": "1", "ENVLOCK_FLEET_NODE": "n0", "ENVLOCK_FLEET_JOB": "j1"}
 
@@ -313,6 +317,16 @@ def _drawing(folder: Path) -> Iterator[object]:
 
 def _are_whole_results(folder: Path) -> bool:
     return len(results.read(folder).finished) == 2
+
+
+BATCHES = InvarianceEvidence({}, None, (ModeBits("graph", {1: "a", 2: "a"}, {}, {}),))
+
+
+def _overlaid(words: Sequence[str], *_: object, **__: object) -> launch.Ended:
+    site = Path(words[words.index("--target") + 1])
+    site.mkdir()
+    (site / "a.py").write_bytes(b"1")
+    return launch.Ended(0, b"", b"", 1)
 
 
 def _traced(request: Any, folder: Path) -> Any:
@@ -504,6 +518,30 @@ VICTIMS: dict[str, Victim] = {
         ("a.trace",),
         ("divergence/record.py:record",),
         replaced((record, "observe", _traced)),
+    ),
+    "bisect --state": Victim(
+        holding(a__lock=LOCK, b__lock=FLAGGED, train__py=SCRIPT, state___digests__json=b"old"),
+        command("bisect", "a.lock", "b.lock", "train.py:step", "--state", "state", "-q"),
+        ("state/digests.json",),
+        ("workflows/bisect.py:compute",),
+        replaced(
+            (bisect.Bench, "run", lambda *_: "a"), (bisect, "capture", lambda **_: validate(json.loads(LOCK), "x"))
+        ),
+    ),
+    "an overlay": Victim(
+        holding(overlays___note=b""),
+        lambda: install_overlay("aa", "1.0", Path("overlays"), None),
+        ("overlays/aa-1.0",),
+        ("packages/overlay.py:install_overlay",),
+        replaced((overlay, "launch", SimpleNamespace(ask=_overlaid))),
+        is_whole=lambda folder: (folder / "a.py").read_bytes() == b"1",
+    ),
+    "invariance --html": Victim(
+        holding(page__html=b"old"),
+        command("invariance", "train.py:build", "--html", "page.html", "-q"),
+        ("page.html",),
+        ("cli/invariance.py:invariance",),
+        replaced((facade, "invariance", lambda *_, **__: judge_invariance(BATCHES, (), "train.py:build"))),
     ),
     "envlock.save": Victim(
         holding(envlock__lock=LOCK),

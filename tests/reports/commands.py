@@ -24,7 +24,8 @@ from envlock.linter.live_dataset import report_of as dataset_report
 from envlock.linter.pipeline import Body, Graph, Node
 from envlock.lock.document import validate
 from envlock.lock.models import Lockfile
-from envlock.numerics import outcome, results
+from envlock.numerics import bisection, outcome, results
+from envlock.numerics import invariance as batches
 from envlock.numerics.canary.run import Canary
 from envlock.numerics.matrices import MEASURES, Matrix
 from envlock.numerics.outcome import Outcome
@@ -214,6 +215,26 @@ def fleet_check(word: str, folder: Path, patch: pytest.MonkeyPatch) -> list[Repo
     ]
 
 
+def bisect(word: str, folder: Path, patch: pytest.MonkeyPatch) -> list[Report]:
+    """Two differences moved the bits together, another cannot be put here; none did."""
+    causes = tuple(bisection.Cause(f"environ.{word}{number}", word, None) for number in range(2))
+    found = bisection.BisectEvidence(bisection.Differences(causes, (word,)), causes, "a", "b", 5)
+    nothing = bisection.BisectEvidence(bisection.Differences(causes, ()), (), "a", "a", 4)
+    return [bisection.judge_bisection(found, None, word), bisection.judge_bisection(nothing, None, word)]
+
+
+def invariance(word: str, folder: Path, patch: pytest.MonkeyPatch) -> list[Report]:
+    """One mode depends on the batch, one failed; one does not."""
+    layer = batches.Layer((1, 2), word, word, word)
+    apart = batches.ModeBits(word, {1: "a", 2: "b"}, {2: {0: "b", 1: "b"}}, {2: {word: "b"}}, layer=layer)
+    failed = batches.ModeBits("xla", {}, {}, {}, failed=word)
+    alike = batches.ModeBits(word, {1: "a", 2: "a"}, {}, {})
+    return [
+        batches.judge_invariance(batches.InvarianceEvidence({word: word}, word, modes), ("xla",), word)
+        for modes in ((apart, failed), (alike,))
+    ]
+
+
 COMMANDS: Mapping[str, Build] = {
     "verify": verify,
     "diff": diff,
@@ -225,4 +246,6 @@ COMMANDS: Mapping[str, Build] = {
     "diverge": diverge,
     "diverge compare": diverge_compare,
     "fleet check": fleet_check,
+    "bisect": bisect,
+    "invariance": invariance,
 }
