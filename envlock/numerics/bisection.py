@@ -207,7 +207,7 @@ def report_cause(cause: Cause, together: int) -> Finding:
         cause.path,
         f"{clean(str(cause))}: this moves the bits{company}",
         "with the value of the first lockfile, the program does not compute the bits of the second",
-        f"lock one of the two values; `envlock explain {cause.path}` says what it does",
+        f"lock one of the two values; `envlock explain {clean(cause.path)}` says what it does",
         SOURCE,
         expected=cause.a,
         actual=cause.b,

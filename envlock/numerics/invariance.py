@@ -371,7 +371,7 @@ def headline(modes: Sequence[ModeBits], title: str) -> str:
     compared = [bits for bits in modes if bits.is_compared]
     if not compared:
         return f"nothing was compared of {clean(title)}"
-    dependent = [bits.mode for bits in compared if not bits.is_invariant]
+    dependent = [clean(bits.mode) for bits in compared if not bits.is_invariant]
     sizes = {size for bits in compared for size in bits.sizes}
     measured = f"{count(len(sizes), 'size')} of batches in {count(len(compared), 'mode')}"
     if not dependent:

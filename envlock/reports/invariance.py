@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 def render_lines(report: Report[InvarianceEvidence]) -> Iterator[tuple[str, str]]:
     """Yield (style, line)."""
-    yield "title", report.headline
+    yield "title", clean(report.headline)
     for bits in report.evidence.modes:
-        yield "plain", f"  {bits.mode:<8} {describe_mode(bits)}"
+        yield "plain", f"  {clean(bits.mode):<8} {describe_mode(bits)}"
     for _, block in report.blocks():
         yield from block
     versions = report.evidence.environment.items()

@@ -230,8 +230,8 @@ def invariance(word: str, folder: Path, patch: pytest.MonkeyPatch) -> list[Repor
     failed = batches.ModeBits("xla", {}, {}, {}, failed=word)
     alike = batches.ModeBits(word, {1: "a", 2: "a"}, {}, {})
     return [
-        batches.judge_invariance(batches.InvarianceEvidence({word: word}, word, modes), ("xla",), word)
-        for modes in ((apart, failed), (alike,))
+        batches.judge_invariance(batches.InvarianceEvidence({word: word}, word, modes), asked, word)
+        for modes, asked in (((apart, failed), ("xla",)), ((alike,), ()))
     ]
 
 
