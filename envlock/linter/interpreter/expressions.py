@@ -488,11 +488,20 @@ class Expressions(Functions):
         frame.scope = Scope(self.source, frame.scope)
         for generator in generators:
             values = self.ordered(self.evaluate(generator.iter), generator.iter)
-            self.size = values.most if isinstance(values, Sequence | Table) else None
+            self.size = self.size_of(values, generator.iter)
             self.enter_loop(values)
             self.assign_to(generator.target, self.elements(values))
             for test in generator.ifs:
                 self.evaluate(test)
+
+    def size_of(self, values: Value, node: ast.expr) -> int | None:
+        """Return how many elements values have at most: `parts[:2]` has two."""
+        most = values.most if isinstance(values, Sequence | Table) else None
+        cut = node.slice if isinstance(node, ast.Subscript) else None
+        last = cut.upper if isinstance(cut, ast.Slice) and cut.lower is None else None
+        if most is None and isinstance(last, ast.Constant) and isinstance(last.value, int):
+            return last.value
+        return most
 
     def leave_comprehension(self, before: int, count: int) -> None:
         """Forget the names and loops of a comprehension."""

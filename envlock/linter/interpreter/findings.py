@@ -19,6 +19,12 @@ ONCE = frozenset({"ENV108", "ENV201", "ENV202"})
 """Rules that are reported once for each file."""
 OWN = frozenset({*NUMPY_OWN, *NUMPY_RESEEDERS, "random.Random", "random.SystemRandom"})
 SALTED = ", which differs from process to process for strings and for objects hashed by address"
+SEEDS = {
+    "ENV204": "tf.keras.utils.set_random_seed(seed), or tf.random.set_seed(seed),",
+    "ENV205": "np.random.seed(seed), or tf.keras.utils.set_random_seed(seed),",
+    "ENV206": "random.seed(seed), or tf.keras.utils.set_random_seed(seed),",
+}
+"""What seeds the global generator that a rule is about."""
 GLOBALS = {
     "ENV204": "TensorFlow's generator",
     "ENV205": "numpy's global generator",
@@ -75,9 +81,8 @@ class Findings:
             chances.sort(key=lambda each: (_line(each.node), getattr(each.node, "col_offset", 0)))
             more = f", and {len(chances) - 1} more below" if len(chances) > 1 else ""
             first = chances[0]
-            hit = Hit(
-                first.node, f"{first.name} draws from {GLOBALS[rule]}{more}, which nothing seeds"
-            )
+            message = f"{first.name} draws from {GLOBALS[rule]}{more}, which nothing seeds"
+            hit = Hit(first.node, message, fix=f"Call {SEEDS[rule]} before the first of them.")
             if rule == "ENV206":
                 yield from self.beside_data(source, rule, hit)
             else:
@@ -185,7 +190,8 @@ def _own_hit(chance: Chance) -> Hit:
         message = "read_data_sets without a seed shuffles by numpy's generator, which the system then seeds"
         return Hit(chance.node, message)
     name = f"{chance.name}()" if chance.name == "random.Random" else chance.name
-    return Hit(chance.node, f"{name} without a seed takes entropy from the operating system")
+    message = f"{name} without a seed takes entropy from the operating system"
+    return Hit(chance.node, message, fix="Pass it a seed: the global seeds do not reach it.")
 
 
 def _line(node: ast.AST) -> int:
