@@ -22,7 +22,7 @@ rounds, steps = int(sys.argv[2]), int(sys.argv[3])
 import numpy as np, tensorflow as tf
 from envlock.guest.datasets import Datasets
 from envlock.guest.tracing.source_lines import Places
-from envlock.guest.tracing.runs import traced
+from envlock.guest.tracing.runs import open_trace
 
 layers = tf.keras.layers
 numbers = np.random.RandomState(0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from envlock.data.canary import Cause, OperationRow, canary_table
+from envlock.data.canary import Cause, OperationRow, load_canary_table
 from envlock.numerics.canary.compare import ALWAYS, NEVER, OFTEN
 
 HEAD = """\
@@ -31,7 +31,7 @@ sign with {NEVER}. The shares are among these causes only.
 
 def page() -> str:
     """Return the page."""
-    table = canary_table()
+    table = load_canary_table()
     known = [f"\n- `{key}`: {text}" for key, text in table.evidence.items()]
     parts = [HEAD, *map(_operation, table.operation), SIGNS, *map(_cause, table.cause), *known]
     return "".join(parts) + "\n" + "".join(map(_section, table.cause))

@@ -15,7 +15,7 @@ from envlock.containers.engines.engine import Built, Engine, Order, Say
 from envlock.containers.payload import write_context
 from envlock.containers.plan import BuildPlan
 from envlock.containers.verification import Verdict, ask_entrypoint, list_differences, verify
-from envlock.lock.drafts import draft_folder
+from envlock.lock.drafts import open_draft_folder
 from envlock.lock.models import Image
 from envlock.runtime.errors import OutsideError
 from envlock.runtime.version import __version__
@@ -93,7 +93,7 @@ def check(
 
 
 def _build(plan: BuildPlan, chosen: Chosen, engine: Engine, wish: Wish, say: Say) -> Built:
-    with draft_folder(None) as folder:
+    with open_draft_folder(None) as folder:
         # The context is renamed into its place. Within the draft folder, which is locked, no other
         # process takes it for one that was left behind.
         context = folder / "context"

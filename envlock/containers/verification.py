@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from envlock.containers.engines.container import Finished
-from envlock.data.images import image_table
+from envlock.data.images import load_image_defaults
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import OutsideError
 from envlock.runtime.policy import matches
-from envlock.runtime.report import FILE_RULE, INFO, Finding, Report, clean, ranked
+from envlock.runtime.report import FILE_RULE, INFO, Finding, Report, clean, sort_findings
 from envlock.runtime.verify import judge
 
 Run = Callable[[list[str]], Finished]
@@ -49,7 +49,7 @@ def verify(document: Mapping[str, object], run: Run, *, installed: bool = True) 
         else:
             of_image.append(finding)
     of_image += [_parse_file(entry, installed=installed) for entry in files]
-    image = Report(ranked(of_image), policy=report.policy, overrides=report.overrides)
+    image = Report(sort_findings(of_image), policy=report.policy, overrides=report.overrides)
     machine = Report(of_machine, policy=report.policy, overrides=report.overrides)
     return Verdict(image, machine)
 
@@ -69,7 +69,7 @@ def _parse_file(entry: Mapping[str, Any], *, installed: bool) -> Finding:
 
 def is_of_machine(path: str) -> bool:
     """Return whether a fact belongs to the machine that a container runs on, not to its image."""
-    return any(matches(row.path, path) for row in image_table().host)
+    return any(matches(row.path, path) for row in load_image_defaults().host)
 
 
 def ask_entrypoint(run: Run, argv: list[str]) -> Any:
@@ -94,7 +94,7 @@ def ask_entrypoint(run: Run, argv: list[str]) -> Any:
     )
 
 
-def sentence(verdict: Verdict, name: str) -> str:
+def describe_verdict(verdict: Verdict, name: str) -> str:
     """Return a verdict in one line, for a build that worked."""
     facts = set()
     for finding in verdict.machine.findings:

@@ -54,7 +54,7 @@ class CanaryTable(Row):
 
 
 @cache
-def canary_table() -> CanaryTable:
+def load_canary_table() -> CanaryTable:
     """Return the operations of the battery and the causes of other bits."""
     return CanaryTable.model_validate(read("canary"))
 
@@ -106,6 +106,6 @@ class ReplayTable(Row):
 
 
 @cache
-def replay_table() -> ReplayTable:
+def load_replay_table() -> ReplayTable:
     """Return which operations of a program are computed again, and the limits of their inputs."""
     return ReplayTable.model_validate(read("replay"))

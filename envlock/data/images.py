@@ -198,7 +198,7 @@ class StandaloneTable(Row):
     evidence: dict[str, Text]
     build: list[StandaloneBuild]
 
-    def url(self, file: str, mirror: str | None = None) -> str:
+    def make_url(self, file: str, mirror: str | None = None) -> str:
         """Return the URL of an archive, of a mirror where one is named."""
         release = file.partition("+")[2].partition("-")[0]
         return f"{(mirror or self.releases).rstrip('/')}/{release}/{quote(file)}"
@@ -262,7 +262,7 @@ class Tables(Row):
 
 
 @cache
-def image_tables() -> Tables:
+def load_image_tables() -> Tables:
     """Return everything that is known about base images."""
     return Tables(
         ngc=NgcTable.model_validate(read("ngc_tensorflow")),
@@ -319,6 +319,6 @@ class ImageTable(Row):
 
 
 @cache
-def image_table() -> ImageTable:
+def load_image_defaults() -> ImageTable:
     """Return which facts are the machine's, and the default settings of images."""
     return ImageTable.model_validate(read("image"))

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from envlock.data import Row, Sentence, Text, read
-from envlock.data.determinism import Specifiers, sources_table
+from envlock.data.determinism import Specifiers, load_source_table
 
 
 class LintRule(Row):
@@ -27,13 +27,13 @@ class LintRule(Row):
 
 
 @cache
-def lint_rules() -> dict[str, LintRule]:
+def load_lint_rules() -> dict[str, LintRule]:
     """Return the rules by their id, in order."""
     return _load_rules("rule")
 
 
 @cache
-def dataset_rules() -> dict[str, LintRule]:
+def load_dataset_rules() -> dict[str, LintRule]:
     """Return the rules for the graphs of datasets by their id, in order."""
     return _load_rules("dataset_rule")
 
@@ -49,7 +49,7 @@ class Names(Row):
 
 
 @cache
-def lint_names() -> dict[str, Names]:
+def load_lint_names() -> dict[str, Names]:
     """Return the groups of names, each by its own name."""
     return {row.name: row for row in map(Names.model_validate, read("lint_names")["group"])}
 
@@ -60,12 +60,12 @@ def _load_rules(table: str) -> dict[str, LintRule]:
 
 
 @cache
-def reference(source: str) -> str:
+def find_reference(source: str) -> str:
     """Return a source as people can follow it: of `source:ID`, the first URL of that row."""
     if not source.startswith("source:"):
         return source
     name = source.partition(":")[2]
-    row = next(row for row in sources_table().source if row.id == name)
+    row = next(row for row in load_source_table().source if row.id == name)
     for citation in row.sources:
         if citation.startswith("https://"):
             return citation

@@ -124,7 +124,9 @@ class Environment:
         """Return whether the TensorFlow here is one of these; `*` is true without one too."""
         if "*" in specifiers:
             return True
-        return self.tensorflow is not None and determinism.holds(specifiers, self.tensorflow)
+        return self.tensorflow is not None and determinism.matches_version(
+            specifiers, self.tensorflow
+        )
 
     def has_keras(self, specifier: str | None) -> bool:
         """Return whether the Keras here is one of these; without a specifier, True."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from envlock.data import determinism as tables
-from envlock.data.determinism import cited
+from envlock.data.determinism import resolve_citation
 from envlock.diagnosis import values
 from envlock.diagnosis.environment import Environment
 from envlock.runtime.report import Finding
@@ -27,7 +27,7 @@ def list_flags(environment: Environment) -> Iterator[tuple[Variable, str, str]]:
 
 def _load_rows() -> dict[tuple[str, str], tables.Flag]:
     """Return the table's flags by variable and name."""
-    return {(row.variable, row.name): row for row in tables.variable_table().flag}
+    return {(row.variable, row.name): row for row in tables.load_variable_table().flag}
 
 
 def check_known(environment: Environment) -> Iterator[Finding]:
@@ -42,7 +42,7 @@ def check_known(environment: Environment) -> Iterator[Finding]:
         if row is not None or _is_plain(name):
             shown, fix = name, values.make_removal_line(variable, name)
         if row is not None:
-            source = cited(row.sources[0], tables.variable_table().evidence)
+            source = resolve_citation(row.sources[0], tables.load_variable_table().evidence)
             if row.instead is not None:
                 fix = values.make_removal_line(variable, name, row.instead)
         yield Finding(
@@ -86,7 +86,7 @@ def check_flag_values(environment: Environment) -> Iterator[Finding]:
             f"{variable} holds {text}",
             row.why,
             values.make_removal_line(variable, name),
-            cited(row.sources[0], tables.variable_table().evidence),
+            resolve_citation(row.sources[0], tables.load_variable_table().evidence),
         )
 
 

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from envlock.data.compatibility import BINDING, added, compatibility_table, failing, ptx_cuda
-from envlock.data.determinism import cited
-from envlock.data.images import image_tables
+from envlock.data.compatibility import (
+    BINDING,
+    find_failure,
+    find_ptx_cuda,
+    get_fixed_versions,
+    load_compatibility_table,
+)
+from envlock.data.determinism import resolve_citation
+from envlock.data.images import load_image_tables
 from envlock.diagnosis.environment import Environment
 from envlock.diagnosis.remedies import Remedy, change
-from envlock.images.drivers import driver_floor, oldest_driver
+from envlock.images.drivers import find_driver_floor, find_oldest_driver
 from envlock.runtime.compare import STEADY
 from envlock.runtime.cuda.gpu_code import NATIVE, NONE, judge
-from envlock.runtime.release import numbers
+from envlock.runtime.release import parse_release
 from envlock.runtime.report import Finding
 
 _NO_GPU = ("gpu", "gpu.driver_version", "gpu.cuda_driver_version", "gpu.devices")
@@ -32,10 +38,10 @@ def check_driver(environment: Environment) -> Iterator[Finding]:
         return
     if environment.get("cuda.cuda_driver.compat_cuda"):
         return
-    table = image_tables().cuda
-    own, oldest = driver_floor(runtime, table), oldest_driver(runtime, table)
+    table = load_image_tables().cuda
+    own, oldest = find_driver_floor(runtime, table), find_oldest_driver(runtime, table)
     where = "gpu.driver_version"
-    if oldest is not None and numbers(version) < numbers(oldest):
+    if oldest is not None and parse_release(version) < parse_release(oldest):
         evidence = f"the driver is {version}, and CUDA {runtime} needs {oldest} or newer"
         why = (
             "An older driver does not run this CUDA (error 35, 803 or 804), "
@@ -44,7 +50,7 @@ def check_driver(environment: Environment) -> Iterator[Finding]:
         newer = oldest if own is None else own.driver
         fix = f"install driver {newer} or newer, or a TensorFlow for an older CUDA"
         yield Finding("driver-version", "error", where, evidence, why, fix, _COMPATIBILITY)
-    elif own is not None and numbers(version) < numbers(own.driver):
+    elif own is not None and parse_release(version) < parse_release(own.driver):
         evidence = (
             f"the driver is {version}, older than {own.driver}, which came with CUDA {runtime}"
         )
@@ -53,7 +59,7 @@ def check_driver(environment: Environment) -> Iterator[Finding]:
             "without PTX of this CUDA and features of the newer driver."
         )
         fix = f"install driver {own.driver} or newer if the program needs them"
-        source = cited(own.source, table.evidence)
+        source = resolve_citation(own.source, table.evidence)
         yield Finding("driver-minor", "info", where, evidence, why, fix, source)
 
 
@@ -66,7 +72,7 @@ def check_forward_compatibility(environment: Environment) -> Iterator[Finding]:
         return
     consumer_gpus = [model for model in _list_models(environment) if "GeForce" in model]
     evidence = f"the loader finds a forward-compatible libcuda of CUDA {cuda}"
-    if branches and numbers(version)[0] not in branches:
+    if branches and parse_release(version)[0] not in branches:
         drivers = ", ".join(map(str, branches))
         evidence += f", made for drivers {drivers}, and the driver is {version}"
         why = (
@@ -112,12 +118,12 @@ def _check_capability(
     if verdict.kind == NATIVE:
         return
     if environment.tensorflow is not None and environment.stock:
-        measured = failing(environment.tensorflow, capability)
+        measured = find_failure(environment.tensorflow, capability)
         if measured is not None:
             evidence = (
                 f"{name}: TensorFlow holds no machine code for compute capability {capability}"
             )
-            source = cited(measured.source, compatibility_table().evidence)
+            source = resolve_citation(measured.source, load_compatibility_table().evidence)
             fix = measured.works
             yield Finding("gpu-code", "error", where, evidence, measured.why, fix, source)
             return
@@ -145,7 +151,7 @@ def _find_ptx_cuda(environment: Environment) -> str | None:
     if environment.ptx_cuda:
         return environment.ptx_cuda
     if environment.tensorflow is not None and environment.stock:
-        measured = ptx_cuda(environment.tensorflow)
+        measured = find_ptx_cuda(environment.tensorflow)
         if measured:
             return measured
     built: str | None = environment.get("tensorflow.built_with_cuda")
@@ -193,7 +199,7 @@ def check_unavailable(environment: Environment) -> Iterator[Finding]:
             severity = "error"
         fix = Remedy(remedy.rstrip(".") or "fix the named cause, and run `envlock doctor` again")
         if codes[reason] in _BINDING_NEEDED:
-            fix = change(environment, add={BINDING: BINDING + added(BINDING)})
+            fix = change(environment, add={BINDING: BINDING + get_fixed_versions(BINDING)})
         yield Finding(
             "fact-unknown",
             severity,

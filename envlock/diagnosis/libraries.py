@@ -15,7 +15,7 @@ from envlock.diagnosis.requirements import (
     list_requirers,
     list_tensorflow_specifiers,
 )
-from envlock.runtime.release import numbers
+from envlock.runtime.release import parse_release
 from envlock.runtime.report import Finding
 
 
@@ -192,7 +192,7 @@ def check_cudnn(environment: Environment) -> Iterator[Finding]:
     loaded = environment.get("cuda.cudnn.version")
     if not isinstance(built, str) or not isinstance(loaded, str):
         return
-    needed_parts, loaded_parts = (*numbers(built), 0, 0), (*numbers(loaded), 0, 0)
+    needed_parts, loaded_parts = (*parse_release(built), 0, 0), (*parse_release(loaded), 0, 0)
     if needed_parts[0] == loaded_parts[0] and loaded_parts[:2] >= needed_parts[:2]:
         return
     resolved_by = environment.get("cuda.cudnn.resolved_by")

@@ -6,9 +6,15 @@ from collections.abc import Iterator, Sequence
 
 from packaging.version import Version
 
-from envlock.data.compatibility import BINDING, PATCH, Breaks, added, compatibility_table
-from envlock.data.determinism import cited
-from envlock.data.images import image_tables
+from envlock.data.compatibility import (
+    BINDING,
+    PATCH,
+    Breaks,
+    get_fixed_versions,
+    load_compatibility_table,
+)
+from envlock.data.determinism import resolve_citation
+from envlock.data.images import load_image_tables
 from envlock.diagnosis.environment import CHOSEN, Environment, Requirement, matches_specifier
 from envlock.diagnosis.remedies import Remedy, change, get_pinned_requirement, install_again
 from envlock.diagnosis.requirements import (
@@ -19,7 +25,7 @@ from envlock.diagnosis.requirements import (
     list_requirers,
 )
 from envlock.runtime.collectors.tensorflow import DISTRIBUTIONS
-from envlock.runtime.gpu.failures import of_binding
+from envlock.runtime.gpu.failures import explain_binding
 from envlock.runtime.release import minor
 from envlock.runtime.report import ERROR, WARNING, Finding
 
@@ -86,7 +92,7 @@ def check_python(environment: Environment) -> Iterator[Finding]:
     version = environment.get("python.version")
     if environment.tensorflow is None or not environment.stock or not isinstance(version, str):
         return
-    for build in image_tables().builds.build:
+    for build in load_image_tables().builds.build:
         if minor(build.tensorflow) == minor(environment.tensorflow):
             break
     else:
@@ -100,13 +106,13 @@ def check_python(environment: Environment) -> Iterator[Finding]:
             f"{', '.join(build.python)}",
             "Its extension modules are compiled for one version of Python each.",
             f"create the environment with Python {build.python[-1]}",
-            cited(build.source, image_tables().builds.evidence),
+            resolve_citation(build.source, load_image_tables().builds.evidence),
         )
 
 
 def check_companions(environment: Environment) -> Iterator[Finding]:
     """Yield NumPy, protobuf or Keras of a version that this TensorFlow does not take."""
-    table = compatibility_table()
+    table = load_compatibility_table()
     if environment.tensorflow is None or not environment.stock:
         return
     for row in table.needs:
@@ -115,11 +121,15 @@ def check_companions(environment: Environment) -> Iterator[Finding]:
             continue
         if matches_specifier(version, row.takes):
             continue
-        severity, source = WARNING, cited(row.source, table.evidence)
+        severity, source = WARNING, resolve_citation(row.source, table.evidence)
         why = "TensorFlow was not tested with it, and may fail at import or later."
         broken = _find_break(environment, row.package, version)
         if broken is not None:
-            severity, source, why = ERROR, cited(broken.source, table.evidence), broken.what
+            severity, source, why = (
+                ERROR,
+                resolve_citation(broken.source, table.evidence),
+                broken.what,
+            )
         fix = _change_to_agreed(environment, row.package, row.takes)
         yield Finding(
             "package-version",
@@ -136,7 +146,7 @@ def check_companions(environment: Environment) -> Iterator[Finding]:
 
 def _find_break(environment: Environment, package: str, version: str) -> Breaks | None:
     """Return the known failure of this TensorFlow with a version of a package."""
-    for row in compatibility_table().breaks:
+    for row in load_compatibility_table().breaks:
         if row.package != package or not environment.has_tensorflow(row.tensorflow):
             continue
         if matches_specifier(version, row.versions):
@@ -289,7 +299,7 @@ def check_nvml_binding(environment: Environment) -> Iterator[Finding]:
             problem = "shadowed"
     if problem is None:
         return
-    evidence, _, _ = of_binding(problem, version).reason.partition("; ")
+    evidence, _, _ = explain_binding(problem, version).reason.partition("; ")
     fix = _keep_one_binding(environment, problem)
     yield Finding(
         "nvml-binding",
@@ -319,7 +329,7 @@ def _keep_one_binding(environment: Environment, problem: str) -> Remedy:
         return change(environment, remove=[other], add={})
     if environment.is_installed(BINDING):
         return install_again(environment, BINDING, without=[other])
-    return change(environment, remove=[other], add={BINDING: BINDING + added(BINDING)})
+    return change(environment, remove=[other], add={BINDING: BINDING + get_fixed_versions(BINDING)})
 
 
 def check_keras_xla(environment: Environment) -> Iterator[Finding]:
@@ -329,7 +339,7 @@ def check_keras_xla(environment: Environment) -> Iterator[Finding]:
     is_legacy = environment.variables.get("TF_USE_LEGACY_KERAS") in _LEGACY
     if is_legacy or not environment.has_keras(">=3,<3.7"):
         return
-    agreed = find_common_requirement(environment, "keras", added("keras"))
+    agreed = find_common_requirement(environment, "keras", get_fixed_versions("keras"))
     if agreed is None:
         fix = _change_to_agreed(environment, "keras", ">=3.7")
     else:
@@ -374,7 +384,7 @@ def check_patch(environment: Environment) -> Iterator[Finding]:
         return
     if environment.is_installed(PATCH) or environment.is_installed("tensorflow-determinism"):
         return
-    fix = change(environment, add={PATCH: PATCH + added(PATCH)})
+    fix = change(environment, add={PATCH: PATCH + get_fixed_versions(PATCH)})
     yield Finding(
         "patch-missing",
         "warning",

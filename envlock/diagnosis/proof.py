@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict, cast
 
-from envlock.data.determinism import holds
+from envlock.data.determinism import matches_version
 from envlock.guest import launch
 from envlock.guest.proof import REPEATS
 from envlock.lock.facts import Facts
 from envlock.runtime.errors import FactError, UsageError
-from envlock.runtime.recipe import recipe_for
+from envlock.runtime.recipe import find_recipe
 from envlock.runtime.report import Finding
 
 ON, OFF, PARTLY, UNKNOWN = "on", "off", "partly", "unknown"
@@ -49,7 +49,7 @@ class Observations(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
-class Shown:
+class ObservedState:
     """One state of TensorFlow by its behaviour.
 
     Attributes:
@@ -67,12 +67,12 @@ class Shown:
         return {"what": self.what, "state": self.state, "evidence": self.evidence}
 
 
-def states(seen: Observations) -> list[Shown]:
+def read_states(seen: Observations) -> list[ObservedState]:
     """Return the states that the observations of `guest/proof.py` show."""
     return [read(seen) for read in _READERS]
 
 
-def _read_op_determinism(seen: Observations) -> Shown:
+def _read_op_determinism(seen: Observations) -> ObservedState:
     what, clock, version = "op determinism", seen.get("clock"), seen["tensorflow"]
     scatter, crop = seen.get("scatter") or 0, seen.get("crop") or 0
     counts = []
@@ -82,16 +82,18 @@ def _read_op_determinism(seen: Observations) -> Shown:
         counts.append(_describe_results("crop_and_resize", crop))
     results = ", ".join(counts)
     if clock == "raised" and scatter <= 1 and crop <= 1:
-        return Shown(what, ON, f"tf.timestamp was rejected; {results}")
+        return ObservedState(what, ON, f"tf.timestamp was rejected; {results}")
     if clock == "raised":
-        return Shown(what, PARTLY, f"tf.timestamp was rejected, but {results}")
-    if clock == "ran" and holds([">=2.7"], version):
-        return Shown(what, OFF, f"tf.timestamp ran, which op determinism rejects; {results}")
-    if clock == "ran" and holds([">=2.6"], version) and crop > 1:
-        return Shown(what, OFF, results)
+        return ObservedState(what, PARTLY, f"tf.timestamp was rejected, but {results}")
+    if clock == "ran" and matches_version([">=2.7"], version):
+        return ObservedState(
+            what, OFF, f"tf.timestamp ran, which op determinism rejects; {results}"
+        )
+    if clock == "ran" and matches_version([">=2.6"], version) and crop > 1:
+        return ObservedState(what, OFF, results)
     if clock == "ran":
         evidence = f"TensorFlow {version} has no operation that shows it on a CPU; {results}"
-        return Shown(what, UNKNOWN, evidence)
+        return ObservedState(what, UNKNOWN, evidence)
     return _explain_unknown(what, "clock", seen)
 
 
@@ -101,26 +103,26 @@ def _describe_results(name: str, count: int) -> str:
     return f"{name} gave {count} results in {REPEATS} calls"
 
 
-def _read_onednn(seen: Observations) -> Shown:
+def _read_onednn(seen: Observations) -> ObservedState:
     names = seen.get("operations")
     if not names:
         return _explain_unknown("oneDNN", "operations", seen)
     has_onednn = any(name.startswith("_Mkl") for name in names)
     evidence = f"a product, a convolution and a softmax ran as {', '.join(names)}"
-    return Shown("oneDNN", ON if has_onednn else OFF, evidence)
+    return ObservedState("oneDNN", ON if has_onednn else OFF, evidence)
 
 
-def _read_tf32(seen: Observations) -> Shown:
+def _read_tf32(seen: Observations) -> ObservedState:
     is_rounded = seen.get("tensor_float_32")
     if is_rounded is None:
         return _explain_unknown("TF32", "tensor_float_32", seen, "no GPU is visible")
     state, what = OFF, "kept its 23 bits"
     if is_rounded:
         state, what = ON, "was rounded to 10 bits"
-    return Shown("TF32", state, f"1 + 2**-12 {what} in a matrix product on the GPU")
+    return ObservedState("TF32", state, f"1 + 2**-12 {what} in a matrix product on the GPU")
 
 
-def _read_xla(seen: Observations) -> Shown:
+def _read_xla(seen: Observations) -> ObservedState:
     experiments = {
         "compiled": seen.get("compiled"),
         "keras_compiled": seen.get("keras_compiled"),
@@ -128,7 +130,7 @@ def _read_xla(seen: Observations) -> Shown:
     }
     hits = [_XLA_EVIDENCE[name] for name, result in experiments.items() if result]
     if hits:
-        return Shown("XLA", ON, "; ".join(hits))
+        return ObservedState("XLA", ON, "; ".join(hits))
     for name, result in experiments.items():
         if result is None:
             return _explain_unknown("XLA", name, seen)
@@ -136,7 +138,7 @@ def _read_xla(seen: Observations) -> Shown:
         "a function with strings, a Keras model that calls Python and a plain function "
         "ran without it"
     )
-    return Shown("XLA", OFF, evidence)
+    return ObservedState("XLA", OFF, evidence)
 
 
 _XLA_EVIDENCE = {
@@ -146,33 +148,33 @@ _XLA_EVIDENCE = {
 }
 
 
-def _read_intra_threads(seen: Observations) -> Shown:
+def _read_intra_threads(seen: Observations) -> ObservedState:
     return _read_threads(seen, "intra-op threads", 0, "one large operation")
 
 
-def _read_inter_threads(seen: Observations) -> Shown:
+def _read_inter_threads(seen: Observations) -> ObservedState:
     what = "inter-op threads"
     if seen.get("clusters"):
-        return Shown(what, UNKNOWN, "XLA's threads cannot be distinguished from the pool")
+        return ObservedState(what, UNKNOWN, "XLA's threads cannot be distinguished from the pool")
     return _read_threads(seen, what, 1, "64 independent operations")
 
 
-def _read_threads(seen: Observations, what: str, index: int, work: str) -> Shown:
+def _read_threads(seen: Observations, what: str, index: int, work: str) -> ObservedState:
     counts = seen.get("threads")
     if counts is None:
         return _explain_unknown(what, "threads", seen)
     count = counts[index]
     noun = "thread" if count == 1 else "threads"
-    return Shown(what, str(count), f"{count} {noun} ran {work}")
+    return ObservedState(what, str(count), f"{count} {noun} ran {work}")
 
 
 def _explain_unknown(
     what: str, experiment: str, seen: Observations, otherwise: str = "not observed"
-) -> Shown:
-    return Shown(what, UNKNOWN, seen.get("reasons", {}).get(experiment) or otherwise)
+) -> ObservedState:
+    return ObservedState(what, UNKNOWN, seen.get("reasons", {}).get(experiment) or otherwise)
 
 
-_READERS: Sequence[Callable[[Observations], Shown]] = (
+_READERS: Sequence[Callable[[Observations], ObservedState]] = (
     _read_op_determinism,
     _read_onednn,
     _read_tf32,
@@ -182,7 +184,7 @@ _READERS: Sequence[Callable[[Observations], Shown]] = (
 )
 
 
-def wanted(facts: Facts | None) -> dict[str, str]:
+def list_wanted_states(facts: Facts | None) -> dict[str, str]:
     """Return the wanted states: op determinism, and those that a lock's facts settle."""
     states = {"op determinism": ON}
     if facts is None:
@@ -207,7 +209,9 @@ def wanted(facts: Facts | None) -> dict[str, str]:
     return states
 
 
-def missed(shown: Sequence[Shown], asked: Mapping[str, str], tensorflow: str) -> list[Finding]:
+def find_deviations(
+    shown: Sequence[ObservedState], asked: Mapping[str, str], tensorflow: str
+) -> list[Finding]:
     """Return a finding for every state but the wanted one; an unknown state is a warning."""
     findings = []
     for state in shown:
@@ -269,7 +273,7 @@ def _find_fix(what: str, want: str, tensorflow: str) -> str:
 
 def _find_recipe_fix(tensorflow: str) -> str:
     """Return what gives op determinism in a version of TensorFlow."""
-    recipe = recipe_for(tensorflow)
+    recipe = find_recipe(tensorflow)
     if recipe is None:
         return "install a release of TensorFlow"
     lines = [f"export {name}={value}" for name, value in sorted(recipe.set.items())]
@@ -290,7 +294,7 @@ def observe(python: Path | None, setup: str | None, timeout: float = TIMEOUT) ->
         UsageError: there is no such interpreter, or the lines themselves fail.
         FactError: TensorFlow died, or did not answer in time; the message holds its last words.
     """
-    words = launch.text(launch.read("proof"), {"setup": setup})
+    words = launch.build_text_arguments(launch.read("proof"), {"setup": setup})
     ended = launch.ask_python(words, python, timeout=timeout)
     if ended.code is None:
         raise FactError(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from envlock.diagnosis import flags, gpus, libraries, packages, variables
 from envlock.diagnosis.environment import Environment
-from envlock.runtime.report import Finding, ranked
+from envlock.runtime.report import Finding, sort_findings
 
 Rule = Callable[[Environment], Iterator[Finding]]
 
@@ -106,4 +106,4 @@ def diagnose(environment: Environment) -> list[Finding]:
         if check not in run:
             run.add(check)
             findings += check(environment)
-    return ranked(findings)
+    return sort_findings(findings)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from envlock.data import determinism as tables
-from envlock.data import variables
-from envlock.data.backends import backend_table
-from envlock.data.determinism import cited
+from envlock.data import load_variables
+from envlock.data.backends import load_backend_table
+from envlock.data.determinism import resolve_citation
 from envlock.diagnosis import values
 from envlock.diagnosis.environment import CHOSEN, Environment
 from envlock.runtime.report import Finding
@@ -30,7 +30,7 @@ _TAKES = {"bool": "0, 1, true or false", "integer": "a number"}
 
 def check_values(environment: Environment) -> Iterator[Finding]:
     """Yield variables with a value that their reader does not understand."""
-    for row in tables.variable_table().variable:
+    for row in tables.load_variable_table().variable:
         value = environment.variables.get(row.name)
         if value is None or row.otherwise is None or not environment.is_read(row):
             continue
@@ -49,7 +49,7 @@ def check_values(environment: Environment) -> Iterator[Finding]:
 
 def check_dangerous_values(environment: Environment) -> Iterator[Finding]:
     """Yield variables with a value that is wrong where determinism is wanted."""
-    for row in tables.variable_table().variable:
+    for row in tables.load_variable_table().variable:
         value = environment.variables.get(row.name)
         if value is None or not environment.is_read(row):
             continue
@@ -83,7 +83,7 @@ def _find_danger(
 
 def check_needed(environment: Environment) -> Iterator[Finding]:
     """Yield variables that are unset although this TensorFlow needs them."""
-    for row in tables.variable_table().variable:
+    for row in tables.load_variable_table().variable:
         if row.name not in environment.variables or environment.variables[row.name] is not None:
             continue
         need = _find_need(row, environment)
@@ -110,7 +110,7 @@ def check_read(environment: Environment) -> Iterator[Finding]:
     """Yield variables that are set and that nobody here reads."""
     if environment.tensorflow is None:
         return
-    for row in tables.variable_table().variable:
+    for row in tables.load_variable_table().variable:
         if environment.variables.get(row.name) is None or environment.is_read(row):
             continue
         severity = "info"
@@ -135,12 +135,12 @@ def check_read(environment: Environment) -> Iterator[Finding]:
 
 def _load_rows() -> dict[str, tables.VariableRules]:
     """Return the table's variables by name."""
-    return {row.name: row for row in tables.variable_table().variable}
+    return {row.name: row for row in tables.load_variable_table().variable}
 
 
 def check_combinations(environment: Environment) -> Iterator[Finding]:
     """Yield variables that are wrong together."""
-    table, rows = tables.variable_table(), _load_rows()
+    table, rows = tables.load_variable_table(), _load_rows()
     for combination in table.combination:
         if not environment.has_tensorflow(combination.tensorflow):
             continue
@@ -161,7 +161,7 @@ def check_combinations(environment: Environment) -> Iterator[Finding]:
             " and ".join(evidence),
             combination.why,
             "; ".join(lines),
-            cited(combination.sources[0], table.evidence),
+            resolve_citation(combination.sources[0], table.evidence),
             commands=lines,
         )
 
@@ -204,14 +204,14 @@ def _show_current(name: str, value: str | None, rows: dict[str, tables.VariableR
 
 def check_late_changes(environment: Environment) -> Iterator[Finding]:
     """Yield variables that were changed after the process had started, with TensorFlow imported."""
-    table, rows = tables.variable_table(), _load_rows()
+    table, rows = tables.load_variable_table(), _load_rows()
     for path, entry in environment.unavailable.items():
         if entry.get("code") != "changed-after-start":
             continue
         name = path.rpartition(".")[2]
         source = "envlock"
         if name in rows:
-            source = cited(rows[name].sources[0], table.evidence)
+            source = resolve_citation(rows[name].sources[0], table.evidence)
         yield Finding(
             "variable-too-late",
             "error",
@@ -239,14 +239,14 @@ def _report_value(
         evidence,
         why,
         "; ".join(lines),
-        cited(row.sources[0], tables.variable_table().evidence),
+        resolve_citation(row.sources[0], tables.load_variable_table().evidence),
         commands=lines,
     )
 
 
 def _accept_choice(row: tables.VariableRules, evidence: str, why: str) -> Finding:
     """Return that a variable has the value that the lockfile has: nothing is to be done."""
-    source = cited(row.sources[0], tables.variable_table().evidence)
+    source = resolve_citation(row.sources[0], tables.load_variable_table().evidence)
     return Finding(
         "variable-dangerous", "info", f"environ.{row.name}", evidence, why, CHOSEN, source
     )
@@ -258,13 +258,13 @@ SHORTEST = 9
 
 def check_spelling(environment: Environment) -> Iterator[Finding]:
     """Yield variables that are set under a name that is nearly a known one."""
-    table = tables.variable_table()
-    known = {row.name for row in variables()}
+    table = tables.load_variable_table()
+    known = {row.name for row in load_variables()}
     for row in table.variable:
         if row.read_by != "nobody":
             known.add(row.name)
     real = set(table.real)
-    for setting in backend_table().setting:
+    for setting in load_backend_table().setting:
         real.add(setting.name)
     for name in sorted(environment.others or ()):
         if name in real:

@@ -40,7 +40,7 @@ from envlock.divergence.readings import (
 from envlock.divergence.threads import ThreadEvidence
 from envlock.divergence.trace import Record
 from envlock.divergence.verdict import report
-from envlock.lock.drafts import draft_folder
+from envlock.lock.drafts import open_draft_folder
 from envlock.runtime.errors import FactError
 from envlock.runtime.report import Finding, Report, clean
 
@@ -74,7 +74,7 @@ def debug(
         EnvlockError: it cannot be run, its runs fail, or TensorFlow does not show its operations.
     """
     children = Children()
-    with draft_folder(None) as folder, closing(children):
+    with open_draft_folder(None) as folder, closing(children):
         if observer is None:
             observer = partial(observe, say=say, children=children)
         return report(_Search(request, folder, say, observer, processes).find_evidence())

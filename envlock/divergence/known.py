@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-from envlock.data.determinism import Solution, Source, cited, source, source_of, sources_table
+from envlock.data.determinism import (
+    Solution,
+    Source,
+    explain_operation,
+    get_source,
+    load_source_table,
+    resolve_citation,
+)
 
 HELPS = ("api", "env", "workaround", "patch", "lock", "default", "raises")
 """Kinds of solutions, the best one first; `none` is no help."""
@@ -45,7 +52,7 @@ def look_up(
         tensorflow: the installed version.
         determinism: whether op determinism is on; None where that is unknown.
     """
-    row = source_of(kind, holds)
+    row = explain_operation(kind, holds)
     if row is None:
         return None
     return _describe_row(row, tensorflow, is_switched_on=bool(determinism))
@@ -53,11 +60,11 @@ def look_up(
 
 def read_row(name: str, tensorflow: str) -> Known:
     """Return a row of the table by its id."""
-    return _describe_row(source(name), tensorflow, is_switched_on=False)
+    return _describe_row(get_source(name), tensorflow, is_switched_on=False)
 
 
 def _describe_row(row: Source, tensorflow: str, *, is_switched_on: bool) -> Known:
-    solutions = [each for each in row.solutions_for(tensorflow) if each.kind in HELPS]
+    solutions = [each for each in row.find_solutions(tensorflow) if each.kind in HELPS]
     # A dictionary for a set: two solutions can be one sentence.
     fixes: dict[str, None] = {}
     for solution in sorted(solutions, key=lambda each: HELPS.index(each.kind)):
@@ -67,7 +74,7 @@ def _describe_row(row: Source, tensorflow: str, *, is_switched_on: bool) -> Know
         text = _describe_solution(solution)
         if text:
             fixes[text] = None
-    origin = cited(row.sources[0], sources_table().evidence)
+    origin = resolve_citation(row.sources[0], load_source_table().evidence)
     return Known(row.id, row.component, row.why, row.platform, tuple(fixes), origin)
 
 

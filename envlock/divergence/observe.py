@@ -258,7 +258,7 @@ def _run_batch(request: Request, numbers: list[int], folder: Path, children: Chi
     missing = [number for number in numbers if number not in ended]
     if code and missing:
         words = _find_last_words(children.output)
-        reason = f"the process {launch.ending(code)}; its last output: {words}"
+        reason = f"the process {launch.describe_exit(code)}; its last output: {words}"
         end = {"run": missing[0], "end": "failed", "message": reason, "traceback": ""}
         with (folder / ANSWERS).open("a", encoding="utf-8") as answers:
             answers.write(json.dumps(end) + "\n")
@@ -292,7 +292,7 @@ def _check_answers(answers: Mapping[str, Any], request: Request) -> None:
 
 def _find_last_words(output: Path) -> str:
     data = output.read_bytes()[-LAST_WORDS:]
-    return clean(launch.last_words(data.decode("utf-8", "replace")))
+    return clean(launch.pick_error_line(data.decode("utf-8", "replace")))
 
 
 def leave_out_first(observed: Observed) -> Observed:

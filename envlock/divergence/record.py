@@ -12,9 +12,9 @@ from envlock.divergence.comparison import CALL
 from envlock.divergence.observe import Observed, Request, Say, need_finished, observe
 from envlock.divergence.trace import CONDITIONS_LIMIT, Header, Scalar, Trace, Value, read
 from envlock.guest.tracing.trace_writer import TEXT_LIMIT
-from envlock.lock.drafts import draft_folder
-from envlock.lock.writer import replacing
-from envlock.runtime.facts import leaves
+from envlock.lock.drafts import open_draft_folder
+from envlock.lock.writer import replace_file
+from envlock.runtime.facts import iter_leaves
 
 Effect = Literal["none", "changed", "unstable", "unknown"]
 Prints = dict[str, tuple[int | None, ...]]
@@ -53,7 +53,7 @@ def record(request: Request, output: Path, say: Say) -> Recorded:
         EnvlockError: it cannot be run or fails, operations are not visible, or writing fails.
     """
     plain = replace(request, runs=1, fresh=True, serial=request.in_graph, in_graph=False)
-    with draft_folder(None) as folder:
+    with open_draft_folder(None) as folder:
         effect: Effect = "unknown"
         if request.in_graph:
             say("running it, with its graphs traced")
@@ -64,7 +64,7 @@ def record(request: Request, output: Path, say: Say) -> Recorded:
         else:
             say("running it eagerly, operation by operation")
             seen = need_finished(observe(replace(plain, mode="eager"), folder / "traced"))
-        with seen.traces[0].open("rb") as source, replacing(output, "trace") as file:
+        with seen.traces[0].open("rb") as source, replace_file(output, "trace") as file:
             shutil.copyfileobj(source, file)
         trace = read(output)
         entries = sum(1 for _ in trace)
@@ -117,7 +117,7 @@ def compare_results(a: Prints, b: Prints) -> Literal["equal", "different", "inco
 def collect_conditions(facts: Mapping[str, object]) -> dict[str, Scalar]:
     """Return the facts of an environment by their dotted paths, as the header of a trace has them."""
     found: dict[str, Scalar] = {}
-    for path, value in leaves(facts):
+    for path, value in iter_leaves(facts):
         if value in (None, {}) or path.startswith(_LEFT_OUT) or len(found) >= CONDITIONS_LIMIT:
             continue
         if isinstance(value, list):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from envlock.data.lint import dataset_rules
+from envlock.data.lint import load_dataset_rules
 from envlock.divergence.comparison import Difference
 from envlock.divergence.evidence import DivergeEvidence
 from envlock.divergence.sentences import explain_unknown, make_headline, make_title
@@ -56,7 +56,7 @@ def report(seen: DivergeEvidence) -> Report[DivergeEvidence]:
     if seen.failures:  # a run that failed leaves the verdict open
         breaking = (ERROR, UNKNOWN)
     titles = {**TITLES, RULE: TITLE}
-    for rule, row in dataset_rules().items():
+    for rule, row in load_dataset_rules().items():
         titles[rule] = row.title
     return Report(
         _list_findings(seen),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 NAMES = ("then", "now")
 
 
-def drift(before: Side, after: Side, policy: Policy) -> tuple[list[Finding], list[str]]:
+def compare_jobs(before: Side, after: Side, policy: Policy) -> tuple[list[Finding], list[str]]:
     """Return what differs on nodes that both jobs had, and notes on other nodes.
 
     Nodes with one change are together. A node stands for the lowest of its ranks.

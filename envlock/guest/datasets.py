@@ -32,7 +32,7 @@ several ways.
 """
 
 
-def serialized(tf: ModuleType, dataset: Dataset) -> bytes:
+def serialize_graph(tf: ModuleType, dataset: Dataset) -> bytes:
     """Return the graph of a dataset as TensorFlow writes it; no element is read.
 
     Raises:
@@ -43,7 +43,7 @@ def serialized(tf: ModuleType, dataset: Dataset) -> bytes:
     return data
 
 
-def plain(data: bytes, deterministic: Optional[bool]) -> Dict[str, object]:
+def parse_graph(data: bytes, deterministic: Optional[bool]) -> Dict[str, object]:
     """Return a serialized graph as dicts and lists.
 
     `deterministic` is what the options of the dataset say about order; None where they say nothing.
@@ -150,7 +150,7 @@ class Datasets:
         if len(self._graphs) >= LIMIT or not tf.executing_eagerly():
             return
         try:
-            data = serialized(tf, dataset)
+            data = serialize_graph(tf, dataset)
             deterministic = getattr(dataset.options(), "deterministic", None)
         except Exception:  # the method is private, and there are datasets that cannot be written
             return
@@ -160,4 +160,4 @@ class Datasets:
 
     def to_json(self) -> List[Dict[str, object]]:
         """Return each graph with the line that read it, as `pipeline.Graph` has it."""
-        return [{"place": place, "graph": plain(*key)} for key, place in self._graphs.items()]
+        return [{"place": place, "graph": parse_graph(*key)} for key, place in self._graphs.items()]

@@ -59,7 +59,7 @@ def main() -> None:
         os.write(answers, line.encode("utf-8"))
 
     try:
-        seeds.seed_all(asked["seed"])
+        seeds.set_all_seeds(asked["seed"])
         subject = load_subject(asked)
     except contract.Misuse as error:
         answer(unusable=str(error))

@@ -18,7 +18,7 @@ from envlock.lock.facts import (
 from envlock.lock.models import Lockfile
 from envlock.runtime.errors import UsageError
 from envlock.runtime.policy import DEFAULT
-from envlock.runtime.release import minor, numbers
+from envlock.runtime.release import minor, parse_release
 
 _NVIDIA_WHEEL = re.compile(r"nvidia-(cuda-runtime|cudnn)(-cu\d+)?")
 _WHEEL_PYTHON = re.compile(r"cp(\d)(\d+)-cp\1\2t?-.*")
@@ -28,7 +28,7 @@ _SYSTEMS = {"Darwin": "macOS"}
 
 
 @dataclass(frozen=True)
-class Wanted:
+class BaseNeeds:
     """The locked facts by which a base image is chosen; None where the lock does not have one.
 
     Attributes:
@@ -79,7 +79,7 @@ class Wanted:
     overrides: tuple[tuple[str, str], ...] = ()
 
 
-def wanted_by(lock: Lockfile, platform: str | None = None) -> Wanted:
+def collect_lock_needs(lock: Lockfile, platform: str | None = None) -> BaseNeeds:
     """Return what a lock needs, under its own policy; see `collect_needs`."""
     return collect_needs(lock.facts, platform, lock.policy.name, lock.policy.overrides)
 
@@ -89,7 +89,7 @@ def collect_needs(
     platform: str | None = None,
     policy: str = DEFAULT,
     overrides: Mapping[str, str] | None = None,
-) -> Wanted:
+) -> BaseNeeds:
     """Return what these facts need of a base image.
 
     Args:
@@ -117,7 +117,7 @@ def collect_needs(
         libc = _accept_version(system.libc_version)
     cuda = _get_library_version(facts, "cudart") or _accept_version(tensorflow.built_with_cuda)
     compiled_against = _accept_version(tensorflow.compiled_against_cudnn)
-    return Wanted(
+    return BaseNeeds(
         tensorflow=_accept_version((tensorflow.version or "").partition("+")[0]),
         label=tensorflow.nvidia_build,
         gpu=_is_cuda_build(tensorflow, facts),
@@ -136,8 +136,8 @@ def collect_needs(
         cuda_driver=_accept_version(gpu.cuda_driver_version),
         gpus=len(gpu.devices or {}),
         capabilities=_list_capabilities(gpu),
-        wheel_pythons=tuple(sorted(set(_list_wheel_pythons(facts)), key=numbers)),
-        wheel_libc=max(_list_wheel_libcs(facts), key=numbers, default=None),
+        wheel_pythons=tuple(sorted(set(_list_wheel_pythons(facts)), key=parse_release)),
+        wheel_libc=max(_list_wheel_libcs(facts), key=parse_release, default=None),
         platform=_choose_platform(system, platform),
         machine=system.machine,
         jetson=_find_jetson_kernel(system),
@@ -223,7 +223,7 @@ def _list_wheel_libcs(facts: Facts) -> Iterator[str]:
                 break
             libcs.append(_LEGACY.get(match[1]) or f"{match[2]}.{match[3]}")
         if libcs:
-            yield min(libcs, key=numbers)
+            yield min(libcs, key=parse_release)
 
 
 def _get_library_version(facts: Facts, name: str) -> str | None:
@@ -237,13 +237,13 @@ def _strip_library_build(version: str | None) -> str | None:
     """Return the CUDA that a version of its runtime library stands for."""
     # The third number of a library such as `12.5.82` is its own build; that of a point release,
     # `12.5.1`, is below 10.
-    if version is None or len(numbers(version)) < 3 or numbers(version)[2] < 10:
+    if version is None or len(parse_release(version)) < 3 or parse_release(version)[2] < 10:
         return version
     return minor(version)
 
 
 def _accept_version(version: str | None) -> str | None:
     """Return a version that begins with a number; None for any other text."""
-    if version and numbers(version):
+    if version and parse_release(version):
         return version
     return None

@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from envlock.data.compatibility import failing
+from envlock.data.compatibility import find_failure
 from envlock.lock.document import validate
 from envlock.lock.facts import TensorflowFacts
 from envlock.lock.models import SCHEMA_URL, Lockfile
-from envlock.runtime.collectors import Snapshot, snapshot
+from envlock.runtime.collectors import Snapshot, take_snapshot
 from envlock.runtime.compare import STEADY
 from envlock.runtime.cuda.gpu_code import judge
-from envlock.runtime.gpu.failures import of_binding
+from envlock.runtime.gpu.failures import explain_binding
 from envlock.runtime.lockfile import LOCK_VERSION
 from envlock.runtime.policy import DEFAULT
-from envlock.runtime.verify import without_package
+from envlock.runtime.verify import remove_package
 from envlock.runtime.version import __version__
 
 
@@ -41,8 +41,8 @@ def capture(
     if not isinstance(own_name, str):
         own_name = None
     if live is None:
-        live = snapshot()
-    found = without_package(live, own_name)
+        live = take_snapshot()
+    found = remove_package(live, own_name)
     if found.tooling:
         section["tooling"] = list(found.tooling)
     document: dict[str, object] = {
@@ -58,7 +58,7 @@ def capture(
     return validate(document, "to be written")
 
 
-def warnings(lock: Lockfile) -> list[str]:
+def list_warnings(lock: Lockfile) -> list[str]:
     """Return what keeps the lock from verifying later, or makes TensorFlow fail on a GPU."""
     return (
         _warn_of_unavailable(lock)
@@ -106,7 +106,7 @@ def _warn_of_binding(lock: Lockfile) -> list[str]:
     binding = lock.facts.gpu.binding
     if binding.problem is None:
         return []
-    return [of_binding(binding.problem, binding.version).reason]
+    return [explain_binding(binding.problem, binding.version).reason]
 
 
 def _warn_of_gpus(lock: Lockfile) -> list[str]:
@@ -137,7 +137,7 @@ def _describe_failure(tensorflow: TensorflowFacts, capability: str) -> str | Non
     # The reports are about the official wheels.
     if tensorflow.version is None or tensorflow.nvidia_build is not None:
         return None
-    reported = failing(tensorflow.version, capability)
+    reported = find_failure(tensorflow.version, capability)
     if reported is None:
         return None
     return (

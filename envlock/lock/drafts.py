@@ -18,7 +18,7 @@ from envlock.runtime.errors import WriteError
 
 
 @contextlib.contextmanager
-def draft_file(folder: Path) -> Iterator[tuple[BinaryIO, Path]]:
+def open_draft_file(folder: Path) -> Iterator[tuple[BinaryIO, Path]]:
     """Yield a new file in a folder, and its path; it is removed at the end, unless it was renamed.
 
     Raises:
@@ -36,7 +36,7 @@ def draft_file(folder: Path) -> Iterator[tuple[BinaryIO, Path]]:
 
 
 @contextlib.contextmanager
-def draft_folder(parent: Path | None) -> Iterator[Path]:
+def open_draft_folder(parent: Path | None) -> Iterator[Path]:
     """Yield a new folder in another one, or in the system's temporary folder.
 
     It is removed at the end, unless it was renamed.

@@ -19,7 +19,7 @@ PAUSE = 0.02
 
 
 @contextlib.contextmanager
-def exclusive(folder: Path) -> Iterator[None]:
+def hold_folder(folder: Path) -> Iterator[None]:
     """Lock a folder for the time of a block.
 
     Where the file system has no locks, or another process keeps the lock for longer than

@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import Any, Literal
 
 from envlock.guest import launch
-from envlock.runtime.collectors import Snapshot, snapshot
+from envlock.runtime.collectors import Snapshot, take_snapshot
 from envlock.runtime.errors import FactError
 from envlock.runtime.host import Host
-from envlock.runtime.locked_wheels import with_locked_origins
-from envlock.runtime.tooling import tooling
+from envlock.runtime.locked_wheels import restore_locked_origins
+from envlock.runtime.tooling import find_tooling
 
 TIMEOUT = 60.0  # seconds; a capture takes a fifth of one, plus the start of a slow disk's Python
 
 
-def live(python: Path | None = None, environ: Mapping[str, str] | None = None) -> Snapshot:
+def collect_live(python: Path | None = None, environ: Mapping[str, str] | None = None) -> Snapshot:
     """Return the facts of an environment.
 
     Args:
@@ -35,12 +35,12 @@ def live(python: Path | None = None, environ: Mapping[str, str] | None = None) -
         host = Host()
         if environ is not None:
             host = Host(environ=environ, started_with=environ)
-        found = snapshot(host)
-        return Snapshot(found.facts, found.unavailable, tooling(host))
-    return told(ask(python, "facts", environ), str(python))
+        found = take_snapshot(host)
+        return Snapshot(found.facts, found.unavailable, find_tooling(host))
+    return parse_snapshot(ask(python, "facts", environ), str(python))
 
 
-def told(answer: Mapping[str, object], who: str) -> Snapshot:
+def parse_snapshot(answer: Mapping[str, object], who: str) -> Snapshot:
     """Return the snapshot in an answer to `facts`; `who` names the interpreter in messages.
 
     Single facts are checked later, when they enter a lockfile.
@@ -69,7 +69,7 @@ def _is_reason(value: object) -> bool:
     return isinstance(value.get("reason"), str) and isinstance(value.get("code"), str)
 
 
-def live_of(
+def collect_live_for(
     document: dict[str, object],
     python: Path | None = None,
     environ: Mapping[str, str] | None = None,
@@ -86,7 +86,7 @@ def live_of(
             return Host()
         return Host(path=ask(python, "paths")["folders"])
 
-    return with_locked_origins(document, live(python, environ), make_host)
+    return restore_locked_origins(document, collect_live(python, environ), make_host)
 
 
 def ask(
@@ -100,7 +100,9 @@ def ask(
         UsageError: there is no such interpreter, or it cannot be run.
         FactError: it did not answer.
     """
-    words = launch.module("environment", {"question": question, "binding": _find_binding()})
+    words = launch.build_module_arguments(
+        "environment", {"question": question, "binding": _find_binding()}
+    )
     ended = launch.ask_python(words, python, timeout=TIMEOUT, environ=environ)
     if ended.code is None:
         raise FactError(f"{python} did not answer within {TIMEOUT:g} seconds")

@@ -8,9 +8,9 @@ from envlock.lock.document import validate
 from envlock.lock.models import Lockfile
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import EnvironmentMismatch, UsageError
-from envlock.runtime.facts import same
+from envlock.runtime.facts import is_same
 from envlock.runtime.lockfile import MACHINE_LIMIT
-from envlock.runtime.machines import profile, profiles, title, with_machine
+from envlock.runtime.machines import describe_machine, get_profile, list_profiles, replace_machine
 from envlock.runtime.policy import Policy
 from envlock.runtime.report import ERROR, INFO, Finding, Report, clean, count
 from envlock.runtime.verify import judge
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from envlock.runtime.machines import Profile
 
 
-def place_of(lock: Lockfile, live: Snapshot) -> int | None:
+def find_place(lock: Lockfile, live: Snapshot) -> int | None:
     """Return the place, from 0 on, of the live machine in a lock; None where the lock lacks it."""
     live_machine = _get_profile(live)
-    known = profiles(lock.to_document())
+    known = list_profiles(lock.to_document())
     for place, machine in enumerate(known):
-        if same(machine, live_machine):
+        if is_same(machine, live_machine):
             return place
     # Its driver or its kernel may be newer than the lock: then the hardware decides.
     for place, machine in enumerate(known):
@@ -35,23 +35,23 @@ def place_of(lock: Lockfile, live: Snapshot) -> int | None:
     return None
 
 
-def seen_from(lock: Lockfile, place: int) -> Lockfile:
+def select_machine(lock: Lockfile, place: int) -> Lockfile:
     """Return the lock as if the machine at a place were its only one."""
     document = lock.to_document()
-    machine = profiles(document)[place]
+    machine = list_profiles(document)[place]
     document.pop("machines", None)
-    return validate(with_machine(document, machine), OURS)
+    return validate(replace_machine(document, machine), OURS)
 
 
-def folded(lock: Lockfile, renewed: Lockfile, place: int) -> Lockfile:
+def update_machine(lock: Lockfile, renewed: Lockfile, place: int) -> Lockfile:
     """Return the renewed lock with its machine at a place among the other machines of the lock."""
     new = renewed.to_document()
-    known = profiles(lock.to_document())
-    known[place] = profile(new)
-    return validate({**with_machine(new, known[0]), "machines": known[1:]}, OURS)
+    known = list_profiles(lock.to_document())
+    known[place] = get_profile(new)
+    return validate({**replace_machine(new, known[0]), "machines": known[1:]}, OURS)
 
 
-def with_another(lock: Lockfile, live: Snapshot) -> tuple[Lockfile, int]:
+def add_live_machine(lock: Lockfile, live: Snapshot) -> tuple[Lockfile, int]:
     """Return the lock with the live machine among its machines, and its place from 0 on.
 
     Raises:
@@ -60,8 +60,8 @@ def with_another(lock: Lockfile, live: Snapshot) -> tuple[Lockfile, int]:
     """
     document = lock.to_document()
     live_machine = _get_profile(live)
-    known = profiles(document)
-    report = judge(with_machine({**document, "machines": []}, live_machine), live)
+    known = list_profiles(document)
+    report = judge(replace_machine({**document, "machines": []}, live_machine), live)
     if not report.match:
         findings = [finding for finding in report.findings if finding.severity != INFO]
         other = Report(findings, policy=report.policy, overrides=report.overrides)
@@ -72,7 +72,7 @@ def with_another(lock: Lockfile, live: Snapshot) -> tuple[Lockfile, int]:
             "machines; nothing was written",
         )
     for place, machine in enumerate(known):
-        if same(machine, live_machine):
+        if is_same(machine, live_machine):
             return lock, place
     if len(known) > MACHINE_LIMIT:
         raise UsageError(
@@ -82,9 +82,9 @@ def with_another(lock: Lockfile, live: Snapshot) -> tuple[Lockfile, int]:
     return validate({**document, "machines": [*known[1:], live_machine]}, OURS), len(known)
 
 
-def unknown(lock: Lockfile) -> UsageError:
+def make_unknown_error(lock: Lockfile) -> UsageError:
     """Return the error that the live machine is none of a lock's, so that it cannot be renewed."""
-    names = "; ".join(map(title, profiles(lock.to_document())))
+    names = "; ".join(map(describe_machine, list_profiles(lock.to_document())))
     number = count(1 + len(lock.machines), "machine")
     return UsageError(
         f"this machine is not one of the lockfile's {number} ({names})",
@@ -92,7 +92,7 @@ def unknown(lock: Lockfile) -> UsageError:
     )
 
 
-def united(
+def merge_machines(
     base: Mapping[str, object], ours: Mapping[str, object], theirs: Mapping[str, object]
 ) -> list[Profile]:
     """Return the machines, beside the first, of two sides of a merge.
@@ -104,7 +104,7 @@ def united(
     return merged + [machine for machine in right if machine not in left and machine not in old]
 
 
-def differing(
+def compare_machines(
     left: Mapping[str, object],
     right: Mapping[str, object],
     policy: Policy,
@@ -121,7 +121,7 @@ def differing(
     found = []
     for name, machines in ((names[0], only_left), (names[1], only_right)):
         for machine in machines:
-            message = f"machines: only {clean(name)} has {title(machine)}"
+            message = f"machines: only {clean(name)} has {describe_machine(machine)}"
             found.append(
                 Finding(
                     "exact", severity, "machines", message, row["why"], row["fix"], row["source"]
@@ -139,11 +139,11 @@ def _list_others(document: Mapping[str, object]) -> list[Profile]:
 
 
 def _subtract(machines: list[Profile], others: list[Profile]) -> list[Profile]:
-    return [machine for machine in machines if not any(same(machine, other) for other in others)]
+    return [machine for machine in machines if not any(is_same(machine, other) for other in others)]
 
 
 def _get_profile(live: Snapshot) -> Profile:
-    return profile({"facts": live.facts, "unavailable": live.unavailable})
+    return get_profile({"facts": live.facts, "unavailable": live.unavailable})
 
 
 def _describe_hardware(machine: Profile) -> list[object]:

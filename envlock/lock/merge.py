@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from envlock.lock.document import validate
-from envlock.lock.machines import united
+from envlock.lock.machines import merge_machines
 from envlock.lock.models import Lockfile
 from envlock.lock.rebase import GONE, MADE_OF_FACTS
-from envlock.runtime.facts import Unavailable, leaves, same, split
+from envlock.runtime.facts import Unavailable, is_same, iter_leaves, split
 from envlock.runtime.policy import matches, names
 from envlock.runtime.report import count
 
@@ -66,7 +66,7 @@ def accept(old: Lockfile, new: Lockfile, patterns: Iterable[str]) -> Lockfile:
     return _assemble({**before, "created_by": after["created_by"]}, facts, [before])
 
 
-def unmatched(patterns: Iterable[str], *locks: Lockfile) -> list[str]:
+def find_unmatched(patterns: Iterable[str], *locks: Lockfile) -> list[str]:
     """Return the patterns that match no fact of any of the lockfiles."""
     paths: set[str] = set()
     for lock in locks:
@@ -100,7 +100,7 @@ def merge(base: Lockfile, ours: Lockfile, theirs: Lockfile) -> Merged:
         own.add(path.partition(".")[0])
     document = {key: value for key, value in left.items() if key not in own}
     document.update(_nest(sections))
-    document["machines"] = united(old, left, right)
+    document["machines"] = merge_machines(old, left, right)
     if not document["machines"]:
         del document["machines"]
     lock = _assemble(document, facts, [left, right])
@@ -119,9 +119,9 @@ class _ThreeWayMerge:
 
     def choose(self, path: str, ours: object, theirs: object) -> object:
         base = self.base.get(path, GONE)
-        if same(ours, base):
+        if is_same(ours, base):
             return theirs
-        if not same(theirs, base) and not same(ours, theirs):
+        if not is_same(theirs, base) and not is_same(ours, theirs):
             self.conflicts.append(path)
         return ours
 
@@ -151,7 +151,7 @@ def _list_new_exemptions(base: Lockfile, merged: Lockfile) -> list[str]:
 
 def flatten(document: Document) -> Flat:
     """Return the facts of a lockfile by path, and what was unavailable."""
-    flat: Flat = dict(leaves(_get_table(document, "facts")))
+    flat: Flat = dict(iter_leaves(_get_table(document, "facts")))
     for path, entry in _get_table(document, "unavailable").items():
         if isinstance(entry, Mapping):
             flat[path] = Unavailable(entry["reason"], entry["code"])
@@ -170,7 +170,7 @@ def _flatten_sections(document: Document) -> Flat:
     for name, entry in _get_packages(document).items():
         flat[f"identity.packages.{name}"] = entry
     if document.get("project"):
-        flat.update(leaves({"project": document["project"]}))
+        flat.update(iter_leaves({"project": document["project"]}))
     return flat
 
 
@@ -227,7 +227,7 @@ def _assemble(document: Document, chosen: Flat, sides: Sequence[Document]) -> Lo
     equal_sides = [
         side
         for side in sides
-        if same(facts, side["facts"]) and same(unavailable, side["unavailable"])
+        if is_same(facts, side["facts"]) and is_same(unavailable, side["unavailable"])
     ]
     merged: dict[str, object] = {}
     for key, value in document.items():

@@ -332,7 +332,7 @@ class Lockfile(Strict):
         }
 
 
-def text() -> str:
+def render_schema() -> str:
     """Return the JSON Schema as it is published."""
     schema = Lockfile.model_json_schema(by_alias=True)
     published = {

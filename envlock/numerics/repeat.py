@@ -112,7 +112,7 @@ def _run_batch(
         environ.setdefault("PYTHONHASHSEED", str(plan.seed % 2**32))
     with folder.with_name(OUTPUT).open("ab") as log:
         child = launch.start(
-            launch.module(PROGRAM, request),
+            launch.build_module_arguments(PROGRAM, request),
             plan.python,
             output=_choose_output(plan, log),
             errors=subprocess.STDOUT,
@@ -121,7 +121,7 @@ def _run_batch(
         try:
             ends = _watch(child, folder, advance)
         finally:
-            launch.end(child)
+            launch.kill(child)
     missing: set[object] = set(numbers)
     for line in ends:
         if "unusable" in line:
@@ -172,7 +172,9 @@ def _record_crash(code: int, run: int, folder: Path) -> None:
     with output.open("rb") as file:
         file.seek(max(0, output.stat().st_size - TAIL))
         text = file.read().decode("utf-8", "replace")
-    message = f"the process {launch.ending(code)}; its last output: {launch.last_words(text)}"
+    message = (
+        f"the process {launch.describe_exit(code)}; its last output: {launch.pick_error_line(text)}"
+    )
     _append_line(folder, {"run": run, "end": "failed", "message": message})
 
 

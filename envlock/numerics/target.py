@@ -88,7 +88,7 @@ class Target:
         return f"{name}:{self.function}"
 
 
-def target(text: str, args: tuple[str, ...] = (), *, module: bool = False) -> Target:
+def parse_target(text: str, args: tuple[str, ...] = (), *, module: bool = False) -> Target:
     """Return what `SCRIPT[:FUNCTION]` or `PACKAGE.MODULE:FUNCTION` means; a file of that name comes first.
 
     Args:

@@ -16,9 +16,9 @@ from typing import IO
 
 from envlock.guest import launch
 from envlock.runtime.errors import UsageError
-from envlock.runtime.files.compiled import Compiled
+from envlock.runtime.files.compiled import CompiledFile
 from envlock.runtime.files.findings import Fault
-from envlock.runtime.files.read_file import workers
+from envlock.runtime.files.read_file import count_workers
 from envlock.runtime.report import ERROR, INFO, UNKNOWN
 
 CHILD = Path(launch.__file__).with_name("bytecode.py")
@@ -49,7 +49,7 @@ CRASHED, NOT_TOLD, FINE = "crashed", "not-told", "fine"
 
 
 def compare(
-    python: Path, files: Iterable[Compiled], advance: Callable[[int], None] = lambda _: None
+    python: Path, files: Iterable[CompiledFile], advance: Callable[[int], None] = lambda _: None
 ) -> dict[str, str]:
     """Return what is wrong with files, by path: a key of `WORDS`.
 
@@ -57,7 +57,7 @@ def compare(
     where that interpreter gives no answers at all.
     """
     ordered = sorted(files)
-    count = max(1, min(workers(), MOST_CHILDREN, len(ordered)))
+    count = max(1, min(count_workers(), MOST_CHILDREN, len(ordered)))
     stop = threading.Event()
     with ThreadPoolExecutor(count, thread_name_prefix="envlock-bytecode") as pool:
         try:
@@ -71,7 +71,7 @@ def compare(
 
 def compare_bytecode(
     python: Path,
-    compiled: list[Compiled],
+    compiled: list[CompiledFile],
     faults: list[Fault],
     advance: Callable[[int], None] = lambda _: None,
 ) -> list[Fault]:
@@ -91,7 +91,7 @@ def compare_bytecode(
 
 
 def _compare_share(
-    python: Path, files: list[Compiled], advance: Callable[[int], None], stop: threading.Event
+    python: Path, files: list[CompiledFile], advance: Callable[[int], None], stop: threading.Event
 ) -> dict[str, str]:
     """Return a word for each file."""
     answers: dict[str, str] = {}
@@ -113,7 +113,7 @@ def _compare_share(
 
 
 def _ask(
-    python: Path, files: list[Compiled], advance: Callable[[int], None], stop: threading.Event
+    python: Path, files: list[CompiledFile], advance: Callable[[int], None], stop: threading.Event
 ) -> tuple[bool, list[str]]:
     """Return whether a child was started, and its words, one a file, until it ended."""
     with tempfile.TemporaryFile() as request:
@@ -135,7 +135,7 @@ def _ask(
     try:
         lines = _read_lines(child.stdout, advance, stop)
     finally:
-        launch.end(child)  # it has ended, or says nothing any more
+        launch.kill(child)  # it has ended, or says nothing any more
     if not lines:
         return False, []
     return lines[0] == "ready", lines[1 : 1 + len(files)]

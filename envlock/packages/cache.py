@@ -20,7 +20,7 @@ class CachedFile(NamedTuple):
 CHUNK = 1024 * 1024  # bytes
 
 
-def folder(environ: Mapping[str, str], home: Path) -> Path:
+def get_cache_folder(environ: Mapping[str, str], home: Path) -> Path:
     """Return the folder of envlock's cache.
 
     Source: https://specifications.freedesktop.org/basedir-spec/latest/ (which says to ignore a
@@ -32,7 +32,7 @@ def folder(environ: Mapping[str, str], home: Path) -> Path:
     return home / ".cache" / "envlock"
 
 
-def wheel(cache: Path, sha256: str, name: str) -> Path:
+def get_wheel_path(cache: Path, sha256: str, name: str) -> Path:
     """Return the path of the wheel with this hash, whether or not it exists."""
     return cache / "wheels" / sha256 / name
 
@@ -81,7 +81,7 @@ def hash_file(file: Path) -> CachedFile:
 
 def rename(cache: Path, target: Path, sha256: str) -> Path:
     """Move a file to the place of its hash in the cache, and return that path."""
-    place = wheel(cache, sha256, target.name)
+    place = get_wheel_path(cache, sha256, target.name)
     prepare(place)
     target.replace(place)
     return place

@@ -10,7 +10,14 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from envlock.packages.proven import Checkout, LeftOut, Proven, checkout, held, proven
+from envlock.packages.proven import (
+    Checkout,
+    LeftOut,
+    Proven,
+    find_checkout,
+    list_proven,
+    split_by_policy,
+)
 from envlock.runtime.errors import LockfileError
 from envlock.runtime.release import minor
 
@@ -80,7 +87,7 @@ def export(lock: Lockfile, shown: str, to: str, house: Wheelhouse | None = None)
         UsageError: the lock has no identities, or those of other packages than it has now.
         LockfileError: what it holds cannot be written in this format.
     """
-    proven_packages, unproven = proven(lock, shown)
+    proven_packages, unproven = list_proven(lock, shown)
     form = FORMATS[to]
     entries: list[Proven | Checkout] = []
     missing = []
@@ -96,7 +103,7 @@ def export(lock: Lockfile, shown: str, to: str, house: Wheelhouse | None = None)
     for other in unproven:
         commit = None
         if house is None:
-            commit = checkout(lock, other.name)
+            commit = find_checkout(lock, other.name)
         if commit is None:
             missing.append(other)
         elif form.unhashed is None:
@@ -104,7 +111,7 @@ def export(lock: Lockfile, shown: str, to: str, house: Wheelhouse | None = None)
         else:
             missing.append(other._replace(reason=f"{other.reason}; {form.unhashed}"))
     entries.sort(key=lambda entry: entry.name)
-    left_out, not_held = held(lock, sorted(missing))
+    left_out, not_held = split_by_policy(lock, sorted(missing))
     try:
         body = form.render(entries, lock.facts, house)
     except ValueError as error:

@@ -7,10 +7,15 @@ from importlib.metadata import Distribution
 from typing import Any, Literal, NamedTuple
 
 from envlock.lock.models import Lockfile
-from envlock.packages.installation import Installation, by_name, header, record_of
+from envlock.packages.installation import (
+    Installation,
+    collect_distributions,
+    read_field,
+    read_record,
+)
 from envlock.packages.sources import Source, find_source
 from envlock.runtime.errors import FactError
-from envlock.runtime.files.record import content, rows
+from envlock.runtime.files.record import get_common_content, parse_rows
 
 NO_RECORD = "it has no RECORD, so it was not installed from a wheel (perhaps by a system package)"
 
@@ -51,9 +56,9 @@ def describe_installed(
     if distribution is not None:
         source = find_source(distribution)
         try:
-            record = record_of(distribution)
+            record = read_record(distribution)
             if record is not None:
-                files = content(rows(record))
+                files = get_common_content(parse_rows(record))
         except FactError as error:
             reason = reason or error.message
     if reason is None and record is None:
@@ -88,7 +93,7 @@ def _classify_origin(facts: Mapping[str, Any]) -> tuple[Origin, str | None]:
     return "url", f"built from the archive {url}"
 
 
-def everything_installed(
+def describe_all_installed(
     lock: Lockfile, environment: Installation, *, own: bool = False
 ) -> list[InstalledPackage]:
     """Return what is known here of every package of a lock.
@@ -98,7 +103,7 @@ def everything_installed(
     Raises:
         FactError: the environment cannot be read.
     """
-    found = by_name(environment)
+    found = collect_distributions(environment)
     facts = lock.to_document()["facts"].get("packages") or {}
     packages = [
         describe_installed(name, package, found.get(name)) for name, package in facts.items()
@@ -107,7 +112,7 @@ def everything_installed(
     if own and lock.project is not None:
         project = lock.project.name
     if project is not None and project in found and project not in facts:
-        version = header(found[project], "Version")
+        version = read_field(found[project], "Version")
         project_facts = {"version": version, "origin": {"editable": True}}
         packages.append(describe_installed(project, project_facts, found[project]))
     return packages

@@ -14,9 +14,14 @@ from envlock.packages.installed import NO_RECORD, InstalledPackage
 from envlock.packages.parallel import Advance, Done, run_all
 from envlock.packages.proven import explain_misfit
 from envlock.packages.sources import Source
-from envlock.runtime.collectors.packages import public_url
+from envlock.runtime.collectors.packages import strip_url_secrets
 from envlock.runtime.errors import EnvlockError, FactError, OutsideError
-from envlock.runtime.files.record import content, difference, digest, rows
+from envlock.runtime.files.record import (
+    describe_difference,
+    get_common_content,
+    hash_content,
+    parse_rows,
+)
 from envlock.runtime.report import count
 
 WORKERS = 6  # packages at once; more gains nothing on one line and is unkind to an index
@@ -164,7 +169,7 @@ def is_still_proven(
         return False
     if earlier.proof == "record" and need_whole:
         return False
-    return earlier.version == package.version and earlier.content == digest(package.files)
+    return earlier.version == package.version and earlier.content == hash_content(package.files)
 
 
 @dataclass(frozen=True)
@@ -279,7 +284,7 @@ def _prove_locally(
         path = local_wheels.wheel(package.name, package.source)
         if path is None:
             return _describe_unproven(package, reason)
-        inside = content(rows(_read_record(path)))
+        inside = get_common_content(parse_rows(_read_record(path)))
     except EnvlockError as error:
         return _describe_unproven(package, f"{reason}; {error.message}")
     misfit = explain_misfit(package.name, package.version, path.name)
@@ -291,15 +296,15 @@ def _prove_locally(
     why = None
     code = None
     if package.files is not None:
-        why = difference(package.files, inside)
+        why = describe_difference(package.files, inside)
         if why is None:
             return _describe_proven(package, file, "file", sha256, size)
-        code = difference(_drop_metadata(package.files), _drop_metadata(inside))
+        code = describe_difference(_drop_metadata(package.files), _drop_metadata(inside))
     if package.origin != "editable" and (code is not None or _is_wheel_source(package)):
         return _describe_unproven(
             package, f"{reason}; the files of {path.name} are others: {code or why}"
         )
-    return _describe_proven(package, file, "built", sha256, size, digest(inside))
+    return _describe_proven(package, file, "built", sha256, size, hash_content(inside))
 
 
 def _is_wheel_source(package: InstalledPackage) -> bool:
@@ -321,7 +326,7 @@ def _find_bundled(name: str, version: str, files: Mapping[str, str]) -> Path | N
     if not wheels:
         return None
     try:
-        is_same = content(rows(_read_record(wheels[0]))) == files
+        is_same = get_common_content(parse_rows(_read_record(wheels[0]))) == files
     except EnvlockError:  # it is damaged
         return None
     if not is_same:
@@ -331,9 +336,9 @@ def _find_bundled(name: str, version: str, files: Mapping[str, str]) -> Path | N
 
 def _read_record(wheel: Path) -> str:
     # Here: it brings the client for the web, which `capture` without `--hashes` does not need.
-    from envlock.packages.indexes.ranges import record_of
+    from envlock.packages.indexes.ranges import read_wheel_record
 
-    return record_of(wheel).decode("utf-8", "surrogateescape")
+    return read_wheel_record(wheel).decode("utf-8", "surrogateescape")
 
 
 def _describe_url(url: str) -> IndexFile:
@@ -344,12 +349,12 @@ def _describe_url(url: str) -> IndexFile:
 def _compare_record(package: InstalledPackage, wheel: IndexFile, record: str) -> str | None:
     """Return how the installed files differ from those of a wheel's RECORD; None: not at all."""
     try:
-        listed = rows(record)
+        listed = parse_rows(record)
     except FactError as error:
         raise OutsideError(
             f"{wheel.name}: {error.message}", hint="use another index: this one is damaged"
         ) from None
-    return difference(dict(package.files or {}), content(listed))
+    return describe_difference(dict(package.files or {}), get_common_content(listed))
 
 
 def _describe_proven(
@@ -399,12 +404,12 @@ def _describe(
 def _digest_files(package: InstalledPackage) -> str | None:
     if package.files is None:
         return None
-    return digest(package.files)
+    return hash_content(package.files)
 
 
 def _keep_web_url(url: str) -> str | None:
     """Return a URL without its secrets; None where it is not on the web."""
-    public = public_url(url)
+    public = strip_url_secrets(url)
     if public is None or not public.startswith(("http:", "https:")):
         return None
     return public
@@ -420,14 +425,16 @@ def _join_errors(failed: Mapping[str, EnvlockError]) -> OutsideError:
     )
 
 
-def with_identity(lock: Lockfile, identity: Identity | None) -> Lockfile:
+def add_identity(lock: Lockfile, identity: Identity | None) -> Lockfile:
     """Return the lock with this section; unchanged where there is nothing in the section."""
     if identity is None or not identity.packages:
         return lock
     return lock.model_copy(update={"identity": identity})
 
 
-def kept(earlier: Identity | None, packages: list[InstalledPackage]) -> Identity | None:
+def keep_valid_proofs(
+    earlier: Identity | None, packages: list[InstalledPackage]
+) -> Identity | None:
     """Return the answers of an earlier lock that still hold."""
     if earlier is None:
         return None

@@ -7,11 +7,11 @@ from typing import NamedTuple
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
-from envlock.runtime.collectors.packages import public_url
+from envlock.runtime.collectors.packages import strip_url_secrets
 from envlock.runtime.errors import UsageError
 from envlock.runtime.policy import names
 from envlock.runtime.report import clean
-from envlock.runtime.verify import policy_of
+from envlock.runtime.verify import build_policy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class LeftOut(NamedTuple):
         return clean(f"{self.name} {self.version or '(version unknown)'}: {self.reason}")
 
 
-def proven(lock: Lockfile, shown: str) -> tuple[list[Proven], list[LeftOut]]:
+def list_proven(lock: Lockfile, shown: str) -> tuple[list[Proven], list[LeftOut]]:
     """Return the packages whose wheel the lock proves and the others, both by name.
 
     `shown` is the lock's name in messages.
@@ -114,7 +114,7 @@ def _get_identities(lock: Lockfile) -> Mapping[str, PackageIdentity]:
     return lock.identity.packages
 
 
-def unasked(lock: Lockfile) -> list[str]:
+def list_unhashed(lock: Lockfile) -> list[str]:
     """Return the packages whose wheel was never looked for, in the version that the lock has now."""
     identities = _get_identities(lock)
     unknown = []
@@ -136,7 +136,7 @@ class Checkout(NamedTuple):
     folder: str | None
 
 
-def checkout(lock: Lockfile, name: str) -> Checkout | None:
+def find_checkout(lock: Lockfile, name: str) -> Checkout | None:
     """Return the commit that a package was built from; None where not everybody can get it."""
     package = (lock.facts.packages or {}).get(name)
     if package is None or package.origin is None:
@@ -147,12 +147,12 @@ def checkout(lock: Lockfile, name: str) -> Checkout | None:
     if f"packages.{name}.origin.subdirectory" in lock.unavailable:
         return None
     is_remote = origin.url.startswith(("https://", "ssh://"))
-    if not is_remote or public_url(origin.url) != origin.url:
+    if not is_remote or strip_url_secrets(origin.url) != origin.url:
         return None
     return Checkout(name, origin.url, origin.commit, origin.subdirectory)
 
 
-def held(lock: Lockfile, packages: list[LeftOut]) -> tuple[list[LeftOut], list[LeftOut]]:
+def split_by_policy(lock: Lockfile, packages: list[LeftOut]) -> tuple[list[LeftOut], list[LeftOut]]:
     """Return the packages that some policy compares, and those that none does.
 
     The lock's overrides count.
@@ -161,7 +161,7 @@ def held(lock: Lockfile, packages: list[LeftOut]) -> tuple[list[LeftOut], list[L
         LockfileError: the lock has a rule that does not exist.
     """
     document = lock.to_document()
-    policies = [policy_of(document, name) for name in names()]
+    policies = [build_policy(document, name) for name in names()]
     compared: list[LeftOut] = []
     others: list[LeftOut] = []
     for package in packages:
@@ -177,7 +177,7 @@ def held(lock: Lockfile, packages: list[LeftOut]) -> tuple[list[LeftOut], list[L
     return compared, others
 
 
-def lost(earlier: Lockfile, now: Lockfile) -> list[LeftOut]:
+def find_lost_proofs(earlier: Lockfile, now: Lockfile) -> list[LeftOut]:
     """Return the packages that had a proven wheel and have none in the same version now, by name."""
     present = {*(now.facts.packages or {}), _get_own_name(now)}
     identities = _get_identities(now)

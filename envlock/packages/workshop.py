@@ -16,8 +16,8 @@ from pathlib import Path
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
 from envlock.guest import launch
-from envlock.lock.drafts import draft_folder
-from envlock.lock.writer import replacing
+from envlock.lock.drafts import open_draft_folder
+from envlock.lock.writer import replace_file
 from envlock.packages import cache
 from envlock.packages.source_tree import copy_sources, get_commit_time
 from envlock.packages.sources import Source
@@ -64,7 +64,7 @@ class Workshop:
             return into_cache(Path(source.place), self.cache)
         if not self.build:
             return None
-        with draft_folder(None) as folder:
+        with open_draft_folder(None) as folder:
             built = build_wheel(source, self.python, folder)
             self.say(f"built {built.name}")
             return into_cache(built, self.cache)
@@ -154,17 +154,17 @@ def into_cache(wheel: Path, folder: Path) -> Path:
     """
     try:
         sha256 = cache.hash_file(wheel).sha256
-        target = cache.wheel(folder, sha256, wheel.name)
+        target = cache.get_wheel_path(folder, sha256, wheel.name)
         cache.prepare(target)
         if cache.find_intact(target, sha256, None) is None:
-            with wheel.open("rb") as source, replacing(target, "wheel") as stream:
+            with wheel.open("rb") as source, replace_file(target, "wheel") as stream:
                 shutil.copyfileobj(source, stream)
     except OSError as error:
         raise OutsideError(f"its wheel cannot be read: {error.strerror}") from None
     return target
 
 
-def given(paths: Sequence[Path]) -> dict[str, Path]:
+def find_named_wheels(paths: Sequence[Path]) -> dict[str, Path]:
     """Return wheels by the normalised name of their package; of a folder, those in it.
 
     Raises:

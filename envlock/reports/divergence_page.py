@@ -39,7 +39,7 @@ COLORS = 12
 """Colors of results; further results repeat them, and are told apart by their number."""
 
 
-def page(report: Report[DivergeEvidence]) -> str:
+def render_page(report: Report[DivergeEvidence]) -> str:
     """Return the page for a report of `diverge`."""
     evidence = report.evidence
     headline = report.headline

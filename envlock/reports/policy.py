@@ -15,7 +15,9 @@ SHOWN = 6
 """Paths of one reason that are shown."""
 
 
-def facts(found: Iterable[Explained], environ: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+def render_facts(
+    found: Iterable[Explained], environ: Mapping[str, str]
+) -> Iterable[tuple[str, str]]:
     """Yield (style, line) for explained facts; values of variables in `environ` are shown in clear."""
     for fact in found:
         rules = ", ".join(map(" ".join, fact.rules.items()))
@@ -40,7 +42,7 @@ def _show_live(fact: Explained, environ: Mapping[str, str]) -> str:
     return show(fact.live)
 
 
-def allowed(found: Iterable[Allowed]) -> Iterable[tuple[str, str]]:
+def list_allowed(found: Iterable[Allowed]) -> Iterable[tuple[str, str]]:
     """Yield (style, line) for the facts that may differ."""
     groups = list(found)
     number = sum(len(group.paths) for group in groups)

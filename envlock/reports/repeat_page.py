@@ -45,7 +45,7 @@ path { fill: none; stroke-width: 1.5; }
 """
 
 
-def page(report: Report[RepeatEvidence], text: str) -> str:
+def render_page(report: Report[RepeatEvidence], text: str) -> str:
     """Return the page: the verdict, the chart, every matrix in one scale of colors, and the text."""
     title = f"envlock {report.command}"
     policy = "default-src 'none'; style-src 'unsafe-inline'"

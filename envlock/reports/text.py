@@ -8,7 +8,7 @@ from io import StringIO
 from typing import Any
 
 from envlock.reports import canary, diverge, files, invariance, repeat, traces
-from envlock.runtime.report import Finding, Report, clean, with_legend
+from envlock.runtime.report import Finding, Report, add_legend, clean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ LAYOUTS: Mapping[str, Callable[[Report[Any]], Lines]] = {
 
 def render(report: Report, *, color: bool = False) -> str:
     """Return the report as text."""
-    return paint(with_legend(LAYOUTS.get(report.command, _render_plain)(report)), color=color)
+    return paint(add_legend(LAYOUTS.get(report.command, _render_plain)(report)), color=color)
 
 
 def paint(lines: Lines, *, color: bool) -> str:

@@ -7,7 +7,7 @@ that is not on a list of harmless ones is merely less readable.
 
 from __future__ import annotations
 
-from envlock.runtime.collectors.environ import record
+from envlock.runtime.collectors.environ import make_recordable
 from envlock.runtime.report import show
 from envlock.runtime.tables import table
 
@@ -57,7 +57,7 @@ def in_clear(name: str, environ: Mapping[str, str]) -> Dict[str, str]:
     row = next((row for row in table("environ") if row["name"] == name), None)
     if value is None or row is None:
         return {}
-    recorded = record(value, row)
+    recorded = make_recordable(value, row)
     readable = _make_readable(value, row)
     if recorded is None or readable is None or recorded == readable:
         return {}
@@ -77,7 +77,7 @@ def _make_readable(value: str, row: Mapping[str, Any]) -> Optional[str]:
     kind = "word"
     if row["records"] == "flags":
         kind = "flags"
-    return record(value, {**row, "records": kind, "words": words})
+    return make_recordable(value, {**row, "records": kind, "words": words})
 
 
 def _is_system(entry: str) -> bool:

@@ -24,7 +24,7 @@ RULE = "line"
 PAGE = "docs/reference/formats.md"
 
 
-def line_of(document: Mapping[str, Any]) -> str:
+def make_line(document: Mapping[str, Any]) -> str:
     """Return the line of a checked document."""
     # A reason is free text, and may be worded otherwise one day: its code counts.
     codes = {path: entry["code"] for path, entry in document["unavailable"].items()}
@@ -34,7 +34,7 @@ def line_of(document: Mapping[str, Any]) -> str:
     return START + sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def checked(text: str) -> str:
+def parse_line(text: str) -> str:
     """Return a line without the white space around it.
 
     Raises:
@@ -60,9 +60,9 @@ def checked(text: str) -> str:
     return line
 
 
-def difference(line: str, document: Mapping[str, Any]) -> Optional[Finding]:
+def compare_line(line: str, document: Mapping[str, Any]) -> Optional[Finding]:
     """Return that a document has another line than the one given, or None where it has the same."""
-    live = line_of(document)
+    live = make_line(document)
     if line == live:
         return None
     return Finding(

@@ -88,7 +88,7 @@ class Policy:
             return None
         return self.overrides[max(fitting, key=_specificity)]
 
-    def known(self, path: str) -> Optional[str]:
+    def describe_need(self, path: str) -> Optional[str]:
         """Return how the package of a path matters to entry points; None where that is not known."""
         package = _get_package(path)
         if self._held is None or package is None:
@@ -98,7 +98,7 @@ class Policy:
     def _explain_exemption(self, path: str) -> Optional[str]:
         """Return why the package of a path may differ; None where it may not, or there is no package."""
         package = _get_package(path)
-        if package is None or self.known(path) is not None or is_protected(path):
+        if package is None or self.describe_need(path) is not None or is_protected(path):
             return None
         if self._held is not None:
             return UNUSED
@@ -173,7 +173,7 @@ def _get_package(path: str) -> Optional[str]:
     return rest.partition(".")[0]
 
 
-def nearest(pattern: str) -> Optional[str]:
+def find_nearest_pattern(pattern: str) -> Optional[str]:
     """Return the pattern like this one that fits what a lock can hold; itself where it fits something."""
     rows, patterns = _load_index()
     named = [path for path in rows if not path.endswith("**")]

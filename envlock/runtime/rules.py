@@ -6,7 +6,7 @@ does not have, only `ignore` accepts that something is gone.
 
 from __future__ import annotations
 
-from envlock.runtime.facts import same
+from envlock.runtime.facts import is_same
 from envlock.runtime.report import ABSENT
 
 TYPE_CHECKING = False
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
 
 def exact(locked: object, live: object) -> bool:
     """Equal in value and type."""
-    return same(locked, live)
+    return is_same(locked, live)
 
 
 def exact_where_locked(locked: object, live: object) -> bool:
     """Equal in value and type where the lock has a value; anything where it has none."""
     if locked is None:
         return live is not ABSENT
-    return locked is ABSENT or same(locked, live)
+    return locked is ABSENT or is_same(locked, live)
 
 
 def same_minor(locked: object, live: object) -> bool:
     """Versions that share epoch and first two numbers; anything that is no version must be equal."""
-    left, right = release(locked), release(live)
+    left, right = parse_version(locked), parse_version(live)
     if left is None or right is None:
-        return same(locked, live)
+        return is_same(locked, live)
     return left[:3] == right[:3]
 
 
@@ -41,9 +41,9 @@ def at_least(locked: object, live: object) -> bool:
     least, number = _get_number(locked), _get_number(live)
     if least is not None and number is not None:
         return number >= least
-    left, right = release(locked), release(live)
+    left, right = parse_version(locked), parse_version(live)
     if left is None or right is None:
-        return same(locked, live)
+        return is_same(locked, live)
     # Zeros are added, as 1.2 is 1.2.0.
     return right + (0,) * len(left) >= left
 
@@ -54,8 +54,8 @@ def superset(locked: object, live: object) -> bool:
         return True
     if isinstance(locked, list) and isinstance(live, list):
         # By `same`, not `in`: 1 and true are two values.
-        return all(any(same(item, other) for other in live) for item in locked)
-    return same(locked, live)
+        return all(any(is_same(item, other) for other in live) for item in locked)
+    return is_same(locked, live)
 
 
 def within_3_percent(locked: object, live: object) -> bool:
@@ -63,12 +63,12 @@ def within_3_percent(locked: object, live: object) -> bool:
     old, new = _get_number(locked), _get_number(live)
     if old is not None and new is not None:
         return abs(new - old) <= abs(old) * 0.03
-    return same(locked, live)
+    return is_same(locked, live)
 
 
 def proven(locked: object, live: object) -> bool:
     """Equal; `compare` also accepts another value where the canary has given the locked bits on this machine."""
-    return same(locked, live)
+    return is_same(locked, live)
 
 
 def ignore(locked: object, live: object) -> bool:
@@ -88,7 +88,7 @@ RULES: Dict[str, Callable[[object, object], bool]] = {
 }
 
 
-def release(value: object) -> Optional[Tuple[int, ...]]:
+def parse_version(value: object) -> Optional[Tuple[int, ...]]:
     """Return epoch and numbers that a version begins with, or None when it is no version.
 
     2.17.0+nv25.2 gives 0, 2, 17, 0. Source:

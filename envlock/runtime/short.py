@@ -9,8 +9,8 @@ from envlock.runtime.report import (
     FILE_RULE,
     LAUNCHER,
     NO_TENSORFLOW,
+    add_legend,
     count,
-    with_legend,
 )
 
 TYPE_CHECKING = False
@@ -48,7 +48,7 @@ def in_short(report: Report) -> str:
         lines += shown
     if hidden:
         lines.append(("note", f"  and {count(hidden, 'more finding')} ({ALL})"))
-    return "\n".join([line for _, line in with_legend([*lines, *tail])])
+    return "\n".join([line for _, line in add_legend([*lines, *tail])])
 
 
 def _list_blocks(report: Report) -> List[List[Line]]:
@@ -60,7 +60,7 @@ def _list_blocks(report: Report) -> List[List[Line]]:
             launched.append(lines)
         else:
             others.append(lines)
-    files = report.file_lines()
+    files = report.render_files()
     if files:
         others.append(files)
     return launched + others

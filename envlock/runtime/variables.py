@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from envlock.runtime.collectors.environ import record
-from envlock.runtime.own_variables import ADDED, THREADS, added, listed
+from envlock.runtime.collectors.environ import make_recordable
+from envlock.runtime.own_variables import ADDED, THREADS, format_additions, get_additions
 from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
@@ -48,7 +48,7 @@ class Variables:
         self.kept = kept
 
 
-def plan(
+def plan_variables(
     environ: Mapping[str, str],
     facts: Mapping[str, object],
     needed: Mapping[str, str],
@@ -89,14 +89,14 @@ def plan(
     after.update(additions)
     after.pop(ADDED, None)
     if additions:
-        after[ADDED] = listed(additions)
+        after[ADDED] = format_additions(additions)
     changes = _list_changes(environ, after, why)
     return Variables(after, changes, sorted(conflicts, key=_get_name))
 
 
 def _get_kept_additions(environ: Mapping[str, str], locked: Mapping[str, object]) -> Dict[str, str]:
     """Return what an envlock around this process has added, where the lock has no value of its own."""
-    additions = added(environ)
+    additions = get_additions(environ)
     for name in list(additions):
         if isinstance(locked.get(name), str):
             del additions[name]
@@ -146,7 +146,11 @@ def locked_environ(
         if value is None:
             if not row.get("held_where_locked"):
                 after.pop(name, None)
-        elif isinstance(value, str) and "sha256:" not in value and record(value, row) == value:
+        elif (
+            isinstance(value, str)
+            and "sha256:" not in value
+            and make_recordable(value, row) == value
+        ):
             after[name] = value
     return after
 

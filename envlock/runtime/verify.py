@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from envlock.runtime.collectors import Snapshot, snapshot
+from envlock.runtime.collectors import Snapshot, take_snapshot
 from envlock.runtime.compare import (
     NAMES,
     PROVEN,
@@ -16,7 +16,7 @@ from envlock.runtime.compare import (
 )
 from envlock.runtime.errors import LockfileError, UsageError
 from envlock.runtime.host import Host
-from envlock.runtime.own_variables import recipe_of_ours
+from envlock.runtime.own_variables import get_own_recipe
 from envlock.runtime.policy import Policy, is_protected, names
 from envlock.runtime.report import (
     ERROR,
@@ -26,10 +26,10 @@ from envlock.runtime.report import (
     Report,
     clean,
     count,
-    ranked,
     show,
+    sort_findings,
 )
-from envlock.runtime.startup import belongs_to
+from envlock.runtime.startup import is_hook_of
 
 LOCAL_FOLDER = "file:"
 """What is recorded of the origin of a package from a folder; of one from a file, its name
@@ -76,7 +76,7 @@ def judge(
         LockfileError: the lock names a policy or a rule that does not exist.
         UsageError: `policy` does not exist.
     """
-    rules = policy_of(lock, policy, overrides=overrides, tooling=live.tooling)
+    rules = build_policy(lock, policy, overrides=overrides, tooling=live.tooling)
     live = _leave_out_own_package(lock, live, overrides=overrides)
     notes = []
     if lock.get("machines"):
@@ -91,7 +91,7 @@ def judge(
     findings += find_uncompared(locked, found, rules)
     findings += find_unlocked_backend(locked, found, rules)
     return Report(
-        ranked(findings),
+        sort_findings(findings),
         policy=rules.name,
         overrides=len(rules.overrides),
         exempt=[*_describe_exemptions(findings, rules), *exempt],
@@ -119,16 +119,16 @@ def _choose_machine(
     from envlock.runtime import machines
 
     here = {"facts": live.facts, "unavailable": live.unavailable}
-    place, fits = machines.nearest(lock, here, rules, is_proven=proven)
-    chosen = machines.with_machine(lock, machines.profiles(lock)[place])
-    return chosen, machines.sentence(lock, place, fits)
+    place, fits = machines.find_nearest(lock, here, rules, is_proven=proven)
+    chosen = machines.replace_machine(lock, machines.list_profiles(lock)[place])
+    return chosen, machines.describe_choice(lock, place, fits)
 
 
-def for_machine(lock: Document, live: Snapshot) -> Document:
+def choose_machine(lock: Document, live: Snapshot) -> Document:
     """Return the lock with the facts of that of its machines which this one fits best."""
     if not lock.get("machines"):
         return lock
-    chosen, _ = _choose_machine(lock, live, policy_of(lock), False)
+    chosen, _ = _choose_machine(lock, live, build_policy(lock), False)
     return chosen
 
 
@@ -143,35 +143,35 @@ def verify(
 
     With `deep`, every installed file is compared with its RECORD, too.
     """
-    live = found_here(lock, host)
-    report = told(judge_here(lock, live, policy, overrides=overrides_count()), os.environ)
+    live = collect_here(lock, host)
+    report = annotate(judge_here(lock, live, policy, overrides=has_overrides_enabled()), os.environ)
     if deep:
-        report = with_files(report, lock)
+        report = add_files(report, lock)
     return report
 
 
-def with_files(report: Report, lock: Document) -> Report:
+def add_files(report: Report, lock: Document) -> Report:
     """Return a report that also says which installed files are not as recorded."""
     # Not at the top: a script without ENVLOCK_MODE=deep reads no installed file.
     from envlock.runtime.files.deep import verify_files
 
-    return report.with_more(verify_files(lock))
+    return report.add_findings(verify_files(lock))
 
 
-def found_here(lock: Document, host: Optional[Host] = None) -> Snapshot:
+def collect_here(lock: Document, host: Optional[Host] = None) -> Snapshot:
     """Return what the collectors find; a package with the files of its locked wheel has its origin."""
     if host is None:
         host = Host()
-    live = snapshot(host)
+    live = take_snapshot(host)
     if lock["facts"].get("packages") == live.facts.get("packages"):
         return live
     # Not at the top: where all packages are as locked, no metadata is read.
-    from envlock.runtime.locked_wheels import with_locked_origins
-    from envlock.runtime.tooling import with_tooling
+    from envlock.runtime.locked_wheels import restore_locked_origins
+    from envlock.runtime.tooling import add_tooling
 
     machine = host
-    live = with_locked_origins(lock, live, lambda: machine)
-    return with_tooling(lock, live, lambda: machine)
+    live = restore_locked_origins(lock, live, lambda: machine)
+    return add_tooling(lock, live, lambda: machine)
 
 
 def judge_here(
@@ -189,7 +189,7 @@ def judge_here(
         subject: the file that findings without a place of their own are about.
         python: the interpreter that a message names; this one when not given.
     """
-    own = recipe_of_ours(os.environ)
+    own = get_own_recipe(os.environ)
     exempt = []
     if own and overrides:
         exempt.append(f"{count(len(own), 'variable')} set by envlock")
@@ -235,7 +235,7 @@ def _lead_with_tensorflow(report: Report, python: str) -> Report:
             finding.message = f"no TensorFlow in {clean(python)}, but {locked} in the lockfile"
             report.findings.remove(finding)
             report.findings.insert(0, finding)
-            return report.with_more([])
+            return report.add_findings([])
     return report
 
 
@@ -244,7 +244,7 @@ def needs_proof(report: Report) -> bool:
     return any(finding.rule == PROVEN and finding.severity != INFO for finding in report.findings)
 
 
-def told(report: Report, environ: Mapping[str, str]) -> Report:
+def annotate(report: Report, environ: Mapping[str, str]) -> Report:
     """Return a report that shows values in clear, and says what a launcher or a worker pool explains.
 
     Both by the variables of the process. A report without findings stays as it is, at no cost.
@@ -261,7 +261,7 @@ def told(report: Report, environ: Mapping[str, str]) -> Report:
     return report
 
 
-def overrides_count() -> bool:
+def has_overrides_enabled() -> bool:
     """Return whether a lock's own rules count in this process: ENVLOCK_NO_OVERRIDES=1 says no."""
     return os.environ.get("ENVLOCK_NO_OVERRIDES", "") in ("", "0")
 
@@ -281,7 +281,7 @@ def _leave_out_own_package(lock: Document, live: Snapshot, *, overrides: bool) -
         return live
     if not overrides and _get_origin_url(live, name) != LOCAL_FOLDER:
         return live
-    return without_package(live, name)
+    return remove_package(live, name)
 
 
 def _get_origin_url(live: Snapshot, name: str) -> object:
@@ -292,7 +292,7 @@ def _get_origin_url(live: Snapshot, name: str) -> object:
     return origin.get("url")
 
 
-def without_package(live: Snapshot, name: Optional[str]) -> Snapshot:
+def remove_package(live: Snapshot, name: Optional[str]) -> Snapshot:
     """Return a snapshot without the project's own package: its code is the project's, in any version."""
     packages = live.facts.get("packages")
     if name is None or not isinstance(packages, dict):
@@ -318,11 +318,11 @@ def _without_hook(facts: Tree, name: str) -> Tree:
     pth = startup.get("pth")
     if not isinstance(pth, dict):
         return facts
-    others = {key: pth[key] for key in pth if not belongs_to(key, name)}
+    others = {key: pth[key] for key in pth if not is_hook_of(key, name)}
     return {**facts, "python": {**python, "startup": {**startup, "pth": others}}}
 
 
-def policy_of(
+def build_policy(
     lock: Document,
     name: Optional[str] = None,
     *,

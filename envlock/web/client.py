@@ -235,7 +235,7 @@ class Client:
         try:
             if response.status_code in errors.AGAIN:
                 wait = errors.parse_retry_after(response.headers.get("Retry-After"))
-                raise errors.refused(response.url or "", response.status_code, wait)
+                raise errors.make_status_error(response.url or "", response.status_code, wait)
             return read(response, patience)
         except BaseException:
             response.close()
@@ -243,7 +243,7 @@ class Client:
 
     def _follow(self, request: Request, patience: Patience) -> requests.Response:
         """Return the answer at the end of the redirects."""
-        url, login = _without_credentials(request.url)
+        url, login = _split_credentials(request.url)
         request = replace(request, url=url)
         credentials: tuple[str, str] | None = login
         if not any(login):
@@ -353,7 +353,7 @@ class _Adapter(HTTPAdapter):
 
 def make_refusal(answer: Answer | Stream) -> WebError:
     """Return the error for an answer whose status is not the one that is needed."""
-    return errors.refused(answer.url, answer.status)
+    return errors.make_status_error(answer.url, answer.status)
 
 
 def _no_credentials(url: str) -> None:
@@ -423,7 +423,7 @@ def _unpack(response: requests.Response, chunks: Iterator[bytes], limit: int) ->
         raise errors.make_format_error(url, "its gzip data are truncated")
 
 
-def _without_credentials(url: str) -> tuple[str, tuple[str, str]]:
+def _split_credentials(url: str) -> tuple[str, tuple[str, str]]:
     """Return the URL without user and password, and user and password.
 
     Raises:
@@ -433,14 +433,14 @@ def _without_credentials(url: str) -> tuple[str, tuple[str, str]]:
         parts = urlsplit(url)
         _ = parts.port  # raises for a port that is no number
     except ValueError:
-        raise errors.no_address(url) from None
+        raise errors.make_address_error(url) from None
     if (
         parts.scheme not in ("http", "https")
         or not parts.hostname
         or not parts.netloc.isprintable()
         or " " in parts.netloc
     ):
-        raise errors.no_address(url)
+        raise errors.make_address_error(url)
     host = parts.netloc.rpartition("@")[2]
     login = unquote(parts.username or ""), unquote(parts.password or "")
     return urlunsplit(parts._replace(netloc=host, fragment="")), login
@@ -453,7 +453,7 @@ def _resolve_redirect(url: str, location: str) -> str:
         WebError: it is invalid, or not encrypted, unlike the first one.
     """
     try:
-        target, _ = _without_credentials(urljoin(url, location))
+        target, _ = _split_credentials(urljoin(url, location))
     except (ValueError, WebError):
         raise WebError(
             f"{show_url(url)} redirects to an invalid URL",

@@ -15,7 +15,7 @@ from requests.utils import get_environ_proxies, select_proxy
 from urllib3.exceptions import InvalidHeader
 from urllib3.util import Retry
 
-from envlock.runtime.collectors.packages import public_url
+from envlock.runtime.collectors.packages import strip_url_secrets
 from envlock.runtime.errors import OutsideError
 from envlock.runtime.report import clean
 
@@ -88,13 +88,13 @@ class WebError(OutsideError):
 
 def show_url(url: str) -> str:
     """Return a URL for a message: without user, password, query and fragment, and cut off."""
-    text = clean(public_url(url) or "an unprintable address")
+    text = clean(strip_url_secrets(url) or "an unprintable address")
     if len(text) > LONGEST:
         return f"{text[:LONGEST]}..."
     return text
 
 
-def refused(url: str, status: int, wait: float | None = None) -> WebError:
+def make_status_error(url: str, status: int, wait: float | None = None) -> WebError:
     """Return the error for a status that is not the one that is needed."""
     text = f"{show_url(url)} answered {status}"
     if status in HTTPStatus.__members__.values():
@@ -110,7 +110,7 @@ def refused(url: str, status: int, wait: float | None = None) -> WebError:
     return WebError(text, hint=hint, status=status, passing=passing, wait=wait)
 
 
-def no_address(url: str) -> WebError:
+def make_address_error(url: str) -> WebError:
     """Return the error for a text that is no URL of HTTP."""
     return WebError(
         f"invalid URL: {show_url(url)}", hint="use one that begins with https:// and names a host"
@@ -172,7 +172,7 @@ def explain_failure(
     if untrusted is not None:
         return untrusted
     if _has_cause(causes, (requests.exceptions.InvalidURL, requests.exceptions.InvalidSchema)):
-        return no_address(url)
+        return make_address_error(url)
     if _has_cause(causes, (requests.exceptions.ProxyError,)):
         return _explain_proxy(url, causes)
     for kinds, why in _WHY:
@@ -230,7 +230,7 @@ def _explain_proxy_status(url: str, proxy: str, status: int) -> WebError:
     hint = NETWORK
     if status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED:
         hint = PROXY_LOGIN
-    message = refused(proxy, status).message
+    message = make_status_error(proxy, status).message
     return WebError(f"{show_url(url)} cannot be reached: the proxy {message}", hint=hint)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from envlock.containers.archive import write
 from envlock.containers.engines.find import find
 from envlock.containers.plan import EPOCH
-from envlock.lock.drafts import draft_folder
+from envlock.lock.drafts import open_draft_folder
 from envlock.runtime.errors import OutsideError, UsageError
 from envlock.workflows.build import BuiltImage
 
@@ -44,7 +44,7 @@ def write_archive(built: BuiltImage, file: Path, engine: str = "auto") -> str:
     if built.name != image.id:
         name = built.name
     try:
-        with draft_folder(file.resolve().parent) as draft:
+        with open_draft_folder(file.resolve().parent) as draft:
             saved, made = draft / "saved.tar", draft / "image.tar"
             find(engine).save(image.id, saved)
             with made.open("wb") as stream:

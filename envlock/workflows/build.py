@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from envlock.containers.base import unasked
+from envlock.containers.base import resolve_offline
 from envlock.containers.engines.engine import check_name
 from envlock.containers.plan import plan
 from envlock.images.base_request import BaseRequest
@@ -73,9 +73,9 @@ class BuiltImage:
             reason = "which needs Python 3.8 or newer in the image"
             return f"built {self.name} without verification, {reason}"
         # Start-up time, as in `build`.
-        from envlock.containers.verification import sentence
+        from envlock.containers.verification import describe_verdict
 
-        return sentence(self.verdict, self.name)
+        return describe_verdict(self.verdict, self.name)
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def dockerfile(
         chosen = resolve_base(model, BaseRequest.parse(base, platform, mirrors, accept))
         image, warnings = chosen.base, chosen.warnings
     else:
-        image, warnings = unasked(model, BaseRequest.parse(base, platform, (), None))
+        image, warnings = resolve_offline(model, BaseRequest.parse(base, platform, (), None))
     image, unknown = find_unknown(model, image)
     additions = read_additions(model, Sources(wheelhouse).folder, user)
     made = plan(model, image, None, deterministic=deterministic, added=additions, unknown=unknown)
@@ -278,7 +278,7 @@ def _check_request(
 
         parse_target(tag)
     model = load_lock(lock)
-    unasked(model, request)
+    resolve_offline(model, request)
     return model
 
 

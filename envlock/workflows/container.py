@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from envlock.containers.additions import Additions, additions
+from envlock.containers.additions import Additions, parse_additions
 from envlock.containers.copies import collect
-from envlock.containers.debian import AptRequest, apt_request, locked_request
+from envlock.containers.debian import AptRequest, get_locked_request, parse_apt_request
 from envlock.lock.models import Lockfile
 from envlock.runtime import lockfile
 from envlock.workflows import settings
@@ -24,10 +24,10 @@ def read_apt_request(lock: Lockfile) -> AptRequest:
     """
     wanted = settings.load(Path.cwd()).container
     if wanted is not None:
-        return apt_request(wanted, _describe_settings())
+        return parse_apt_request(wanted, _describe_settings())
     if lock.base_image is None:
-        return locked_request(None)
-    return locked_request(lock.base_image.apt)
+        return get_locked_request(None)
+    return get_locked_request(lock.base_image.apt)
 
 
 def read_additions(
@@ -56,7 +56,7 @@ def read_additions(
         if not wanted:
             where = "--user"
     files = collect(_find_settings().parent, values.get("copy", []), wheelhouse)
-    return additions(values, files, where)
+    return parse_additions(values, files, where)
 
 
 def _describe_settings() -> str:
@@ -64,7 +64,7 @@ def _describe_settings() -> str:
 
 
 def _find_settings() -> Path:
-    return Path(lockfile.project(str(Path.cwd()))) / lockfile.SETTINGS
+    return Path(lockfile.find_project(str(Path.cwd()))) / lockfile.SETTINGS
 
 
 def find_engine(name: str) -> Engine:

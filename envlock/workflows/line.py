@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from envlock.runtime.collectors import Snapshot
-from envlock.runtime.line import checked, difference
+from envlock.runtime.line import compare_line, parse_line
 from envlock.runtime.report import UNKNOWN, Report, count
 from envlock.runtime.verify import judge
 from envlock.workflows.capture import capture_live_lock
@@ -27,9 +27,9 @@ def verify_line(line: str, *, python: Path | None = None) -> Report:
         UsageError: it is no line, or one of another version; or there is no such interpreter.
         FactError: the interpreter did not answer.
     """
-    wanted = checked(line)
+    wanted = parse_line(line)
     live = capture_live_lock(python).to_document()
-    other = difference(wanted, live)
+    other = compare_line(wanted, live)
     if other is not None:
         return Report([other], headline="does not match the line: at least one fact differs")
     # The line is also the same where a needed fact could be collected neither here nor there.

@@ -49,9 +49,9 @@ class LiveEnvironment:
             FactError: it did not answer.
         """
         # Start-up time: `verify` reads no metadata of packages, and does without `packaging`.
-        from envlock.packages.installation import installation
+        from envlock.packages.installation import find_installation
 
-        return installation(self.python)
+        return find_installation(self.python)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from envlock.guest.launch import read
 from envlock.guest.observer import SEEN
-from envlock.lock.drafts import draft_folder
+from envlock.lock.drafts import open_draft_folder
 from envlock.runtime.assertion import locate
 from envlock.runtime.errors import UsageError
 from envlock.workflows.locks import load_document
@@ -56,7 +56,7 @@ def observe(prepared: Prepared, lock: Path, python: Path | None) -> Observed:
         UsageError: the command cannot be run, or nothing could be observed.
         LockfileError: the lock cannot be written.
     """
-    with draft_folder(None) as folder:
+    with open_draft_folder(None) as folder:
         (folder / "sitecustomize.py").write_text(read("observer"), encoding="utf-8")
         code = _run(prepared, str(folder))
         report = folder / SEEN

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from envlock.diagnosis import loaded_cuda
-from envlock.diagnosis.examine import with_installer
-from envlock.diagnosis.remedies import with_commands
+from envlock.diagnosis.examine import describe_installation
+from envlock.diagnosis.remedies import add_commands
 from envlock.lock.models import Lockfile
 from envlock.lock.writer import write_atomically
 from envlock.packages.file_verification import survey, verify_files
@@ -150,7 +150,9 @@ def _verify_files(
     faults = verify_files(
         survey(environment.installation), environment.interpreter, packages, progress.bar
     )
-    return list(with_commands(faults, with_installer(environment.snapshot, environment.python)))
+    return list(
+        add_commands(faults, describe_installation(environment.snapshot, environment.python))
+    )
 
 
 def _find_contradictions(environment: LiveEnvironment, progress: Progress) -> list[Finding]:
@@ -162,5 +164,5 @@ def _find_contradictions(environment: LiveEnvironment, progress: Progress) -> li
     progress.say("asking TensorFlow which CUDA libraries it loads")
     answers = loaded_cuda.ask_tensorflow(Host(), python=environment.python)
     if isinstance(answers, Unavailable):
-        return [loaded_cuda.unanswered(answers)]
-    return loaded_cuda.contradictions(cuda, answers)
+        return [loaded_cuda.report_no_answer(answers)]
+    return loaded_cuda.find_contradictions(cuda, answers)

@@ -271,7 +271,7 @@ def _in_two_pieces(path: Path, what: str) -> Iterator[io.BytesIO]:
 
 
 PLANTS: dict[str, tuple[object, str, object]] = {
-    "in two pieces": (writer, "replacing", _in_two_pieces),
+    "in two pieces": (writer, "replace_file", _in_two_pieces),
     "no sweep": (drafts, "sweep", lambda folder: None),
 }
 """Defences that are taken away, by what is left."""

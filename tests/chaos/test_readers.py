@@ -94,8 +94,8 @@ PLANTS: dict[str, tuple[str, Any]] = {
     "fleet": ("envlock.fleet.folder.is_statement", lambda value: isinstance(value, dict)),
     "lockfile": ("envlock.runtime.compare.same", lambda left, right: True),
     "WHEEL": ("envlock.runtime.collectors.packages._is_tag", lambda text: True),
-    "direct_url.json": ("envlock.runtime.collectors.packages.public_url", lambda url: url),
-    "keras.json": ("envlock.runtime.collectors.keras._as_keras_reads", json.loads),
+    "direct_url.json": ("envlock.runtime.collectors.packages.strip_url_secrets", lambda url: url),
+    "keras.json": ("envlock.runtime.collectors.keras._parse_as_keras", json.loads),
     "NVML": ("envlock.runtime.gpu.devices.is_version", lambda text: True),
     "NVML process": ("envlock.runtime.gpu.probe._decode", json.loads),
     "ELF": ("envlock.diagnosis.fatbin.check_header", lambda head, machine: struct.unpack("<Q", head[:8])),
@@ -103,7 +103,7 @@ PLANTS: dict[str, tuple[str, Any]] = {
     "trace": ("envlock.divergence.trace._parse_line", lambda line, name: json.loads(line)),
     "results": ("envlock.reports.text._disarm_line", lambda line: line),
     "canary": ("envlock.numerics.canary.run._check_fields", lambda answer, wanted: answer),
-    "pyproject.toml": ("envlock.workflows.settings._document", lambda file: tomllib.loads(file.read_text())),
+    "pyproject.toml": ("envlock.workflows.settings._read_toml", lambda file: tomllib.loads(file.read_text())),
     "uv.toml": ("envlock.packages.indexes.index_settings._words", lambda value: list(value)),
     "registry": ("envlock.images.manifest.check", lambda data, digest, reference: None),
     "challenge": ("envlock.images.registry.may_have_login", lambda *_: True),
@@ -114,7 +114,7 @@ PLANTS: dict[str, tuple[str, Any]] = {
         lambda file, index: IndexFile(file.filename, file.url),
     ),
     "wheel": ("envlock.packages.indexes.ranges._unsound", lambda file, why: ValueError(why)),
-    "RECORD": ("envlock.runtime.files.record.row_of", lambda fields: Row(fields[0], fields[1], None)),
+    "RECORD": ("envlock.runtime.files.record.parse_row", lambda fields: Row(fields[0], fields[1], None)),
     "notebook": ("envlock.linter.notebooks._source", lambda cell: cell["source"]),
 }
 """By reader: a defence, and what takes its place."""

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from envlock.runtime.machines import profile
+from envlock.runtime.machines import get_profile
 from envlock.runtime.short import ACCEPT, LINES
 from envlock.workflows import init
 from tests.conftest import Command
@@ -95,7 +95,7 @@ def _loose(project: Project) -> None:
 
 
 def _second_machine(document: dict[str, Any]) -> None:
-    document["machines"] = [profile(document)]
+    document["machines"] = [get_profile(document)]
     document["facts"]["cpu"] = {**document["facts"]["cpu"], "model_name": "Another", "flags": ["sse"]}
 
 

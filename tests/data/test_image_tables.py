@@ -11,9 +11,9 @@ from pydantic import BaseModel, ValidationError
 
 from envlock.data import Row, images
 from envlock.images.reference import Reference, parse
-from envlock.runtime.release import minor, numbers
+from envlock.runtime.release import minor, parse_release
 
-TABLES = images.image_tables()
+TABLES = images.load_image_tables()
 EACH = {"ngc": TABLES.ngc, "cuda": TABLES.cuda, "python": TABLES.python, "builds": TABLES.builds}
 
 
@@ -43,7 +43,7 @@ def test_no_evidence_is_left_without_a_row(table: Any) -> None:
 
 def ascending(versions: Iterable[str]) -> bool:
     """Return whether versions ascend, none of them twice."""
-    found = [numbers(version) for version in versions]
+    found = [parse_release(version) for version in versions]
     return found == sorted(set(found))
 
 
@@ -66,7 +66,7 @@ def test_versions_ascend_and_stand_once() -> None:
 
 def test_a_newer_cuda_of_a_minor_version_wants_no_older_driver() -> None:
     for one, other in zip(TABLES.cuda.driver, TABLES.cuda.driver[1:], strict=False):
-        assert numbers(one.driver) <= numbers(other.driver), other.cuda
+        assert parse_release(one.driver) <= parse_release(other.driver), other.cuda
 
 
 def test_no_release_is_lost() -> None:

@@ -54,7 +54,7 @@ def test_layout_is_no_difference_and_the_sign_of_zero_is() -> None:
 
 
 def test_names_of_temporary_folders_and_ports_are_left_out_and_marked(tmp_path: Path) -> None:
-    with names.watched():
+    with names.watch_names():
         drawn = [Path(tempfile.mkdtemp(dir=tmp_path)).name for _ in range(2)]
         texts = [
             *(f"/tmp/{each}/0.tfrecord" for each in drawn),

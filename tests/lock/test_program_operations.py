@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from envlock.lock.numerics import answered
+from envlock.lock.numerics import parse_numerics
 from tests.numerics.canaries import section, with_program
 
 
@@ -19,7 +19,7 @@ def refused(change: dict[str, Any], *path: str) -> str:
         node = node[int(name) if name.isdigit() else name]
     node.update(copy.deepcopy(change))
     with pytest.raises(ValueError, match="program") as caught:
-        answered(document)
+        parse_numerics(document)
     return str(caught.value)
 
 

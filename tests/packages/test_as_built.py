@@ -22,14 +22,14 @@ def pristine(tmp_path_factory: pytest.TempPathFactory) -> Prefix:
     return usual(tmp_path_factory.mktemp("pristine") / "venv")
 
 
-def written(prefix: Prefix, path: Path) -> list[as_built.Known]:
+def written(prefix: Prefix, path: Path) -> list[as_built.BaselineEntry]:
     """Return what a build would write down, as a start reads it."""
     found = survey(prefix.place)
-    as_built.write(as_built.known(found, check(found, {})[0]), str(path))
+    as_built.write(as_built.collect_baseline(found, check(found, {})[0]), str(path))
     return as_built.read(str(path))
 
 
-def wrong(prefix: Prefix, rows: list[as_built.Known]) -> list[Fault]:
+def wrong(prefix: Prefix, rows: list[as_built.BaselineEntry]) -> list[Fault]:
     found = survey(prefix.place)
     return [fault for fault in as_built.accept(found, check(found, {})[0], rows) if fault.severity != INFO]
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from envlock.packages import bytecode
 from envlock.packages.bytecode import CHILD, compare
-from envlock.runtime.files.compiled import Compiled, compiled
+from envlock.runtime.files.compiled import CompiledFile, parse_compiled_name
 
 pytestmark = pytest.mark.processes
 
@@ -28,18 +28,18 @@ SOURCE = '"""Text."""\n\n\ndef f(x):\n    return [x + 1, "one", 2.5]\n\n\nassert
 OTHER = SOURCE.replace("one", "two")
 
 
-def make(folder: Path, mode: PycInvalidationMode = PycInvalidationMode.TIMESTAMP, optimize: int = 0) -> Compiled:
+def make(folder: Path, mode: PycInvalidationMode = PycInvalidationMode.TIMESTAMP, optimize: int = 0) -> CompiledFile:
     source = folder / "mine.py"
     source.write_text(SOURCE)
     path = py_compile.compile(str(source), doraise=True, invalidation_mode=mode, optimize=optimize)
-    return Compiled(str(path), str(source), str(sys.implementation.cache_tag), optimize)
+    return CompiledFile(str(path), str(source), str(sys.implementation.cache_tag), optimize)
 
 
-def told(made: Compiled) -> str:
+def told(made: CompiledFile) -> str:
     return compare(PYTHON, [made]).get(made.path, "fine")
 
 
-def rewrite(made: Compiled, text: str) -> None:
+def rewrite(made: CompiledFile, text: str) -> None:
     """Give the source another content, of the same size and time."""
     status = Path(made.source).stat()
     Path(made.source).write_text(text)
@@ -52,7 +52,7 @@ def test_what_python_makes_is_fine_and_an_unchecked_hash_is_named(
     mode: PycInvalidationMode, optimize: int, tmp_path: Path
 ) -> None:
     made = make(tmp_path, mode, optimize)
-    assert compiled(made.path) == made
+    assert parse_compiled_name(made.path) == made
     assert told(made) == ("unchecked" if mode is PycInvalidationMode.UNCHECKED_HASH else "fine")
 
 
@@ -195,7 +195,7 @@ def test_an_interpreter_that_is_none(python: str, tmp_path: Path) -> None:
     ],
 )
 def test_what_a_name_says(name: str, expected: tuple[str, int] | None) -> None:
-    found = compiled(f"/s/p/__pycache__/{name}")
+    found = parse_compiled_name(f"/s/p/__pycache__/{name}")
     assert (None if found is None else (found.source, found.optimization)) == (
         None if expected is None else (f"/s/p/{expected[0]}", expected[1])
     )
@@ -207,6 +207,6 @@ def test_bytecode_of_pytests_own_assertions_is_no_false_alarm(tmp_path: Path) ->
     other = made.path.replace(".pyc", "-pytest-9.0.pyc")
     shutil.copy(made.path, other)
     rewrite(made, OTHER)
-    found = compiled(other)
+    found = parse_compiled_name(other)
     assert found is not None
     assert (found.source, compare(PYTHON, [found])) == (made.source, {})

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from envlock.data.canary import canary_table
+from envlock.data.canary import load_canary_table
 from envlock.lock.numerics import Numerics
 from envlock.numerics.canary.compare import Comparison, compare
 from envlock.numerics.canary.run import Settings, compute
@@ -19,7 +19,7 @@ from tests.exhaustive import exhaustive
 
 THREADS = Settings(threads=None)
 DETERMINISM = Settings(determinism=None)
-NAMES = {row.name for row in canary_table().operation}
+NAMES = {row.name for row in load_canary_table().operation}
 
 
 @cache

@@ -48,7 +48,7 @@ sys.path.append(sys.argv[2])
 from envlock.runtime.collectors.cuda import collect
 from envlock.runtime.facts import split
 from envlock.runtime.host import Host
-from envlock.runtime.loader.search import mapped_files
+from envlock.runtime.loader.search import parse_mapped_files
 from tests.real.mapped_cuda import contradictions, loaded_cuda
 from envlock.runtime.cuda.library_facts import PortablePaths
 PortablePaths.render_path = lambda self, path: path  # a lock names no folder outside; here the very file is compared
@@ -301,7 +301,7 @@ def test_the_child_that_asks_tensorflow_contradicts_nothing(python: Path) -> Non
     code = (
         "import sys, json; sys.path.append(sys.argv[1])\n"
         "from envlock.runtime.collectors.cuda import collect\n"
-        "from envlock.diagnosis.loaded_cuda import ask_tensorflow, contradictions\n"
+        "from envlock.diagnosis.loaded_cuda import ask_tensorflow, find_contradictions\n"
         "from envlock.runtime.host import Host\n"
         "answers = ask_tensorflow(Host())\n"
         "print(json.dumps([answers, contradictions(collect(Host()), answers)]))\n"
@@ -323,7 +323,7 @@ def test_the_code_in_the_library_is_what_the_build_info_says(python: Path) -> No
     assert isinstance(targets, list)
     assert {f"sm_{target.rpartition('_')[2]}" for target in targets} == {f"sm_{number}" for number in code.sass}
     assert {target for target in targets if target.startswith("compute_")} == {f"compute_{n}" for n in code.ptx}
-    assert code.ptx_cuda() is not None
+    assert code.get_ptx_cuda() is not None
 
 
 @each_environment

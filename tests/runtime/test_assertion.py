@@ -24,7 +24,7 @@ ROOT = str(Path(envlock.__file__).parents[1])
 LOCK = """
 import sys
 sys.path.append({root!r})
-from envlock.runtime.collectors import snapshot
+from envlock.runtime.collectors import take_snapshot
 found = snapshot()
 import base64
 import hashlib

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 
 from envlock.runtime.report import ABSENT
-from envlock.runtime.rules import RULES, release
+from envlock.runtime.rules import RULES, parse_version
 from tests.trees import LEAVES
 
 YES, NO = True, False
@@ -133,4 +133,4 @@ VERSIONS: list[tuple[Any, tuple[int, ...] | None]] = [
 
 
 def test_release() -> None:
-    assert [(version, release(version)) for version, _ in VERSIONS] == VERSIONS
+    assert [(version, parse_version(version)) for version, _ in VERSIONS] == VERSIONS

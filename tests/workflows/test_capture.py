@@ -74,7 +74,7 @@ def test_the_folders_of_an_environment_are_asked_for_once(monkeypatch: pytest.Mo
         asked.append(python)
         return installations.Installation(Path("/nowhere"), ())
 
-    monkeypatch.setattr(installations, "installation", ask)
+    monkeypatch.setattr(installations, "find_installation", ask)
     monkeypatch.setattr(held_packages, "find_held", lambda *_: {"numpy": "train.py"})
     old = lock(
         identity={"packages": {}},

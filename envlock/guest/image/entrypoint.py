@@ -149,7 +149,7 @@ def collect_facts(*, with_files: bool) -> List[object]:
     lock = {}
     if os.path.isfile(LOCK):
         lock = lockfile.read_file(LOCK)
-    found = verify.found_here(lock, make_host())
+    found = verify.collect_here(lock, make_host())
     answer = [found.facts, found.unavailable]  # type: List[object]
     if with_files:
         findings = deep.verify_files(lockfile.read_file(LOCK))

@@ -65,14 +65,14 @@ def _record(asked: Asked) -> Dict[str, object]:
         CallbacksMissing: this TensorFlow has no operation callbacks.
         BaseException: whatever the user's code raises.
     """
-    seeds.seed_all(SEED)
+    seeds.set_all_seeds(SEED)
     call = contract.load(asked["script"], asked["function"], asked["args"], module=asked["module"])
     try:
         tf = import_module("tensorflow")
     except ImportError as error:
         raise contract.Misuse("TensorFlow cannot be imported: " + str(error)) from None
     # Again: importing the script can have drawn numbers.
-    seeds.seed_all(SEED)
+    seeds.set_all_seeds(SEED)
     inventory = Inventory(tf, asked["steps"], asked["seconds"])
     private.add_callback(inventory.observe)
     try:

@@ -88,7 +88,7 @@ class Makers:
         self._counts: Dict[Key, int] = {}
 
     @contextmanager
-    def watched(self) -> Iterator[None]:
+    def watch(self) -> Iterator[None]:
         """Watch the calls inside."""
         undo: List[Tuple[Owner, str, Function]] = []
         for row in table("makers"):

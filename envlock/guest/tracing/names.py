@@ -26,7 +26,7 @@ _drawn: Dict[bytes, bytes] = {}
 
 
 @contextmanager
-def watched() -> Iterator[None]:
+def watch_names() -> Iterator[None]:
     """Learn the names that `tempfile` draws inside."""
     _drawn.clear()
     # A private class: where a Python has none, names are compared as they are.

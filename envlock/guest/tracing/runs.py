@@ -78,7 +78,7 @@ def count_workers() -> int:
 
 
 @contextmanager
-def traced(
+def open_trace(
     tf: ModuleType,
     path: str,
     datasets: Datasets,

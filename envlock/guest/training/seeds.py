@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     Action = Callable[[ModuleType], None]
 
 
-def seed_all(seed: int) -> None:
+def set_all_seeds(seed: int) -> None:
     """Set the seeds of what is imported now, and those of the rest as soon as the script imports
     it.
 
@@ -39,7 +39,7 @@ def seed_all(seed: int) -> None:
 
 
 @contextmanager
-def watched(entries: Callable[[], int]) -> Iterator[List[int]]:
+def watch_seeding(entries: Callable[[], int]) -> Iterator[List[int]]:
     """Give a list that takes what `entries` says whenever the program calls
     `keras.utils.set_random_seed`.
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from envlock.data.canary import Cause, Precision, canary_table
+from envlock.data.canary import Cause, Precision, load_canary_table
 from envlock.lock.numerics import Coverage, Group, Numerics, Operation, Program
 from envlock.numerics.canary.distance import Distance, measure_distance
 from envlock.runtime.facts import Unavailable
@@ -180,7 +180,7 @@ def _report_addition(path: str) -> Incomparable:
 
 
 def _compare_program(found: Comparison, locked: Program, live: Program | None) -> None:
-    found.covers = coverage(locked.targets)
+    found.covers = describe_coverage(locked.targets)
     path = f"numerics.{PROGRAM}"
     if live is None:
         reason = "the operations of a program were computed on one side only"
@@ -198,7 +198,7 @@ def _compare_program(found: Comparison, locked: Program, live: Program | None) -
         _compare_operation(found, PROGRAM, name, old.result, result, f"{old}: ")
 
 
-def coverage(targets: Mapping[str, Coverage]) -> list[str]:
+def describe_coverage(targets: Mapping[str, Coverage]) -> list[str]:
     """Return how much of each program a canary covers, a phrase each."""
     phrases = []
     for name, program in targets.items():
@@ -278,7 +278,7 @@ def _measure_difference(
 def _find_precision(group: str, name: str, operation: Operation) -> Precision:
     """Return the precision of an operation: the table's, which can be coarser than its type."""
     if group != PROGRAM:
-        for row in canary_table().operation:
+        for row in load_canary_table().operation:
             if row.name == name:
                 return row.precision
     if operation.dtype == FINE_TYPE:
@@ -290,14 +290,14 @@ def _describe_form(operation: Operation) -> str:
     return f"{operation.dtype}[{'x'.join(map(str, operation.shape or []))}]"
 
 
-def on_cpu(group: str) -> bool:
+def is_on_cpu(group: str) -> bool:
     """Return whether the table's causes speak of a group: they were all measured on processors."""
     return not group.startswith("gpu-")
 
 
 def is_sign(group: str) -> bool:
     """Return whether the table of causes knows the operations of a group; it knows no program's."""
-    return on_cpu(group) and group != PROGRAM
+    return is_on_cpu(group) and group != PROGRAM
 
 
 def _find_causes(found: Comparison, locked: Numerics) -> None:
@@ -313,7 +313,7 @@ def _find_causes(found: Comparison, locked: Numerics) -> None:
         return
     signs.update(map("version:{}".format, found.versions))
     possible = signs | _collect_possible_signs(found, locked)
-    found.suspects = rank_causes(signs, possible, canary_table().cause)
+    found.suspects = rank_causes(signs, possible, load_canary_table().cause)
     found.unexplained = find_unexplained(found.suspects, signs)
 
 
@@ -321,7 +321,7 @@ def _collect_possible_signs(found: Comparison, locked: Numerics) -> set[str]:
     """Return the signs that could have been seen beside the differences."""
     signs = {"version:tensorflow", "version:numpy"}
     for group in locked.groups:
-        if on_cpu(group):
+        if is_on_cpu(group):
             signs |= {f"ended:{group}", f"coarse:{group}"}
     for path in found.equal:
         parts = path.split(".")
@@ -330,7 +330,7 @@ def _collect_possible_signs(found: Comparison, locked: Numerics) -> set[str]:
     return signs
 
 
-def findings(found: Comparison, policy: Policy) -> list[Finding]:
+def list_findings(found: Comparison, policy: Policy) -> list[Finding]:
     """Return a finding for every result with other bits, and for all that could not be compared.
 
     A path that the policy ignores gives information only, as everywhere.
@@ -342,7 +342,7 @@ def _list_differences(found: Comparison, policy: Policy) -> Iterator[Finding]:
     for difference in found.differences:
         row = policy.row(difference.path)
         why, fix, source = row["why"], row["fix"], row["source"]
-        if on_cpu(difference.group) and found.suspects:
+        if is_on_cpu(difference.group) and found.suspects:
             cause = found.suspects[0].cause
             why, fix = describe_causes(found.suspects, found.unexplained), cause.fix
             source = ", ".join(cause.sources)
@@ -391,7 +391,7 @@ LIMIT_OF_EVIDENCE = (
 )
 
 
-def notes(found: Comparison) -> list[str]:
+def list_notes(found: Comparison) -> list[str]:
     """Return what is equal and what was left out, a sentence each."""
     lines = []
     number = len(found.equal)

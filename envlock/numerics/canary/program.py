@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from envlock.guest import launch
-from envlock.lock.drafts import draft_folder
+from envlock.lock.drafts import open_draft_folder
 from envlock.lock.numerics import Coverage, Program, is_noted
 from envlock.numerics.canary.run import TIMEOUT, Settings
 from envlock.numerics.target import Target
@@ -51,7 +51,7 @@ class Results:
     left_out: dict[str, str] = field(default_factory=dict)
 
 
-def extended(
+def compute_programs(
     targets: Mapping[str, Target], python: Path | None, settings: Settings, *, gpus: bool, say: Say
 ) -> dict[str, object]:
     """Return the section `program`: what these programs run, each operation computed alone, twice.
@@ -91,7 +91,7 @@ def extended(
     }
 
 
-def again(
+def recompute_program(
     program: Program, python: Path | None, settings: Settings, *, gpus: bool, say: Say
 ) -> dict[str, object]:
     """Return the section of a lock with the results here; an operation without one has failed."""
@@ -124,9 +124,9 @@ def record(target: Target, python: Path | None) -> dict[str, Any]:
         UsageError: it cannot be run so.
         FactError: it fails.
     """
-    with draft_folder(None) as folder:
+    with open_draft_folder(None) as folder:
         request = {"folder": str(folder), **target.to_json(), "steps": STEPS, "seconds": SECONDS}
-        words = launch.module("operations.record_program", request)
+        words = launch.build_module_arguments("operations.record_program", request)
         ended = launch.ask_python(words, python, timeout=2 * SECONDS + TIMEOUT)
         try:
             answer: dict[str, Any] = json.loads((folder / "operations.json").read_bytes())
@@ -171,7 +171,7 @@ def replay(
     device = "cpu"
     if gpus:
         device = "gpu"
-    with draft_folder(None) as folder:
+    with open_draft_folder(None) as folder:
         file = folder / "operations.json"
         file.write_text(json.dumps(operations), encoding="utf-8")
         until = time.monotonic() + seconds
@@ -186,7 +186,7 @@ def replay(
                 "seconds": left,
                 "skip": [*found.results, *found.left_out],
             }
-            words = launch.module("operations.replay_program", request)
+            words = launch.build_module_arguments("operations.replay_program", request)
             ended = launch.ask_python(words, python, timeout=left + TIMEOUT, environ=environ)
             if _take_answers(ended, found):
                 return found

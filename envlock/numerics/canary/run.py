@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from envlock.guest import launch
-from envlock.lock.numerics import Conditions, Numerics, answered
+from envlock.lock.numerics import Conditions, Numerics, parse_numerics
 from envlock.numerics.canary import ENVIRONMENT
 from envlock.runtime.errors import FactError
 from envlock.runtime.report import clean
@@ -177,7 +177,7 @@ def compute(
         groups.update(on_gpu.render_groups(settings, _NO_NAME.sub("_", names[number])))
         number += 1
     try:
-        numerics = answered({**on_cpu.render_head(), "groups": groups})
+        numerics = parse_numerics({**on_cpu.render_head(), "groups": groups})
     except ValueError as error:
         raise _refuse_answer(str(error)) from None
     seconds = on_cpu.seconds
@@ -194,12 +194,12 @@ def _make_request(settings: Settings, device: str | int, skipped: list[str]) -> 
     }
 
 
-def asked_of(settings: Settings) -> dict[str, object]:
+def make_request(settings: Settings) -> dict[str, object]:
     """Return what the battery is asked as a rank of a job: all but one group, on the processor."""
     return _make_request(settings, CPU, [FATAL])
 
 
-def heard_from(ended: launch.Ended, settings: Settings) -> Numerics:
+def read_answers(ended: launch.Ended, settings: Settings) -> Numerics:
     """Return what a battery has answered that ran elsewhere; a group in which it ended has the word `ended`.
 
     Raises:
@@ -212,7 +212,9 @@ def heard_from(ended: launch.Ended, settings: Settings) -> Numerics:
     if not answers.head:
         raise FactError("the canary did not answer", hint="run `envlock canary` there")
     try:
-        return answered({**answers.render_head(), "groups": answers.render_groups(settings, CPU)})
+        return parse_numerics(
+            {**answers.render_head(), "groups": answers.render_groups(settings, CPU)}
+        )
     except ValueError as error:
         raise _refuse_answer(str(error)) from None
 
@@ -224,7 +226,9 @@ def _compute_on_device(
     answers = _Answers()
     for _ in range(MOST_CHILDREN):
         request = _make_request(settings, device, list(answers.groups))
-        ended = launch.ask_python(launch.text(program, request), python, timeout=TIMEOUT)
+        ended = launch.ask_python(
+            launch.build_text_arguments(program, request), python, timeout=TIMEOUT
+        )
         for answer in ended.answers:
             answers.take(answer)
         if answers.begun is not None:

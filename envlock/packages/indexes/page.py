@@ -81,7 +81,7 @@ SHA256 = re.compile(r"[0-9a-f]{64}")
 _PARSING = threading.Lock()
 
 
-def files(client: Client, index: Index, project: str) -> list[IndexFile]:
+def list_index_files(client: Client, index: Index, project: str) -> list[IndexFile]:
     """Return what an index offers of a project, in the index's order; nothing for an unknown one.
 
     Raises:

@@ -63,7 +63,7 @@ class Snapshot:
         self.tooling = tooling
 
 
-def snapshot(
+def take_snapshot(
     host: Optional[Host] = None, collectors: Optional[Mapping[str, Collector]] = None
 ) -> Snapshot:
     """Return the facts of this process and machine.

@@ -10,11 +10,16 @@ from __future__ import annotations
 import os
 import sys
 
-from envlock.runtime.collectors.environ import record
-from envlock.runtime.distributions import installed, is_version, package_folder, shadow
+from envlock.runtime.collectors.environ import make_recordable
+from envlock.runtime.distributions import (
+    find_distributions,
+    find_package_folder,
+    find_shadow,
+    is_version,
+)
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import read_text
-from envlock.runtime.shadows import shadows
+from envlock.runtime.shadows import find_shadows
 from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
@@ -35,10 +40,10 @@ TRUE = ("y", "yes", "t", "true", "on", "1")
 
 def collect_backend(host: Host, backend: str) -> Union[Tree, Unavailable]:
     """Return versions, build and settings of a back end of `DISTRIBUTIONS`."""
-    hidden = shadow(host, backend) or shadows(host).get(backend)
+    hidden = find_shadow(host, backend) or find_shadows(host).get(backend)
     if hidden is not None:
         return hidden
-    distributions = installed(host)
+    distributions = find_distributions(host)
     for name in DISTRIBUTIONS[backend]:
         if name not in distributions or not distributions[name].version:
             return Unavailable(
@@ -56,7 +61,7 @@ def collect_backend(host: Host, backend: str) -> Union[Tree, Unavailable]:
 def _read_torch_build(host: Host) -> Tree:
     """Return PyTorch's CUDA or ROCm version and its commit, as its version.py says."""
     build: Tree = {"cuda": None, "git_version": None, "hip": None}
-    text = read_text(os.path.join(package_folder(host, "torch") or "", "version.py")) or ""
+    text = read_text(os.path.join(find_package_folder(host, "torch") or "", "version.py")) or ""
     for line in text.splitlines():
         target, equals, value = line.partition("=")
         name = target.partition(":")[0].strip()  # `cuda: Optional[str] = '12.6'`
@@ -68,7 +73,7 @@ def _read_torch_build(host: Host) -> Tree:
 
 
 def _collect_settings(host: Host, backend: str) -> Tree:
-    library = sys.modules.get(backend) if host.imported(backend) else None
+    library = sys.modules.get(backend) if host.has_imported(backend) else None
     return {row["name"]: _collect_setting(row, host, library) for row in table("backends")[backend]}
 
 
@@ -79,13 +84,13 @@ def _collect_setting(row: Tree, host: Host, library: object) -> Fact:
     if name.isupper():  # the others are no variables
         value = host.environ.get(name)
     if library is None:
-        return record(value, row)
+        return make_recordable(value, row)
     if name.isupper():
         at_start = host.start_environ().get(name)
     in_effect = _read_setting(library, row.get("config"))
     if in_effect is None:
         if value == at_start:
-            return record(value, row)
+            return make_recordable(value, row)
         return Unavailable(
             "it has changed since the process started, and its reader is imported",
             "set-after-start",
@@ -96,10 +101,10 @@ def _collect_setting(row: Tree, host: Host, library: object) -> Fact:
     if expected is None and value is None:
         return None
     if in_effect != expected:
-        return record(in_effect, row)
+        return make_recordable(in_effect, row)
     # A variable that was changed after the start has not set what is in effect, so it is not
     # recorded.
-    return record(value if value == at_start else None, row)
+    return make_recordable(value if value == at_start else None, row)
 
 
 def _read_setting(library: object, path: Optional[str]) -> Optional[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from envlock.runtime.build_info import LIMIT, parse_build_info
-from envlock.runtime.distributions import package_folder
+from envlock.runtime.distributions import find_package_folder
 from envlock.runtime.host import read_text
 
 TYPE_CHECKING = False
@@ -18,13 +18,15 @@ if TYPE_CHECKING:
 
 def collect(host: Host) -> Optional[Tree]:
     """Return the file of each CUDA library that TensorFlow loads; None without a CUDA build."""
-    package = package_folder(host, "tensorflow")
+    package = find_package_folder(host, "tensorflow")
     if package is None:
         return None
     path = os.path.join(package, "python/platform/build_info.py")
     build = parse_build_info(read_text(path, LIMIT) or "")
     if not build.get("is_cuda_build"):
         return None
-    from envlock.runtime.cuda.section import section  # costs 3 ms, which a CPU build need not pay
+    from envlock.runtime.cuda.section import (
+        collect_section,  # costs 3 ms, which a CPU build need not pay
+    )
 
-    return section(host, package, build)
+    return collect_section(host, package, build)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from envlock.runtime.facts import TEXT_LIMIT, Unavailable
-from envlock.runtime.own_variables import added, settled
+from envlock.runtime.own_variables import get_additions, settled
 from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
@@ -30,8 +30,8 @@ def collect(host: Host) -> Tree:
     is recorded as unset.
     """
     at_start = host.start_environ()
-    is_tensorflow_imported = host.imported("tensorflow")
-    set_by_envlock = added(host.environ)
+    is_tensorflow_imported = host.has_imported("tensorflow")
+    set_by_envlock = get_additions(host.environ)
     facts: Tree = {}
     for row in table("environ"):
         name = row["name"]
@@ -50,18 +50,18 @@ def _collect_variable(
     if row["read_by"] == "python" and sys.flags.ignore_environment:
         return None  # `python -E` and `-I` do not look at it
     if row["read_at"] == "process-start":
-        return record(_strip_appended(at_start, row, environ_at_start), row)
+        return make_recordable(_strip_appended(at_start, row, environ_at_start), row)
     now = host.environ.get(name)
     if is_tensorflow_imported and now != settled.get(name, at_start):
-        old = _describe_value(record(at_start, row))
-        new = _describe_value(record(now, row))
+        old = _describe_value(make_recordable(at_start, row))
+        new = _describe_value(make_recordable(now, row))
         return Unavailable(
             f"it was {old} when the process started and is {new} now; "
             "TensorFlow is imported and may have read either value: "
             "set it before the process starts, or call envlock before `import tensorflow`",
             "changed-after-start",
         )
-    return record(now, row)
+    return make_recordable(now, row)
 
 
 def _strip_appended(value: Optional[str], row: Tree, environ: Mapping[str, str]) -> Optional[str]:
@@ -88,7 +88,7 @@ def _describe_value(recorded: Optional[str]) -> str:
     return recorded or "empty"
 
 
-def record(value: Optional[str], row: Tree) -> Optional[str]:
+def make_recordable(value: Optional[str], row: Tree) -> Optional[str]:
     """Return a value as a lock may hold it: itself where its variable takes it, else its SHA-256.
 
     Thus no secret that was put into one of these variables, by mistake or not, can enter a lock. Of
@@ -105,13 +105,13 @@ def record(value: Optional[str], row: Tree) -> Optional[str]:
         flags = value.split()
         recorded = " ".join([_make_flag_recordable(flag, words) for flag in flags])
         if len(recorded) > TEXT_LIMIT:
-            return digest(" ".join(flags))
+            return hash_value(" ".join(flags))
         return recorded
     if _is_recordable(value, kind, words):
         return value
     if kind == "devices":
-        return _find_uuid_kind(value) or digest(value)
-    return digest(value)
+        return _find_uuid_kind(value) or hash_value(value)
+    return hash_value(value)
 
 
 def _find_uuid_kind(value: str) -> Optional[str]:
@@ -132,11 +132,11 @@ def _make_flag_recordable(flag: str, words: Sequence[str]) -> str:
     """Return a flag as a lock may hold it: one that no table names may be a secret itself."""
     name, equals, value = flag.partition("=")
     if not name.startswith("--") or name[2:] not in table("flags"):
-        return digest(flag)
+        return hash_value(flag)
     if not equals:
         return name
     if not _has_only_known_words(value, words):
-        value = digest(value)
+        value = hash_value(value)
     return f"{name}={value}"
 
 
@@ -170,7 +170,7 @@ def _is_number(text: str) -> bool:
 _PUNCTUATION = {ord(char): " " for char in ".,:^+;=-()"}
 
 
-def digest(text: str) -> str:
+def hash_value(text: str) -> str:
     """Return the SHA-256 of a value that must not be recorded itself."""
     from hashlib import sha256  # loads OpenSSL, and most environments have nothing to hash
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 
 from envlock.runtime import strict_json
-from envlock.runtime.distributions import NO_VERSION, installed, shadow
+from envlock.runtime.distributions import NO_VERSION, find_distributions, find_shadow
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import read_text
-from envlock.runtime.shadows import shadows
+from envlock.runtime.shadows import find_shadows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,11 +42,11 @@ DISTRIBUTIONS = ("keras", "tf-keras", "keras-nightly", "tf-keras-nightly")
 
 def collect(host: Host) -> Optional[Union[Tree, Unavailable]]:
     """Return the Keras versions and the effective configuration; None without Keras."""
-    hidden = shadow(host, "keras") or shadows(host).get("keras")
+    hidden = find_shadow(host, "keras") or find_shadows(host).get("keras")
     if hidden is not None:
         return hidden
     versions = {}
-    for name, distribution in installed(host).items():
+    for name, distribution in find_distributions(host).items():
         if name in DISTRIBUTIONS:
             versions[name] = distribution.version or NO_VERSION
     if not versions:
@@ -65,7 +65,7 @@ def collect(host: Host) -> Optional[Union[Tree, Unavailable]]:
     return facts
 
 
-def keras_backend(host: Host) -> Optional[str]:
+def find_keras_backend(host: Host) -> Optional[str]:
     """Return Keras' back end; None without Keras or with unreadable settings."""
     facts = collect(host)
     if facts is None or isinstance(facts, Unavailable):
@@ -111,7 +111,7 @@ def _read_keras_json(host: Host) -> Union[Tree, Unavailable]:
     try:
         settings = strict_json.parse(data)
     except ValueError:
-        settings = _as_keras_reads(data)
+        settings = _parse_as_keras(data)
     if not isinstance(settings, dict):
         return Unavailable("keras.json does not hold a JSON object", "malformed")
     return settings
@@ -128,7 +128,7 @@ def _locate_keras_home(host: Host) -> str:
     return os.path.expanduser(folder)
 
 
-def _as_keras_reads(data: bytes) -> object:
+def _parse_as_keras(data: bytes) -> object:
     """Return what Keras reads from a file that is not strict JSON: it accepts double keys and NaN.
 
     Source: keras/src/backend/config.py reads it with `json.load` and takes a ValueError for an

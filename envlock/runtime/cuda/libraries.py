@@ -136,7 +136,7 @@ LIBRARIES = (
 )
 
 
-def cudnn_parts(major: str) -> List[CudnnPart]:
+def list_cudnn_parts(major: str) -> List[CudnnPart]:
     """Return the libraries that cuDNN of this major version opens, in its order.
 
     Sources: `envlock/data/cuda.toml`, cudnn_part.
@@ -144,7 +144,7 @@ def cudnn_parts(major: str) -> List[CudnnPart]:
     return [row for row in table("cuda")["cudnn_parts"] if row["cudnn"] == major]
 
 
-def tensorrt_number(release: Optional[str]) -> Optional[str]:
+def get_tensorrt_number(release: Optional[str]) -> Optional[str]:
     """Return the number after `libnvinfer.so.` in TensorFlow major.minor; None where it is unknown.
 
     Sources: `envlock/data/cuda.toml`, tensorrt.
@@ -153,7 +153,7 @@ def tensorrt_number(release: Optional[str]) -> Optional[str]:
     return number
 
 
-def other_users() -> List[str]:
+def list_other_users() -> List[str]:
     """Return the packages that load CUDA libraries by path or through their own RUNPATH.
 
     Sources: `envlock/data/cuda.toml`, other_user.

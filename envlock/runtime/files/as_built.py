@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 FOR_ANYBODY = 0o004
 
 
-class Known(NamedTuple):
+class BaselineEntry(NamedTuple):
     """Something that no RECORD vouches for.
 
     Attributes:
@@ -41,7 +41,7 @@ class Known(NamedTuple):
     state: str
 
 
-def known(survey: Survey, faults: Iterable[Fault]) -> list[Known]:
+def collect_baseline(survey: Survey, faults: Iterable[Fault]) -> list[BaselineEntry]:
     """Return what a build writes down of an environment: its faults, and what has no hash."""
     entries = set()
     for fault in faults:
@@ -52,10 +52,14 @@ def known(survey: Survey, faults: Iterable[Fault]) -> list[Known]:
             entries.add(("permission", path))
     for path in (*_find_unhashed(survey), *_find_unrecorded(survey)):
         entries.add(("", path))
-    return [Known(kind, path, _get_state(survey, kind, path)) for kind, path in sorted(entries)]
+    return [
+        BaselineEntry(kind, path, _get_state(survey, kind, path)) for kind, path in sorted(entries)
+    ]
 
 
-def accept(survey: Survey, faults: Iterable[Fault], written: Iterable[Known]) -> list[Fault]:
+def accept(
+    survey: Survey, faults: Iterable[Fault], written: Iterable[BaselineEntry]
+) -> list[Fault]:
     """Return the faults, accepted ones as information, and what has changed since the build."""
     accepted = set()
     changed = set()
@@ -73,14 +77,14 @@ def accept(survey: Survey, faults: Iterable[Fault], written: Iterable[Known]) ->
     return judged + [Fault("since-built", path, what) for path in sorted(changed)]
 
 
-def write(rows: Iterable[Known], path: str) -> None:
+def write(rows: Iterable[BaselineEntry], path: str) -> None:
     """Write rows into a file, the same bytes for the same rows."""
     with open(path, "w", encoding="ascii") as stream:
         json.dump(list(map(list, rows)), stream, indent=0)
         stream.write("\n")
 
 
-def read(path: str) -> list[Known]:
+def read(path: str) -> list[BaselineEntry]:
     """Return the rows of a file; none where there is no file.
 
     Raises:
@@ -90,7 +94,7 @@ def read(path: str) -> list[Known]:
     try:
         with open(path, encoding="ascii") as stream:
             for kind, where, state in json.load(stream):
-                rows.append(Known(str(kind), str(where), str(state)))
+                rows.append(BaselineEntry(str(kind), str(where), str(state)))
     except FileNotFoundError:
         return []
     except (OSError, ValueError, TypeError) as error:

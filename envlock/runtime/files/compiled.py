@@ -13,7 +13,7 @@ _NAME = re.compile(
 """As PEP 3147 and PEP 488 say, and as pytest names what it has rewritten."""
 
 
-class Compiled(NamedTuple):
+class CompiledFile(NamedTuple):
     """A .pyc file by its name.
 
     Attributes:
@@ -29,7 +29,7 @@ class Compiled(NamedTuple):
     optimization: int
 
 
-def compiled(path: str) -> Compiled | None:
+def parse_compiled_name(path: str) -> CompiledFile | None:
     """Return what the name of a file in a `__pycache__` says; None for a name without that form."""
     folder, _, name = path.rpartition("/")
     match = _NAME.fullmatch(name)
@@ -38,5 +38,5 @@ def compiled(path: str) -> Compiled | None:
     source = f"{folder.rpartition('/')[0]}/{match['stem']}.py"
     level = match["optimization"] or "0"
     if level not in "012":
-        return Compiled(path, source, "", 0)
-    return Compiled(path, source, match["tag"], int(level))
+        return CompiledFile(path, source, "", 0)
+    return CompiledFile(path, source, match["tag"], int(level))

@@ -41,7 +41,7 @@ class Row(NamedTuple):
     size: int | None
 
 
-def rows(text: str) -> list[Row]:
+def parse_rows(text: str) -> list[Row]:
     """Return the rows of a RECORD.
 
     Raises:
@@ -49,12 +49,12 @@ def rows(text: str) -> list[Row]:
     """
     lines = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
-        return [row_of(fields) for fields in lines if fields]
+        return [parse_row(fields) for fields in lines if fields]
     except (csv.Error, ValueError):
         raise FactError("its RECORD does not follow the packaging specification") from None
 
 
-def row_of(fields: list[str]) -> Row:
+def parse_row(fields: list[str]) -> Row:
     """Return the row that the three fields of a line make.
 
     Raises:
@@ -69,7 +69,7 @@ def row_of(fields: list[str]) -> Row:
     return Row(path, digest.rstrip("=") or None, int(size) if size else None)
 
 
-def content(listed: Iterable[Row]) -> dict[str, str]:
+def get_common_content(listed: Iterable[Row]) -> dict[str, str]:
     """Return path -> hash of what a wheel and its installation have in common.
 
     A file that is installed outside `site-packages` is known by its last name only: where it goes
@@ -107,13 +107,13 @@ def _find_common_path(row: Row) -> str | None:
     return row.path
 
 
-def digest(common: dict[str, str]) -> str:
+def hash_content(common: dict[str, str]) -> str:
     """Return the sha256 of `content`, as a lock holds it."""
     text = "".join([f"{path}\t{value}\n" for path, value in sorted(common.items())])
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def difference(installed: dict[str, str], remote: dict[str, str]) -> str | None:
+def describe_difference(installed: dict[str, str], remote: dict[str, str]) -> str | None:
     """Return in words how installed files differ from the wheel's, or None when they do not."""
     common = installed.keys() & remote.keys()
     differing = sorted(path for path in common if installed[path] != remote[path])

@@ -11,10 +11,10 @@ from typing import Protocol
 
 from envlock.runtime.files import check_file
 from envlock.runtime.files.check_file import has_hash, has_no_hash, judge
-from envlock.runtime.files.compiled import Compiled, compiled
-from envlock.runtime.files.findings import Fault, findings, is_below
+from envlock.runtime.files.compiled import CompiledFile, parse_compiled_name
+from envlock.runtime.files.findings import Fault, is_below, make_findings
 from envlock.runtime.files.read_file import State, read_states
-from envlock.runtime.files.record import content, digest
+from envlock.runtime.files.record import get_common_content, hash_content
 from envlock.runtime.files.site_packages import find_customizations, judge_site
 from envlock.runtime.files.unowned import find_manager, look_around
 from envlock.runtime.report import ERROR, INFO, Finding
@@ -47,7 +47,9 @@ class Watch(Protocol):
 SCRIPTS = ("bin", "Scripts")
 
 
-def unwatched(title: str, total: int, *, in_bytes: bool = False) -> AbstractContextManager[Advance]:
+def watch_nothing(
+    title: str, total: int, *, in_bytes: bool = False
+) -> AbstractContextManager[Advance]:
     """Show nothing."""
     return nullcontext(lambda _: None)
 
@@ -67,7 +69,7 @@ def look(survey: Survey, advance: Advance = lambda _: None) -> tuple[list[State]
     return states, faults
 
 
-def find_unowned(survey: Survey) -> tuple[list[Fault], list[Compiled]]:
+def find_unowned(survey: Survey) -> tuple[list[Fault], list[CompiledFile]]:
     """Return the files without an owner, and the bytecode to compare with its source."""
     managed = _list_managed_folders()
     faults, bytecode = list(find_customizations(survey)), []
@@ -77,7 +79,7 @@ def find_unowned(survey: Survey) -> tuple[list[Fault], list[Compiled]]:
         faults += _check_folders(owned.folders)
         faults += judge_site(survey, site, seen, by=find_manager(site, managed))
         for path in seen.bytecode:
-            file = compiled(path)
+            file = parse_compiled_name(path)
             if file is not None:
                 bytecode.append(file)
     return faults, bytecode
@@ -146,7 +148,7 @@ def find_unlocked(survey: Survey, locked: Locked) -> Iterator[Fault]:
         contents = [known for known in locked.get(name, ()) if known is not None]
         if not contents or package.text is None or package.problem is not None:
             continue
-        actual = digest(content(package.rows))
+        actual = hash_content(get_common_content(package.rows))
         if actual not in contents:
             yield Fault(
                 "not-locked",
@@ -159,8 +161,8 @@ def find_unlocked(survey: Survey, locked: Locked) -> Iterator[Fault]:
 
 
 def check(
-    survey: Survey, locked: Locked, watch: Watch = unwatched
-) -> tuple[list[Fault], list[Compiled]]:
+    survey: Survey, locked: Locked, watch: Watch = watch_nothing
+) -> tuple[list[Fault], list[CompiledFile]]:
     """Return all faults of the files, and the bytecode that was not compared.
 
     Args:
@@ -183,7 +185,7 @@ def check(
 def report(survey: Survey, faults: list[Fault]) -> list[Finding]:
     """Return faults as findings; of the system's own packages they are information."""
     managers = _find_managers(survey)
-    return findings([_reduce_severity(fault, managers) for fault in faults], survey.sites)
+    return make_findings([_reduce_severity(fault, managers) for fault in faults], survey.sites)
 
 
 def _find_managers(survey: Survey) -> dict[str, str]:

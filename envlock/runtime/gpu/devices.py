@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.gpu import failures
-from envlock.runtime.gpu.nvml import NOT_SUPPORTED, failed
+from envlock.runtime.gpu.nvml import NOT_SUPPORTED, is_unavailable
 from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
@@ -48,7 +48,7 @@ NONE_IF_UNSUPPORTED = (
 of a Thor)."""
 
 
-def tree(answer: Answer, *, wsl2: bool) -> Tree:
+def convert_answer(answer: Answer, *, wsl2: bool) -> Tree:
     """Return the facts of an answer whose status is `ok`: driver, NVML, CUDA, binding and devices.
 
     `devices` is keyed "0", "1", ... in the order in which CUDA shows them; a GPU that is lost is
@@ -57,7 +57,7 @@ def tree(answer: Answer, *, wsl2: bool) -> Tree:
     reader = _Reader(answer, wsl2=wsl2)
     devices: Union[Tree, Unavailable]
     count: Union[int, Unavailable]
-    if failed(answer["devices"]):
+    if is_unavailable(answer["devices"]):
         code = answer["devices"]["unavailable"]
         count = devices = failures.explain_missing_answer(code, "the list of GPUs", wsl2=wsl2)
     else:
@@ -92,7 +92,7 @@ class _Reader:
         None where the card has no such thing, `Unavailable` where NVML gave no value.
         """
         value = self.raw[field]
-        if failed(value):
+        if is_unavailable(value):
             code = value["unavailable"]
             if code == NOT_SUPPORTED and field in NONE_IF_UNSUPPORTED:
                 return None
@@ -116,7 +116,7 @@ class _Reader:
 
 def _convert_device(raw: Answer, meanings: Tree, *, wsl2: bool) -> Union[Tree, Unavailable]:
     """Return the facts of one GPU; `meanings` is the table `gpu`."""
-    if failed(raw):
+    if is_unavailable(raw):
         return failures.explain_missing_answer(raw["unavailable"], "its facts", wsl2=wsl2)
     reader = _Reader(raw, wsl2=wsl2)
     mig = _convert_mig(raw["mig"], wsl2=wsl2)
@@ -157,19 +157,19 @@ def _convert_mig(raw: Optional[Answer], *, wsl2: bool) -> Union[Tree, Unavailabl
     """
     if raw is None:
         return None
-    if failed(raw):
+    if is_unavailable(raw):
         return failures.explain_missing_answer(raw["unavailable"], LABELS["mig"], wsl2=wsl2)
     facts: Tree = {}
     for field in ("sm_count", "gpu_slices", "compute_slices", "memory_mib"):
         value = raw[field]
-        if failed(value):
+        if is_unavailable(value):
             code = value["unavailable"]
             value = failures.explain_missing_answer(code, "the shape of the MIG device", wsl2=wsl2)
         facts[field] = value
     name = raw["name"]
     code = "undecodable"
     profile = None
-    if failed(name):
+    if is_unavailable(name):
         code = name["unavailable"]
     else:
         profile = parse_mig_profile(name)

@@ -289,7 +289,7 @@ def explain_missing_cuda_version(code: Union[str, int], *, wsl2: bool = False) -
     return explain_missing_answer(code, "the CUDA driver version", wsl2=wsl2)
 
 
-def of_binding(problem: str, version: Optional[str]) -> Unavailable:
+def explain_binding(problem: str, version: Optional[str]) -> Unavailable:
     """Return why a binding that answers is to be replaced: sentence and code."""
     sentence = BINDING[problem].format(version=version or "of unknown version")
     return Unavailable(sentence, f"binding-{problem}")

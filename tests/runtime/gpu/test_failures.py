@@ -289,7 +289,7 @@ def test_a_binding_that_answers_and_should_be_replaced(
     assert facts["binding"]["problem"] == problem
     assert facts["binding"]["version"] == version
     if problem is not None:
-        assert failures.of_binding(problem, version) == Unavailable(str(sentence), f"binding-{problem}")
+        assert failures.explain_binding(problem, version) == Unavailable(str(sentence), f"binding-{problem}")
 
 
 def facts_of(loaded: Profile, folder: Path, **environ: str) -> dict[str, Any]:
