@@ -35,7 +35,7 @@ import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from envlock.packages.installation import find_installation
-from envlock.runtime.files.verification import look
+from envlock.runtime.files.verify_files import look
 from envlock.packages.file_verification import survey
 states, faults = look(survey(installation(Path(sys.argv[2]))))
 assert not faults, faults

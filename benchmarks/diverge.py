@@ -20,7 +20,7 @@ import json, os, resource, statistics, sys, tempfile, time
 sys.path.insert(0, sys.argv[1])
 rounds, steps = int(sys.argv[2]), int(sys.argv[3])
 import numpy as np, tensorflow as tf
-from envlock.guest.datasets import Datasets
+from envlock.guest.dataset_graphs import Datasets
 from envlock.guest.tracing.source_lines import Places
 from envlock.guest.tracing.runs import open_trace
 

@@ -17,10 +17,10 @@ from pydantic import ValidationError
 from envlock import data
 from envlock.containers.engines import ENGINES
 from envlock.data.backends import load_backend_table
-from envlock.data.canary import load_canary_table
-from envlock.data.lint import load_lint_rules
+from envlock.data.canary_tables import load_canary_table
+from envlock.data.lint_tables import load_lint_rules
 from envlock.linter.rules import BAD_IGNORE, RULES, UNREADABLE, UNUSED_IGNORE
-from envlock.lock.facts import Facts
+from envlock.lock.fact_models import Facts
 from envlock.reports import FORMATS
 from envlock.runtime.collectors import COLLECTORS, take_snapshot
 from envlock.runtime.lockfile import SECTIONS
@@ -42,7 +42,7 @@ def _sections() -> Iterator[str]:
     places = {
         "COLLECTORS of envlock/runtime/collectors/__init__.py": list(COLLECTORS),
         "SECTIONS of envlock/runtime/lockfile.py": list(SECTIONS),
-        "Facts of envlock/lock/facts.py": list(Facts.model_fields),
+        "Facts of envlock/lock/fact_models.py": list(Facts.model_fields),
     }
     names = dict.fromkeys(name for found in places.values() for name in found)
     for name in names:
@@ -61,7 +61,7 @@ def _facts() -> Iterator[str]:
     except ValidationError as error:
         for each in error.errors():
             path = ".".join(str(part) for part in each["loc"])
-            yield f"a collector returns `{path}`, envlock/lock/facts.py: {each['msg']}: see {PAGES}/fact.md"
+            yield f"a collector returns `{path}`, envlock/lock/fact_models.py: {each['msg']}: see {PAGES}/fact.md"
 
 
 def _programs() -> Iterator[str]:

@@ -12,12 +12,12 @@ import pytest
 
 import envlock
 from envlock.cli import COMMANDS
-from envlock.lock.capture import capture
+from envlock.lock.creation import capture
 from envlock.lock.document import dump
 from envlock.reports import FORMATS
 from envlock.reports import lock as lock_layout
 from envlock.runtime.collectors import take_snapshot
-from envlock.runtime.verify import judge
+from envlock.runtime.judgement import judge
 from tests.locks import document, encode
 from tests.machines import complete, distribution, machine, write
 

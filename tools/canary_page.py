@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from envlock.data.canary import Cause, OperationRow, load_canary_table
-from envlock.numerics.canary.compare import ALWAYS, NEVER, OFTEN
+from envlock.data.canary_tables import Cause, OperationRow, load_canary_table
+from envlock.numerics.canary.canary_comparison import ALWAYS, NEVER, OFTEN
 
 HEAD = """\
 <!-- written by tools/generate.py from envlock/data/canary.toml -->

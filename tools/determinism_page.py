@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from envlock.data import determinism as tables
-from envlock.diagnosis.rules import RULES
+from envlock.diagnosis.checks import RULES
 
 INTRODUCTION = """\
 <!-- written by tools/generate.py from envlock/data/determinism_*.toml -->

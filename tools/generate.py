@@ -41,9 +41,9 @@ from envlock import data
 from envlock.cli import COMMANDS, app
 from envlock.data import determinism
 from envlock.data.backends import load_backend_table
-from envlock.data.canary import load_replay_table
+from envlock.data.canary_tables import load_replay_table
 from envlock.data.determinism import load_makers, load_operation_groups
-from envlock.data.images import load_image_tables
+from envlock.data.image_tables import load_image_tables
 from envlock.lock import models
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from envlock.data.lint import LintRule, find_reference, load_dataset_rules, load_lint_rules
+from envlock.data.lint_tables import LintRule, find_reference, load_dataset_rules, load_lint_rules
 
 HEAD = """\
 <!-- written by tools/generate.py from envlock/data/lint.toml -->

@@ -7,7 +7,7 @@ import sys
 
 from envlock.containers.plan import Base, base_plan
 from envlock.containers.render import dockerfile
-from envlock.data.images import load_image_tables
+from envlock.data.image_tables import load_image_tables
 from envlock.images.reference import parse
 from envlock.runtime.errors import UsageError
 

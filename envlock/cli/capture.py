@@ -14,10 +14,10 @@ from envlock.cli.options import STDIN, PythonOption, QuietOption, dump, load_con
 from envlock.cli.output import Terminal, emit, talk
 from envlock.cli.parser import Command, make_app, make_choice
 from envlock.containers.engines import AUTO, ENGINES
-from envlock.packages.proven import find_lost_proofs
+from envlock.packages.identity import find_lost_proofs
 from envlock.reports.lock import count_held
 from envlock.runtime.errors import LockfileError, UsageError
-from envlock.runtime.policy import names
+from envlock.runtime.policies import names
 from envlock.runtime.report import count
 from envlock.workflows.entry_points import split_programs
 from envlock.workflows.gate import check as check_settings
@@ -289,7 +289,7 @@ def _list_changes(earlier: Lockfile, lock: Lockfile) -> list[str]:
 
 def _list_warnings(earlier: Lockfile | None, lock: Lockfile) -> list[str]:
     # Start-up time: the models, which the help, a refusal and `--check` do without.
-    from envlock.lock.capture import list_warnings
+    from envlock.lock.creation import list_warnings
 
     texts = list_warnings(lock)
     if earlier is not None:

@@ -29,7 +29,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typer._click.core import Context
 
-    from envlock.divergence.record import Recorded
+    from envlock.divergence.trace_recording import Recorded
 
 DEFAULT = "run"
 

@@ -16,7 +16,7 @@ from envlock.cli.output import emit, has_color
 from envlock.cli.parser import Command, make_app
 from envlock.lock.explanation import serialize
 from envlock.reports.finding import render_code
-from envlock.reports.policy import render_facts
+from envlock.reports.policy_text import render_facts
 from envlock.reports.text import paint
 
 app = make_app()

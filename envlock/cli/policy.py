@@ -15,7 +15,7 @@ from envlock.cli.options import (
 from envlock.cli.output import emit, has_color
 from envlock.cli.parser import Command, make_app
 from envlock.lock.explanation import serialize
-from envlock.reports.policy import list_allowed
+from envlock.reports.policy_text import list_allowed
 from envlock.reports.text import paint
 
 app = make_app()

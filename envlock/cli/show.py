@@ -21,7 +21,7 @@ from envlock.lock.document import dump
 from envlock.reports.lock import render_lock
 from envlock.reports.summary import render_summary as summarize
 from envlock.reports.text import paint
-from envlock.runtime.line import make_line
+from envlock.runtime.environment_line import make_line
 from envlock.workflows.locks import load_document, load_lock
 from envlock.workflows.model import read_line, read_lock
 

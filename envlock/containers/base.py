@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from envlock.containers.plan import Base
-from envlock.data.images import Tables, load_image_tables
+from envlock.data.image_tables import Tables, load_image_tables
 from envlock.images.base_request import AUTO, BaseRequest
 from envlock.images.candidate import Candidate, PythonArchive
 from envlock.images.choose import (
@@ -20,10 +20,10 @@ from envlock.images.choose import (
     make_base_image,
     resolve_image,
 )
+from envlock.images.needs import collect_lock_needs
 from envlock.images.preflight import CannotMatchError
 from envlock.images.reference import Reference, parse
 from envlock.images.sources.interpreters import find_unlisted_machine
-from envlock.images.wanted import collect_lock_needs
 from envlock.lock.models import BaseImage, Lockfile, PinnedImage
 from envlock.lock.route import Route
 from envlock.runtime.tables import table

@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 import envlock
-from envlock.containers.engines.container import Finished, Start
+from envlock.containers.engines.container_run import Finished, Start
 from envlock.containers.engines.engine import Engine, Inspected, Say
-from envlock.containers.engines.failures import EngineError
+from envlock.containers.engines.engine_errors import EngineError
 from envlock.guest import launch
 from envlock.images.reference import parse
 from envlock.images.sources import ngc
-from envlock.lock.drafts import open_draft_folder
-from envlock.lock.live import parse_snapshot
+from envlock.lock.live_facts import parse_snapshot
 from envlock.lock.models import BaseImage
+from envlock.lock.temporary import open_draft_folder
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import FactError
 

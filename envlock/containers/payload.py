@@ -22,8 +22,8 @@ from envlock.containers import render, standalone
 from envlock.containers.additions import CopiedFile
 from envlock.containers.layers import NAMES, Wheel
 from envlock.containers.plan import BuildPlan
-from envlock.lock.drafts import open_draft_folder
 from envlock.lock.models import DebianPackage
+from envlock.lock.temporary import open_draft_folder
 from envlock.runtime.drafts import PREFIX
 from envlock.runtime.errors import OutsideError, UsageError, WriteError
 

@@ -10,17 +10,17 @@ from typing import Literal, NamedTuple
 from envlock.containers.additions import Additions
 from envlock.containers.layers import BINDING, OWN, Layer, Wheel, cut
 from envlock.containers.quoting import safe
-from envlock.data.images import RouteDefaults, load_image_defaults
+from envlock.data.image_tables import RouteDefaults, load_image_defaults
 from envlock.images.candidate import PythonArchive
 from envlock.lock.document import dump
 from envlock.lock.models import DebianPackage, DebianPackages, Lockfile, PackageIdentity
 from envlock.lock.route import COMPLETE, Route
-from envlock.packages.proven import list_unhashed
-from envlock.runtime.collectors.environ import make_recordable
+from envlock.packages.identity import list_unhashed
+from envlock.runtime.collectors.environment_variables import make_recordable
 from envlock.runtime.collectors.tensorflow import DISTRIBUTIONS
+from envlock.runtime.comparison_rules import parse_version
 from envlock.runtime.errors import LockfileError, UsageError
 from envlock.runtime.recipe import Recipe, find_nvidia_switch, find_recipe, get_always_needed
-from envlock.runtime.rules import parse_version
 from envlock.runtime.tables import table
 from envlock.runtime.version import __version__
 

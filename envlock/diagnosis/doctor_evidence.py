@@ -8,7 +8,7 @@ from envlock.runtime.report import Evidence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from envlock.diagnosis.proof import ObservedState
+    from envlock.diagnosis.tensorflow_state import ObservedState
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from envlock.data import determinism, load_variables
-from envlock.diagnosis.environment import Environment, Requirement
+from envlock.diagnosis.diagnosed_environment import Environment, Requirement
 from envlock.diagnosis.fatbin import read_gpu_code
-from envlock.diagnosis.flags import list_flags
+from envlock.diagnosis.flag_checks import list_flags
 from envlock.diagnosis.remedies import choose_installer
-from envlock.lock.live import ask
+from envlock.lock.live_facts import ask
 from envlock.lock.models import Lockfile
 from envlock.packages.installation import (
     collect_distributions,

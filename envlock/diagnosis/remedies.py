@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from envlock.data.installers import load_installers
-from envlock.diagnosis.environment import Environment
+from envlock.diagnosis.diagnosed_environment import Environment
 from envlock.runtime.distributions import normalise
 from envlock.runtime.report import FILE_RULE, Finding
 

@@ -6,8 +6,8 @@ import shlex
 from collections.abc import Iterable, Mapping
 
 from envlock.data.determinism import VariableRules
-from envlock.runtime.clear import WORDS
-from envlock.runtime.collectors.environ import make_recordable
+from envlock.runtime.clear_values import WORDS
+from envlock.runtime.collectors.environment_variables import make_recordable
 from envlock.runtime.report import Finding
 from envlock.runtime.tables import table
 

@@ -15,7 +15,7 @@ from typing import Literal
 
 from envlock.data.determinism import load_operation_groups
 from envlock.divergence.trace import Place, Record, Value
-from envlock.guest.tracing.names import MARK
+from envlock.guest.tracing.temporary_names import MARK
 
 Entry = Record | Value
 Kind = Literal["operation", "data", "outside", "variable", "call", "quantity", "sequence"]

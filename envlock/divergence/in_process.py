@@ -15,18 +15,18 @@ from typing import Any
 from envlock.divergence.comparison import compare
 from envlock.divergence.debug import debug
 from envlock.divergence.evidence import DivergeEvidence
-from envlock.divergence.observe import Observed, Request
+from envlock.divergence.observed_runs import Observed, Request
 from envlock.divergence.trace import read
-from envlock.guest.datasets import Datasets
-from envlock.guest.tracing import names
-from envlock.guest.tracing.makers import Makers
+from envlock.guest.dataset_graphs import Datasets
+from envlock.guest.target import Target
+from envlock.guest.tracing import temporary_names
 from envlock.guest.tracing.private import CallbacksMissing, find_blindness, read_determinism
 from envlock.guest.tracing.runs import Observed as Ran
 from envlock.guest.tracing.runs import open_trace, perform
 from envlock.guest.tracing.source_lines import Places
 from envlock.guest.tracing.state import State
-from envlock.guest.training import seeds
-from envlock.numerics.target import Target
+from envlock.guest.tracing.value_makers import Makers
+from envlock.guest.training import seed_setting
 from envlock.runtime.errors import FactError, UsageError
 from envlock.runtime.report import Report
 
@@ -96,7 +96,11 @@ def _observe(
                 with tracing as tracer:
                     entries = partial(getattr, tracer, "entries")
                     makers = Makers(places, entries, request.held)
-                    with seeds.watch_seeding(entries) as calls, makers.watch(), names.watch_names():
+                    with (
+                        seed_setting.watch_seeding(entries) as calls,
+                        makers.watch(),
+                        temporary_names.watch_names(),
+                    ):
                         perform(function, lambda tracer=tracer: tracer)  # type: ignore[misc]
             except CallbacksMissing as error:
                 raise FactError(f"this TensorFlow does not show its operations: {error}") from None
@@ -120,7 +124,7 @@ def _observe(
 
 def _set_seeds(request: Request) -> None:
     if request.seed is not None:
-        seeds.set_all_seeds(request.seed)
+        seed_setting.set_all_seeds(request.seed)
     if request.generators is not None:
         random.seed(request.generators)
         sys.modules["numpy"].random.seed(request.generators)

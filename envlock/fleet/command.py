@@ -16,7 +16,7 @@ from envlock.runtime.assertion import locate
 from envlock.runtime.errors import EnvlockError, UsageError
 from envlock.runtime.image import verify_image
 from envlock.runtime.lockfile import read_file
-from envlock.runtime.policy import names
+from envlock.runtime.policies import names
 from envlock.runtime.report import clean
 
 TYPE_CHECKING = False

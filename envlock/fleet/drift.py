@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from envlock.fleet.node_names import few
 from envlock.fleet.node_sets import NAMED, SET_SHOWN
 from envlock.runtime.compare import compare
-from envlock.runtime.policy import Policy
+from envlock.runtime.policies import Policy
 from envlock.runtime.report import INFO, Finding
 
 TYPE_CHECKING = False

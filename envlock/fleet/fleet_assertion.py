@@ -27,11 +27,11 @@ from envlock.runtime.errors import (
     UsageError,
     WriteError,
 )
+from envlock.runtime.judgement import collect_here, has_overrides_enabled, remove_package
 from envlock.runtime.launchers import collect_traces
 from envlock.runtime.lockfile import read_file
-from envlock.runtime.proof import is_proven
+from envlock.runtime.machine_proof import is_proven
 from envlock.runtime.report import Report
-from envlock.runtime.verify import collect_here, has_overrides_enabled, remove_package
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -19,9 +19,10 @@ from envlock.runtime.assertion import ENFORCING
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.compare import compare
 from envlock.runtime.errors import UsageError
+from envlock.runtime.judgement import build_policy, judge
 from envlock.runtime.launchers import explain_differences
 from envlock.runtime.machines import is_machine
-from envlock.runtime.policy import DEFAULT, Policy, names
+from envlock.runtime.policies import DEFAULT, Policy, names
 from envlock.runtime.report import (
     ERROR,
     INFO,
@@ -32,7 +33,6 @@ from envlock.runtime.report import (
     count,
     sort_findings,
 )
-from envlock.runtime.verify import build_policy, judge
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from envlock.fleet.texts import MOST as MOST_TEXTS
 from envlock.fleet.texts import is_text
 from envlock.runtime.assertion import MODES
 from envlock.runtime.lockfile import are_facts
-from envlock.runtime.policy import can_meet, matches
+from envlock.runtime.policies import can_meet, matches
 from envlock.runtime.tables import table
 
 TYPE_CHECKING = False

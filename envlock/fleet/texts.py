@@ -7,7 +7,7 @@ token, stays a SHA-256.
 
 from __future__ import annotations
 
-from envlock.runtime.collectors.environ import hash_value
+from envlock.runtime.collectors.environment_variables import hash_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

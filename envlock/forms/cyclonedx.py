@@ -14,12 +14,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from envlock.containers.plan import dump_shipped_lock
-from envlock.data.images import load_image_tables
+from envlock.data.image_tables import load_image_tables
 from envlock.forms import purl
 from envlock.images.reference import parse
 from envlock.lock.models import BaseImage, Lockfile, PackageIdentity, PinnedImage, WheelFile
+from envlock.packages.identity import find_checkout
 from envlock.packages.licenses import License
-from envlock.packages.proven import find_checkout
 from envlock.runtime.version import __version__
 
 SUBJECT = "environment"

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from envlock.data.images import load_image_defaults
+from envlock.data.image_tables import load_image_defaults
 from envlock.lock.models import Lockfile
 from envlock.lock.route import COMPLETE
 from envlock.runtime.errors import UsageError

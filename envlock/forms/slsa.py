@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from envlock.data.images import load_image_tables
+from envlock.data.image_tables import load_image_tables
 from envlock.forms import purl
 from envlock.images.reference import parse
 from envlock.lock.models import BaseImage, Image, Lockfile, PinnedImage

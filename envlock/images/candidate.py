@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from envlock.images.needs import BaseNeeds
 from envlock.images.reference import Reference
-from envlock.images.wanted import BaseNeeds
 from envlock.lock.route import Route
 from envlock.runtime.release import parse_release
 

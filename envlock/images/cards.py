@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from envlock.data.compatibility import find_failure, find_ptx_cuda, load_compatibility_table
 from envlock.data.determinism import resolve_citation
-from envlock.data.images import Tables, WheelBuild
+from envlock.data.image_tables import Tables, WheelBuild
 from envlock.images.candidate import Value
 from envlock.images.listing import LISTING_VERSION
 from envlock.images.reference import Reference

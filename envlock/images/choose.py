@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from envlock.data.images import Tables, load_image_tables
+from envlock.data.image_tables import Tables, load_image_tables
 from envlock.images.base_request import AUTO, BaseRequest
 from envlock.images.candidate import Candidate, compute_rank, explain_candidate
+from envlock.images.cuda_requirements import add_requirements
 from envlock.images.drivers import judge_candidate
-from envlock.images.floors import add_requirements
 from envlock.images.manifest import Found, ImageConfig, RegistryError, apply_config
+from envlock.images.needs import BaseNeeds, collect_needs
 from envlock.images.preflight import CannotMatchError, add_mismatches, check_base
 from envlock.images.reference import Mirror, Reference, apply_mirrors, parse
 from envlock.images.sources import SOURCES
-from envlock.images.wanted import BaseNeeds, collect_needs
-from envlock.lock.facts import Facts
+from envlock.lock.fact_models import Facts
 from envlock.lock.models import BaseImage, PinnedArchive, PinnedImage
 from envlock.lock.route import ROUTES, Route
 from envlock.runtime.errors import ImageMismatch, UsageError

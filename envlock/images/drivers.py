@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from envlock.data.images import CudaImagesTable, DriverFloor
+from envlock.data.image_tables import CudaImagesTable, DriverFloor
 from envlock.images.candidate import Candidate, Value
-from envlock.images.floors import check_gpu_code
-from envlock.images.wanted import BaseNeeds
+from envlock.images.cuda_requirements import check_gpu_code
+from envlock.images.needs import BaseNeeds
 from envlock.runtime.release import minor, parse_release
 
 JETSON = (

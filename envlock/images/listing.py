@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 
-from envlock.data.images import BaseSystem, CudaImage, SlimImages, Tables
+from envlock.data.image_tables import BaseSystem, CudaImage, SlimImages, Tables
 from envlock.images.candidate import SUBJECTS, Candidate, Value, explain_candidate
 from envlock.images.choose import Pinned
+from envlock.images.needs import BaseNeeds
 from envlock.images.reference import DOCKER_HUB, Reference
 from envlock.images.sources import cuda, ngc, slim
-from envlock.images.wanted import BaseNeeds
 from envlock.runtime.release import parse_release
 
 LISTING_VERSION = 1

@@ -15,7 +15,7 @@ from time import monotonic
 from typing import IO, cast
 from urllib.parse import urlsplit
 
-from envlock.data.images import load_image_defaults
+from envlock.data.image_tables import load_image_defaults
 from envlock.guest import launch
 from envlock.images.manifest import RegistryError
 from envlock.images.reference import DOCKER_HUB

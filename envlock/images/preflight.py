@@ -8,12 +8,12 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from envlock.images.candidate import NEAR, SAME, Candidate, Value, compare_versions
+from envlock.images.needs import BaseNeeds
 from envlock.images.reference import get_machine
-from envlock.images.wanted import BaseNeeds
+from envlock.runtime.comparison_rules import RULES
 from envlock.runtime.errors import ImageMismatch
-from envlock.runtime.policy import Policy
+from envlock.runtime.policies import Policy
 from envlock.runtime.release import minor, parse_release
-from envlock.runtime.rules import RULES
 
 FACTS = {
     "python": ("python.version",),

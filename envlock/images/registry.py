@@ -16,8 +16,8 @@ from envlock.images.reference import DOCKER_HUB, Reference
 from envlock.runtime.errors import UsageError
 from envlock.runtime.report import clean
 from envlock.web.client import Answer, Client, Request
-from envlock.web.errors import WebError, make_status_error
 from envlock.web.limits import Limits
+from envlock.web.web_errors import WebError, make_status_error
 
 MANIFEST_LIMIT = 4 * 1024 * 1024
 CONFIG_LIMIT = 8 * 1024 * 1024

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from envlock.data.determinism import matches_version
-from envlock.data.lint import LintRule, find_reference, load_lint_rules
+from envlock.data.lint_tables import LintRule, find_reference, load_lint_rules
 from envlock.linter.files import Unreadable, read
 from envlock.linter.interpreter.findings import Findings
 from envlock.linter.interpreter.programs import Programs, run
@@ -20,8 +20,8 @@ from envlock.linter.notebooks import Cells
 from envlock.linter.project import Project
 from envlock.linter.rules import BAD_IGNORE, DIRECT, SWITCHED, UNREADABLE, UNUSED_IGNORE
 from envlock.runtime.errors import UsageError
+from envlock.runtime.finding_place import Where
 from envlock.runtime.report import Finding
-from envlock.runtime.where import Where
 
 TEXT_LIMIT = 200  # characters of a line that a report shows
 

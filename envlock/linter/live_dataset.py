@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from envlock.data.lint import load_dataset_rules
-from envlock.guest.datasets import parse_graph, serialize_graph
+from envlock.data.lint_tables import load_dataset_rules
+from envlock.guest.dataset_graphs import parse_graph, serialize_graph
 from envlock.linter.pipeline import Graph, digest, findings, graph_of
 from envlock.runtime.errors import UsageError
 from envlock.runtime.report import ERROR, Evidence, Report, count_severities

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from envlock.data.lint import load_lint_names
+from envlock.data.lint_tables import load_lint_names
 
 
 @lru_cache(maxsize=2**14)

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from envlock.data.determinism import load_operation_groups
-from envlock.data.lint import find_reference, load_dataset_rules
+from envlock.data.lint_tables import find_reference, load_dataset_rules
+from envlock.runtime.finding_place import Where
 from envlock.runtime.report import INFO, Finding, sort_findings
-from envlock.runtime.where import Where
 
 Value = int | float | str | bytes | bool | None | tuple["Value", ...]
 

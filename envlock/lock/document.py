@@ -8,14 +8,14 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from envlock.lock.exclusive import hold_folder
+from envlock.lock.folder_lock import hold_folder
 from envlock.lock.models import Lockfile
 from envlock.lock.rebase import apply_changes
 from envlock.lock.writer import write_atomically
 from envlock.runtime import lockfile as plain
 from envlock.runtime.errors import LockfileError, WriteError
+from envlock.runtime.judgement import build_policy
 from envlock.runtime.report import clean
-from envlock.runtime.verify import build_policy
 
 PATH_LIMIT = 120
 """Characters of a field's path in a message."""

@@ -8,9 +8,9 @@ from functools import cache
 from typing import Any, TypeAlias
 
 from envlock.data import load_policy_table, read
-from envlock.lock.merge import Flat, flatten, matches_fact
+from envlock.lock.merging import Flat, flatten, matches_fact
 from envlock.runtime.facts import Unavailable
-from envlock.runtime.policy import Policy, matches, names
+from envlock.runtime.policies import Policy, matches, names
 from envlock.runtime.report import ABSENT
 
 Document: TypeAlias = "Mapping[str, object]"

@@ -6,8 +6,8 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
-from envlock.data.canary import load_replay_table
-from envlock.lock.facts import Count, Sha256, Strict, Version, Word
+from envlock.data.canary_tables import load_replay_table
+from envlock.lock.fact_models import Count, Sha256, Strict, Version, Word
 
 SAMPLES = 64
 # A number with another exponent is none of float64.

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from envlock.lock.drafts import open_draft_file
+from envlock.lock.temporary import open_draft_file
 from envlock.runtime.errors import WriteError
 
 

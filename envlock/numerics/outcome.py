@@ -10,8 +10,8 @@ from envlock.numerics import results
 from envlock.numerics.failure import RULE, TITLE, Failure, group_failures, list_failures
 from envlock.numerics.matrices import Cells, Matrix
 from envlock.numerics.results import FINISHED, Quantity, Run
+from envlock.runtime.finding_place import Where
 from envlock.runtime.report import ERROR, UNKNOWN, WARNING, Evidence, Finding, Report, clean, count
-from envlock.runtime.where import Where
 
 SOURCE = "docs/reference/repeat.md"
 TITLES = {

@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from pathlib import Path
 
-from envlock.data.images import StandaloneBuild, load_image_tables
+from envlock.data.image_tables import StandaloneBuild, load_image_tables
 from envlock.lock.models import DebianPackage
 from envlock.packages.indexes.download import download
 from envlock.runtime import strict_json
 from envlock.runtime.errors import OutsideError
 from envlock.web.client import Client, make_refusal
-from envlock.web.errors import make_format_error
+from envlock.web.web_errors import make_format_error
 
 MIRROR = "UV_PYTHON_INSTALL_MIRROR"
 """uv's variable for a mirror of the archives.

@@ -21,7 +21,7 @@ from envlock.packages.imports import find_project_imports
 from envlock.packages.installation import Installation, collect_distributions, iter_requirements
 from envlock.runtime.collectors.tensorflow import DISTRIBUTIONS
 from envlock.runtime.distributions import OWN_NAME
-from envlock.runtime.policy import Policy
+from envlock.runtime.policies import Policy
 
 AT_START = ("sitecustomize.py", "usercustomize.py")
 PLUGINS = ("tensorflow-plugins/", "jax_plugins/")

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from envlock.packages.cache import get_cache_folder, prepare
 from envlock.packages.imports import FILE_LIMIT, find_library_imports
 from envlock.packages.installation import read_record
+from envlock.packages.wheel_cache import get_cache_folder, prepare
 from envlock.runtime.drafts import PREFIX, SUFFIX, sweep
 from envlock.runtime.errors import FactError, UsageError
 

@@ -14,7 +14,7 @@ from packaging.markers import UndefinedComparison, UndefinedEnvironmentName
 from packaging.requirements import InvalidRequirement, Requirement
 
 from envlock.guest.environment import collect_markers
-from envlock.lock.live import ask
+from envlock.lock.live_facts import ask
 from envlock.runtime.distributions import get_import_path, normalise
 from envlock.runtime.errors import FactError
 from envlock.runtime.host import Host

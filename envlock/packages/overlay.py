@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from envlock.guest import launch
-from envlock.lock.drafts import open_draft_folder
+from envlock.lock.temporary import open_draft_folder
 from envlock.runtime.errors import OutsideError
 
 LIMIT = 1800.0  # seconds: a wheel of TensorFlow has 600 MB

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from envlock.guest import launch
-from envlock.lock.drafts import open_draft_folder
+from envlock.lock.temporary import open_draft_folder
 from envlock.packages.sources import Source
 from envlock.runtime.errors import OutsideError, UsageError
 

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from envlock.lock.models import WheelFile
-from envlock.packages import cache as caching
+from envlock.packages import wheel_cache as caching
+from envlock.packages.identity import Proven
 from envlock.packages.parallel import Advance, Moved, run_all
-from envlock.packages.proven import Proven
 from envlock.runtime.errors import EnvlockError, OutsideError, UsageError
 
 Fetch = Callable[[Proven, Path, Advance], None]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 
-from envlock.reports.repeat import UNITS
+from envlock.reports.repeat_text import UNITS
 from envlock.runtime.errors import UsageError
 from envlock.runtime.report import Report
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from envlock.reports.canary import render_coverage
+from envlock.reports.canary_text import render_coverage
 from envlock.runtime.facts import Unavailable, is_same, iter_leaves
 from envlock.runtime.machines import describe_machine, list_profiles
 from envlock.runtime.report import clean, count, show

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
 from envlock.reports.heatmap import COLORS, Heatmap, Scale, find_scale, make_heatmaps
-from envlock.reports.repeat import UNITS, find_largest, list_compared_steps
+from envlock.reports.repeat_text import UNITS, find_largest, list_compared_steps
 from envlock.runtime.report import Finding, Report, clean, count
 
 TYPE_CHECKING = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from envlock.runtime.line import make_line
+from envlock.runtime.environment_line import make_line
 from envlock.runtime.report import clean, count, show
 
 LINE_LIMIT = 200

@@ -7,7 +7,14 @@ from collections.abc import Callable, Iterable, Mapping
 from io import StringIO
 from typing import Any
 
-from envlock.reports import canary, diverge, files, invariance, repeat, traces
+from envlock.reports import (
+    canary_text,
+    divergence_text,
+    file_tables,
+    invariance,
+    repeat_text,
+    traces,
+)
 from envlock.runtime.report import Finding, Report, add_legend, clean
 
 TYPE_CHECKING = False
@@ -29,7 +36,7 @@ STYLES = {
 def _render_plain(report: Report) -> Lines:
     """Yield each finding with its reason and its remedy, then a table of files."""
     yield from report.lines()
-    yield from files.render_lines(filter(files.is_file, report.findings))
+    yield from file_tables.render_lines(filter(file_tables.is_file, report.findings))
 
 
 def _render_doctor(report: Report[DoctorEvidence]) -> Lines:
@@ -69,13 +76,13 @@ def _render_code(report: Report) -> Lines:
 
 # Each takes the evidence that its command attaches; here alone mypy has to believe that.
 LAYOUTS: Mapping[str, Callable[[Report[Any]], Lines]] = {
-    "canary": canary.render_lines,
-    "diverge": diverge.render_lines,
+    "canary": canary_text.render_lines,
+    "diverge": divergence_text.render_lines,
     "diverge compare": traces.render_lines,
     "doctor": _render_doctor,
     "invariance": invariance.render_lines,
     "lint": _render_code,
-    "repeat": repeat.render_lines,
+    "repeat": repeat_text.render_lines,
 }
 """How the reports of commands look that show more than findings."""
 

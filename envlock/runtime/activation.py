@@ -11,17 +11,14 @@ from __future__ import annotations
 import os
 from importlib.util import find_spec
 
-from envlock.runtime import calls, own_variables, uncured, variables
+from envlock.runtime import calls, own_variables, uncured_lines, variable_plan
 from envlock.runtime.assertion import locate, mismatch, mode_of_process, refuse, say
-from envlock.runtime.collectors import keras, tensorflow
+from envlock.runtime.collectors import keras_settings, tensorflow
 from envlock.runtime.errors import FactError, TooLateError, UsageError
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import Host
 from envlock.runtime.import_order import where_to_move
-from envlock.runtime.lockfile import read_file
-from envlock.runtime.recipe import find_recipe
-from envlock.runtime.variables import is_fixed
-from envlock.runtime.verify import (
+from envlock.runtime.judgement import (
     add_files,
     annotate,
     choose_machine,
@@ -29,6 +26,9 @@ from envlock.runtime.verify import (
     has_overrides_enabled,
     judge_here,
 )
+from envlock.runtime.lockfile import read_file
+from envlock.runtime.recipe import find_recipe
+from envlock.runtime.variable_plan import is_fixed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from envlock.runtime.facts import Document
     from envlock.runtime.recipe import Recipe
     from envlock.runtime.report import Report
-    from envlock.runtime.variables import Variables
+    from envlock.runtime.variable_plan import Variables
 
 SEED = 42
 MAX_SEED = 2**32 - 1  # the largest that NumPy takes
@@ -141,7 +141,9 @@ def activate(
     if document.get("machines"):
         own = choose_machine(document, collect_here(document, host))
     readers = _list_readers_done(host)
-    wanted = variables.plan_variables(os.environ, own["facts"], recipe.set, recipe.unset, readers)
+    wanted = variable_plan.plan_variables(
+        os.environ, own["facts"], recipe.set, recipe.unset, readers
+    )
     # All that can be refused is refused before anything is changed.
     late = _list_late_effects(host, wanted)
     if late:
@@ -160,7 +162,7 @@ def activate(
     steps += _fix_threads(wanted, mode, warnings)
     steps += _make_calls(recipe, version, number, warnings)
     warnings += _list_remarks(host, wanted)
-    warnings += uncured.list_uncured_lines()
+    warnings += uncured_lines.list_uncured_lines()
     activation = Activation(version, number, report, steps, warnings)
     _done[:] = [activation]
     if not quiet:
@@ -341,7 +343,7 @@ def _list_remarks(host: Host, wanted: Variables) -> List[str]:
         if needed is None:
             needed = "it unset"
         remarks.append(f"{name}: locked {locked}, but determinism needs {needed}")
-    backend = keras.find_keras_backend(host)
+    backend = keras_settings.find_keras_backend(host)
     if backend not in (None, "tensorflow"):
         remarks.append(f"Keras computes with {backend}, which no call of TensorFlow's reaches")
     if not is_fixed(host):

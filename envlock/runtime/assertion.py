@@ -6,9 +6,9 @@ import os
 import sys
 
 from envlock.runtime.errors import EnvironmentMismatch, EnvlockError, LockfileError, UsageError
+from envlock.runtime.judgement import verify
 from envlock.runtime.lockfile import NAME, find, find_outside, find_project, read_file
 from envlock.runtime.report import clean, clean_lines
-from envlock.runtime.verify import verify
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def assert_locked(
 def mismatch(lockfile: str, report: Report) -> EnvironmentMismatch:
     """Return the refusal of a lockfile, in few lines; its `report` has all findings."""
     # Not at the top: a script that matches starts without it.
-    from envlock.runtime.short import in_short, with_acceptance
+    from envlock.runtime.short_report import in_short, with_acceptance
 
     return EnvironmentMismatch(f"{clean(lockfile)}: {in_short(with_acceptance(report))}", report)
 

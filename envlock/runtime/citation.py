@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from envlock.runtime.assertion import locate
-from envlock.runtime.line import make_line
+from envlock.runtime.environment_line import make_line
 from envlock.runtime.lockfile import read_file
 
 TYPE_CHECKING = False

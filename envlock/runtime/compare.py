@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from envlock.runtime.comparison_rules import RULES
 from envlock.runtime.facts import Unavailable, is_same
-from envlock.runtime.policy import is_protected
-from envlock.runtime.policy import names as tiers
+from envlock.runtime.policies import is_protected
+from envlock.runtime.policies import names as tiers
 from envlock.runtime.report import ABSENT, COMPARED, ERROR, INFO, UNKNOWN, Finding, clean, show
-from envlock.runtime.rules import RULES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Set, Tuple
 
-    from envlock.runtime.policy import Policy
+    from envlock.runtime.policies import Policy
 
     Side = Tuple[Mapping[str, object], Mapping[str, Mapping[str, str]]]
     """The facts, and what was unavailable by path."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
+from envlock.runtime.judgement import verify
 from envlock.runtime.recipe import get_always_needed
 from envlock.runtime.report import ERROR, Finding, clean
-from envlock.runtime.verify import verify
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

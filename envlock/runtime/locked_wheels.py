@@ -10,7 +10,7 @@ from __future__ import annotations
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.distributions import find_distributions
 from envlock.runtime.errors import FactError
-from envlock.runtime.files.record import get_common_content, hash_content, parse_rows
+from envlock.runtime.files.record_rows import get_common_content, hash_content, parse_rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

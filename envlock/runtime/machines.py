@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple
 
     from envlock.runtime.facts import Document, Tree
-    from envlock.runtime.policy import Policy
+    from envlock.runtime.policies import Policy
 
     Profile = Dict[str, Tree]
     """What one machine is, without its software: its facts, and what was unavailable."""

@@ -6,7 +6,7 @@ here. The table is envlock/data/determinism_recipes.toml, with a source in every
 
 from __future__ import annotations
 
-from envlock.runtime.rules import parse_version
+from envlock.runtime.comparison_rules import parse_version
 from envlock.runtime.tables import table
 
 TYPE_CHECKING = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from envlock.runtime.facts import Unavailable
-from envlock.runtime.where import Where
+from envlock.runtime.finding_place import Where
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -284,7 +284,7 @@ class Report(Generic[Attached]):
         """Yield (style, line) for people; a style is a severity, `title`, `note` or `plain`.
 
         Findings about installed files are only counted, in the headline: `to_text` lists them, and
-        envlock/reports/files.py makes tables of them.
+        envlock/reports/file_tables.py makes tables of them.
         """
         if self.headline:
             yield "title", self.headline

@@ -17,8 +17,8 @@ from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile, ZipInfo
 from envlock.runtime import strict_json
 from envlock.runtime.assertion import locate
 from envlock.runtime.drafts import PREFIX, SUFFIX, hold, sweep
+from envlock.runtime.environment_line import make_line, parse_line
 from envlock.runtime.errors import LockfileError, UsageError, WriteError
-from envlock.runtime.line import make_line, parse_line
 from envlock.runtime.lockfile import SIZE_LIMIT, parse, read_file
 from envlock.runtime.report import clean
 

@@ -9,10 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from envlock.lock.drafts import open_draft_folder
+from envlock.guest.target import Target, parse_target
 from envlock.lock.models import Lockfile
+from envlock.lock.temporary import open_draft_folder
 from envlock.lock.writer import write_atomically
-from envlock.numerics import repeat as numerics
+from envlock.numerics import repeated_runs as numerics
 from envlock.numerics.bisection import (
     PACKAGES,
     SOURCE,
@@ -26,9 +27,8 @@ from envlock.numerics.bisection import (
     read_variables,
     read_versions,
 )
-from envlock.numerics.repeat import Plan
-from envlock.numerics.target import Target, parse_target
-from envlock.packages import cache
+from envlock.numerics.repeated_runs import Plan
+from envlock.packages import wheel_cache
 from envlock.packages.overlay import install_overlay
 from envlock.runtime.errors import UsageError, WriteError
 from envlock.runtime.report import UNKNOWN, Finding, Report
@@ -182,7 +182,7 @@ def bisect(
         raise UsageError(
             "the two lockfiles do not differ", hint="name two that do: `envlock diff A B` shows it"
         )
-    folder = state or cache.get_cache_folder(os.environ, Path.home()) / "bisect"
+    folder = state or wheel_cache.get_cache_folder(os.environ, Path.home()) / "bisect"
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

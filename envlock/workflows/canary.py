@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from envlock.lock.live import collect_live
+from envlock.guest.target import Target
+from envlock.lock.live_facts import collect_live
 from envlock.lock.models import Lockfile
 from envlock.lock.numerics import Numerics, Operation, parse_numerics
-from envlock.numerics.canary.compare import (
+from envlock.numerics.canary.canary_comparison import (
     CanaryEvidence,
     Comparison,
     compare,
@@ -17,14 +18,13 @@ from envlock.numerics.canary.compare import (
     list_findings,
     list_notes,
 )
-from envlock.numerics.canary.program import compute_programs, recompute_program
-from envlock.numerics.canary.run import LIBRARY, Canary, Settings, compute
-from envlock.numerics.target import Target
+from envlock.numerics.canary.canary_run import LIBRARY, Canary, Settings, compute
+from envlock.numerics.canary.program_operations import compute_programs, recompute_program
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import FactError
-from envlock.runtime.policy import Policy
+from envlock.runtime.judgement import build_policy
+from envlock.runtime.policies import Policy
 from envlock.runtime.report import Report, count, sort_findings
-from envlock.runtime.verify import build_policy
 from envlock.workflows.live_environment import LiveEnvironment, refuse_another_environment
 from envlock.workflows.locks import get_name, get_subject, load_lock
 from envlock.workflows.progress import SILENT, Progress

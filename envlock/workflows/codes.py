@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cache
 
 from envlock.data import load_file_table
-from envlock.data.lint import LintRule, find_reference, load_dataset_rules, load_lint_rules
-from envlock.diagnosis.rules import RULES
+from envlock.data.lint_tables import LintRule, find_reference, load_dataset_rules, load_lint_rules
+from envlock.diagnosis.checks import RULES
 from envlock.runtime.report import FILE_RULE
 
 EACH = "It depends on what is found: each finding says it."

@@ -6,15 +6,15 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from envlock.lock.machines import compare_machines
+from envlock.lock.machine_profiles import compare_machines
 from envlock.lock.models import Lockfile
-from envlock.numerics.canary import compare as canaries
-from envlock.runtime.clear import show_in_clear
+from envlock.numerics.canary import canary_comparison as canaries
+from envlock.runtime.clear_values import show_in_clear
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.compare import are_both_unavailable, compare
-from envlock.runtime.policy import Policy
+from envlock.runtime.judgement import build_policy, choose_machine
+from envlock.runtime.policies import Policy
 from envlock.runtime.report import Finding, Report, sort_findings
-from envlock.runtime.verify import build_policy, choose_machine
 from envlock.workflows.locks import get_name, load_lock
 
 TYPE_CHECKING = False

@@ -8,11 +8,11 @@ from pathlib import Path
 from envlock.divergence import two_traces
 from envlock.divergence.debug import debug
 from envlock.divergence.evidence import DivergeEvidence
-from envlock.divergence.observe import Request
-from envlock.divergence.record import Recorded, collect_conditions
-from envlock.divergence.record import record as write_trace
-from envlock.lock.live import collect_live
-from envlock.numerics.target import parse_target
+from envlock.divergence.observed_runs import Request
+from envlock.divergence.trace_recording import Recorded, collect_conditions
+from envlock.divergence.trace_recording import record as write_trace
+from envlock.guest.target import parse_target
+from envlock.lock.live_facts import collect_live
 from envlock.runtime.report import Report
 from envlock.workflows.progress import SILENT, Progress
 from envlock.workflows.repeat import need_folder_of

@@ -6,11 +6,11 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from envlock.diagnosis import proof
+from envlock.diagnosis import tensorflow_state
+from envlock.diagnosis.checks import TITLES, diagnose
 from envlock.diagnosis.doctor_evidence import DoctorEvidence
 from envlock.diagnosis.examine import build_from_live, build_from_lock, list_requirements
-from envlock.diagnosis.rules import TITLES, diagnose
-from envlock.lock.live import collect_live
+from envlock.lock.live_facts import collect_live
 from envlock.runtime.assertion import locate
 from envlock.runtime.errors import LockfileError
 from envlock.runtime.lockfile import read_file
@@ -20,7 +20,7 @@ from envlock.workflows.progress import SILENT, Progress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from envlock.diagnosis.environment import Environment
+    from envlock.diagnosis.diagnosed_environment import Environment
     from envlock.workflows.locks import Source
 
 
@@ -59,9 +59,11 @@ def doctor(
             environment = build_from_lock(model)
         return make_report(diagnose(environment), subject=get_subject(lock))
     progress.say("running probe operations in TensorFlow (takes seconds)")
-    seen = proof.observe(python, setup)
-    shown = proof.read_states(seen)
-    found = proof.find_deviations(shown, proof.list_wanted_states(facts), seen["tensorflow"])
+    seen = tensorflow_state.observe(python, setup)
+    shown = tensorflow_state.read_states(seen)
+    found = tensorflow_state.find_deviations(
+        shown, tensorflow_state.list_wanted_states(facts), seen["tensorflow"]
+    )
     return make_report(found, DoctorEvidence(tuple(shown)), subject=get_subject(lock))
 
 

@@ -8,8 +8,8 @@ from importlib import import_module
 from pathlib import Path
 
 from envlock.forms import FORMS
-from envlock.packages import export as packages
-from envlock.packages.export import FORMATS, PYLOCK_NAME, Wheelhouse, Written
+from envlock.packages import export_formats as packages
+from envlock.packages.export_formats import FORMATS, PYLOCK_NAME, Wheelhouse, Written
 from envlock.packages.licenses import License, read_license
 from envlock.packages.wheelhouse import measure_wheels
 from envlock.runtime.errors import UsageError
@@ -38,7 +38,7 @@ def export(
 
     Args:
         lock: the lockfile; the one that `assert_locked()` would use when not given.
-        to: the format, one of `envlock.packages.export.FORMATS` or `envlock.forms.FORMS`.
+        to: the format, one of `envlock.packages.export_formats.FORMATS` or `envlock.forms.FORMS`.
         output: where the file will be: a path of wheels is relative to its folder.
         wheelhouse: a folder of wheels to name in the place of those on the web; `cyclonedx` takes
             licences from it.

@@ -22,8 +22,8 @@ from envlock.fleet.reduction import choose_policy, reduction
 from envlock.guest import launch
 from envlock.lock.writer import write_atomically
 from envlock.runtime.errors import FactError, OutsideError, UsageError, WriteError
+from envlock.runtime.judgement import has_overrides_enabled
 from envlock.runtime.report import Report, clean, count, sort_findings
-from envlock.runtime.verify import has_overrides_enabled
 from envlock.workflows.fleet_bits import BITS, add_bits, make_bits_request
 from envlock.workflows.locks import get_subject, load_document
 from envlock.workflows.run import Prepared, find_program

@@ -9,8 +9,8 @@ from envlock.fleet.node_names import few
 from envlock.fleet.node_sets import NAMED
 from envlock.fleet.reduction import choose_policy
 from envlock.guest import launch
+from envlock.numerics.canary.canary_run import make_request, read_answers
 from envlock.numerics.canary.node_bits import compare_nodes
-from envlock.numerics.canary.run import make_request, read_answers
 from envlock.runtime.errors import FactError
 from envlock.runtime.report import Report, sort_findings
 from envlock.workflows.canary import get_settings

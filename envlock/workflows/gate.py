@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from envlock.runtime.judgement import has_overrides_enabled
 from envlock.runtime.lockfile import read_file
 from envlock.runtime.report import ERROR, Finding, Report
-from envlock.runtime.verify import has_overrides_enabled
 from envlock.workflows.progress import SILENT, Progress
 from envlock.workflows.settings import Config, choose_policy
 from envlock.workflows.verify import verify

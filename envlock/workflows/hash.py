@@ -8,17 +8,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from envlock.lock.drafts import open_draft_folder
-from envlock.lock.live import collect_live_for
+from envlock.lock.live_facts import collect_live_for
 from envlock.lock.models import Lockfile, PackageIdentity
-from envlock.packages import cache
-from envlock.packages import prove as packages
+from envlock.lock.temporary import open_draft_folder
+from envlock.packages import prover as packages
+from envlock.packages import wheel_cache
+from envlock.packages.identity import find_lost_proofs
 from envlock.packages.indexes.online import configure_indexes
 from envlock.packages.indexes.page import SOURCES_ONLY
-from envlock.packages.installed import describe_all_installed
+from envlock.packages.installed_distributions import describe_all_installed
+from envlock.packages.local_wheels import Workshop, find_named_wheels
 from envlock.packages.parallel import TIMEOUT
-from envlock.packages.proven import find_lost_proofs
-from envlock.packages.workshop import Workshop, find_named_wheels
 from envlock.runtime.errors import EnvironmentMismatch, UsageError
 from envlock.runtime.report import ERROR, Finding, Report, count
 from envlock.workflows.live_environment import LiveEnvironment, refuse_another_environment
@@ -219,4 +219,4 @@ def _open_cache(keep: bool) -> Iterator[Path]:
         with open_draft_folder(None) as folder:
             yield folder
         return
-    yield cache.get_cache_folder(os.environ, Path.home())
+    yield wheel_cache.get_cache_folder(os.environ, Path.home())

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from envlock.data.images import Tables, load_image_tables
+from envlock.data.image_tables import Tables, load_image_tables
 from envlock.images.cards import find_capability, list_runnable
 from envlock.images.choose import Find, candidates, collect_trust, look_up, resolve_image
 from envlock.images.listing import describe_all, describe_ranking
+from envlock.images.needs import BaseNeeds, collect_lock_needs
 from envlock.images.reference import parse_digest, parse_mirror, parse_platform
 from envlock.images.sources.interpreters import find_unlisted_machine
-from envlock.images.wanted import BaseNeeds, collect_lock_needs
 from envlock.runtime.errors import OutsideError
 from envlock.workflows.locks import load_lock
 from envlock.workflows.progress import SILENT, Progress

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from envlock.runtime import lockfile
-from envlock.runtime.policy import DEFAULT
+from envlock.runtime.policies import DEFAULT
 from envlock.workflows.settings import add_policy
 
 HOOK = """\

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from envlock.guest import launch
+from envlock.guest.target import parse_target
 from envlock.numerics.invariance import (
     LARGEST,
     MODES,
@@ -17,7 +18,6 @@ from envlock.numerics.invariance import (
     read_modes,
     turn_onednn,
 )
-from envlock.numerics.target import parse_target
 from envlock.runtime.errors import UsageError
 from envlock.runtime.report import Report
 from envlock.workflows.progress import SILENT, Progress

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from packaging.version import InvalidVersion, Version
 
 from envlock.data.determinism import load_source_table
-from envlock.data.lint import load_lint_rules
+from envlock.data.lint_tables import load_lint_rules
 from envlock.linter.files import find
 from envlock.linter.linter import Settings
 from envlock.linter.linter import lint as judge

@@ -10,8 +10,8 @@ from typing import Any
 
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import EnvironmentMismatch
+from envlock.runtime.judgement import judge
 from envlock.runtime.report import ERROR, Report
-from envlock.runtime.verify import judge
 from envlock.workflows.progress import Progress
 
 TYPE_CHECKING = False

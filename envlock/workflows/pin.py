@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from envlock.containers.base import Chosen, get_locked_base, resolve_online
 from envlock.containers.debian import resolve
 from envlock.images.base_request import BaseRequest
-from envlock.images.wanted import collect_lock_needs
+from envlock.images.needs import collect_lock_needs
 from envlock.lock.models import BaseImage, Lockfile
-from envlock.workflows.container import find_engine, read_apt_request
+from envlock.workflows.container_settings import find_engine, read_apt_request
 from envlock.workflows.images import get_registry_finder, refresh_tables
 from envlock.workflows.locks import load_lock
 from envlock.workflows.progress import SILENT, Progress

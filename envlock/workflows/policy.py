@@ -7,10 +7,10 @@ from typing import Any
 
 from envlock.lock.document import validate
 from envlock.lock.explanation import Allowed, Explained, explain_facts, list_allowed
-from envlock.lock.live import collect_live
+from envlock.lock.live_facts import collect_live
 from envlock.runtime.errors import LockfileError, UsageError
-from envlock.runtime.policy import DEFAULT
-from envlock.runtime.verify import build_policy, choose_machine
+from envlock.runtime.judgement import build_policy, choose_machine
+from envlock.runtime.policies import DEFAULT
 from envlock.workflows.locks import load_document, load_lock
 from envlock.workflows.settings import add_override, check_pattern
 

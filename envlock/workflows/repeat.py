@@ -7,18 +7,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from envlock.lock.drafts import open_draft_folder
-from envlock.numerics import repeat as numerics
+from envlock.guest.target import RELATIVE_IMPORT, Target, parse_target
+from envlock.lock.temporary import open_draft_folder
+from envlock.numerics import repeated_runs as numerics
 from envlock.numerics import results
 from envlock.numerics.matrices import compute_matrices, count_bytes
 from envlock.numerics.outcome import Outcome, RepeatEvidence, report
-from envlock.numerics.repeat import Plan
+from envlock.numerics.repeated_runs import Plan
 from envlock.numerics.results import Quantity, Results, Run
-from envlock.numerics.target import RELATIVE_IMPORT, Target, parse_target
 from envlock.runtime.errors import LockfileError, UsageError, WriteError
 from envlock.runtime.report import Report
-from envlock.runtime.variables import NAME as HASH_SEED
-from envlock.runtime.variables import is_number
+from envlock.runtime.variable_plan import NAME as HASH_SEED
+from envlock.runtime.variable_plan import is_number
 from envlock.workflows.locks import load_document
 from envlock.workflows.progress import SILENT, Progress
 

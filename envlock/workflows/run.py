@@ -9,18 +9,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from envlock.lock.live import collect_live, collect_live_for
+from envlock.lock.live_facts import collect_live, collect_live_for
 from envlock.runtime.collectors import tensorflow
 from envlock.runtime.errors import UsageError
 from envlock.runtime.host import Host
+from envlock.runtime.judgement import annotate, choose_machine, has_overrides_enabled, judge_here
 from envlock.runtime.own_variables import ADDED, format_additions, get_additions
 from envlock.runtime.recipe import find_recipe
 from envlock.runtime.report import Report
-from envlock.runtime.short import with_acceptance
+from envlock.runtime.short_report import with_acceptance
 from envlock.runtime.tables import table
-from envlock.runtime.variables import NAME as HASH_SEED
-from envlock.runtime.variables import Variables, is_number, plan_variables
-from envlock.runtime.verify import annotate, choose_machine, has_overrides_enabled, judge_here
+from envlock.runtime.variable_plan import NAME as HASH_SEED
+from envlock.runtime.variable_plan import Variables, is_number, plan_variables
 from envlock.workflows.locks import load_document
 
 TYPE_CHECKING = False

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from envlock.lock.exclusive import hold_folder
+from envlock.lock.folder_lock import hold_folder
 from envlock.lock.revision import find_revision
 from envlock.lock.writer import write_atomically
 from envlock.runtime import lockfile
 from envlock.runtime.distributions import normalise
 from envlock.runtime.errors import UsageError
-from envlock.runtime.policy import DEFAULT, Policy, find_nearest_pattern
+from envlock.runtime.policies import DEFAULT, Policy, find_nearest_pattern
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -15,16 +15,16 @@ from pathlib import Path
 from envlock.containers import inside
 from envlock.containers.base import Chosen, add_config, get_locked_base, resolve_offline
 from envlock.containers.debian import check_locked, get_locked_request
-from envlock.containers.engines.failures import EngineError
+from envlock.containers.engines.engine_errors import EngineError
 from envlock.containers.plan import Base, BuildPlan, Unknown, plan
 from envlock.images.base_request import BaseRequest
 from envlock.lock.models import Lockfile
 from envlock.lock.route import COMPLETE
-from envlock.packages import cache, proven
+from envlock.packages import identity, wheel_cache
 from envlock.packages.closure import is_held
 from envlock.runtime.errors import EnvironmentMismatch, FactError, OutsideError, UsageError
 from envlock.runtime.report import count
-from envlock.workflows.container import read_additions, read_apt_request
+from envlock.workflows.container_settings import read_additions, read_apt_request
 from envlock.workflows.interpreter import find_environment
 from envlock.workflows.pin import pin_base, resolve_base
 from envlock.workflows.progress import SILENT, Progress
@@ -70,7 +70,7 @@ class Sources:
         own = self._own
         if own is not None:
             return own
-        return cache.get_cache_folder(os.environ, Path.home()) / "wheelhouse"
+        return wheel_cache.get_cache_folder(os.environ, Path.home()) / "wheelhouse"
 
     @property
     def is_own(self) -> bool:
@@ -143,7 +143,7 @@ def prepare_build(
         names = []
         if engine is not None:
             names = _find_missing_in_base(lock, chosen.base, engine, progress)
-    missing = sorted(set(names) & set(proven.list_unhashed(lock)))
+    missing = sorted(set(names) & set(identity.list_unhashed(lock)))
     if missing:
         if sources.offline:
             raise _make_offline_error([f"{_describe_wheels(missing)}: run `envlock hash`"])
@@ -162,7 +162,7 @@ def find_unknown(lock: Lockfile, base: Base) -> tuple[Base, Unknown]:
     """
     wheels: tuple[str, ...] = ()
     if base.route not in COMPLETE:
-        wheels = tuple(proven.list_unhashed(lock))
+        wheels = tuple(identity.list_unhashed(lock))
     wanted = read_apt_request(lock)
     if get_locked_request(base.apt) == wanted:
         return base, Unknown(wheels)
@@ -351,7 +351,7 @@ def _find_missing(
     if get_locked_request(base.apt) != read_apt_request(lock):
         yield "the Debian packages of `apt` in [tool.envlock.container]: run `envlock build --pin`"
     if base.route not in COMPLETE:
-        unknown = proven.list_unhashed(lock)
+        unknown = identity.list_unhashed(lock)
         if unknown:
             yield f"{_describe_wheels(unknown)}: run `envlock hash`"
         yield from _find_missing_wheels(lock, base, folder)
@@ -367,10 +367,10 @@ def _find_missing(
 
 def _find_missing_wheels(lock: Lockfile, base: Base, folder: Path) -> Iterator[str]:
     """Yield a sentence on the wheels that are neither in the wheelhouse nor in the cache."""
-    cached = cache.get_cache_folder(os.environ, Path.home())
+    cached = wheel_cache.get_cache_folder(os.environ, Path.home())
     missing = []
     for wheel in plan(lock, base, None).wheels:
-        copies = (folder / wheel.file, cache.get_wheel_path(cached, wheel.sha256, wheel.file))
+        copies = (folder / wheel.file, wheel_cache.get_wheel_path(cached, wheel.sha256, wheel.file))
         if not any(copy.is_file() for copy in copies):
             missing.append(wheel.file)
     if missing:

@@ -11,10 +11,10 @@ from functools import cache as once
 from functools import partial
 from pathlib import Path
 
-from envlock.packages import cache
+from envlock.packages import wheel_cache
+from envlock.packages.identity import LeftOut, Proven, list_proven, split_by_policy
 from envlock.packages.indexes.online import configure_indexes, make_fetch
 from envlock.packages.parallel import TIMEOUT, Advance, Moved
-from envlock.packages.proven import LeftOut, Proven, list_proven, split_by_policy
 from envlock.packages.wheelhouse import Fetch, Had, Missing, find_unowned
 from envlock.packages.wheelhouse import fetch_wheels as fill
 from envlock.runtime.errors import OutsideError
@@ -83,7 +83,7 @@ def vendor(
         return Vendored(Counter(), [], left_out, [])
     if only is not None:
         known = [package for package in known if package.name in only]
-    cached = cache.get_cache_folder(os.environ, Path.home())
+    cached = wheel_cache.get_cache_folder(os.environ, Path.home())
     fetch: Fetch = _refuse
     if not offline:
         # An index that is named may be the only one that is reachable; else the lock's addresses.

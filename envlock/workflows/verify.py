@@ -6,13 +6,13 @@ import os
 from pathlib import Path
 from typing import Any
 
-from envlock.lock.live import collect_live_for
+from envlock.lock.live_facts import collect_live_for
 from envlock.lock.revision import find_revision
 from envlock.reports.lock import count_held, describe_commit
 from envlock.runtime import lockfile
+from envlock.runtime.judgement import annotate, judge_here, needs_proof
 from envlock.runtime.report import Report
-from envlock.runtime.short import with_acceptance
-from envlock.runtime.verify import annotate, judge_here, needs_proof
+from envlock.runtime.short_report import with_acceptance
 from envlock.workflows.entry_points import add_newly_held
 from envlock.workflows.live_environment import LiveEnvironment, Question
 from envlock.workflows.locks import get_file, load_document, load_lock

@@ -29,7 +29,7 @@ from envlock.images.registry import Registry
 from envlock.linter import files as lint_files
 from envlock.lock import document as documents
 from envlock.numerics import results
-from envlock.numerics.canary import run as canary
+from envlock.numerics.canary import canary_run as canary
 from envlock.numerics.outcome import Outcome, report
 from envlock.packages import licenses
 from envlock.packages.indexes import credentials, page
@@ -41,15 +41,15 @@ from envlock.runtime import lockfile
 from envlock.runtime.collectors import Snapshot, take_snapshot
 from envlock.runtime.errors import FactError, LockfileError, UsageError
 from envlock.runtime.facts import is_same, iter_leaves, split
-from envlock.runtime.files import record
+from envlock.runtime.files import record_rows
 from envlock.runtime.gpu import devices, probe
-from envlock.runtime.loader.cache import LdCache
+from envlock.runtime.judgement import build_policy, judge
 from envlock.runtime.loader.elf import find_exports, read_elf
-from envlock.runtime.policy import Policy
+from envlock.runtime.loader.ld_cache import LdCache
+from envlock.runtime.policies import Policy
 from envlock.runtime.tooling import find_tooling
-from envlock.runtime.verify import build_policy, judge
 from envlock.web.client import Answer, Client, _split_credentials
-from envlock.web.errors import WebError, make_address_error
+from envlock.web.web_errors import WebError, make_address_error
 from envlock.workflows import settings as project_settings
 from envlock.workflows.fleet import check_fleet
 from tests.chaos.attack import AcceptedError, Reader
@@ -622,14 +622,16 @@ def wheels() -> list[bytes]:
 
 def read_wheel(data: bytes, folder: Path) -> None:
     """Take the RECORD out of a wheel, and read it."""
-    listed = record.parse_rows(read_wheel_record(io.BytesIO(data)).decode("utf-8", "replace"))
-    record.hash_content(record.get_common_content(listed))
+    listed = record_rows.parse_rows(read_wheel_record(io.BytesIO(data)).decode("utf-8", "replace"))
+    record_rows.hash_content(record_rows.get_common_content(listed))
 
 
 def read_record(data: bytes, folder: Path) -> None:
     """Read the RECORD of an installed package."""
     with suppress(FactError):
-        record.hash_content(record.get_common_content(record.parse_rows(data.decode("utf-8", "replace"))))
+        record_rows.hash_content(
+            record_rows.get_common_content(record_rows.parse_rows(data.decode("utf-8", "replace")))
+        )
 
 
 def statements() -> list[bytes]:

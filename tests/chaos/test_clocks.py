@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from envlock.lock import drafts
-from envlock.lock.drafts import open_draft_file, open_draft_folder
+from envlock.lock import temporary
+from envlock.lock.temporary import open_draft_file, open_draft_folder
 from envlock.lock.writer import write_atomically
 from tests.conftest import absent
 from tests.locks import document, encode
@@ -49,7 +49,7 @@ def test_what_a_killed_process_left_is_removed_once_the_clock_is_right(
 def test_without_a_defence_the_attack_succeeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing holds a draft: a clock that is set forward lets another process remove what is being written."""
     real = time.time
-    monkeypatch.setattr(drafts, "hold", lambda handle: None)
+    monkeypatch.setattr(temporary, "hold", lambda handle: None)
     with open_draft_file(tmp_path) as (_, held):
         monkeypatch.setattr(time, "time", lambda: real() + 86400)
         write_atomically(tmp_path / "x.lock", b"new")

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from envlock.data.lint import load_dataset_rules, load_lint_rules
-from envlock.diagnosis.rules import RULES
+from envlock.data.lint_tables import load_dataset_rules, load_lint_rules
+from envlock.diagnosis.checks import RULES
 from envlock.workflows.codes import list_codes
 from tests.conftest import Command
 

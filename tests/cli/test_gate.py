@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from envlock.runtime.machines import get_profile
-from envlock.runtime.short import ACCEPT, LINES
+from envlock.runtime.short_report import ACCEPT, LINES
 from envlock.workflows import init
 from tests.conftest import Command
 from tests.machines import distribution, write

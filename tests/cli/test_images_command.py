@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from envlock.data.images import load_image_tables
+from envlock.data.image_tables import load_image_tables
 from tests.conftest import Command
 from tests.images.registries import Shelf, digest_of
 from tests.locks import document, encode

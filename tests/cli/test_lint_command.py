@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 import yaml
 
-from envlock.data.lint import load_lint_rules
+from envlock.data.lint_tables import load_lint_rules
 from envlock.reports import FORMATS
 from tests.conftest import Command
 from tests.locks import FACTS, document, encode

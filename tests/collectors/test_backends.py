@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from envlock.data.backends import load_backend_table
-from envlock.lock.capture import capture
+from envlock.lock.creation import capture
 from envlock.runtime.collectors import take_snapshot
-from envlock.runtime.collectors.backends import DISTRIBUTIONS
-from envlock.runtime.collectors.keras import FACTS, collect
+from envlock.runtime.collectors.keras_backends import DISTRIBUTIONS
+from envlock.runtime.collectors.keras_settings import FACTS, collect
 from envlock.runtime.compare import BACKENDS
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import Host

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from envlock.lock.capture import capture
+from envlock.lock.creation import capture
 from envlock.runtime.collectors import take_snapshot
 from envlock.runtime.collectors.cpu import collect, read_quota
 from envlock.runtime.facts import Unavailable

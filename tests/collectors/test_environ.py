@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envlock.lock.capture import capture
+from envlock.lock.creation import capture
 from envlock.runtime.collectors import take_snapshot
-from envlock.runtime.collectors.environ import collect, make_recordable
+from envlock.runtime.collectors.environment_variables import collect, make_recordable
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import Host
 from envlock.runtime.tables import table

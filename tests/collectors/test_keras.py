@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from envlock.lock.capture import capture
+from envlock.lock.creation import capture
 from envlock.lock.document import dump
 from envlock.runtime.collectors import take_snapshot
-from envlock.runtime.collectors.keras import DEFAULTS, collect
+from envlock.runtime.collectors.keras_settings import DEFAULTS, collect
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import Host
 from tests.machines import distribution, machine, write

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from envlock.lock.capture import capture
+from envlock.lock.creation import capture
 from envlock.lock.document import dump
 from envlock.runtime.collectors import take_snapshot
 from envlock.runtime.collectors.numpy import collect

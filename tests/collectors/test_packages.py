@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envlock.lock.capture import capture
+from envlock.lock.creation import capture
 from envlock.lock.document import dump
 from envlock.runtime.collectors import take_snapshot
 from envlock.runtime.collectors.packages import collect, strip_url_secrets

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from envlock.lock.capture import capture
+from envlock.lock.creation import capture
 from envlock.runtime.collectors import python, system, take_snapshot
 from envlock.runtime.host import Host
 from envlock.runtime.startup import collect_startup

@@ -13,7 +13,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from envlock.runtime.files.record import get_common_content, hash_content, parse_rows
+from envlock.runtime.files.record_rows import get_common_content, hash_content, parse_rows
 from tests.containers.bed.images import Image, Layer
 from tests.containers.bed.session import ROOT, Bed
 from tests.locks import document

@@ -7,8 +7,14 @@ from typing import Any
 
 import pytest
 
-from envlock.containers.engines.container import Finished
-from envlock.containers.verification import ask_entrypoint, describe_verdict, is_of_machine, list_differences, verify
+from envlock.containers.engines.container_run import Finished
+from envlock.containers.image_verification import (
+    ask_entrypoint,
+    describe_verdict,
+    is_of_machine,
+    list_differences,
+    verify,
+)
 from envlock.runtime.errors import OutsideError
 from envlock.runtime.files.findings import Fault, make_findings
 from tests.containers.plans import lock

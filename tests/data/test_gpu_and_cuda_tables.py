@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from envlock import data
 from envlock.runtime.cuda import section
-from envlock.runtime.cuda.libraries import LIBRARIES, get_tensorrt_number, list_cudnn_parts, list_other_users
+from envlock.runtime.cuda.library_list import LIBRARIES, get_tensorrt_number, list_cudnn_parts, list_other_users
 from envlock.runtime.tables import table
 
 SOURCED: dict[str, Callable[[], data.PolicyTable | data.GpuTable | data.CudaTable | data.FileTable]] = {

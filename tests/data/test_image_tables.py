@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from envlock.data import Row, images
+from envlock.data import Row, image_tables
 from envlock.images.reference import Reference, parse
 from envlock.runtime.release import minor, parse_release
 
-TABLES = images.load_image_tables()
+TABLES = image_tables.load_image_tables()
 EACH = {"ngc": TABLES.ngc, "cuda": TABLES.cuda, "python": TABLES.python, "builds": TABLES.builds}
 
 
@@ -116,7 +116,11 @@ def test_a_tag_with_two_digests_has_moved_from_the_earlier_one() -> None:
 
 def test_every_system_that_an_image_stands_on_is_known() -> None:
     known = {row.name for row in TABLES.python.system}
-    stacks: list[images.Stack | images.CudaImage] = [*TABLES.ngc.release, *TABLES.ngc.sibling, *TABLES.cuda.image]
+    stacks: list[image_tables.Stack | image_tables.CudaImage] = [
+        *TABLES.ngc.release,
+        *TABLES.ngc.sibling,
+        *TABLES.cuda.image,
+    ]
     ubuntus = {row.ubuntu for row in stacks if row.ubuntu}
     assert {f"ubuntu{ubuntu}" for ubuntu in ubuntus} | {row.suite for row in TABLES.python.slim} == known
 
@@ -134,7 +138,11 @@ def test_where_ubuntu_and_python_are_both_told_they_belong_together() -> None:
 
 def test_a_driver_is_known_for_every_cuda_of_an_image() -> None:
     minors = {minor(row.cuda) for row in TABLES.cuda.driver}
-    stacks: list[images.Stack | images.CudaImage] = [*TABLES.ngc.release, *TABLES.ngc.sibling, *TABLES.cuda.image]
+    stacks: list[image_tables.Stack | image_tables.CudaImage] = [
+        *TABLES.ngc.release,
+        *TABLES.ngc.sibling,
+        *TABLES.cuda.image,
+    ]
     held = [row.cuda for row in stacks if row.cuda]
     assert {minor(cuda) for cuda in held} - minors == {"8.0"}  # of 17.05, and of no TensorFlow since 1.13
 
@@ -150,14 +158,14 @@ def test_the_extra_brings_the_cuda_that_its_tensorflow_was_built_for() -> None:
 @pytest.mark.parametrize(
     ("model", "row"),
     [
-        (images.NgcRelease, {"release": "25.2", "tags": ["x"], "source": "x"}),
-        (images.NgcRelease, {"release": "25.02", "tags": [], "source": "x"}),
-        (images.NgcRelease, {"release": "25.02", "tags": ["x"], "tf2": "2.17", "source": "x"}),
-        (images.NgcRelease, {"release": "25.02", "tags": ["x"], "confidence": "high", "source": "x"}),
-        (images.NgcRelease, {"release": "25.02", "tags": ["x:y"], "source": "x"}),
-        (images.KnownDigest, {"digest": "sha256:" + "0" * 63, "source": "x"}),
-        (images.CudaImage, {"cuda": "12.0", "ubuntu": "22.10", "token": "cudnn8", "cudnn": "8.0", "source": "x"}),
-        (images.SlimImages, {"python": "3.11", "suite": "sid", "first": 0, "last": 1, "source": "x"}),
+        (image_tables.NgcRelease, {"release": "25.2", "tags": ["x"], "source": "x"}),
+        (image_tables.NgcRelease, {"release": "25.02", "tags": [], "source": "x"}),
+        (image_tables.NgcRelease, {"release": "25.02", "tags": ["x"], "tf2": "2.17", "source": "x"}),
+        (image_tables.NgcRelease, {"release": "25.02", "tags": ["x"], "confidence": "high", "source": "x"}),
+        (image_tables.NgcRelease, {"release": "25.02", "tags": ["x:y"], "source": "x"}),
+        (image_tables.KnownDigest, {"digest": "sha256:" + "0" * 63, "source": "x"}),
+        (image_tables.CudaImage, {"cuda": "12.0", "ubuntu": "22.10", "token": "cudnn8", "cudnn": "8.0", "source": "x"}),
+        (image_tables.SlimImages, {"python": "3.11", "suite": "sid", "first": 0, "last": 1, "source": "x"}),
     ],
 )
 def test_a_row_that_is_none_is_refused(model: type[BaseModel], row: dict[str, Any]) -> None:

@@ -12,8 +12,8 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from envlock import data
-from envlock.lock.facts import Facts
-from envlock.runtime.policy import matches
+from envlock.lock.fact_models import Facts
+from envlock.runtime.policies import matches
 from envlock.runtime.tables import FOLDER, table
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from envlock.data.compatibility import find_ptx_cuda, load_compatibility_table
 from envlock.data.determinism import load_source_table
-from envlock.data.images import load_image_tables
+from envlock.data.image_tables import load_image_tables
 from envlock.runtime.release import minor, parse_release
 from tests.diagnosis.environments import LINES
 

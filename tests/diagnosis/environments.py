@@ -7,8 +7,8 @@ from typing import Any
 
 from envlock.data import determinism, load_variables
 from envlock.data.compatibility import load_compatibility_table
-from envlock.data.images import load_image_tables
-from envlock.diagnosis.environment import Environment
+from envlock.data.image_tables import load_image_tables
+from envlock.diagnosis.diagnosed_environment import Environment
 from envlock.runtime.recipe import find_recipe
 from tests.trees import put
 

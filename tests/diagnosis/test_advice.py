@@ -7,8 +7,8 @@ from pathlib import Path
 from packaging.specifiers import SpecifierSet
 
 from envlock.data.determinism import load_source_table
-from envlock.data.lint import load_dataset_rules, load_lint_rules
-from envlock.diagnosis.rules import RULES, diagnose
+from envlock.data.lint_tables import load_dataset_rules, load_lint_rules
+from envlock.diagnosis.checks import RULES, diagnose
 from envlock.linter.linter import Settings, lint
 from tests.diagnosis.advice import Claim, claims, texts
 from tests.diagnosis.environments import changed, clean

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from envlock.diagnosis import examine
+from envlock.diagnosis.checks import diagnose
 from envlock.diagnosis.examine import LEAST, LIBRARY, build_from_live, build_from_lock, find_missing_flags
-from envlock.diagnosis.rules import diagnose
 from envlock.lock.document import validate
 from envlock.runtime.collectors import Snapshot, take_snapshot
 from tests.diagnosis.test_fatbin import TWO, library

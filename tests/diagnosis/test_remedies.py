@@ -12,7 +12,7 @@ from packaging.requirements import Requirement as Parsed
 from packaging.specifiers import SpecifierSet
 
 from envlock.data.installers import load_installers
-from envlock.diagnosis.environment import Environment, Requirement
+from envlock.diagnosis.diagnosed_environment import Environment, Requirement
 from envlock.diagnosis.remedies import Action, choose_installer, format_command, get_pinned_requirement
 from envlock.diagnosis.requirements import find_common_requirement, is_satisfiable
 from tests.diagnosis.environments import changed, clean

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envlock.data import determinism, load_variables
-from envlock.diagnosis import flags, gpus, libraries, packages
-from envlock.diagnosis import variables as environ
+from envlock.diagnosis import flag_checks, gpu_checks, library_checks, package_checks
+from envlock.diagnosis import variable_checks as environ
+from envlock.diagnosis.checks import RULES, diagnose
+from envlock.diagnosis.diagnosed_environment import Environment, Requirement
 from envlock.diagnosis.doctor_evidence import DoctorEvidence
-from envlock.diagnosis.environment import Environment, Requirement
-from envlock.diagnosis.proof import ObservedState
-from envlock.diagnosis.rules import RULES, diagnose
+from envlock.diagnosis.tensorflow_state import ObservedState
 from envlock.diagnosis.values import list_fixes
 from envlock.reports import render
 from envlock.runtime.report import Finding
@@ -244,7 +244,7 @@ def test_every_rule_fires_and_every_finding_is_of_a_rule() -> None:
 def test_every_function_that_looks_for_something_has_a_rule() -> None:
     looking = {
         each
-        for module in (flags, gpus, libraries, packages, environ)
+        for module in (flag_checks, gpu_checks, library_checks, package_checks, environ)
         for name, each in vars(module).items()
         if inspect.isfunction(each) and not name.startswith("_") and each.__module__ == module.__name__
         if inspect.signature(each).return_annotation == "Iterator[Finding]"

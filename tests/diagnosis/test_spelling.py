@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envlock.data import determinism, load_variables
-from envlock.diagnosis.variables import SHORTEST, check_spelling, find_nearest, measure_distance
+from envlock.diagnosis.variable_checks import SHORTEST, check_spelling, find_nearest, measure_distance
 from tests.diagnosis.environments import changed, clean
 
 KNOWN = sorted(

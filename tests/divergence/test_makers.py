@@ -18,8 +18,8 @@ import pytest
 
 from envlock.data.determinism import get_source, load_makers
 from envlock.divergence.makers import find_candidates
-from envlock.guest.tracing.makers import Makers, _find_owner
 from envlock.guest.tracing.source_lines import Places
+from envlock.guest.tracing.value_makers import Makers, _find_owner
 
 HERE = Path(__file__).name
 

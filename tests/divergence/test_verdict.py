@@ -9,13 +9,13 @@ import pytest
 
 from envlock.data.determinism import load_makers
 from envlock.divergence.evidence import Level, Suspect, Verdict
-from envlock.divergence.known import look_up
+from envlock.divergence.known_causes import look_up
 from envlock.divergence.makers import Maker
 from envlock.divergence.sentences import make_headline
 from envlock.divergence.trace import Place
 from envlock.reports import render
+from envlock.runtime.finding_place import Where
 from envlock.runtime.report import Finding
-from envlock.runtime.where import Where
 from tests.divergence.reports import KNOWN, PLACE, evidence, report
 
 TEXT = """\

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from envlock.divergence.comparison import compare
-from envlock.divergence.observe import Observed, Request
+from envlock.divergence.observed_runs import Observed, Request
 from envlock.divergence.readings import describe_other_workers
 from envlock.divergence.threads import ThreadEvidence
+from envlock.guest.target import parse_target
 from envlock.guest.tracing.runs import count_workers
-from envlock.numerics.target import parse_target
 from tests.divergence.traces import HEADER, op
 
 

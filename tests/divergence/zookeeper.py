@@ -9,8 +9,8 @@ from pathlib import Path
 
 from envlock.divergence.children import Children
 from envlock.divergence.debug import debug
-from envlock.divergence.observe import AGAIN, Observed, Request, need_finished, observe
-from envlock.numerics.target import parse_target
+from envlock.divergence.observed_runs import AGAIN, Observed, Request, need_finished, observe
+from envlock.guest.target import parse_target
 from envlock.runtime.report import Report
 from tests.divergence.animals import ZOO
 

@@ -21,7 +21,7 @@ from envlock.fleet.node_names import NAME_LIMIT, few, node_list
 from envlock.fleet.ranks import Rank
 from envlock.fleet.reduction import reduction
 from envlock.fleet.statement import canonical, make_failure
-from envlock.runtime.policy import Policy
+from envlock.runtime.policies import Policy
 from envlock.runtime.report import Report
 from tests.fleet.ranks import Made, facts, lockfile, rank
 from tests.test_documentation import ROOT

@@ -31,9 +31,9 @@ from envlock.fleet.statement import (
 )
 from envlock.fleet.texts import collect_texts
 from envlock.runtime.collectors import Snapshot, take_snapshot
-from envlock.runtime.collectors.environ import hash_value, make_recordable
+from envlock.runtime.collectors.environment_variables import hash_value, make_recordable
 from envlock.runtime.facts import iter_leaves
-from envlock.runtime.policy import Policy, names
+from envlock.runtime.policies import Policy, names
 from envlock.runtime.report import Report
 from envlock.runtime.tables import table
 from envlock.workflows.fleet import check_fleet

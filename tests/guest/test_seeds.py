@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from envlock.guest.training.seeds import set_all_seeds
+from envlock.guest.training.seed_setting import set_all_seeds
 
 MODULE = "seen = []\nclass random:\n    set_seed = staticmethod(seen.append)\n"
 KERAS = "seen = []\nclass utils:\n    set_random_seed = staticmethod(seen.append)\n"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from envlock.data.images import NgcRelease, WheelBuild, load_image_tables
+from envlock.data.image_tables import NgcRelease, WheelBuild, load_image_tables
 from envlock.images.candidate import Candidate, explain_candidate
 from envlock.images.choose import choose
+from envlock.images.needs import collect_needs
 from envlock.images.sources import ngc
-from envlock.images.wanted import collect_needs
-from envlock.lock.facts import Facts
+from envlock.lock.fact_models import Facts
 from envlock.runtime.release import parse_release
 
 GOLDEN = Path(__file__).parent / "golden" / "choices.txt"

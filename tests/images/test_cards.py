@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from envlock.data.images import load_image_tables
+from envlock.data.image_tables import load_image_tables
 from envlock.images.cards import ORDER, find_capability, list_runnable
-from envlock.reports.images import render_answers
+from envlock.reports.image_tables import render_answers
 from envlock.runtime.errors import UsageError
 from tests.conftest import Command
 

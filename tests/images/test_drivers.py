@@ -6,7 +6,7 @@ import pytest
 
 from envlock.images.candidate import Value
 from envlock.images.drivers import find_driver_floor, find_oldest_driver, judge_driver, judge_gpus
-from envlock.images.wanted import BaseNeeds
+from envlock.images.needs import BaseNeeds
 from tests.images.asking import TABLES
 
 

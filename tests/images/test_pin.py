@@ -9,8 +9,8 @@ import pytest
 from envlock.images.candidate import Value, explain_candidate
 from envlock.images.choose import ChosenImage, MovedTagError, Pinned, candidates, look_up, make_base_image
 from envlock.images.manifest import ImageConfig, RegistryError, read_versions
+from envlock.images.needs import collect_needs
 from envlock.images.reference import Reference
-from envlock.images.wanted import collect_needs
 from tests.images.asking import BUILDS, LABELLED, TABLES, gpu, nvidias
 
 LAST = next(image for image in LABELLED if image[1] == "25.02-tf2-py3")

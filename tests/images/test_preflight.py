@@ -15,9 +15,9 @@ from envlock.images.base_request import BaseRequest
 from envlock.images.candidate import Candidate, Value
 from envlock.images.choose import candidates, choose
 from envlock.images.drivers import JETSON
+from envlock.images.needs import BaseNeeds, collect_needs
 from envlock.images.preflight import CannotMatchError, check_base, find_mismatches
 from envlock.images.reference import parse
-from envlock.images.wanted import BaseNeeds, collect_needs
 from envlock.runtime.errors import UsageError
 from envlock.runtime.release import parse_release
 from tests.containers.plans import lock, model, without

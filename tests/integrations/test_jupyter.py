@@ -12,8 +12,8 @@ import pytest
 
 import envlock
 from envlock.integrations.jupyter import render_html
+from envlock.runtime.finding_place import Where
 from envlock.runtime.report import ERROR, INFO, UNKNOWN, Finding, Report
-from envlock.runtime.where import Where
 from tests.machines import distribution
 
 ROOT = Path(envlock.__file__).parent

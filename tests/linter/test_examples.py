@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from envlock.data.lint import load_lint_rules
+from envlock.data.lint_tables import load_lint_rules
 from envlock.linter.linter import Settings, lint
 
 EXAMPLES = Path(__file__).parent / "examples"

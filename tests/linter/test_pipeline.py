@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from envlock.data.lint import find_reference, load_dataset_rules
+from envlock.data.lint_tables import find_reference, load_dataset_rules
 from envlock.linter.pipeline import Body, Graph, Node, Value, digest, findings
 
 RETURN = Node("end", "_Retval", ("last",))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from envlock.lock.live import collect_live, parse_snapshot
+from envlock.lock.live_facts import collect_live, parse_snapshot
 from envlock.runtime.errors import FactError
 from envlock.runtime.gpu import probe
 from envlock.runtime.host import Host

@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envlock.lock.document import validate
-from envlock.lock.machines import add_live_machine, find_place, merge_machines, select_machine, update_machine
-from envlock.lock.merge import merge
+from envlock.lock.machine_profiles import add_live_machine, find_place, merge_machines, select_machine, update_machine
+from envlock.lock.merging import merge
 from envlock.lock.models import Lockfile
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import EnvironmentMismatch, LockfileError
+from envlock.runtime.judgement import judge
 from envlock.runtime.lockfile import parse
 from envlock.runtime.machines import describe_machine, get_profile, iter_problems, replace_machine
-from envlock.runtime.verify import judge
 from envlock.workflows.diff import diff
 from tests.locks import FACTS, document, encode
 

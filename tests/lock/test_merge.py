@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envlock.lock.document import dump, validate
-from envlock.lock.merge import accept, find_unmatched, merge
+from envlock.lock.merging import accept, find_unmatched, merge
 from envlock.lock.models import Lockfile
 from tests.conftest import Command
 from tests.locks import FACTS, document, encode

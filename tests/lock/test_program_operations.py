@@ -62,6 +62,6 @@ def test_a_reason_is_one_of_those_that_reports_know() -> None:
     from typing import get_args
 
     from envlock.lock.numerics import LeftOut
-    from envlock.reports.canary import LEFT_OUT
+    from envlock.reports.canary_text import LEFT_OUT
 
     assert sorted(get_args(LeftOut)) == sorted(LEFT_OUT)

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from envlock.lock.capture import list_warnings
+from envlock.lock.creation import list_warnings
 from envlock.lock.document import validate
-from envlock.lock.facts import BindingFacts
+from envlock.lock.fact_models import BindingFacts
 from envlock.lock.models import UnavailableFact
-from envlock.runtime.gpu.failures import explain_binding
+from envlock.runtime.gpu.nvml_failures import explain_binding
 
 TARGETS = ["sm_60", "sm_70", "sm_80", "sm_89", "compute_90"]  # TensorFlow 2.18 to 2.21
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import envlock
-from envlock.lock.drafts import open_draft_file, open_draft_folder
+from envlock.lock.temporary import open_draft_file, open_draft_folder
 from envlock.lock.writer import write_atomically
 from envlock.runtime.errors import WriteError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from envlock.data.canary import load_canary_table
+from envlock.data.canary_tables import load_canary_table
 from envlock.lock.numerics import Numerics
 
 ONEDNN = (

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from envlock.numerics.target import Target, parse_target
+from envlock.guest.target import Target, parse_target
 from envlock.runtime.errors import UsageError
 
 

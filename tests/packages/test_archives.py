@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from envlock.images.choose import candidates
-from envlock.images.wanted import BaseNeeds
+from envlock.images.needs import BaseNeeds
 from envlock.packages.archives import MIRROR, fetch_python, find_newest_python
 from envlock.runtime.errors import OutsideError
 from envlock.workflows.images import refresh_tables

@@ -17,9 +17,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envlock.packages import bytecode
-from envlock.packages.bytecode import CHILD, compare
-from envlock.runtime.files.compiled import CompiledFile, parse_compiled_name
+from envlock.packages import bytecode_comparison
+from envlock.packages.bytecode_comparison import CHILD, compare
+from envlock.runtime.files.compiled_file import CompiledFile, parse_compiled_name
 
 pytestmark = pytest.mark.processes
 
@@ -140,7 +140,7 @@ def test_one_that_ends_the_interpreter_does_not_hide_the_others(
     child = tmp_path / "child.py"
     fatal = f"if pyc == {made[2].path!r}: os.abort()\n        word ="
     child.write_text(CHILD.read_text().replace("word =", fatal, 1))
-    monkeypatch.setattr(bytecode, "CHILD", child)
+    monkeypatch.setattr(bytecode_comparison, "CHILD", child)
     assert compare(PYTHON, made) == {made[2].path: "crashed", made[4].path: "other-code"}
 
 
@@ -148,8 +148,8 @@ def test_one_that_never_answers_is_given_up(tmp_path: Path, monkeypatch: pytest.
     made = make(tmp_path)
     child = tmp_path / "child.py"
     child.write_text("import time; print('ready', flush=True); time.sleep(600)\n")
-    monkeypatch.setattr(bytecode, "CHILD", child)
-    monkeypatch.setattr(bytecode, "SILENCE", 0.5)
+    monkeypatch.setattr(bytecode_comparison, "CHILD", child)
+    monkeypatch.setattr(bytecode_comparison, "SILENCE", 0.5)
     begin = time.monotonic()
     assert told(made) == "crashed"
     assert time.monotonic() - begin < 30
@@ -164,7 +164,7 @@ def test_an_interrupt_does_not_wait_for_a_child(tmp_path: Path, monkeypatch: pyt
     child = tmp_path / "child.py"
     silent = f"time.sleep(0 if {made[0].path!r} in sys.stdin.read() else 600)"
     child.write_text(f"import sys, time; print('ready', flush=True); {silent}; print('fine', flush=True)\n")
-    monkeypatch.setattr(bytecode, "CHILD", child)
+    monkeypatch.setattr(bytecode_comparison, "CHILD", child)
 
     def interrupt(_: int) -> None:
         raise KeyboardInterrupt

@@ -15,9 +15,9 @@ from packaging.pylock import Pylock
 from packaging.requirements import Requirement
 
 from envlock.lock.models import Lockfile
-from envlock.packages import export as module
-from envlock.packages.export import FORMATS, Wheelhouse, export
-from envlock.packages.proven import list_proven
+from envlock.packages import export_formats as module
+from envlock.packages.export_formats import FORMATS, Wheelhouse, export
+from envlock.packages.identity import list_proven
 from envlock.runtime.errors import LockfileError
 from tests.packages.identified import INDEX, doubt, lock_of, proof, wheel
 

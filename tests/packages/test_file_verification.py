@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 from envlock import data
 from envlock.guest import bytecode as child
 from envlock.lock.models import PackageIdentity
-from envlock.packages import bytecode
+from envlock.packages import bytecode_comparison
 from envlock.packages import file_verification as files
 from envlock.packages.file_verification import survey
 from envlock.packages.installation import Installation
 from envlock.runtime import tables
-from envlock.runtime.files.compiled import CompiledFile
-from envlock.runtime.files.record import get_common_content, hash_content, parse_rows
+from envlock.runtime.files.compiled_file import CompiledFile
+from envlock.runtime.files.record_rows import get_common_content, hash_content, parse_rows
 from envlock.runtime.report import ABSENT, Finding
 from tests.machines import write as write_all
 from tests.packages.installed import CUBLAS, NUMPY, Prefix, row, usual
@@ -66,7 +66,7 @@ def prefix(pristine: Prefix, tmp_path: Path) -> Prefix:
 def _compared_here(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Bytecode is judged by the program of the child, but without a child (test_bytecode.py has those)."""
     if request.node.get_closest_marker("processes") is None:
-        monkeypatch.setattr(bytecode, "_ask", judged_here)
+        monkeypatch.setattr(bytecode_comparison, "_ask", judged_here)
 
 
 def judged_here(python: Path, asked: list[CompiledFile], *_: object) -> tuple[bool, list[str]]:

@@ -17,11 +17,11 @@ import requests
 from envlock.lock.models import Lockfile, PackageIdentity, WheelFile
 from envlock.packages.indexes.online import Glance, Whole
 from envlock.packages.indexes.page import IndexFile
-from envlock.packages.installed import InstalledPackage, describe_installed
-from envlock.packages.prove import prove
+from envlock.packages.installed_distributions import InstalledPackage, describe_installed
+from envlock.packages.prover import prove
 from envlock.runtime.errors import EnvlockError, OutsideError
-from envlock.runtime.files.record import get_common_content, hash_content, parse_rows
-from envlock.web.errors import explain_failure
+from envlock.runtime.files.record_rows import get_common_content, hash_content, parse_rows
+from envlock.web.web_errors import explain_failure
 from envlock.workflows.hash import describe_proofs
 from tests.locks import document
 from tests.packages.wheels import make_wheel, record_in
@@ -215,7 +215,7 @@ def test_what_came_with_the_distributions_python_says_what_to_do(
     files: dict[str, bytes] | None, is_bundled: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = record_in(make_wheel(tmp_path / "other", "setuptools", "66.1.1", {"setuptools.py": b"patched"})).decode()
-    monkeypatch.setattr("envlock.packages.prove.BUNDLED", tmp_path / "system")
+    monkeypatch.setattr("envlock.packages.prover.BUNDLED", tmp_path / "system")
     name = "setuptools-66.1.1-py3-none-any.whl"
     bundled = tmp_path / "system" / name
     if files:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from envlock.lock.models import UnavailableFact
-from envlock.packages.proven import Checkout, find_checkout, list_proven
+from envlock.packages.identity import Checkout, find_checkout, list_proven
 from envlock.runtime.errors import UsageError
 from tests.packages.identified import doubt, lock_of, proof, wheel
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from packaging.markers import default_environment
 
-from envlock.diagnosis.environment import Requirement
+from envlock.diagnosis.diagnosed_environment import Requirement
 from envlock.diagnosis.examine import list_requirements
 from envlock.guest.environment import collect_markers
 from envlock.packages.installation import (

@@ -19,8 +19,8 @@ import pytest
 
 from envlock.lock.models import WheelFile
 from envlock.packages import wheelhouse
+from envlock.packages.identity import Proven
 from envlock.packages.parallel import Advance, Moved
-from envlock.packages.proven import Proven
 from envlock.packages.wheelhouse import Had, Missing, fetch_wheels, find_unowned, measure_wheels, wait_for_folder
 from envlock.runtime.errors import OutsideError, UsageError
 from tests.packages.identified import wheel

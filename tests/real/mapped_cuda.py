@@ -6,7 +6,7 @@ that needs them, so a library that is not mapped contradicts nothing.
 
 from __future__ import annotations
 
-from envlock.runtime.cuda.libraries import is_cuda
+from envlock.runtime.cuda.library_list import is_cuda
 from envlock.runtime.loader.search import get_stem, parse_mapped_files
 
 TYPE_CHECKING = False

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from envlock.data.canary import load_canary_table
+from envlock.data.canary_tables import load_canary_table
 from envlock.lock.numerics import Numerics
-from envlock.numerics.canary.compare import Comparison, compare
-from envlock.numerics.canary.run import Settings, compute
+from envlock.numerics.canary.canary_comparison import Comparison, compare
+from envlock.numerics.canary.canary_run import Settings, compute
 from tests.conftest import Command
 from tests.exhaustive import exhaustive
 

@@ -45,7 +45,7 @@ for path in preload:
         handle.cudnnGetVersion()
         __import__("_ctypes").dlclose(handle._handle)
 sys.path.append(sys.argv[2])
-from envlock.runtime.collectors.cuda import collect
+from envlock.runtime.collectors.cuda_build import collect
 from envlock.runtime.facts import split
 from envlock.runtime.host import Host
 from envlock.runtime.loader.search import parse_mapped_files
@@ -278,7 +278,7 @@ def test_a_lock_names_no_folder_outside_the_environment(python: Path) -> None:
     folder, version = second_cudnn(python)
     code = (
         "import sys, json; sys.path.append(sys.argv[1])\n"
-        "from envlock.runtime.collectors.cuda import collect\n"
+        "from envlock.runtime.collectors.cuda_build import collect\n"
         "from envlock.runtime.host import Host\n"
         "print(json.dumps(collect(Host())['cudnn']))\n"
     )
@@ -300,7 +300,7 @@ def test_collecting_loads_nothing_and_changes_nothing(python: Path) -> None:
 def test_the_child_that_asks_tensorflow_contradicts_nothing(python: Path) -> None:
     code = (
         "import sys, json; sys.path.append(sys.argv[1])\n"
-        "from envlock.runtime.collectors.cuda import collect\n"
+        "from envlock.runtime.collectors.cuda_build import collect\n"
         "from envlock.diagnosis.loaded_cuda import ask_tensorflow, find_contradictions\n"
         "from envlock.runtime.host import Host\n"
         "answers = ask_tensorflow(Host())\n"

@@ -15,7 +15,7 @@ import pytest
 
 from envlock.packages.file_verification import survey, verify_files
 from envlock.packages.installation import find_installation
-from envlock.runtime.files.compiled import parse_compiled_name
+from envlock.runtime.files.compiled_file import parse_compiled_name
 from envlock.runtime.report import INFO
 from tests.conftest import Command
 from tests.exhaustive import exhaustive

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from envlock.diagnosis import loaded_cuda
+from envlock.diagnosis.checks import diagnose
 from envlock.diagnosis.doctor_evidence import DoctorEvidence
-from envlock.diagnosis.proof import ObservedState
-from envlock.diagnosis.rules import diagnose
+from envlock.diagnosis.tensorflow_state import ObservedState
 from envlock.divergence import two_traces
 from envlock.divergence.comparison import Difference
 from envlock.divergence.evidence import Suspect
@@ -26,7 +26,7 @@ from envlock.lock.document import validate
 from envlock.lock.models import Lockfile
 from envlock.numerics import bisection, outcome, results
 from envlock.numerics import invariance as batches
-from envlock.numerics.canary.run import Canary
+from envlock.numerics.canary.canary_run import Canary
 from envlock.numerics.matrices import MEASURES, Matrix
 from envlock.numerics.outcome import Outcome
 from envlock.numerics.results import Run, Value
@@ -34,9 +34,9 @@ from envlock.runtime.collectors import Snapshot
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.files.findings import Fault
 from envlock.runtime.files.findings import make_findings as file_findings
+from envlock.runtime.finding_place import Where
+from envlock.runtime.judgement import judge
 from envlock.runtime.report import INFO, Finding, Report, sort_findings
-from envlock.runtime.verify import judge
-from envlock.runtime.where import Where
 from envlock.workflows import canary as canaries
 from envlock.workflows.diff import diff as compare_locks
 from envlock.workflows.doctor import make_report as doctor_report

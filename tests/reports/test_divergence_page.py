@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from envlock.divergence.known import Known
+from envlock.divergence.known_causes import Known
 from envlock.reports.divergence_page import render_page
+from envlock.runtime.finding_place import Where
 from envlock.runtime.report import Finding
-from envlock.runtime.where import Where
 from tests.conftest import absent
 from tests.divergence.reports import KNOWN, report
 

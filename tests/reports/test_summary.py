@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from envlock.reports.summary import LIMIT, LINE_LIMIT, render_summary
-from envlock.runtime.line import make_line
+from envlock.runtime.environment_line import make_line
 from tests.locks import document
 
 H100 = {"name": "NVIDIA H100 80GB HBM3", "compute_capability": "9.0", "memory_mib": 81559}

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import envlock
-from envlock.runtime.short import ACCEPT
+from envlock.runtime.short_report import ACCEPT
 from tests.machines import distribution
 from tests.measured import MEASURED
 

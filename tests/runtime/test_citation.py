@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import envlock
-from envlock.lock.capture import capture
+from envlock.lock.creation import capture
 from envlock.lock.document import dump, parse
 from envlock.runtime.collectors import take_snapshot
-from envlock.runtime.line import make_line
+from envlock.runtime.environment_line import make_line
 from tests.conftest import Command
 from tests.locks import FACTS, document, encode
 from tests.machines import complete

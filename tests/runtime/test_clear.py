@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envlock.runtime.clear import WORDS, in_clear, show_in_clear
-from envlock.runtime.collectors.environ import hash_value, make_recordable
+from envlock.runtime.clear_values import WORDS, in_clear, show_in_clear
+from envlock.runtime.collectors.environment_variables import hash_value, make_recordable
 from envlock.runtime.report import ERROR, Finding
 from envlock.runtime.tables import table
 

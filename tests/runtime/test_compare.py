@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from envlock.runtime.collectors import Snapshot, take_snapshot
 from envlock.runtime.compare import ASK_AGAIN, STEADY, compare
 from envlock.runtime.facts import Unavailable, is_same, iter_leaves
-from envlock.runtime.policy import Policy, is_protected, names
+from envlock.runtime.judgement import judge
+from envlock.runtime.policies import Policy, is_protected, names
 from envlock.runtime.report import ABSENT, ERROR, INFO, UNKNOWN, Finding, Report
-from envlock.runtime.verify import judge
 from tests.machines import complete
 from tests.trees import LEAVES, TREES, put
 

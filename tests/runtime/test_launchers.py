@@ -8,9 +8,9 @@ import pytest
 from pydantic import ValidationError
 
 from envlock.data import LauncherTable, load_launcher_table, read
+from envlock.runtime.judgement import annotate
 from envlock.runtime.launchers import collect_traces, explain_differences
 from envlock.runtime.report import ERROR, INFO, UNKNOWN, Finding, Report
-from envlock.runtime.verify import annotate
 
 THREADS = ("cpu.affinity_count", "cpu.inter_op_threads", "cpu.intra_op_threads")
 LIBRARIES = "environ.LD_LIBRARY_PATH"

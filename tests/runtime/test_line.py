@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from envlock.lock.capture import capture
+from envlock.lock.creation import capture
 from envlock.runtime.collectors import take_snapshot
+from envlock.runtime.environment_line import compare_line, make_line, parse_line
 from envlock.runtime.errors import UsageError
 from envlock.runtime.facts import iter_leaves
-from envlock.runtime.line import compare_line, make_line, parse_line
 from tests.locks import document
 from tests.machines import complete
 from tests.runtime.test_citation import GOLDEN

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envlock.runtime.policy import UNUSED, Policy, find_nearest_pattern, matches, names
+from envlock.runtime.policies import UNUSED, Policy, find_nearest_pattern, matches, names
 from envlock.runtime.tables import table
 
 PATHS = st.lists(st.sampled_from(["packages", "cpu", "flags", "environ", "TF_X", "version", "zzz"]), min_size=1).map(
@@ -75,7 +75,7 @@ LOOSENESS = {**EXACT, "within_3_percent": 1, "same_minor": 1, "at_least": 2, "su
 
 def test_another_path_has_the_first_row_that_fits_of_its_section(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if all rows were looked at one by one."""
-    monkeypatch.setattr("envlock.runtime.policy._index", [])  # another test has filled it
+    monkeypatch.setattr("envlock.runtime.policies._index", [])  # another test has filled it
     rows = table("policy")
     every = {name for row in rows for name in row["path"].split(".")} - {"*", "**"}
     shapes = {tuple(row["path"].split(".")) for row in rows if "*" in row["path"]}

@@ -17,7 +17,8 @@ from envlock import data
 from envlock.reports import render
 from envlock.runtime.compare import compare
 from envlock.runtime.facts import Unavailable
-from envlock.runtime.policy import Policy
+from envlock.runtime.finding_place import Where
+from envlock.runtime.policies import Policy
 from envlock.runtime.report import (
     ABSENT,
     BITS,
@@ -33,7 +34,6 @@ from envlock.runtime.report import (
     show,
     sort_findings,
 )
-from envlock.runtime.where import Where
 from envlock.workflows.lint import LintEvidence
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from hypothesis import given
 
+from envlock.runtime.comparison_rules import RULES, parse_version
 from envlock.runtime.report import ABSENT
-from envlock.runtime.rules import RULES, parse_version
 from tests.trees import LEAVES
 
 YES, NO = True, False

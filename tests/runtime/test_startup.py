@@ -15,13 +15,13 @@ from zipfile import ZipFile
 
 import pytest
 
-from envlock.lock.facts import StartupFacts
+from envlock.lock.fact_models import StartupFacts
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import Host
+from envlock.runtime.judgement import judge, remove_package
 from envlock.runtime.startup import NAME_LIMIT, READ_LIMIT, collect_startup, is_hook_of
 from envlock.runtime.tables import table
-from envlock.runtime.verify import judge, remove_package
 from tests.locks import document
 from tests.machines import machine, write
 

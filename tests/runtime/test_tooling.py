@@ -9,9 +9,9 @@ import pytest
 from envlock.runtime.collectors import Snapshot, take_snapshot
 from envlock.runtime.collectors.packages import collect
 from envlock.runtime.host import Host
-from envlock.runtime.policy import TOOLING
+from envlock.runtime.judgement import judge, verify
+from envlock.runtime.policies import TOOLING
 from envlock.runtime.tooling import add_tooling, find_tooling
-from envlock.runtime.verify import judge, verify
 from tests.machines import write
 
 OURS = """Provides-Extra: cli

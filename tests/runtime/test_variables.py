@@ -7,11 +7,11 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envlock.runtime.collectors.environ import collect
+from envlock.runtime.collectors.environment_variables import collect
 from envlock.runtime.host import Host
 from envlock.runtime.own_variables import ADDED, THREADS, get_additions
 from envlock.runtime.tables import table
-from envlock.runtime.variables import plan_variables
+from envlock.runtime.variable_plan import plan_variables
 
 NEEDED = {"TF_DETERMINISTIC_OPS": "1"}
 UNSET = ["TF_CUDNN_USE_AUTOTUNE", "TF_DISABLE_DEPTHWISE_CONV_DETERMINISM_EXCEPTIONS"]  # only the first is a fact

@@ -81,7 +81,7 @@ def test_the_folders_of_an_environment_are_asked_for_once(monkeypatch: pytest.Mo
         project={"entry": ["train.py"], "held": {}, "observed": {"numpy": "imported"}},
     )
     monkeypatch.setattr("envlock.workflows.hash.everything_installed", lambda *_, **__: {})
-    monkeypatch.setattr("envlock.packages.prove.prove", lambda *_, **__: old.identity)
+    monkeypatch.setattr("envlock.packages.prover.prove", lambda *_, **__: old.identity)
     new = capture.capture(earlier=old, hashes=True, python=None, progress=SILENT)
     assert new.project is not None
     assert (new.project.held, asked) == ({"numpy": "train.py"}, [None])

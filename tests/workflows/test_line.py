@@ -8,7 +8,7 @@ import pytest
 
 import envlock
 from envlock.runtime.collectors import Snapshot
-from envlock.runtime.line import make_line
+from envlock.runtime.environment_line import make_line
 from envlock.workflows import capture
 from tests.locks import FACTS, UNAVAILABLE, document
 

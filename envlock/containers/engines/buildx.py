@@ -9,7 +9,7 @@ from pathlib import Path
 
 from envlock.containers.engines.daemon import Daemon
 from envlock.containers.engines.engine import Order, Say
-from envlock.containers.engines.failures import (
+from envlock.containers.engines.engine_errors import (
     EngineError,
     Trail,
     explain,
@@ -17,7 +17,7 @@ from envlock.containers.engines.failures import (
     select_output,
 )
 from envlock.containers.engines.process import follow
-from envlock.lock.drafts import open_draft_folder
+from envlock.lock.temporary import open_draft_folder
 from envlock.runtime.release import parse_release
 
 OLDEST = (0, 10)

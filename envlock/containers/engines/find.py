@@ -9,7 +9,7 @@ from shutil import which
 from envlock.containers.engines import AUTO, ENGINES, buildx
 from envlock.containers.engines.daemon import Daemon
 from envlock.containers.engines.engine import Builder, Engine
-from envlock.containers.engines.failures import EngineError
+from envlock.containers.engines.engine_errors import EngineError
 from envlock.runtime.errors import UsageError
 from envlock.runtime.release import parse_release
 

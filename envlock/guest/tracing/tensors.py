@@ -11,7 +11,7 @@ from __future__ import annotations
 from hashlib import blake2b
 from zlib import crc32
 
-from envlock.guest.tracing.names import MARK, replace_names
+from envlock.guest.tracing.temporary_names import MARK, replace_names
 from envlock.guest.tracing.trace_writer import format_spec
 
 TYPE_CHECKING = False

@@ -23,13 +23,13 @@ import traceback
 from contextlib import ExitStack
 from importlib import import_module
 
-from envlock.guest.datasets import Datasets
-from envlock.guest.tracing import names, private
-from envlock.guest.tracing.makers import Makers
+from envlock.guest.dataset_graphs import Datasets
+from envlock.guest.tracing import private, temporary_names
 from envlock.guest.tracing.private import CallbacksMissing, find_blindness
 from envlock.guest.tracing.runs import Observed, forget_previous_run, open_trace, perform
 from envlock.guest.tracing.source_lines import Places
-from envlock.guest.training import contract, seeds
+from envlock.guest.tracing.value_makers import Makers
+from envlock.guest.training import contract, seed_setting
 from envlock.guest.training.failures import describe_failure, format_traceback
 from envlock.guest.training.repeat_program import read_versions
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from typing import Dict, List, Mapping, Optional, Sequence, TextIO, TypedDict
 
     from envlock.guest.tracing.tracer import Tracer
-    from envlock.guest.training.seeds import Action
+    from envlock.guest.training.seed_setting import Action
 
     class Asked(TypedDict):
         """What is asked for.
@@ -189,10 +189,10 @@ class Runs:
             return tracers[0]
 
         with ExitStack() as stack:
-            calls = stack.enter_context(seeds.watch_seeding(count_entries))
+            calls = stack.enter_context(seed_setting.watch_seeding(count_entries))
             makers = Makers(self.places, count_entries, asked["held"])
             stack.enter_context(makers.watch())
-            stack.enter_context(names.watch_names())
+            stack.enter_context(temporary_names.watch_names())
 
             def begin(tf: ModuleType) -> None:
                 tracing = open_trace(
@@ -226,7 +226,7 @@ class Runs:
         """Set the seeds that are asked for."""
         _set_generators(self.asked["generators"])
         if self.asked["seed"] is not None:
-            seeds.set_all_seeds(self.asked["seed"])
+            seed_setting.set_all_seeds(self.asked["seed"])
 
 
 def _run_serially(tf: ModuleType) -> None:
@@ -275,7 +275,7 @@ class _Watch(importlib.abc.MetaPathFinder):
         if name != self._name or action is None:
             return None
         self._action = None
-        return seeds.make_spec(name, action)
+        return seed_setting.make_spec(name, action)
 
 
 def _decode(value: object) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
-from envlock.data.images import Tables
+from envlock.data.image_tables import Tables
 from envlock.images.candidate import Candidate
+from envlock.images.needs import BaseNeeds
 from envlock.images.sources import cuda, ngc, slim, systems
-from envlock.images.wanted import BaseNeeds
 
 
 class Source(Protocol):

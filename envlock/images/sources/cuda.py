@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from envlock.data.images import CudaImage, Tables
+from envlock.data.image_tables import CudaImage, Tables
 from envlock.images.candidate import Candidate, Value
-from envlock.images.floors import find_tested_build
+from envlock.images.cuda_requirements import find_tested_build
+from envlock.images.needs import BaseNeeds
 from envlock.images.reference import DOCKER_HUB, Reference
 from envlock.images.sources import slim
 from envlock.images.sources.interpreters import Interpreter, choose_interpreter
-from envlock.images.wanted import BaseNeeds
 from envlock.runtime.release import parse_release
 
 REPOSITORY = "nvidia/cuda"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from envlock.data.images import BaseSystem, SlimImages, Tables
+from envlock.data.image_tables import BaseSystem, SlimImages, Tables
 from envlock.images.candidate import PythonArchive, Value, compare_versions
+from envlock.images.needs import BaseNeeds
 from envlock.images.reference import DOCKER_HUB, Reference, get_machine
 from envlock.images.sources import slim
-from envlock.images.wanted import BaseNeeds
 from envlock.runtime.release import minor, parse_release
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from envlock.data.images import BaseSystem, NgcRelease, NgcTable, Tables
+from envlock.data.image_tables import BaseSystem, NgcRelease, NgcTable, Tables
 from envlock.images.candidate import SAME, Candidate, Value, compare_versions
+from envlock.images.needs import BaseNeeds
 from envlock.images.reference import Reference
-from envlock.images.wanted import BaseNeeds
 from envlock.runtime.release import minor, parse_release
 
 REGISTRY, REPOSITORY = "nvcr.io", "nvidia/tensorflow"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from envlock.data.images import BaseSystem, SlimImages, Tables
+from envlock.data.image_tables import BaseSystem, SlimImages, Tables
 from envlock.images.candidate import Candidate, Value, compare_versions
-from envlock.images.floors import find_tested_build
+from envlock.images.cuda_requirements import find_tested_build
+from envlock.images.needs import BaseNeeds
 from envlock.images.reference import DOCKER_HUB, Reference
-from envlock.images.wanted import BaseNeeds
 from envlock.runtime.release import minor, parse_release
 
 REPOSITORY = "library/python"

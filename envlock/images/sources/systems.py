@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from envlock.data.images import BaseSystem, Tables
+from envlock.data.image_tables import BaseSystem, Tables
 from envlock.images.candidate import Candidate, Value
+from envlock.images.needs import BaseNeeds
 from envlock.images.reference import DOCKER_HUB, parse
 from envlock.images.sources import slim
 from envlock.images.sources.interpreters import Interpreter, choose_interpreter
-from envlock.images.wanted import BaseNeeds
 from envlock.runtime.release import minor
 
 

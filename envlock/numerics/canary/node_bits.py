@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from envlock.fleet.node_names import few
 from envlock.fleet.node_sets import NAMED
 from envlock.lock.numerics import Numerics
-from envlock.numerics.canary.compare import compare, is_on_cpu, list_findings
-from envlock.numerics.canary.run import FATAL
-from envlock.runtime.policy import Policy
+from envlock.numerics.canary.canary_comparison import compare, is_on_cpu, list_findings
+from envlock.numerics.canary.canary_run import FATAL
+from envlock.runtime.policies import Policy
 from envlock.runtime.report import Finding
 
 

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from envlock.lock.drafts import open_draft_folder
 from envlock.lock.models import WheelFile
-from envlock.packages import cache
-from envlock.packages.cache import CachedFile
+from envlock.lock.temporary import open_draft_folder
+from envlock.packages import wheel_cache
+from envlock.packages.identity import Proven
 from envlock.packages.indexes import credentials, index_settings, page
 from envlock.packages.indexes.download import Downloaded, download
 from envlock.packages.indexes.index_settings import Index
 from envlock.packages.indexes.page import IndexFile
 from envlock.packages.indexes.ranges import read_remote_record, read_wheel_record
 from envlock.packages.parallel import Advance
-from envlock.packages.proven import Proven
+from envlock.packages.wheel_cache import CachedFile
 from envlock.packages.wheelhouse import Fetch
 from envlock.runtime.errors import OutsideError
 from envlock.web.client import Client
@@ -81,21 +81,21 @@ class Online:
     def _fetch_into_cache(self, file: IndexFile) -> tuple[Path, CachedFile | Downloaded]:
         if file.sha256 is None:
             return self._fetch_unhashed(file)
-        target = cache.get_wheel_path(self.cache, file.sha256, file.name)
-        cached = cache.find_intact(target, file.sha256, file.size)
+        target = wheel_cache.get_wheel_path(self.cache, file.sha256, file.name)
+        cached = wheel_cache.find_intact(target, file.sha256, file.size)
         if cached is not None:
             return target, cached
-        cache.prepare(target)
+        wheel_cache.prepare(target)
         return target, download(self.client, file.url, target, sha256=file.sha256, size=file.size)
 
     def _fetch_unhashed(self, file: IndexFile) -> tuple[Path, Downloaded]:
         """Download a file whose hash its index does not say, and move it to the place of its hash."""
         wheels = self.cache / "wheels"
-        cache.prepare(wheels / "any")
+        wheel_cache.prepare(wheels / "any")
         with open_draft_folder(wheels) as folder:
             draft = folder / file.name
             downloaded = download(self.client, file.url, draft, sha256=None, size=file.size)
-            return cache.rename(self.cache, draft, downloaded.sha256), downloaded
+            return wheel_cache.rename(self.cache, draft, downloaded.sha256), downloaded
 
 
 def configure_indexes(urls: Sequence[str], prefix: Path, folder: Path) -> Online:

@@ -37,7 +37,7 @@ from pypi_simple.util import check_repo_version
 
 from envlock.packages.indexes.index_settings import Index
 from envlock.web.client import Client, make_refusal
-from envlock.web.errors import WebError, show_url
+from envlock.web.web_errors import WebError, show_url
 
 T = TypeVar("T")
 JSON = "application/vnd.pypi.simple.v1+json"

@@ -16,7 +16,7 @@ from envlock.packages.indexes.page import IndexFile, get_local_path
 from envlock.runtime.errors import OutsideError
 from envlock.runtime.report import clean
 from envlock.web.client import Answer, Client, make_refusal
-from envlock.web.errors import WebError, show_url
+from envlock.web.web_errors import WebError, show_url
 
 BLOCK = 64 * 1024
 """Bytes that are fetched at a time."""

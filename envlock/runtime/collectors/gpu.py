@@ -56,10 +56,12 @@ def _is_wsl_without_nvidia(answer: Answer, host: Host) -> bool:
 
 
 def _explain_missing_facts(answer: Answer, host: Host, module: Optional[Tree]) -> Tree:
-    from envlock.runtime.gpu import failures  # sentences that a working GPU never needs
+    from envlock.runtime.gpu import nvml_failures  # sentences that a working GPU never needs
 
     version = module["version"] if module else None
-    reason = failures.explain_start_failure(answer, version, hostfs.get_control_node_errno(host))
+    reason = nvml_failures.explain_start_failure(
+        answer, version, hostfs.get_control_node_errno(host)
+    )
     facts: Tree = dict.fromkeys(
         ("driver_version", "nvml", "cuda_driver_version", "visible", "devices"), reason
     )

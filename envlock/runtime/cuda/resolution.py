@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from envlock.runtime.cuda.libraries import (
+from envlock.runtime.cuda.library_list import (
     CUDNN,
     CUDNN_HEADER,
     LIBRARIES,

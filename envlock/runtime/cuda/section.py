@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 
-from envlock.runtime.cuda.libraries import LIBRARIES, is_cuda, list_other_users
 from envlock.runtime.cuda.library_facts import CudaFacts
+from envlock.runtime.cuda.library_list import LIBRARIES, is_cuda, list_other_users
 from envlock.runtime.cuda.resolution import Replay, Resolved
 from envlock.runtime.cuda.versions import Headers
 from envlock.runtime.distributions import find_distributions

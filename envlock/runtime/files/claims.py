@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from envlock.runtime.distributions import normalise
 from envlock.runtime.errors import FactError
-from envlock.runtime.files.record import Row, parse_row, parse_rows
+from envlock.runtime.files.record_rows import Row, parse_row, parse_rows
 from envlock.runtime.host import read_bytes
 
 RECORD_LIMIT = 16 * 1024 * 1024

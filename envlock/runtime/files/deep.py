@@ -13,11 +13,11 @@ import os
 import sys
 
 from envlock.runtime.distributions import get_import_path
-from envlock.runtime.files import as_built
-from envlock.runtime.files.compiled import CompiledFile
+from envlock.runtime.files import image_baseline
+from envlock.runtime.files.compiled_file import CompiledFile
 from envlock.runtime.files.findings import Fault
 from envlock.runtime.files.survey import Survey, survey
-from envlock.runtime.files.verification import check, report
+from envlock.runtime.files.verify_files import check, report
 from envlock.runtime.host import Host
 from envlock.runtime.report import Finding
 
@@ -54,7 +54,7 @@ def verify_files(lock: Lock) -> list[Finding]:
     faults, compiled = check(installed, locked)
     # Only in an image that `envlock build` has made.
     if os.path.exists(os.path.join(HOME, "entrypoint.py")):
-        faults = as_built.accept(installed, faults, as_built.read(AS_BUILT))
+        faults = image_baseline.accept(installed, faults, image_baseline.read(AS_BUILT))
         if sys.prefix != sys.base_prefix:
             faults += find_newer_bytecode(compiled, os.path.realpath(sys.prefix))
     return report(installed, faults)
@@ -67,7 +67,7 @@ def write_down() -> None:
     """
     installed = _survey_environment()
     faults, _ = check(installed, {})
-    as_built.write(as_built.collect_baseline(installed, faults), AS_BUILT)
+    image_baseline.write(image_baseline.collect_baseline(installed, faults), AS_BUILT)
 
 
 def _survey_environment() -> Survey:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 
-from envlock.runtime.files.compiled import parse_compiled_name
+from envlock.runtime.files.compiled_file import parse_compiled_name
 from envlock.runtime.files.findings import Fault
 from envlock.runtime.files.survey import Survey
 from envlock.runtime.files.unowned import (

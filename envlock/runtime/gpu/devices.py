@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from envlock.runtime.facts import Unavailable
-from envlock.runtime.gpu import failures
+from envlock.runtime.gpu import nvml_failures
 from envlock.runtime.gpu.nvml import NOT_SUPPORTED, is_unavailable
 from envlock.runtime.tables import table
 
@@ -59,7 +59,7 @@ def convert_answer(answer: Answer, *, wsl2: bool) -> Tree:
     count: Union[int, Unavailable]
     if is_unavailable(answer["devices"]):
         code = answer["devices"]["unavailable"]
-        count = devices = failures.explain_missing_answer(code, "the list of GPUs", wsl2=wsl2)
+        count = devices = nvml_failures.explain_missing_answer(code, "the list of GPUs", wsl2=wsl2)
     else:
         meanings = table("gpu")
         count = len(answer["devices"])
@@ -96,7 +96,7 @@ class _Reader:
             code = value["unavailable"]
             if code == NOT_SUPPORTED and field in NONE_IF_UNSUPPORTED:
                 return None
-            return failures.explain_missing_answer(code, LABELS[field], wsl2=self.wsl2)
+            return nvml_failures.explain_missing_answer(code, LABELS[field], wsl2=self.wsl2)
         if convert is not None and value is not None:
             value = convert(value)
         fact: Fact = value
@@ -110,14 +110,16 @@ class _Reader:
         """Return the field's value; `Unavailable` where a lock could not hold it as a version."""
         value = self.convert_field(field, convert)
         if isinstance(value, str) and not is_version(value):
-            return failures.explain_missing_answer("undecodable", LABELS[field], wsl2=self.wsl2)
+            return nvml_failures.explain_missing_answer(
+                "undecodable", LABELS[field], wsl2=self.wsl2
+            )
         return value
 
 
 def _convert_device(raw: Answer, meanings: Tree, *, wsl2: bool) -> Union[Tree, Unavailable]:
     """Return the facts of one GPU; `meanings` is the table `gpu`."""
     if is_unavailable(raw):
-        return failures.explain_missing_answer(raw["unavailable"], "its facts", wsl2=wsl2)
+        return nvml_failures.explain_missing_answer(raw["unavailable"], "its facts", wsl2=wsl2)
     reader = _Reader(raw, wsl2=wsl2)
     mig = _convert_mig(raw["mig"], wsl2=wsl2)
     facts: Tree = {
@@ -158,13 +160,15 @@ def _convert_mig(raw: Optional[Answer], *, wsl2: bool) -> Union[Tree, Unavailabl
     if raw is None:
         return None
     if is_unavailable(raw):
-        return failures.explain_missing_answer(raw["unavailable"], LABELS["mig"], wsl2=wsl2)
+        return nvml_failures.explain_missing_answer(raw["unavailable"], LABELS["mig"], wsl2=wsl2)
     facts: Tree = {}
     for field in ("sm_count", "gpu_slices", "compute_slices", "memory_mib"):
         value = raw[field]
         if is_unavailable(value):
             code = value["unavailable"]
-            value = failures.explain_missing_answer(code, "the shape of the MIG device", wsl2=wsl2)
+            value = nvml_failures.explain_missing_answer(
+                code, "the shape of the MIG device", wsl2=wsl2
+            )
         facts[field] = value
     name = raw["name"]
     code = "undecodable"
@@ -174,7 +178,7 @@ def _convert_mig(raw: Optional[Answer], *, wsl2: bool) -> Union[Tree, Unavailabl
     else:
         profile = parse_mig_profile(name)
     if profile is None:
-        facts["profile"] = failures.explain_missing_answer(
+        facts["profile"] = nvml_failures.explain_missing_answer(
             code, "the profile of the MIG device", wsl2=wsl2
         )
     else:
@@ -194,7 +198,7 @@ def _compute_sm_count(facts: Tree, cores_per_sm: Mapping[str, int]) -> Fact:
             return fact
     if cores is None:
         return None
-    return failures.explain_missing_answer("sm-unknown", "the number of SMs")
+    return nvml_failures.explain_missing_answer("sm-unknown", "the number of SMs")
 
 
 def is_version(text: str) -> bool:
@@ -233,7 +237,7 @@ def format_cuda_version(number: int) -> str:
 def _convert_cuda_version(number: Union[int, Answer], *, wsl2: bool) -> Union[str, Unavailable]:
     """Return the CUDA version of NVML's number; `number` may be `{"unavailable": code}`."""
     if isinstance(number, dict):
-        return failures.explain_missing_cuda_version(number["unavailable"], wsl2=wsl2)
+        return nvml_failures.explain_missing_cuda_version(number["unavailable"], wsl2=wsl2)
     if number > 0:
         return format_cuda_version(number)
-    return failures.explain_missing_cuda_version("undecodable", wsl2=wsl2)
+    return nvml_failures.explain_missing_cuda_version("undecodable", wsl2=wsl2)

@@ -17,14 +17,14 @@ from __future__ import annotations
 import os
 
 from envlock.runtime.host import read_bytes
-from envlock.runtime.loader.cache import (
+from envlock.runtime.loader.elf import Elf, OtherMachineError, read_elf
+from envlock.runtime.loader.ld_cache import (
     MULTIARCH,
     LdCache,
     find_default_folders,
     get_machine,
     list_hwcaps,
 )
-from envlock.runtime.loader.elf import Elf, OtherMachineError, read_elf
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envlock.data.canary import Cause, load_canary_table
+from envlock.data.canary_tables import Cause, load_canary_table
 from envlock.lock.numerics import Numerics, Operation
-from envlock.numerics.canary.compare import (
+from envlock.numerics.canary.canary_comparison import (
     CanaryEvidence,
     Comparison,
     Incomparable,
@@ -22,8 +22,8 @@ from envlock.numerics.canary.compare import (
     list_notes,
     rank_causes,
 )
-from envlock.numerics.canary.run import Canary
-from envlock.runtime.policy import Policy
+from envlock.numerics.canary.canary_run import Canary
+from envlock.runtime.policies import Policy
 from envlock.runtime.report import INFO, UNKNOWN, Report
 from tests.numerics.canaries import COUNT, conditions, group_of, numerics, section, with_program
 

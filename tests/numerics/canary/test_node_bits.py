@@ -7,10 +7,10 @@ import json
 import pytest
 
 from envlock.guest import launch
+from envlock.numerics.canary.canary_run import Settings, make_request, read_answers
 from envlock.numerics.canary.node_bits import compare_nodes
-from envlock.numerics.canary.run import Settings, make_request, read_answers
 from envlock.runtime.errors import FactError
-from envlock.runtime.policy import Policy
+from envlock.runtime.policies import Policy
 from tests.numerics.canaries import numerics
 
 GOOD, OTHER = numerics(), numerics("matmul")

@@ -8,10 +8,10 @@ from typing import Any, cast
 import pytest
 
 from envlock.lock.models import WheelFile
+from envlock.packages.identity import Proven
 from envlock.packages.indexes import online as module
 from envlock.packages.indexes.online import Online, make_fetch
 from envlock.packages.indexes.page import IndexFile
-from envlock.packages.proven import Proven
 from envlock.runtime.errors import OutsideError
 from tests.packages.identified import wheel
 

@@ -14,10 +14,10 @@ from envlock.lock.models import PackageIdentity
 from envlock.packages.indexes import online as online_module
 from envlock.packages.indexes.index_settings import Index
 from envlock.packages.indexes.online import Online
-from envlock.packages.installed import InstalledPackage
-from envlock.packages.prove import prove
+from envlock.packages.installed_distributions import InstalledPackage
+from envlock.packages.prover import prove
 from envlock.runtime.errors import OutsideError
-from envlock.runtime.files.record import get_common_content, parse_rows
+from envlock.runtime.files.record_rows import get_common_content, parse_rows
 from envlock.web.client import Client
 from tests.packages.conftest import QUICK
 from tests.packages.server import TROUBLES, IndexServer

@@ -17,7 +17,7 @@ from envlock.packages.indexes import page as module
 from envlock.packages.indexes.index_settings import Index
 from envlock.packages.indexes.page import IndexFile, list_index_files
 from envlock.web.client import Client
-from envlock.web.errors import PASSWORD, WebError
+from envlock.web.web_errors import PASSWORD, WebError
 from tests.packages.server import IndexServer
 from tests.packages.wheels import make_wheel
 from tests.web.hostile import always, answer, hostile

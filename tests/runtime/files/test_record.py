@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envlock.runtime.errors import FactError
-from envlock.runtime.files.record import Row, describe_difference, get_common_content, hash_content, parse_rows
+from envlock.runtime.files.record_rows import Row, describe_difference, get_common_content, hash_content, parse_rows
 
 WHEEL = """\
 greenlet/__init__.py,sha256=aaaa,10

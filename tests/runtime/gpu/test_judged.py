@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from envlock.lock.facts import GpuFacts
+from envlock.lock.fact_models import GpuFacts
 from envlock.runtime.collectors import Snapshot, gpu, take_snapshot
 from envlock.runtime.gpu import probe
-from envlock.runtime.verify import judge
+from envlock.runtime.judgement import judge
 from tests.fakes.fake_nvml import Profile, profile, profile_names
 from tests.fakes.replay import Machine
 

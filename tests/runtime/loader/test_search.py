@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from envlock.runtime.host import Host
-from envlock.runtime.loader.cache import LdCache
 from envlock.runtime.loader.elf import read_elf
+from envlock.runtime.loader.ld_cache import LdCache
 from envlock.runtime.loader.search import Found, Loader, parse_mapped_files
 from tests.fakes.elf_writer import AARCH64, write_elf
 
