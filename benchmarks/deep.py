@@ -37,7 +37,7 @@ sys.path.insert(0, sys.argv[1])
 from envlock.packages.installation import find_installation
 from envlock.runtime.files.verify_files import look
 from envlock.packages.file_verification import survey
-states, faults = look(survey(installation(Path(sys.argv[2]))))
+states, faults = look(survey(find_installation(Path(sys.argv[2]))))
 assert not faults, faults
 """
 WHOLE = """
@@ -48,7 +48,7 @@ from envlock.packages.installation import find_installation
 from envlock.packages.file_verification import verify_files
 from envlock.packages.file_verification import survey
 python = Path(sys.argv[2])
-found = verify_files(survey(installation(python)), python, {})
+found = verify_files(survey(find_installation(python)), python, {})
 assert not [each for each in found if each.severity != "info"], found
 """
 

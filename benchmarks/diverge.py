@@ -51,7 +51,7 @@ def train(make, shape, steps):
 
 def trace(make, shape, steps, path):
     places = Places(".")
-    with traced(tf, path, Datasets(places), mode="eager", limit=None):
+    with open_trace(tf, path, Datasets(places), mode="eager", limit=None):
         return train(make, shape, steps)
 
 answer = {"tensorflow": tf.__version__, "models": {}}

@@ -37,7 +37,7 @@ import sys, time
 start = time.process_time()
 from envlock.fleet.folder import read_statements
 from envlock.fleet.reduction import reduction
-statements, documents = kept(sys.argv[1], "7.0")
+statements, documents = read_statements(sys.argv[1], "7.0")
 report, _ = reduction(statements, documents, int(sys.argv[2]))
 text = report.to_text()
 assert report.exit_code == 1 and len(documents) == 3, text

@@ -53,7 +53,7 @@ def test_assert_locked_imports_nothing_dear(tmp_path: Path) -> None:
     # The live facts, written by the same kind of process, as the authoring half is not importable here.
     take = """
 from envlock.runtime.collectors import take_snapshot
-found = snapshot()
+found = take_snapshot()
 import json
 document = {"lock_version": 1, "created_by": "a test", "facts": found.facts, "unavailable": found.unavailable,
             "policy": {"name": "strict", "overrides": {}}}
@@ -114,7 +114,7 @@ def test_an_editable_install_costs_no_import_of_urllib(tmp_path: Path) -> None:
     code = (
         f"import sys; sys.path.append({str(tmp_path)!r})\n"
         "from envlock.runtime.collectors import take_snapshot\n"
-        "print(snapshot().facts['packages']['mine']['origin']['editable'], 're' in sys.modules)"
+        "print(take_snapshot().facts['packages']['mine']['origin']['editable'], 're' in sys.modules)"
     )
     root = Path(facade.__file__).parents[1]
     done = subprocess.run([sys.executable, "-S", "-c", code], cwd=root, capture_output=True, text=True, check=False)

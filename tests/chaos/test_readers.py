@@ -92,7 +92,7 @@ PLANTS: dict[str, tuple[str, Any]] = {
     "netrc": ("envlock.packages.indexes.credentials.suppress", lambda *_: nullcontext()),
     "source": ("envlock.linter.files._code", lambda path: (Path(path).read_text("utf-8"), None)),
     "fleet": ("envlock.fleet.folder.is_statement", lambda value: isinstance(value, dict)),
-    "lockfile": ("envlock.runtime.compare.same", lambda left, right: True),
+    "lockfile": ("envlock.runtime.compare.is_same", lambda left, right: True),
     "WHEEL": ("envlock.runtime.collectors.packages._is_tag", lambda text: True),
     "direct_url.json": ("envlock.runtime.collectors.packages.strip_url_secrets", lambda url: url),
     "keras.json": ("envlock.runtime.collectors.keras_settings._parse_as_keras", json.loads),
@@ -106,7 +106,7 @@ PLANTS: dict[str, tuple[str, Any]] = {
     "pyproject.toml": ("envlock.workflows.settings._read_toml", lambda file: tomllib.loads(file.read_text())),
     "uv.toml": ("envlock.packages.indexes.index_settings._words", lambda value: list(value)),
     "registry": ("envlock.images.manifest.check", lambda data, digest, reference: None),
-    "challenge": ("envlock.images.registry.may_have_login", lambda *_: True),
+    "challenge": ("envlock.images.registry.can_have_login", lambda *_: True),
     "docker config": ("envlock.images.logins._unreadable", lambda path, why: RegistryError(path.read_text())),
     "index page in JSON": ("envlock.packages.indexes.page.NAME", re.compile(r"(?s).*")),
     "index page in HTML": (

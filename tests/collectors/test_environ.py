@@ -34,7 +34,7 @@ def kind_of(kind: str) -> dict[str, Any]:
 class Late(Host):
     """A process that has imported TensorFlow."""
 
-    def imported(self, module: str) -> bool:
+    def has_imported(self, module: str) -> bool:
         return module == "tensorflow"
 
 

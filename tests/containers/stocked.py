@@ -29,7 +29,7 @@ cd /
 import json, sys
 sys.path.append("/tmp")
 from envlock.runtime.collectors import take_snapshot
-found = snapshot()
+found = take_snapshot()
 print(json.dumps([found.facts, found.unavailable]))
 '
 """

@@ -55,7 +55,7 @@ def test_a_variable_changed_after_the_start_is_not_judged_but_told(
 ) -> None:
     host = complete(tmp_path, {**SOUND, "TF_DETERMINISTIC_OPS": "yes"})
     host._start = {**host.environ, "TF_DETERMINISTIC_OPS": "0"}
-    monkeypatch.setattr(type(host), "imported", lambda self, name: name == "tensorflow")
+    monkeypatch.setattr(type(host), "has_imported", lambda self, name: name == "tensorflow")
     found = diagnose(build_from_live(take_snapshot(host), host.environ))
     about = [each.rule for each in found if each.where.fact == "environ.TF_DETERMINISTIC_OPS"]
     assert about == ["variable-too-late"]

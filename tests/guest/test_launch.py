@@ -25,7 +25,7 @@ time.sleep(60)
 """
 PARENT = """
 from envlock.guest import launch
-launch.ask_python(launch.text({child!r}, {{}}), None, timeout=60)
+launch.ask_python(launch.build_text_arguments({child!r}, {{}}), None, timeout=60)
 """
 
 

@@ -54,7 +54,7 @@ print(json.dumps([answers, left, sorted({name.partition(".")[0] for name in sys.
 LOCK = """
 import json
 from envlock.runtime.collectors import take_snapshot
-found = snapshot()
+found = take_snapshot()
 policy = {"name": "functional", "overrides": {"environ.**": "ignore"}}
 print(json.dumps({"lock_version": 1, "created_by": "a test", "facts": found.facts, "unavailable": found.unavailable,
                   "policy": policy}))

@@ -54,13 +54,13 @@ from envlock.runtime.cuda.library_facts import PortablePaths
 PortablePaths.render_path = lambda self, path: path  # a lock names no folder outside; here the very file is compared
 def maps():
     return open("/proc/self/maps").read()
-told = {"before": mapped_files(maps())}
+told = {"before": parse_mapped_files(maps())}
 if collects:
     begin = time.perf_counter()
     tree = collect(Host())
     told["ms"] = (time.perf_counter() - begin) * 1e3
     told["tree"], told["unavailable"] = split(tree)
-    told["after"] = mapped_files(maps())
+    told["after"] = parse_mapped_files(maps())
 if imports:
     import tensorflow
     library = ctypes.CDLL(os.path.join(os.path.dirname(tensorflow.__file__), "libtensorflow_framework.so.2"))
@@ -304,7 +304,7 @@ def test_the_child_that_asks_tensorflow_contradicts_nothing(python: Path) -> Non
         "from envlock.diagnosis.loaded_cuda import ask_tensorflow, find_contradictions\n"
         "from envlock.runtime.host import Host\n"
         "answers = ask_tensorflow(Host())\n"
-        "print(json.dumps([answers, contradictions(collect(Host()), answers)]))\n"
+        "print(json.dumps([answers, find_contradictions(collect(Host()), answers)]))\n"
     )
     done = subprocess.run([str(python), "-c", code, str(ROOT)], capture_output=True, text=True, check=True, timeout=300)
     answers, found = json.loads(done.stdout)

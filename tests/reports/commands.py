@@ -131,7 +131,7 @@ def canary(word: str, folder: Path, patch: pytest.MonkeyPatch) -> list[Report]:
         **here.groups,
         "bf16": here.groups["bf16"].model_copy(update={"operations": {}, "ended": printable(word)}),
     }
-    patch.setattr(canaries, "live", lambda python: Snapshot(FACTS, {}))
+    patch.setattr(canaries, "collect_live", lambda python: Snapshot(FACTS, {}))
     patch.setattr(canaries, "measure", lambda *_: Canary(here.model_copy(update={"groups": groups}), None, None))
     locked = lock(numerics=numerics().model_dump(mode="json", exclude_unset=True))
     return [canaries.canary(locked), canaries.canary()]

@@ -25,7 +25,7 @@ LOCK = """
 import sys
 sys.path.append({root!r})
 from envlock.runtime.collectors import take_snapshot
-found = snapshot()
+found = take_snapshot()
 import base64
 import hashlib
 import json

@@ -246,7 +246,7 @@ PROGRAM = """
 import json
 from envlock.runtime.host import Host
 from envlock.runtime.startup import collect_startup
-print(json.dumps([startup(Host())["sitecustomize"], hasattr(__builtins__, "ran")]))
+print(json.dumps([collect_startup(Host())["sitecustomize"], hasattr(__builtins__, "ran")]))
 """
 
 

@@ -45,7 +45,7 @@ def lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     here = copy.deepcopy(FACTS)
     here["cpu"]["affinity_count"] = 2
     here["packages"]["h5py"]["version"] = "1.1"
-    monkeypatch.setattr(verify, "live_of", lambda lock, python: Snapshot(here, {}))
+    monkeypatch.setattr(verify, "collect_live_for", lambda lock, python: Snapshot(here, {}))
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "envlock.lock"
     path.write_bytes(encode(LOCK))

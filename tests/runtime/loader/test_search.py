@@ -250,12 +250,12 @@ from envlock.runtime.loader.search import Found, Loader, parse_mapped_files
 caller, name, *before = sys.argv[1:]
 for path in before:
     ctypes.CDLL(path)
-mapped = mapped_files(open("/proc/self/maps").read())
+mapped = parse_mapped_files(open("/proc/self/maps").read())
 found = Loader(Host()).load(name, Found("caller", caller, "", read_elf(caller)))
-gained = [path for path in mapped_files(open("/proc/self/maps").read()) if path not in mapped]
+gained = [path for path in parse_mapped_files(open("/proc/self/maps").read()) if path not in mapped]
 try:
     ctypes.CDLL(caller)
-    real = [path for path in mapped_files(open("/proc/self/maps").read()) if os.path.basename(path) == name]
+    real = [path for path in parse_mapped_files(open("/proc/self/maps").read()) if os.path.basename(path) == name]
     error = None
 except OSError as failure:
     real, error = [], str(failure)
