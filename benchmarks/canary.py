@@ -22,8 +22,8 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from envlock.numerics.canary.compare import Comparison, compare
-from envlock.numerics.canary.run import Canary, Settings, compute
+from envlock.numerics.canary.canary_comparison import Comparison, compare
+from envlock.numerics.canary.canary_run import Canary, Settings, compute
 
 THREADS_AS_THEY_ARE = Settings(threads=None)
 DETERMINISM_AS_IT_IS = Settings(determinism=None)

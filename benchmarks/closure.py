@@ -19,9 +19,9 @@ from tempfile import TemporaryDirectory
 
 from envlock.guest.launch import read
 from envlock.guest.observer import SEEN
-from envlock.packages.closure import closure
-from envlock.packages.installation import by_name, installation
-from envlock.packages.observation import used
+from envlock.packages.closure import find_imported_distributions
+from envlock.packages.installation import collect_distributions, find_installation
+from envlock.packages.observation import find_used
 
 
 def observed(python: Path, folder: Path, words: list[str]) -> tuple[str, list[str]]:
@@ -49,16 +49,14 @@ def observed(python: Path, folder: Path, words: list[str]) -> tuple[str, list[st
 def main() -> int:
     """Print the line."""
     python, folder, *words = sys.argv[1:]
-    place = installation(Path(python))
+    place = find_installation(Path(python))
     before = time.process_time()
-    held = closure(words[:1], Path(folder).resolve(), place)
+    held = find_imported_distributions(words[:1], Path(folder).resolve(), place)
     seconds = time.process_time() - before
     ending, lines = observed(Path(python).absolute(), Path(folder), words)
-    found = used(lines, place)
+    found = find_used(lines, place)
     missing = sorted({*found} - {*held})
-    counts = (
-        f"{len(found)} imported, {len(held)} held, {len(by_name(place))} installed, {seconds:.2f} s"
-    )
+    counts = f"{len(found)} imported, {len(held)} held, {len(collect_distributions(place))} installed, {seconds:.2f} s"
     print(
         f"{Path(folder).name}/{words[0]}: {counts}, {ending}, missing: {', '.join(missing) or 'none'}"
     )

@@ -25,8 +25,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from envlock.packages.file_verification import survey
-from envlock.packages.installation import installation
-from envlock.runtime.files.read_file import expected_size, workers
+from envlock.packages.installation import find_installation
+from envlock.runtime.files.read_file import count_workers, get_expected_size
 
 ROOT = Path(__file__).resolve().parents[1]
 BATCH = "16"  # files a program is started for; fewer cost starts, more leave a processor idle at the end
@@ -34,21 +34,21 @@ FILES = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from envlock.packages.installation import installation
-from envlock.runtime.files.verification import look
+from envlock.packages.installation import find_installation
+from envlock.runtime.files.verify_files import look
 from envlock.packages.file_verification import survey
-states, faults = look(survey(installation(Path(sys.argv[2]))))
+states, faults = look(survey(find_installation(Path(sys.argv[2]))))
 assert not faults, faults
 """
 WHOLE = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from envlock.packages.installation import installation
+from envlock.packages.installation import find_installation
 from envlock.packages.file_verification import verify_files
 from envlock.packages.file_verification import survey
 python = Path(sys.argv[2])
-found = verify_files(survey(installation(python)), python, {})
+found = verify_files(survey(find_installation(python)), python, {})
 assert not [each for each in found if each.severity != "info"], found
 """
 
@@ -60,14 +60,14 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     chosen = parser.parse_args()
     wanted = [
-        each for each in survey(installation(chosen.python)).list_requests() if each.algorithms
+        each for each in survey(find_installation(chosen.python)).list_requests() if each.algorithms
     ]
-    wanted.sort(key=expected_size, reverse=True)
-    size = sum(map(expected_size, wanted))
+    wanted.sort(key=get_expected_size, reverse=True)
+    size = sum(map(get_expected_size, wanted))
     with tempfile.NamedTemporaryFile() as names:
         names.write(b"".join(os.fsencode(each.path) + b"\0" for each in wanted))
         names.flush()
-        xargs = ["xargs", "-0", "-a", names.name, "-n", BATCH, "-P", str(workers())]
+        xargs = ["xargs", "-0", "-a", names.name, "-n", BATCH, "-P", str(count_workers())]
         envlock = [sys.executable, "-c"]
         commands = {
             "`sha256sum`, by `xargs -P`": [*xargs, "sha256sum"],
@@ -83,7 +83,9 @@ def main() -> None:
         }
         memory = {name: peak(command) for name, command in commands.items()}
         times = measure(commands, chosen.rounds)
-    print(f"Python {platform.python_version()}, {workers()} processors, {chosen.rounds} rounds;")
+    print(
+        f"Python {platform.python_version()}, {count_workers()} processors, {chosen.rounds} rounds;"
+    )
     print(f"{len(wanted):,} files with a hash, {size / 1e9:.2f} GB\n")
     print(
         "Medians; throughput against sha256sum by wall time and by CPU time; memory of all processes together.\n"

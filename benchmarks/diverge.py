@@ -20,9 +20,9 @@ import json, os, resource, statistics, sys, tempfile, time
 sys.path.insert(0, sys.argv[1])
 rounds, steps = int(sys.argv[2]), int(sys.argv[3])
 import numpy as np, tensorflow as tf
-from envlock.guest.datasets import Datasets
+from envlock.guest.dataset_graphs import Datasets
 from envlock.guest.tracing.source_lines import Places
-from envlock.guest.tracing.runs import traced
+from envlock.guest.tracing.runs import open_trace
 
 layers = tf.keras.layers
 numbers = np.random.RandomState(0)
@@ -51,7 +51,7 @@ def train(make, shape, steps):
 
 def trace(make, shape, steps, path):
     places = Places(".")
-    with traced(tf, path, Datasets(places), mode="eager", limit=None):
+    with open_trace(tf, path, Datasets(places), mode="eager", limit=None):
         return train(make, shape, steps)
 
 answer = {"tensorflow": tf.__version__, "models": {}}

@@ -35,9 +35,9 @@ ROUNDS = 9
 CHECK = """
 import sys, time
 start = time.process_time()
-from envlock.fleet.folder import kept
+from envlock.fleet.folder import read_statements
 from envlock.fleet.reduction import reduction
-statements, documents = kept(sys.argv[1], "7.0")
+statements, documents = read_statements(sys.argv[1], "7.0")
 report, _ = reduction(statements, documents, int(sys.argv[2]))
 text = report.to_text()
 assert report.exit_code == 1 and len(documents) == 3, text
@@ -53,7 +53,7 @@ def write(folder: Path, ranks: int) -> None:
     """Write the statements of a job."""
     from envlock.fleet.folder import Folder
     from envlock.fleet.ranks import Rank
-    from envlock.fleet.statement import canonical, stated
+    from envlock.fleet.statement import canonical, make_statement
     from envlock.runtime.collectors import Snapshot
 
     board = Folder(str(folder), "7.0")
@@ -69,7 +69,7 @@ def write(folder: Path, ranks: int) -> None:
                 "system": {"kernel_release": f"6.1.{rank // 8}"},
             }
             who = Rank(rank, ranks, f"n{rank // 8:05}", "7.0")
-            made = {(odd, rank // 8): stated(who, Snapshot(facts, {}), {}, "a" * 32)}
+            made = {(odd, rank // 8): make_statement(who, Snapshot(facts, {}), {}, "a" * 32)}
         statement, document = made[odd, rank // 8]
         if not (Path(board.path) / f"facts.{statement['root']}.json").exists():
             board.keep(statement, document)

@@ -176,7 +176,7 @@ def of_gpus(rounds: int) -> Measured:
         ]
 
         def collect(many: Profile = many, count: int = count) -> None:
-            found = devices.tree(
+            found = devices.convert_answer(
                 {**replay.capture(many), "library_version": None, "binding": {}}, wsl2=False
             )
             assert len(found["devices"]) == count, found

@@ -48,7 +48,7 @@ def main() -> None:
     """Print the table."""
     rows = {"python -I -S -c pass": median(lambda: spawn("-I", "-S", "-c", "pass"))}
     here = Host()
-    rows["this machine: does anything hint at a GPU"] = median(lambda: hostfs.hints_at_gpu(here))
+    rows["this machine: does anything hint at a GPU"] = median(lambda: hostfs.has_gpu_hint(here))
     for name in ("t4__515__whole", "h100-80gb-hbm3__535__eight", "h200__590__mig"):
         with tempfile.TemporaryDirectory() as folder:
             machine = Machine(Path(folder), profile(name))

@@ -71,7 +71,7 @@ _EXPORTS = {
     "unload_ipython_extension": "envlock.integrations.jupyter",
     "vendor": "envlock.workflows.vendor",
     "verify": "envlock.workflows.verify",
-    "verify_line": "envlock.workflows.line",
+    "verify_line": "envlock.workflows.line_check",
 }
 
 __all__ = sorted(_EXPORTS)
@@ -127,7 +127,7 @@ if TYPE_CHECKING:
     from envlock.workflows.images import base_images as base_images
     from envlock.workflows.init import init as init
     from envlock.workflows.invariance import invariance as invariance
-    from envlock.workflows.line import verify_line as verify_line
+    from envlock.workflows.line_check import verify_line as verify_line
     from envlock.workflows.lint import lint as lint
     from envlock.workflows.locks import load as load
     from envlock.workflows.merge import merge as merge

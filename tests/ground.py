@@ -16,13 +16,13 @@ from pydantic import ValidationError
 
 from envlock import data
 from envlock.containers.engines import ENGINES
-from envlock.data.backends import backend_table
-from envlock.data.canary import canary_table
-from envlock.data.lint import lint_rules
+from envlock.data.backends import load_backend_table
+from envlock.data.canary_tables import load_canary_table
+from envlock.data.lint_tables import load_lint_rules
 from envlock.linter.rules import BAD_IGNORE, RULES, UNREADABLE, UNUSED_IGNORE
-from envlock.lock.facts import Facts
+from envlock.lock.fact_models import Facts
 from envlock.reports import FORMATS
-from envlock.runtime.collectors import COLLECTORS, snapshot
+from envlock.runtime.collectors import COLLECTORS, take_snapshot
 from envlock.runtime.lockfile import SECTIONS
 from envlock.runtime.tables import FOLDER
 from tests.machines import complete
@@ -42,7 +42,7 @@ def _sections() -> Iterator[str]:
     places = {
         "COLLECTORS of envlock/runtime/collectors/__init__.py": list(COLLECTORS),
         "SECTIONS of envlock/runtime/lockfile.py": list(SECTIONS),
-        "Facts of envlock/lock/facts.py": list(Facts.model_fields),
+        "Facts of envlock/lock/fact_models.py": list(Facts.model_fields),
     }
     names = dict.fromkeys(name for found in places.values() for name in found)
     for name in names:
@@ -55,13 +55,13 @@ def _sections() -> Iterator[str]:
 def _facts() -> Iterator[str]:
     """Yield each fact that a collector finds on a machine of files, and that no model holds as it is."""
     with tempfile.TemporaryDirectory() as folder:
-        found = snapshot(complete(Path(folder))).facts
+        found = take_snapshot(complete(Path(folder))).facts
     try:
         Facts.model_validate(found)
     except ValidationError as error:
         for each in error.errors():
             path = ".".join(str(part) for part in each["loc"])
-            yield f"a collector returns `{path}`, envlock/lock/facts.py: {each['msg']}: see {PAGES}/fact.md"
+            yield f"a collector returns `{path}`, envlock/lock/fact_models.py: {each['msg']}: see {PAGES}/fact.md"
 
 
 def _programs() -> Iterator[str]:
@@ -78,13 +78,13 @@ def _programs() -> Iterator[str]:
 
 
 def _rules() -> Iterator[str]:
-    for rule in sorted({*lint_rules()} ^ {*RULES, UNREADABLE, BAD_IGNORE, UNUSED_IGNORE}):
-        place = "RULES of envlock/linter/rules/__init__.py" if rule in lint_rules() else "envlock/data/lint.toml"
+    for rule in sorted({*load_lint_rules()} ^ {*RULES, UNREADABLE, BAD_IGNORE, UNUSED_IGNORE}):
+        place = "RULES of envlock/linter/rules/__init__.py" if rule in load_lint_rules() else "envlock/data/lint.toml"
         yield f"the rule {rule} is missing in {place}: see {PAGES}/rule.md"
 
 
 def _battery() -> Iterator[str]:
-    known, computed = [row.name for row in canary_table().operation], battery()
+    known, computed = [row.name for row in load_canary_table().operation], battery()
     for name in sorted({*known} ^ {*computed}):
         place = "envlock/guest/battery.py" if name in known else "envlock/data/canary.toml"
         yield f"the operation `{name}` is missing in {place}: see {PAGES}/canary-operation.md"
@@ -102,11 +102,11 @@ def battery() -> list[str]:
 def _generated() -> Iterator[str]:
     """Yield the tables of the runtime half that are older than what they are made from."""
     rows: dict[str, list[Any]] = {
-        "environ": [row.name for row in data.variables()],
+        "environ": [row.name for row in data.load_variables()],
         "policy": [
-            *(f"environ.{row.name}" for row in data.variables()),
-            *(row.path for row in backend_table().setting),
-            *(row.path for row in data.policy_table().fact),
+            *(f"environ.{row.name}" for row in data.load_variables()),
+            *(row.path for row in load_backend_table().setting),
+            *(row.path for row in data.load_policy_table().fact),
         ],
     }
     for name, wanted in rows.items():

@@ -12,12 +12,12 @@ import pytest
 
 import envlock
 from envlock.cli import COMMANDS
-from envlock.lock.capture import capture
+from envlock.lock.creation import capture
 from envlock.lock.document import dump
 from envlock.reports import FORMATS
 from envlock.reports import lock as lock_layout
-from envlock.runtime.collectors import snapshot
-from envlock.runtime.verify import judge
+from envlock.runtime.collectors import take_snapshot
+from envlock.runtime.judgement import judge
 from tests.locks import document, encode
 from tests.machines import complete, distribution, machine, write
 
@@ -130,7 +130,7 @@ def test_no_public_name_is_that_of_a_room() -> None:
 
 
 def test_the_same_machine_gives_the_same_bytes_whatever_else_is_set(tmp_path: Path) -> None:
-    plain = dump(capture(live=snapshot(complete(tmp_path))))
+    plain = dump(capture(live=take_snapshot(complete(tmp_path))))
     other = {
         "LANG": "de_DE.UTF-8",
         "TZ": "Asia/Tokyo",
@@ -142,7 +142,7 @@ def test_the_same_machine_gives_the_same_bytes_whatever_else_is_set(tmp_path: Pa
     mask, folder = os.umask(0o777), Path.cwd()
     try:
         os.chdir("/")
-        assert dump(capture(live=snapshot(host))) == plain
+        assert dump(capture(live=take_snapshot(host))) == plain
     finally:
         os.chdir(folder)
         os.umask(mask)
@@ -164,18 +164,18 @@ def test_no_secret_of_the_machine_is_in_lock_report_or_text(tmp_path: Path) -> N
     variables |= {"HOME": f"/home/{SECRET}", "PIP_INDEX_URL": url, "AWS_SECRET_ACCESS_KEY": SECRET, "USER": SECRET}
     files = {"proc/self/cgroup": f"0::/docker/{SECRET}\n", "etc/hostname": SECRET, "etc/pip.conf": f"index-url={url}"}
     host = machine(tmp_path / "root", files=files, environ=variables, site=site)
-    lock = capture(live=snapshot(host))
+    lock = capture(live=take_snapshot(host))
     empty = {"facts": {}, "unavailable": {}, "policy": {"name": "strict", "overrides": {}}}
-    report = judge(empty, snapshot(host))
+    report = judge(empty, take_snapshot(host))
     shown = {name: envlock.render(report, name) for name in FORMATS}
     shown["lock"] = dump(lock).decode()
-    shown["shown lock"] = "\n".join(line for _, line in lock_layout.lines(lock.to_document()))
+    shown["shown lock"] = "\n".join(line for _, line in lock_layout.render_lock(lock.to_document()))
     shown["exception"] = report.to_text()
     assert [name for name, text in shown.items() if SECRET.lower() in text.lower()] == []
     assert all("sha256:" in shown[name] for name in ("lock", "json"))  # the planted values were seen
 
 
 def _variables() -> list[str]:
-    from envlock.data import variables
+    from envlock.data import load_variables
 
-    return [row.name for row in variables()]
+    return [row.name for row in load_variables()]

@@ -86,7 +86,7 @@ OWNERS = {
         "envlock/linter/live_dataset.py",
         "envlock/guest/battery.py",
         "envlock/guest/cuda_versions.py",
-        "envlock/guest/datasets.py",
+        "envlock/guest/dataset_graphs.py",
         "envlock/guest/invariance.py",
         "envlock/guest/proof.py",
         "envlock/guest/tracing/private.py",
@@ -110,11 +110,11 @@ OWNERS = {
     "requests": ("envlock/web/",),
     "pypi_simple": (
         "envlock/forms/cyclonedx.py",
-        "envlock/packages/export.py",
+        "envlock/packages/export_formats.py",
         "envlock/packages/indexes/page.py",
         "envlock/packages/indexes/index_settings.py",
     ),
-    "tomli_w": ("envlock/packages/export.py",),
+    "tomli_w": ("envlock/packages/export_formats.py",),
     "tomlkit": ("envlock/workflows/settings.py",),
     "urllib3": ("envlock/web/", "envlock/containers/engines/daemon.py"),
     "jinja2": ("envlock/containers/render.py",),
@@ -122,14 +122,20 @@ OWNERS = {
     "matplotlib": ("envlock/reports/heatmap.py",),
 }
 PURE = [
-    *(f"envlock/runtime/{name}.py" for name in ("compare", "policy", "rules", "report", "facts", "launchers", "line")),
-    *(f"envlock/runtime/{name}.py" for name in ("strict_json", "recipe", "release", "tooling", "machines")),
+    *(
+        f"envlock/runtime/{name}.py"
+        for name in ("compare", "policies", "comparison_rules", "report", "facts", "launchers")
+    ),
+    *(
+        f"envlock/runtime/{name}.py"
+        for name in ("strict_json", "recipe", "release", "tooling", "machines", "environment_line")
+    ),
     "envlock/lock/rebase.py",
     *(f"envlock/containers/{name}.py" for name in ("quoting", "plan", "layers")),
     *(name for name in FILES if name.startswith("envlock/images/") and not name.endswith(("logins.py", "registry.py"))),
-    "envlock/containers/engines/failures.py",
+    "envlock/containers/engines/engine_errors.py",
     *(name for name in FILES if name.startswith("envlock/forms/")),
-    *(f"envlock/numerics/canary/{name}.py" for name in ("compare", "distance")),
+    *(f"envlock/numerics/canary/{name}.py" for name in ("canary_comparison", "distance")),
 ]
 """What decides: values in, values out. `make coverage` wants a test for each of its branches."""
 
@@ -155,45 +161,45 @@ STARTERS = {
     "envlock/guest/image/entrypoint.py",
     "envlock/fleet/rank_process.py",  # the command of a rank, in its own place
     "envlock/packages/indexes/credentials.py",  # keyring's own program
-    "envlock/workflows/observe.py",  # the same, as a child
+    "envlock/workflows/observed_run.py",  # the same, as a child
     "envlock/workflows/run.py",  # the command of `envlock run`, in its own place
 }
 """Who starts a process."""
 WRITERS = {
     "envlock/cli/__init__.py",  # /dev/null, where stderr is closed
-    "envlock/containers/archive.py",  # into a draft
+    "envlock/containers/oci_archive.py",  # into a draft
     "envlock/containers/engines/daemon.py",  # into a draft
     "envlock/containers/engines/engine.py",  # the log of a build, kept where it fails
     "envlock/containers/inside.py",  # into a draft
     "envlock/containers/payload.py",  # into a draft that is renamed
     "envlock/containers/standalone.py",  # into a draft
     "envlock/divergence/in_process.py",  # into a draft
-    "envlock/divergence/observe.py",  # into a draft
+    "envlock/divergence/observed_runs.py",  # into a draft
     "envlock/integrations/arrays.py",  # a draft that is renamed
-    "envlock/lock/drafts.py",
+    "envlock/lock/temporary.py",
     "envlock/lock/writer.py",
-    "envlock/numerics/canary/program.py",  # into a draft
+    "envlock/numerics/canary/program_operations.py",  # into a draft
     "envlock/numerics/matrices.py",  # a file without a name
-    "envlock/numerics/repeat.py",  # into a draft that is renamed
+    "envlock/numerics/repeated_runs.py",  # into a draft that is renamed
     "envlock/workflows/bisect.py",  # a folder in the cache
     "envlock/packages/archives.py",  # a folder for a download
-    "envlock/packages/bytecode.py",  # a file without a name
-    "envlock/packages/cache.py",  # renames what is whole
+    "envlock/packages/bytecode_comparison.py",  # a file without a name
+    "envlock/packages/wheel_cache.py",  # renames what is whole
     "envlock/packages/contents.py",  # a draft in the cache, renamed
     "envlock/packages/indexes/download.py",  # parts that the next run goes on with
     "envlock/packages/indexes/online.py",  # renames what is whole
     "envlock/packages/overlay.py",  # a draft that is renamed
     "envlock/packages/source_tree.py",  # into a draft
     "envlock/packages/wheelhouse.py",  # its own drafts, which the next run removes
-    "envlock/runtime/files/as_built.py",  # in an image that is being built
+    "envlock/runtime/files/image_baseline.py",  # in an image that is being built
     "envlock/fleet/folder.py",  # drafts in a folder of one job, renamed
     "envlock/runtime/stamp.py",  # a draft that is renamed
-    "envlock/workflows/archive.py",  # a draft that is renamed
-    "envlock/workflows/observe.py",  # into a draft
+    "envlock/workflows/image_archive.py",  # a draft that is renamed
+    "envlock/workflows/observed_run.py",  # into a draft
     "envlock/workflows/repeat.py",  # a draft that is renamed
     "envlock/workflows/verify_further.py",  # a folder for proofs
 }
-"""Who makes or writes files by other means than `replacing` and drafts, and why nothing half-written is left."""
+"""Who makes or writes files by other means than `replace_file` and drafts, and why nothing half-written is left."""
 
 
 @cache
@@ -318,7 +324,7 @@ def test_the_first_line_of_a_script_is_cheap(first: str) -> None:
         pending += at_import & set(files)
         offenders += [(module, each) for each in at_import - set(files) - FIRST_LINES[first]]
     assert offenders == []
-    assert {"envlock.runtime.verify", "envlock.runtime.collectors.cuda"} < loaded
+    assert {"envlock.runtime.judgement", "envlock.runtime.collectors.cuda_build"} < loaded
 
 
 def test_a_guest_needs_the_standard_library_and_what_is_stated() -> None:
@@ -392,7 +398,7 @@ def test_only_the_launcher_and_a_few_start_processes() -> None:
 
 
 def test_files_are_written_by_the_writer_and_a_few() -> None:
-    """All others write with `replacing` or in a draft; what they write is a victim of tests/chaos/victims.py."""
+    """All others write with `replace_file` or in a draft; what they write is a victim of tests/chaos/victims.py."""
     authoring = [name for name in FILES if not name.startswith("envlock/guest/")]
     assert {name for name in authoring if any(_makes_a_file(node) for node in nodes(name))} == WRITERS
 

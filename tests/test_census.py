@@ -17,8 +17,8 @@ from census import VERBS, Census, count_tree, is_participle_or_adverb, main  # n
 
 CEILINGS = {
     "functions with more than 7 parameters": 31,
-    "functions named with one participle or adverb": 107,
-    "modules of one name": 53,
+    "functions named with one participle or adverb": 49,
+    "modules of one name": 26,
     "conditional expressions per 1,000 lines": 4.1,
     "comprehensions per 1,000 lines": 16.8,
     "`Any` per 1,000 lines": 3.6,
@@ -26,7 +26,7 @@ CEILINGS = {
     "lines over 100 characters, %": 1.1,
 }
 FLOORS = {
-    "functions that begin with a verb, %": 76.0,
+    "functions that begin with a verb, %": 83.0,
     "comment lines for 100 lines of code": 1.4,
 }
 

@@ -52,7 +52,7 @@ def test_an_error_has_the_lines_that_are_meant_and_no_character_that_a_terminal_
 def test_an_interrupt_that_a_library_turns_into_an_error_of_its_own_is_no_bug() -> None:
     """Built lazily, a model has errors of this text: pydantic-core's SchemaError."""
     error = TypeError("Error building `model` serializer:\n  SchemaError: Field `latest`:\n  KeyboardInterrupt: ")
-    assert cli._unexpected(error) == cli.INTERRUPTED
+    assert cli._handle_unexpected(error) == cli.INTERRUPTED
 
 
 def test_the_runtime_halfs_command_line_shows_no_such_character_either(capsys: pytest.CaptureFixture[str]) -> None:

@@ -52,8 +52,8 @@ def test_assert_locked_imports_nothing_dear(tmp_path: Path) -> None:
     beside = f"sys.path.append({str(tmp_path)!r})\n"
     # The live facts, written by the same kind of process, as the authoring half is not importable here.
     take = """
-from envlock.runtime.collectors import snapshot
-found = snapshot()
+from envlock.runtime.collectors import take_snapshot
+found = take_snapshot()
 import json
 document = {"lock_version": 1, "created_by": "a test", "facts": found.facts, "unavailable": found.unavailable,
             "policy": {"name": "strict", "overrides": {}}}
@@ -113,8 +113,8 @@ def test_an_editable_install_costs_no_import_of_urllib(tmp_path: Path) -> None:
     (tmp_path / "mine-1.0.dist-info" / "direct_url.json").write_text(origin, encoding="utf-8")
     code = (
         f"import sys; sys.path.append({str(tmp_path)!r})\n"
-        "from envlock.runtime.collectors import snapshot\n"
-        "print(snapshot().facts['packages']['mine']['origin']['editable'], 're' in sys.modules)"
+        "from envlock.runtime.collectors import take_snapshot\n"
+        "print(take_snapshot().facts['packages']['mine']['origin']['editable'], 're' in sys.modules)"
     )
     root = Path(facade.__file__).parents[1]
     done = subprocess.run([sys.executable, "-S", "-c", code], cwd=root, capture_output=True, text=True, check=False)

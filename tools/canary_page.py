@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from envlock.data.canary import Cause, OperationRow, canary_table
-from envlock.numerics.canary.compare import ALWAYS, NEVER, OFTEN
+from envlock.data.canary_tables import Cause, OperationRow, load_canary_table
+from envlock.numerics.canary.canary_comparison import ALWAYS, NEVER, OFTEN
 
 HEAD = """\
 <!-- written by tools/generate.py from envlock/data/canary.toml -->
@@ -31,7 +31,7 @@ sign with {NEVER}. The shares are among these causes only.
 
 def page() -> str:
     """Return the page."""
-    table = canary_table()
+    table = load_canary_table()
     known = [f"\n- `{key}`: {text}" for key, text in table.evidence.items()]
     parts = [HEAD, *map(_operation, table.operation), SIGNS, *map(_cause, table.cause), *known]
     return "".join(parts) + "\n" + "".join(map(_section, table.cause))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from envlock.data import determinism as tables
-from envlock.diagnosis.rules import RULES
+from envlock.diagnosis.checks import RULES
 
 INTRODUCTION = """\
 <!-- written by tools/generate.py from envlock/data/determinism_*.toml -->
@@ -27,9 +27,9 @@ NVIDIA's tensorflow-determinism table mean:
 
 def page() -> str:
     """Return the page."""
-    through = tables.sources_table().checked_through
+    through = tables.load_source_table().checked_through
     codes = "\n".join(
-        f"- {code}: {row.meaning}" for code, row in tables.sources_table().codes.items()
+        f"- {code}: {row.meaning}" for code, row in tables.load_source_table().codes.items()
     )
     parts = [
         INTRODUCTION.format(through=through, measured=_measured()),
@@ -45,7 +45,7 @@ def page() -> str:
 def _measured() -> str:
     """Return what the statements about GPUs rest on."""
     machines = dict.fromkeys(
-        each.on for row in tables.sources_table().source for each in row.measured
+        each.on for row in tables.load_source_table().source for each in row.measured
     )
     if not machines:
         return "Statements about GPUs are from sources, not measured: `make testgpu` measures them."
@@ -57,7 +57,7 @@ def _measurement(row: tables.Measured) -> str:
 
 
 def _recipes() -> str:
-    always, patch = tables.recipe_table().always, tables.recipe_table().patch[0].call
+    always, patch = tables.load_recipe_table().always, tables.load_recipe_table().patch[0].call
     rows = [
         (
             ", ".join(row.tensorflow),
@@ -65,7 +65,7 @@ def _recipes() -> str:
             _code([*row.seeds, *row.calls, *([patch] if row.patched else [])]),
             " ".join(row.remarks),
         )
-        for row in tables.recipe_table().recipe
+        for row in tables.load_recipe_table().recipe
     ]
     before = _code(f"{name}={value}" for name, value in always.set.items())
     return (
@@ -78,7 +78,7 @@ def _recipes() -> str:
 
 def _variables() -> str:
     rows = []
-    for row in tables.variable_table().variable:
+    for row in tables.load_variable_table().variable:
         for bad in row.dangerous:
             told = "any value" if bad.set else _code(bad.values)
             rows.append(
@@ -116,7 +116,7 @@ def _sources() -> str:
             "; ".join([row.latest, *(_measurement(each) for each in row.measured)]),
             "; ".join(_solution(each) for each in row.solutions),
         )
-        for row in tables.sources_table().source
+        for row in tables.load_source_table().source
     ]
     return _table(("source", "what", "TensorFlow", "latest", "solutions"), rows)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from envlock.workflows.codes import EACH, codes
+from envlock.workflows.codes import EACH, list_codes
 
 HEAD = """\
 <!-- written by tools/generate.py from what `envlock explain CODE` prints -->
@@ -21,7 +21,7 @@ LINTERS = {"envlock lint", "envlock.lint_dataset"}
 def page() -> str:
     """Return the page: a table for each command that finds something."""
     parts = [HEAD]
-    for command, found in groupby(codes().values(), key=lambda code: code.command):
+    for command, found in groupby(list_codes().values(), key=lambda code: code.command):
         parts.append(f"\n## `{command}`\n\n")
         if command in LINTERS:
             links = ", ".join(f"[{each.code}](lint.md#{each.code.lower()})" for each in found)

@@ -40,10 +40,10 @@ from typer.main import get_command
 from envlock import data
 from envlock.cli import COMMANDS, app
 from envlock.data import determinism
-from envlock.data.backends import backend_table
-from envlock.data.canary import replay_table
-from envlock.data.determinism import makers, operation_groups
-from envlock.data.images import image_tables
+from envlock.data.backends import load_backend_table
+from envlock.data.canary_tables import load_replay_table
+from envlock.data.determinism import load_makers, load_operation_groups
+from envlock.data.image_tables import load_image_tables
 from envlock.lock import models
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -86,7 +86,7 @@ def policy_rows() -> list[dict[str, object]]:
             "bits": variable.strict,
             "functional": variable.functional,
         }
-        for variable in data.variables()
+        for variable in data.load_variables()
     ]
     settings = [
         {
@@ -100,21 +100,21 @@ def policy_rows() -> list[dict[str, object]]:
             "bits": "exact",
             "functional": "ignore",
         }
-        for row in backend_table().setting
+        for row in load_backend_table().setting
     ]
-    return variables + settings + [fact.model_dump() for fact in data.policy_table().fact]
+    return variables + settings + [fact.model_dump() for fact in data.load_policy_table().fact]
 
 
 def by_rank_table() -> dict[str, object]:
     """Return the facts that ranks count, and those that they leave out: every policy ignores them."""
-    rows = data.policy_table().fact
+    rows = data.load_policy_table().fact
     judged = [
         row.path
         for row in rows
         if {row.strict, row.bits, row.same_arch, row.functional} != {"ignore"}
     ]
     unjudged = [row.path.removesuffix(".**") for row in rows if row.path not in judged]
-    by_rank = data.launcher_table().by_rank
+    by_rank = data.load_launcher_table().by_rank
     counted = [row.path for row in by_rank if not row.flags]
     return {
         "count": counted,
@@ -125,8 +125,8 @@ def by_rank_table() -> dict[str, object]:
 
 def backends_table() -> dict[str, object]:
     """Return the settings of Keras' other back ends, by back end."""
-    rows: dict[str, list[object]] = {row.backend: [] for row in backend_table().setting}
-    for row in backend_table().setting:
+    rows: dict[str, list[object]] = {row.backend: [] for row in load_backend_table().setting}
+    for row in load_backend_table().setting:
         rows[row.backend].append(
             row.model_dump(
                 include={"name", "records", "words", "config", "default"}, exclude_none=True
@@ -137,7 +137,7 @@ def backends_table() -> dict[str, object]:
 
 def gpu_table() -> dict[str, object]:
     """Return the names by NVML's number, and the cores per SM by compute capability."""
-    table = data.gpu_table()
+    table = data.load_gpu_table()
     lists = {
         "architectures": table.architecture,
         "virtualization": table.virtualization,
@@ -154,7 +154,7 @@ def gpu_table() -> dict[str, object]:
 
 def cuda_table() -> dict[str, object]:
     """Return the rows of cuda.toml without their sources; the versions of ptxas as numbers, which compare."""
-    table = data.cuda_table()
+    table = data.load_cuda_table()
     ptxas = table.ptxas
     return {
         "cudnn_parts": [row.model_dump(exclude={"source"}) for row in table.cudnn_part],
@@ -170,7 +170,7 @@ def cuda_table() -> dict[str, object]:
 
 def recipes_table() -> dict[str, object]:
     """Return the recipes with their ranges as numbers, which compare."""
-    table = determinism.recipe_table()
+    table = determinism.load_recipe_table()
     return {
         "always": table.always.set,
         "patches": [patch.model_dump(exclude={"source"}) for patch in table.patch],
@@ -203,7 +203,7 @@ def _rules(row: data.Fact) -> tuple[str, ...]:
 
 def policies_page() -> str:
     """Return the reference page of the policies: what each allows, and how each path is compared."""
-    table = data.policy_table()
+    table = data.load_policy_table()
     lines = [
         "<!-- written by tools/generate.py from envlock/data/policy.toml and environ.toml -->",
         "# Policies",
@@ -230,7 +230,7 @@ def policies_page() -> str:
         "| variable | read | recorded as | strict, bits, same-arch | functional | why |",
     ]
     lines += ["|---|---|---|---|---|---|"]
-    for row in data.variables():
+    for row in data.load_variables():
         lines.append(
             f"| `{row.name}` | {row.read_at} | {row.records} | {row.strict} | {row.functional} | {row.why} |"
         )
@@ -275,7 +275,7 @@ def readme() -> str:
 
 def newest_base() -> str:
     """Return the Dockerfile of an image for teams to build on: the newest of NVIDIA's whose digest is known."""
-    tags = [tag for release in reversed(image_tables().ngc.release) for tag in release.tags]
+    tags = [tag for release in reversed(load_image_tables().ngc.release) for tag in release.tags]
     digests = team_base.known_digests()
     return team_base.base_dockerfile(*next((tag, digests[tag]) for tag in tags if tag in digests))
 
@@ -311,11 +311,11 @@ def variable_row(row: data.Variable) -> dict[str, object]:
 
 def outputs() -> dict[str, str]:
     """Return every generated file by its path in the repository."""
-    environ = [variable_row(row) for row in data.variables()]
-    files = data.file_table()
+    environ = [variable_row(row) for row in data.load_variables()]
+    files = data.load_file_table()
     return {
         f"{RUNTIME}/backends.json": compact(backends_table()),
-        f"{RUNTIME}/cpu_flags.json": json.dumps(data.cpu_flags()) + "\n",
+        f"{RUNTIME}/cpu_flags.json": json.dumps(data.load_cpu_flags()) + "\n",
         f"{RUNTIME}/cuda.json": compact(cuda_table()),
         f"{RUNTIME}/environ.json": compact(environ),
         f"{RUNTIME}/files.json": compact(
@@ -331,31 +331,31 @@ def outputs() -> dict[str, str]:
             {row.path.rpartition("/")[2]: row.code for row in files.known if row.code}
         ),
         f"{RUNTIME}/flags.json": json.dumps(
-            sorted({name for row in data.variables() for name in row.flags})
+            sorted({name for row in data.load_variables() for name in row.flags})
         )
         + "\n",
         f"{RUNTIME}/gpu.json": compact(gpu_table()),
         f"{RUNTIME}/by_rank.json": compact(by_rank_table()),
         f"{RUNTIME}/launchers.json": compact(
-            [row.model_dump() for row in data.launcher_table().launcher]
+            [row.model_dump() for row in data.load_launcher_table().launcher]
         ),
         f"{RUNTIME}/makers.json": compact(
-            [row.model_dump(include={"functions", "name", "hold"}) for row in makers()]
+            [row.model_dump(include={"functions", "name", "hold"}) for row in load_makers()]
         ),
         f"{RUNTIME}/operations.json": compact(
-            {name: sorted(found) for name, found in operation_groups().items()}
+            {name: sorted(found) for name, found in load_operation_groups().items()}
         ),
-        f"{RUNTIME}/machine.json": json.dumps(data.policy_table().machine) + "\n",
-        f"{RUNTIME}/protected.json": json.dumps(data.policy_table().protected) + "\n",
-        f"{RUNTIME}/policies.json": json.dumps(list(data.policy_table().policies)) + "\n",
+        f"{RUNTIME}/machine.json": json.dumps(data.load_policy_table().machine) + "\n",
+        f"{RUNTIME}/protected.json": json.dumps(data.load_policy_table().protected) + "\n",
+        f"{RUNTIME}/policies.json": json.dumps(list(data.load_policy_table().policies)) + "\n",
         f"{RUNTIME}/policy.json": compact(policy_rows()),
         f"{RUNTIME}/replay.json": compact(
-            replay_table().model_dump(
+            load_replay_table().model_dump(
                 exclude={"source": True, "undefined": {"__all__": {"source"}}}
             )
         ),
         f"{RUNTIME}/determinism_recipes.json": compact(recipes_table()),
-        "envlock/data/lockfile.schema.json": models.text(),
+        "envlock/data/lockfile.schema.json": models.render_schema(),
         "docs/reference/canary.md": canary_page.page(),
         "docs/reference/determinism.md": determinism_page.page(),
         "docs/reference/findings.md": findings_page.page(),

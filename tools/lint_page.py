@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from envlock.data.lint import LintRule, dataset_rules, lint_rules, reference
+from envlock.data.lint_tables import LintRule, find_reference, load_dataset_rules, load_lint_rules
 
 HEAD = """\
 <!-- written by tools/generate.py from envlock/data/lint.toml -->
@@ -20,7 +20,7 @@ What rules say of GPUs is from sources, not measured.
 
 def page() -> str:
     """Return the page: a table of all rules, then each with its reason and its remedy."""
-    rows = [*lint_rules().values(), *dataset_rules().values()]
+    rows = [*load_lint_rules().values(), *load_dataset_rules().values()]
     return HEAD + "".join(map(_line, rows)) + "".join(map(_section, rows))
 
 
@@ -32,7 +32,7 @@ def _line(row: LintRule) -> str:
 
 
 def _section(row: LintRule) -> str:
-    source = reference(row.source)
+    source = find_reference(row.source)
     known = f"<{source}>" if source.startswith("https://") else f"`{source}`"
     title = row.title[0].upper() + row.title[1:]
     return f"\n## {row.id}\n\n{title}.\n\n{row.why}\n\nFix: {row.fix}\n\nSource: {known}\n"

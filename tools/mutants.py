@@ -21,8 +21,11 @@ TESTS = {
     "envlock/runtime/compare.py": [
         f"tests/runtime/test_{name}.py" for name in ("compare", "evidence", "proof")
     ],
-    "envlock/runtime/policy.py": ["tests/runtime/test_policy.py", "tests/runtime/test_tooling.py"],
-    "envlock/runtime/rules.py": ["tests/runtime/test_rules.py"],
+    "envlock/runtime/policies.py": [
+        "tests/runtime/test_policy.py",
+        "tests/runtime/test_tooling.py",
+    ],
+    "envlock/runtime/comparison_rules.py": ["tests/runtime/test_rules.py"],
     "envlock/runtime/report.py": ["tests/runtime/test_report.py"],
     "envlock/runtime/strict_json.py": ["tests/runtime/test_strict_json.py"],
     "envlock/runtime/recipe.py": [

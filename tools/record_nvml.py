@@ -73,10 +73,10 @@ def record(binding: Any, kernel: str | None = None, generation: str = "595") -> 
     errors: dict[str, int] = {}
     driver = nvml.ask(binding, "nvmlSystemGetDriverVersion")
     count = nvml.ask(binding, "nvmlDeviceGetCount")
-    if nvml.failed(driver) or nvml.failed(count):
+    if nvml.is_unavailable(driver) or nvml.is_unavailable(count):
         sys.exit(f"NVML does not answer: {driver}, {count}")
     cuda = nvml.ask(binding, "nvmlSystemGetCudaDriverVersion_v2")
-    if nvml.failed(cuda):
+    if nvml.is_unavailable(cuda):
         errors["nvmlSystemGetCudaDriverVersion_v2"] = cuda["unavailable"]
     source = "recorded by tools/record_nvml.py"
     profile: Profile = {
@@ -86,7 +86,7 @@ def record(binding: Any, kernel: str | None = None, generation: str = "595") -> 
         "system": {
             "driver_version": driver,
             "nvml_version": nvml.ask(binding, "nvmlSystemGetNVMLVersion"),
-            "cuda_driver_version": None if nvml.failed(cuda) else cuda,
+            "cuda_driver_version": None if nvml.is_unavailable(cuda) else cuda,
         },
         "devices": [_device(binding, index) for index in range(count)],
         "expect": {},
@@ -100,7 +100,7 @@ def record(binding: Any, kernel: str | None = None, generation: str = "595") -> 
 def _device(binding: Any, index: int) -> Profile:
     uuid = f"GPU-00000000-0000-4000-8000-{index:012x}"
     handle = nvml.ask(binding, "nvmlDeviceGetHandleByIndex", index)
-    if nvml.failed(handle):
+    if nvml.is_unavailable(handle):
         errors = {"nvmlDeviceGetHandleByIndex_v2": handle["unavailable"]}
         unknown = {"device_id": "0x00000000", "subsystem_id": "0x00000000"}
         return {"uuid": uuid, "name": "", "pci": unknown, "errors": errors}
@@ -108,7 +108,7 @@ def _device(binding: Any, index: int) -> Profile:
     errors = {}
     for key, (function, symbol) in QUESTIONS.items():
         value = nvml.ask(binding, function, handle)
-        if not nvml.failed(value):
+        if not nvml.is_unavailable(value):
             device[key] = _plain(key, value)
         elif value["unavailable"] != NOT_SUPPORTED:  # an absent key is "not supported"
             errors[symbol] = value["unavailable"]
@@ -134,7 +134,7 @@ def _mig_devices(binding: Any, index: int, handle: Any, slots: int) -> list[Prof
     found: list[Profile | None] = []
     for slot in range(slots):
         instance = nvml.ask(binding, "nvmlDeviceGetMigDeviceHandleByIndex", handle, slot)
-        if nvml.failed(instance):
+        if nvml.is_unavailable(instance):
             found.append(None)
             continue
         shape = nvml.ask(binding, "nvmlDeviceGetAttributes", instance)
@@ -144,8 +144,8 @@ def _mig_devices(binding: Any, index: int, handle: Any, slots: int) -> list[Prof
             "name": nvml.ask(binding, "nvmlDeviceGetName", instance),
             "gpu_instance": nvml.ask(binding, "nvmlDeviceGetGpuInstanceId", instance),
             "compute_instance": nvml.ask(binding, "nvmlDeviceGetComputeInstanceId", instance),
-            "memory_mib": None if nvml.failed(memory) else memory.total // MIB,
-            "attributes": None if nvml.failed(shape) else {field: getattr(shape, field) for field in ATTRIBUTES},
+            "memory_mib": None if nvml.is_unavailable(memory) else memory.total // MIB,
+            "attributes": None if nvml.is_unavailable(shape) else {field: getattr(shape, field) for field in ATTRIBUTES},
         })  # fmt: skip
     while found and found[-1] is None:
         found.pop()

@@ -7,7 +7,7 @@ import sys
 
 from envlock.containers.plan import Base, base_plan
 from envlock.containers.render import dockerfile
-from envlock.data.images import image_tables
+from envlock.data.image_tables import load_image_tables
 from envlock.images.reference import parse
 from envlock.runtime.errors import UsageError
 
@@ -26,7 +26,7 @@ def main() -> None:
     )
     parser.add_argument("--digest", help="of the image, where the table has none")
     asked = parser.parse_args()
-    rows = {row.release: row for row in image_tables().ngc.release if row.release >= OLDEST}
+    rows = {row.release: row for row in load_image_tables().ngc.release if row.release >= OLDEST}
     if asked.release not in rows:
         parser.error(f"unknown release {asked.release}; choose from: {', '.join(rows)}")
     tag = asked.tag or rows[asked.release].tags[-1]
@@ -51,7 +51,7 @@ def known_digests() -> dict[str, str]:
     """Return the digest of each tag that is known in public, and that has not moved since."""
     return {
         row.tag: row.digest
-        for row in image_tables().ngc.digest
+        for row in load_image_tables().ngc.digest
         if row.tag is not None and not row.earlier
     }
 

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from envlock.cli.output import fail, failed, make_stream_error, say, settle
+from envlock.cli.output import fail, make_disk_error, make_stream_error, say, settle
 from envlock.cli.parser import Group, ParserError, complain
 from envlock.runtime.errors import EnvlockError, UsageError, WriteError
 from envlock.runtime.version import __version__
@@ -128,10 +128,10 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     except Exception as error:
-        sys.exit(_unexpected(error))
+        sys.exit(_handle_unexpected(error))
 
 
-def _unexpected(error: Exception) -> int:
+def _handle_unexpected(error: Exception) -> int:
     """Return the exit code for an interrupt, a stream that did not take the parser's own text, or a bug, and say which.
 
     A crash must never read as "does not match", which is Python's own exit code for it.
@@ -146,7 +146,7 @@ def _unexpected(error: Exception) -> int:
             fail(make_stream_error(error))
             return UsageError.exit_code
         if error.errno in DISK or str(error.strerror).startswith(NO_TEMPORARY):
-            fail(failed(error))
+            fail(make_disk_error(error))
             return WriteError.exit_code
     say(traceback.format_exc())
     say(f"error: this is a bug in envlock {__version__}; please report it with the lines above\n")

@@ -25,7 +25,7 @@ from envlock.cli.output import Terminal, emit, talk
 from envlock.cli.parser import Command, make_app, make_choice
 from envlock.containers.engines import AUTO, ENGINES, NETWORKS
 from envlock.lock.route import ROUTES
-from envlock.packages.proven import unasked
+from envlock.packages.identity import list_unhashed
 from envlock.runtime.errors import UsageError
 from envlock.runtime.report import count
 from envlock.workflows.locks import get_name
@@ -308,14 +308,14 @@ def _write(source: str | bytes, options: Options) -> None:
     if not isinstance(source, str) or before is None:
         return
     # A lockfile changes only where this has found more wheels.
-    if len(unasked(before)) > len(unasked(made.lock)):
+    if len(list_unhashed(before)) > len(list_unhashed(made.lock)):
         envlock.save(made.lock, source, before)
         talk(f"wrote {source}: base and wheels", quiet=options.quiet)
 
 
 def _build(source: str | bytes, options: Options) -> None:
     # Start-up time: all that builds, which the help and a refusal do without.
-    from envlock.workflows.archive import check_writable, write_archive
+    from envlock.workflows.image_archive import check_writable, write_archive
 
     # Before minutes are spent on an image that cannot be written.
     if options.archive is not None:

@@ -14,10 +14,10 @@ from envlock.cli.options import STDIN, PythonOption, QuietOption, dump, load_con
 from envlock.cli.output import Terminal, emit, talk
 from envlock.cli.parser import Command, make_app, make_choice
 from envlock.containers.engines import AUTO, ENGINES
-from envlock.packages.proven import lost
+from envlock.packages.identity import find_lost_proofs
 from envlock.reports.lock import count_held
 from envlock.runtime.errors import LockfileError, UsageError
-from envlock.runtime.policy import names
+from envlock.runtime.policies import names
 from envlock.runtime.report import count
 from envlock.workflows.entry_points import split_programs
 from envlock.workflows.gate import check as check_settings
@@ -270,9 +270,9 @@ def _write(
         talk(f"  {describe_canary(lock)}", quiet=quiet)
     if hashes:
         # Start-up time: HTTP.
-        from envlock.workflows.hash import summary
+        from envlock.workflows.hash import describe_proofs
 
-        for line in summary(lock):
+        for line in describe_proofs(lock):
             talk(line, quiet=quiet)
 
 
@@ -289,11 +289,11 @@ def _list_changes(earlier: Lockfile, lock: Lockfile) -> list[str]:
 
 def _list_warnings(earlier: Lockfile | None, lock: Lockfile) -> list[str]:
     # Start-up time: the models, which the help, a refusal and `--check` do without.
-    from envlock.lock.capture import warnings
+    from envlock.lock.creation import list_warnings
 
-    texts = warnings(lock)
+    texts = list_warnings(lock)
     if earlier is not None:
-        texts += [f"a proven wheel was lost: {proof}" for proof in lost(earlier, lock)]
+        texts += [f"a proven wheel was lost: {proof}" for proof in find_lost_proofs(earlier, lock)]
     return texts
 
 

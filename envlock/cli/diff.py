@@ -11,7 +11,7 @@ import envlock
 from envlock.cli.options import LIVE, STDIN, FormatOption, PythonOption, find_source, show
 from envlock.cli.parser import Command, make_app, make_choice
 from envlock.runtime.errors import UsageError
-from envlock.runtime.policy import names
+from envlock.runtime.policies import names
 from envlock.workflows.model import read_lock
 from envlock.workflows.settings import Config
 

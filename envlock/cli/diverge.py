@@ -21,7 +21,7 @@ from envlock.cli.options import (
 from envlock.cli.output import Terminal, say, talk
 from envlock.cli.parser import Command, Group, make_app
 from envlock.lock.writer import write_atomically
-from envlock.reports.divergence_page import page
+from envlock.reports.divergence_page import render_page
 from envlock.runtime.report import count
 from envlock.workflows.repeat import need_folder_of
 
@@ -29,7 +29,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typer._click.core import Context
 
-    from envlock.divergence.record import Recorded
+    from envlock.divergence.trace_recording import Recorded
 
 DEFAULT = "run"
 
@@ -131,7 +131,7 @@ def run(
         progress=Terminal(quiet),
     )
     if html is not None:
-        write_atomically(html, page(report).encode("utf-8"), "page")
+        write_atomically(html, render_page(report).encode("utf-8"), "page")
         talk(f"wrote {html}", quiet=quiet)
     show(report, format)
 

@@ -10,7 +10,7 @@ import envlock
 from envlock.cli.options import FormatOption, PythonOption, QuietOption, find_source
 from envlock.cli.output import Terminal, emit, has_color, talk
 from envlock.cli.parser import Command, make_app
-from envlock.diagnosis.values import exports
+from envlock.diagnosis.values import list_fixes
 from envlock.reports import render
 from envlock.runtime.errors import UsageError
 
@@ -75,7 +75,7 @@ def doctor(
         source, python=python, prove=prove, setup=setup, progress=Terminal(quiet)
     )
     if fix_env:
-        lines = exports(report.findings)
+        lines = list_fixes(report.findings)
         # A shell evaluates what is printed: nothing at all where nothing is to be done.
         if lines:
             emit("\n".join(lines))

@@ -14,9 +14,9 @@ import envlock
 from envlock.cli.options import DATA_FORMATS, DataFormatOption, LockOption, PythonOption, find_near
 from envlock.cli.output import emit, has_color
 from envlock.cli.parser import Command, make_app
-from envlock.lock.explanation import as_json
-from envlock.reports.finding import lines
-from envlock.reports.policy import facts
+from envlock.lock.explanation import serialize
+from envlock.reports.finding import render_code
+from envlock.reports.policy_text import render_facts
 from envlock.reports.text import paint
 
 app = make_app()
@@ -50,10 +50,10 @@ def explain(
     if "." not in path:
         code = _find_code(path)
         if code is not None:
-            _print(code, lines(code), format)
+            _print(code, render_code(code), format)
             return
     found = envlock.explain(path, find_near(lock), python=python)
-    _print(as_json(found), facts(found, os.environ), format)
+    _print(serialize(found), render_facts(found, os.environ), format)
 
 
 def _print(value: object, text: Iterable[tuple[str, str]], format: str) -> None:  # noqa: A002 (the option's name)
@@ -66,9 +66,9 @@ def _print(value: object, text: Iterable[tuple[str, str]], format: str) -> None:
 def _find_code(word: str) -> dict[str, str] | None:
     """Return what the code of a finding means; None where there is no such code."""
     # Start-up time: it reads the tables of all rules.
-    from envlock.workflows.codes import codes
+    from envlock.workflows.codes import list_codes
 
-    found = codes().get(word)
+    found = list_codes().get(word)
     if found is None:
         return None
     return asdict(found)

@@ -20,7 +20,7 @@ from envlock.cli.output import emit, talk
 from envlock.cli.parser import Command, make_app, make_choice
 from envlock.forms import FORMS
 from envlock.lock.writer import write_atomically
-from envlock.packages.export import FORMATS
+from envlock.packages.export_formats import FORMATS
 
 app = make_app()
 

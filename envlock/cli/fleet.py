@@ -285,7 +285,7 @@ def clean(
       envlock fleet clean /shared/fleet --dry-run           say what would be removed
     """
     done = clean_fleet(dir, older_than, dry_run=dry_run)
-    talk("\n".join(done.lines(dry_run=dry_run)), quiet=quiet)
+    talk("\n".join(done.describe(dry_run=dry_run)), quiet=quiet)
     if done.failed:
         raise WriteError(
             f"cannot remove {count(done.failed, 'file')} in {dir}",

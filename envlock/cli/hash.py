@@ -77,7 +77,7 @@ def hash(  # noqa: A001 (the command's name)
       envlock hash --offline              local facts only
     """
     # Start-up time: HTTP, which the help and a refusal do without.
-    from envlock.workflows.hash import summary
+    from envlock.workflows.hash import describe_proofs
 
     source = find_source(lock)
     before = None
@@ -98,5 +98,5 @@ def hash(  # noqa: A001 (the command's name)
         emit(dump(new))
     else:
         envlock.save(new, source, before)
-    for line in summary(new):
+    for line in describe_proofs(new):
         talk(line, quiet=quiet)

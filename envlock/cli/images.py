@@ -19,7 +19,7 @@ from envlock.cli.options import (
 )
 from envlock.cli.output import Terminal, emit, has_color
 from envlock.cli.parser import Command, make_app
-from envlock.reports.images import render_answers, render_everything, render_ranking
+from envlock.reports.image_tables import render_answers, render_everything, render_ranking
 from envlock.reports.json import dump
 from envlock.runtime.errors import UsageError
 

@@ -8,7 +8,7 @@ import envlock
 from envlock.cli.options import QuietOption
 from envlock.cli.output import emit, talk
 from envlock.cli.parser import Command, make_app, make_choice
-from envlock.runtime.policy import names
+from envlock.runtime.policies import names
 
 app = make_app()
 

@@ -16,7 +16,7 @@ from envlock.reports import FORMATS, render
 from envlock.runtime import lockfile
 from envlock.runtime.assertion import locate
 from envlock.runtime.errors import UsageError
-from envlock.runtime.policy import names
+from envlock.runtime.policies import names
 from envlock.runtime.report import Report
 from envlock.workflows import settings
 from envlock.workflows.interpreter import find_environment

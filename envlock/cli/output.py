@@ -59,7 +59,7 @@ def make_stream_error(error: OSError) -> UsageError:
     )
 
 
-def failed(error: OSError) -> WriteError:
+def make_disk_error(error: OSError) -> WriteError:
     """Return the error to end with when the disk or the system fails at a file that nobody expected to fail."""
     place = "a file"
     if isinstance(error.filename, str | bytes):

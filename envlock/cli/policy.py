@@ -14,8 +14,8 @@ from envlock.cli.options import (
 )
 from envlock.cli.output import emit, has_color
 from envlock.cli.parser import Command, make_app
-from envlock.lock.explanation import as_json
-from envlock.reports.policy import allowed
+from envlock.lock.explanation import serialize
+from envlock.reports.policy_text import list_allowed
 from envlock.reports.text import paint
 
 app = make_app()
@@ -36,6 +36,6 @@ def policy(
     """
     found = envlock.allowed(find_source(lock), policy)
     if format == "json":
-        emit(json.dumps(as_json(found), indent=2))
+        emit(json.dumps(serialize(found), indent=2))
     else:
-        emit(paint(allowed(found), color=has_color()))
+        emit(paint(list_allowed(found), color=has_color()))

@@ -147,7 +147,7 @@ def _check(
         raise UsageError("`--compare` and `--save` exclude each other", hint="use one of them")
     need_folder_of(html, png)
     if png is not None:
-        heatmap.need_png()
+        heatmap.need_matplotlib()
 
 
 def _print_hints(report: Report) -> None:
@@ -159,6 +159,8 @@ def _print_hints(report: Report) -> None:
 def _write(report: Report[RepeatEvidence], html: Path | None, png: Path | None) -> None:
     """Write the page and the picture that are asked for."""
     if html is not None:
-        write_atomically(html, repeat_page.page(report, render(report)).encode("utf-8"), "page")
+        write_atomically(
+            html, repeat_page.render_page(report, render(report)).encode("utf-8"), "page"
+        )
     if png is not None:
-        write_atomically(png, heatmap.png(report), "picture")
+        write_atomically(png, heatmap.render_png(report), "picture")

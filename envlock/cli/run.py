@@ -15,8 +15,8 @@ from envlock.cli.parser import Command, make_app
 from envlock.runtime.activation import MAX_SEED
 from envlock.runtime.errors import UsageError
 from envlock.runtime.report import clean, count
-from envlock.workflows.observe import find_lock_with_entry_points
-from envlock.workflows.observe import observe as run_observed
+from envlock.workflows.observed_run import find_lock_with_entry_points
+from envlock.workflows.observed_run import observe as run_observed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -18,10 +18,10 @@ from envlock.cli.options import (
 from envlock.cli.output import emit, has_color
 from envlock.cli.parser import Command, make_app
 from envlock.lock.document import dump
-from envlock.reports.lock import lines
-from envlock.reports.summary import summary as summarize
+from envlock.reports.lock import render_lock
+from envlock.reports.summary import render_summary as summarize
 from envlock.reports.text import paint
-from envlock.runtime.line import line_of
+from envlock.runtime.environment_line import make_line
 from envlock.workflows.locks import load_document, load_lock
 from envlock.workflows.model import read_line, read_lock
 
@@ -83,7 +83,7 @@ def show(
     elif format == "json":
         emit(dump(shown))
     else:
-        emit(paint(lines(shown.to_document()), color=has_color()))
+        emit(paint(render_lock(shown.to_document()), color=has_color()))
 
 
 def _find_line(name: str | None, python: Path | None) -> str:
@@ -93,7 +93,7 @@ def _find_line(name: str | None, python: Path | None) -> str:
         if line is not None:
             return line
     document, _ = load_document(_find_shown(name, python))
-    return line_of(document)
+    return make_line(document)
 
 
 def _find_shown(name: str | None, python: Path | None) -> Source:

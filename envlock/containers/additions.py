@@ -78,7 +78,9 @@ class Additions:
         )
 
 
-def additions(wanted: Mapping[str, object], files: Sequence[CopiedFile], where: str) -> Additions:
+def parse_additions(
+    wanted: Mapping[str, object], files: Sequence[CopiedFile], where: str
+) -> Additions:
     """Return the additions by the values of `[tool.envlock.container]` or of a lock.
 
     Args:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from envlock.containers.plan import Base
-from envlock.data.images import Tables, image_tables
+from envlock.data.image_tables import Tables, load_image_tables
 from envlock.images.base_request import AUTO, BaseRequest
 from envlock.images.candidate import Candidate, PythonArchive
 from envlock.images.choose import (
@@ -16,14 +16,14 @@ from envlock.images.choose import (
     Trust,
     choose_offline,
     choose_online,
+    collect_trust,
     make_base_image,
-    pin,
-    trusted,
+    resolve_image,
 )
+from envlock.images.needs import collect_lock_needs
 from envlock.images.preflight import CannotMatchError
 from envlock.images.reference import Reference, parse
-from envlock.images.sources.interpreters import unknown_build
-from envlock.images.wanted import wanted_by
+from envlock.images.sources.interpreters import find_unlisted_machine
 from envlock.lock.models import BaseImage, Lockfile, PinnedImage
 from envlock.lock.route import Route
 from envlock.runtime.tables import table
@@ -43,7 +43,7 @@ class Chosen:
     warnings: tuple[str, ...] = ()
 
 
-def unasked(lock: Lockfile, request: BaseRequest) -> tuple[Base, tuple[str, ...]]:
+def resolve_offline(lock: Lockfile, request: BaseRequest) -> tuple[Base, tuple[str, ...]]:
     """Return the base without asking any registry, and warnings; its digest may be unknown.
 
     Raises:
@@ -51,15 +51,15 @@ def unasked(lock: Lockfile, request: BaseRequest) -> tuple[Base, tuple[str, ...]
             named.
         UsageError: there is no such route or image for this lock, or no image can be its machine.
     """
-    base_image = locked_base(lock, request.choice)
+    base_image = get_locked_base(lock, request.choice)
     if base_image is not None:
         return _restore_base(lock, base_image), ()
-    needs = wanted_by(lock, request.platform)
-    tables = image_tables()
+    needs = collect_lock_needs(lock, request.platform)
+    tables = load_image_tables()
     try:
         candidate = choose_offline(needs, request, tables)
     except CannotMatchError as error:
-        if unknown_build(needs, tables) is None:
+        if find_unlisted_machine(needs, tables) is None:
             raise
         # A newer release of python-build-standalone than the tables' may have the locked Python.
         hint = f"{NEWER_PYTHON}, or {error.hint}"
@@ -80,7 +80,7 @@ def unasked(lock: Lockfile, request: BaseRequest) -> tuple[Base, tuple[str, ...]
     return base, tuple(warnings)
 
 
-def asked_for(
+def resolve_online(
     lock: Lockfile, find: Find, request: BaseRequest, tables: Tables | None = None
 ) -> Chosen:
     """Return the base as its registry has it now, with what its config says.
@@ -98,23 +98,23 @@ def asked_for(
         UsageError: there is no such route or image for this lock, or no image can be its machine.
         RegistryError: a registry was not reached, refused, or does not have it.
     """
-    needs = wanted_by(lock, request.platform)
-    trust = trusted(lock.base_image, request.accepted)
+    needs = collect_lock_needs(lock, request.platform)
+    trust = collect_trust(lock.base_image, request.accepted)
 
     def ask_registry(reference: Reference) -> Pinned:
-        return pin(find, reference, needs.platform, mirrors=request.mirrors, trust=trust)
+        return resolve_image(find, reference, needs.platform, mirrors=request.mirrors, trust=trust)
 
-    base_image = locked_base(lock, request.choice)
+    base_image = get_locked_base(lock, request.choice)
     if base_image is not None:
         return Chosen(_look_up_locked_base(base_image, ask_registry), base_image)
-    chosen = choose_online(needs, request, tables or image_tables(), ask_registry)
+    chosen = choose_online(needs, request, tables or load_image_tables(), ask_registry)
     candidate = chosen.candidate
     base = _make_base(candidate.route, chosen.image, chosen.python, candidate.python_archive)
     warnings = _list_warnings(candidate, chosen.image.reference)
     return Chosen(base, make_base_image(chosen, needs), warnings)
 
 
-def locked_base(lock: Lockfile, choice: str) -> BaseImage | None:
+def get_locked_base(lock: Lockfile, choice: str) -> BaseImage | None:
     """Return the lock's own base; None where it has none, or another one was chosen."""
     base_image = lock.base_image
     if base_image is not None and choice in (AUTO, base_image.route):
@@ -156,10 +156,10 @@ def _make_base(
     base = Base(str(image.place), route, python_from=python_from, python_archive=archive)
     if image.config is None:
         return base
-    return with_config(base, image.config.entrypoint, image.config.command, image.config.environ)
+    return add_config(base, image.config.entrypoint, image.config.command, image.config.environ)
 
 
-def with_config(
+def add_config(
     base: Base, entrypoint: Sequence[str], command: Sequence[str], environ: Mapping[str, str]
 ) -> Base:
     """Return a base with its config: entrypoint, command, and the variables that are facts."""

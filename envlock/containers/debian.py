@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
-from envlock.containers.engines.container import Finished, Start
+from envlock.containers.engines.container_run import Finished, Start
 from envlock.containers.engines.engine import Engine, Say
 from envlock.containers.inside import ensure_image
 from envlock.containers.plan import Base
@@ -73,7 +73,7 @@ class AptRequest:
     sources: tuple[str, ...] = ()
 
 
-def apt_request(values: Mapping[str, object], where: str) -> AptRequest:
+def parse_apt_request(values: Mapping[str, object], where: str) -> AptRequest:
     """Return the request in `[tool.envlock.container]`.
 
     Raises:
@@ -106,7 +106,7 @@ def _check_entries(value: object, pattern: str, where: str, example: str) -> tup
     return tuple(dict.fromkeys(value))
 
 
-def locked_request(apt: DebianPackages | None) -> AptRequest:
+def get_locked_request(apt: DebianPackages | None) -> AptRequest:
     """Return the request that locked packages were resolved for."""
     if apt is None:
         return AptRequest()
@@ -119,7 +119,7 @@ def check_locked(base: Base, wanted: AptRequest) -> None:
     Raises:
         UsageError: none are locked, or those of another request.
     """
-    locked = locked_request(base.apt)
+    locked = get_locked_request(base.apt)
     if locked == wanted or not (locked.packages or wanted.packages):
         return
     difference = "no Debian packages are locked for"

@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 import envlock
-from envlock.containers.engines.container import Finished, Start
+from envlock.containers.engines.container_run import Finished, Start
 from envlock.containers.engines.engine import Engine, Inspected, Say
-from envlock.containers.engines.failures import EngineError
+from envlock.containers.engines.engine_errors import EngineError
 from envlock.guest import launch
 from envlock.images.reference import parse
 from envlock.images.sources import ngc
-from envlock.lock.drafts import draft_folder
-from envlock.lock.live import told
+from envlock.lock.live_facts import parse_snapshot
 from envlock.lock.models import BaseImage
+from envlock.lock.temporary import open_draft_folder
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import FactError
 
@@ -79,7 +79,7 @@ def look_inside(
         FactError: it has no Python that can answer.
     """
     inspected = ensure_image(engine, image, say)
-    with draft_folder(None) as draft:
+    with open_draft_folder(None) as draft:
         folder = draft / PLACE
         _write_runtime(folder)
         question = _Question(folder, gpus)
@@ -103,7 +103,7 @@ def _ask(
             continue
         answers = launch.Ended(done.exit_code, done.stdout.encode(), b"", 0).answers
         if answers:
-            return told(answers[-1], image)
+            return parse_snapshot(answers[-1], image)
         # Of several failures the first is reported, but a Python that is too old says most.
         if last is None or TOO_OLD in done.stderr:
             last = done
@@ -133,7 +133,7 @@ def ensure_image(engine: Engine, image: str, say: Say) -> Inspected:
 
 def _make_arguments() -> list[str]:
     """Return the arguments of an interpreter that make it collect the facts."""
-    option, code, _, request = launch.module(
+    option, code, _, request = launch.build_module_arguments(
         "environment", {"question": "facts", "binding": f"/{PLACE}/binding"}
     )
     return [option, GUARD + code, f"/{PLACE}/envlock", request]
@@ -166,7 +166,7 @@ def _explain_silence(image: str, python: str | None, last: Finished | None) -> F
         return FactError(
             f"the Python of {image} is {version}, and envlock needs 3.8 or newer", hint=hint
         )
-    error = launch.last_words(last.stderr or last.stdout)
+    error = launch.pick_error_line(last.stderr or last.stdout)
     return FactError(f"{image} gave no facts (exit code {last.exit_code}): {error}", hint=hint)
 
 

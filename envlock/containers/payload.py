@@ -22,8 +22,8 @@ from envlock.containers import render, standalone
 from envlock.containers.additions import CopiedFile
 from envlock.containers.layers import NAMES, Wheel
 from envlock.containers.plan import BuildPlan
-from envlock.lock.drafts import draft_folder
 from envlock.lock.models import DebianPackage
+from envlock.lock.temporary import open_draft_folder
 from envlock.runtime.drafts import PREFIX
 from envlock.runtime.errors import OutsideError, UsageError, WriteError
 
@@ -74,7 +74,7 @@ def write_context(plan: BuildPlan, wheelhouse: Path, folder: Path) -> None:
     _check_folder(folder)
     target = folder.resolve()
     try:
-        with draft_folder(target.parent) as draft:
+        with open_draft_folder(target.parent) as draft:
             new = draft / "new"
             new.mkdir()
             for name, text in texts.items():
@@ -260,7 +260,7 @@ def _list_lock(plan: BuildPlan) -> dict[str, Member]:
     return members
 
 
-def wheels_in(folder: Path) -> list[str]:
+def list_wheels(folder: Path) -> list[str]:
     """Return the names of the wheels in a folder, none where it does not exist.
 
     Raises:

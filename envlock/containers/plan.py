@@ -10,17 +10,17 @@ from typing import Literal, NamedTuple
 from envlock.containers.additions import Additions
 from envlock.containers.layers import BINDING, OWN, Layer, Wheel, cut
 from envlock.containers.quoting import safe
-from envlock.data.images import RouteDefaults, image_table
+from envlock.data.image_tables import RouteDefaults, load_image_defaults
 from envlock.images.candidate import PythonArchive
 from envlock.lock.document import dump
 from envlock.lock.models import DebianPackage, DebianPackages, Lockfile, PackageIdentity
 from envlock.lock.route import COMPLETE, Route
-from envlock.packages.proven import unasked
-from envlock.runtime.collectors.environ import record
+from envlock.packages.identity import list_unhashed
+from envlock.runtime.collectors.environment_variables import make_recordable
 from envlock.runtime.collectors.tensorflow import DISTRIBUTIONS
+from envlock.runtime.comparison_rules import parse_version
 from envlock.runtime.errors import LockfileError, UsageError
-from envlock.runtime.recipe import Recipe, always, nvidia_switch, recipe_for
-from envlock.runtime.rules import release
+from envlock.runtime.recipe import Recipe, find_nvidia_switch, find_recipe, get_always_needed
 from envlock.runtime.tables import table
 from envlock.runtime.version import __version__
 
@@ -115,7 +115,7 @@ class BuildPlan:
         """Whether the image can verify itself: the runtime half needs Python 3.8 or newer."""
         if self.python_version is None:
             return True
-        return (release(self.python_version) or _OLDEST_PYTHON) >= _OLDEST_PYTHON
+        return (parse_version(self.python_version) or _OLDEST_PYTHON) >= _OLDEST_PYTHON
 
     @property
     def venv(self) -> Literal["none", "isolated", "system"]:
@@ -168,13 +168,13 @@ class BuildPlan:
 
 
 def _get_defaults(route: Route) -> RouteDefaults:
-    defaults: RouteDefaults = getattr(image_table(), route)
+    defaults: RouteDefaults = getattr(load_image_defaults(), route)
     return defaults
 
 
 def base_plan(base: Base) -> BuildPlan:
     """Return the plan of an image for teams to build on, which verifies by the lock put into it."""
-    environ = {**always(), **find_variables(None, _get_ngc_release(base))}
+    environ = {**get_always_needed(), **find_variables(None, _get_ngc_release(base))}
     labels = _make_labels(base, None, None)
     return BuildPlan(base, environ=tuple(sorted(environ.items())), labels=labels)
 
@@ -221,13 +221,13 @@ def plan(
         notes.append(
             f"{missing} is not locked; without its patch this TensorFlow is not deterministic"
         )
-    inside = shipped(lock, recipe if deterministic else {})
+    inside = dump_shipped_lock(lock, recipe if deterministic else {})
     return BuildPlan(
         base,
         tensorflow=tensorflow,
         python_version=python_version,
         policy=lock.policy.name,
-        environ=tuple(sorted({**always(), **environ.variables}.items())),
+        environ=tuple(sorted({**get_always_needed(), **environ.variables}.items())),
         unset=_list_unset(lock, base, environ.variables),
         wheels=tuple(selection.wheels),
         skipped=tuple(selection.skipped),
@@ -263,16 +263,16 @@ def _get_ngc_release(base: Base) -> str | None:
 
 def _find_recipe(tensorflow: str | None) -> Recipe | None:
     """Return the recipe of the numbers that a version begins with; None for a text without any."""
-    numbers = release(tensorflow)
+    numbers = parse_version(tensorflow)
     if numbers is None:
         return None
-    return recipe_for(".".join(map(str, numbers[1:])))
+    return find_recipe(".".join(map(str, numbers[1:])))
 
 
 def find_variables(tensorflow: str | None, ngc: str | None) -> dict[str, str]:
     """Return the variables that make a TensorFlow, or NVIDIA's of a release, deterministic."""
     if ngc is not None:
-        return dict(nvidia_switch(ngc) or {})
+        return dict(find_nvidia_switch(ngc) or {})
     recipe = _find_recipe(tensorflow)
     if recipe is None:
         return {}
@@ -299,7 +299,7 @@ def list_program_lines(
     recipe = _find_recipe(tensorflow)
     if recipe is None:
         return []
-    seeds = recipe.program(SEED)
+    seeds = recipe.format_program(SEED)
     if ngc is not None or not recipe.patches:
         return list(seeds)
     for patch in recipe.patches:
@@ -329,13 +329,18 @@ def _choose_environ(
         if value is None or name not in known:
             continue
         is_hidden = isinstance(value, str) and ("sha256:" in value or value in ("uuid", "mig-uuid"))
-        if not isinstance(value, str) or (not is_hidden and record(value, known[name]) != value):
+        if not isinstance(value, str) or (
+            not is_hidden and make_recordable(value, known[name]) != value
+        ):
             raise LockfileError(
                 f"`facts.environ.{name}` cannot go into an image: invalid value of {name}",
                 hint="restore the lockfile from version control, "
                 "or create it again with `envlock capture`",
             )
-        if base.environ is not None and record(dict(base.environ).get(name), known[name]) == value:
+        if (
+            base.environ is not None
+            and make_recordable(dict(base.environ).get(name), known[name]) == value
+        ):
             continue  # the base sets it already
         if not is_hidden:
             environ.variables[name] = safe(value, "value", f"facts.environ.{name}")
@@ -391,7 +396,7 @@ def _select_wheels(lock: Lockfile, route: Route, wheelhouse: Collection[str] | N
         if route in COMPLETE:
             unnamed = "the lockfile does not name its wheel; the base must have it"
             selection.skipped.extend((name, unnamed) for name in sorted(lock.facts.packages or {}))
-        elif wheelhouse is not None and unasked(lock):
+        elif wheelhouse is not None and list_unhashed(lock):
             raise UsageError(
                 "the lockfile does not name the wheels of its packages",
                 hint="run `envlock hash`, and then `envlock vendor`",
@@ -462,7 +467,7 @@ def _make_missing_error(missing: list[str], reasons: Mapping[str, str]) -> Usage
 # --- what identifies the image
 
 
-def shipped(lock: Lockfile, amended: Mapping[str, str]) -> bytes:
+def dump_shipped_lock(lock: Lockfile, amended: Mapping[str, str]) -> bytes:
     """Return the lock that goes into the image, with these variables amended."""
     document = lock.to_document()
     # What a build adds to the lock is not in it, or a rebuild would not be the same.

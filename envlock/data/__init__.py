@@ -132,19 +132,19 @@ class PolicyTable(Row):
 
 
 @cache
-def policy_table() -> PolicyTable:
+def load_policy_table() -> PolicyTable:
     """Return the paths, their rules and their reasons."""
     return PolicyTable.model_validate(read("policy"))
 
 
 @cache
-def variables() -> tuple[Variable, ...]:
+def load_variables() -> tuple[Variable, ...]:
     """Return the determinism variables, sorted by name."""
     return tuple(Variable.model_validate(row) for row in read("environ")["variable"])
 
 
 @cache
-def cpu_flags() -> list[str]:
+def load_cpu_flags() -> list[str]:
     """Return the CPU flags that choose kernels, sorted."""
     flags: set[str] = set()
     for row in read("cpu_flags")["group"]:
@@ -188,7 +188,7 @@ class GpuTable(Row):
 
 
 @cache
-def gpu_table() -> GpuTable:
+def load_gpu_table() -> GpuTable:
     """Return what NVML's numbers mean."""
     return GpuTable.model_validate(read("gpu"))
 
@@ -258,7 +258,7 @@ class CudaTable(Row):
 
 
 @cache
-def cuda_table() -> CudaTable:
+def load_cuda_table() -> CudaTable:
     """Return the versions and names by which CUDA libraries are chosen."""
     return CudaTable.model_validate(read("cuda"))
 
@@ -311,7 +311,7 @@ class FileTable(Row):
 
 
 @cache
-def file_table() -> FileTable:
+def load_file_table() -> FileTable:
     """Return what can be wrong with files, and which of them are harmless."""
     return FileTable.model_validate(read("files"))
 
@@ -366,7 +366,7 @@ class LauncherTable(Row):
 
     @model_validator(mode="after")
     def _check_rows(self) -> LauncherTable:
-        known = {f"environ.{row.name}" for row in variables()}
+        known = {f"environ.{row.name}" for row in load_variables()}
         for row in self.launcher:
             self._check_facts(row, known)
             self._check_source(row)
@@ -395,7 +395,7 @@ class LauncherTable(Row):
 
 
 @cache
-def launcher_table() -> LauncherTable:
+def load_launcher_table() -> LauncherTable:
     """Return the launchers: where several fit, the first one counts."""
     return LauncherTable.model_validate(read("launchers"))
 

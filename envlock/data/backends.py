@@ -52,6 +52,6 @@ class BackendTable(Row):
 
 
 @cache
-def backend_table() -> BackendTable:
+def load_backend_table() -> BackendTable:
     """Return what Keras' other back ends read from their environment."""
     return BackendTable.model_validate(read("backends"))

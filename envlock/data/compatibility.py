@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from envlock.data import Minor, Row, Sentence, Text, read
-from envlock.data.determinism import Specifiers, holds
+from envlock.data.determinism import Specifiers, matches_version
 
 BINDING = "nvidia-ml-py"
 PATCH = "framework-reproducibility"
@@ -71,30 +71,30 @@ class CompatibilityTable(Row):
 
 
 @cache
-def compatibility_table() -> CompatibilityTable:
+def load_compatibility_table() -> CompatibilityTable:
     """Return which versions suit which TensorFlow."""
     return CompatibilityTable.model_validate(read("compatibility"))
 
 
-def ptx_cuda(tensorflow: str) -> str | None:
+def find_ptx_cuda(tensorflow: str) -> str | None:
     """Return the CUDA that a driver needs for the PTX of a TensorFlow; None where it is unknown."""
-    for row in compatibility_table().ptx:
-        if holds(row.tensorflow, tensorflow):
+    for row in load_compatibility_table().ptx:
+        if matches_version(row.tensorflow, tensorflow):
             return row.cuda
     return None
 
 
-def failing(tensorflow: str, capability: str) -> Fails | None:
+def find_failure(tensorflow: str, capability: str) -> Fails | None:
     """Return how official wheels of a TensorFlow fail on a GPU for which they have no machine code.
 
     It is None where there are no reports.
     """
-    for row in compatibility_table().fails:
-        if capability in row.capabilities and holds(row.tensorflow, tensorflow):
+    for row in load_compatibility_table().fails:
+        if capability in row.capabilities and matches_version(row.tensorflow, tensorflow):
             return row
     return None
 
 
-def added(package: str) -> str:
+def get_fixed_versions(package: str) -> str:
     """Return the specifier of the versions of a distribution that a fix installs."""
-    return next(row.takes for row in compatibility_table().added if row.package == package)
+    return next(row.takes for row in load_compatibility_table().added if row.package == package)

@@ -13,7 +13,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version as PackageVersion
 from pydantic import Field, model_validator
 
-from envlock.data import Row, Sentence, Text, Version, read, variables
+from envlock.data import Row, Sentence, Text, Version, load_variables, read
 
 Name = Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")]
 Specifiers = list[Annotated[str, Field(pattern=r"^(\*|[<>=!~][^*]*)$")]]
@@ -27,7 +27,7 @@ Sources = Annotated[list[Text], Field(min_length=1)]
 Severity = Literal["error", "warning"]
 
 
-def holds(specifiers: Sequence[str], version: str) -> bool:
+def matches_version(specifiers: Sequence[str], version: str) -> bool:
     """Return whether any of the specifiers includes a version; `*` includes every one."""
     return any(
         specifier == "*" or _matches_specifier(specifier, version) for specifier in specifiers
@@ -101,18 +101,18 @@ class Source(Row):
     sources: Sources
     measured: tuple[Measured, ...] = ()
 
-    def active(self, tensorflow: str) -> bool:
+    def is_active(self, tensorflow: str) -> bool:
         """Return whether a TensorFlow version has this source of noise by default."""
-        return holds(self.affected, tensorflow)
+        return matches_version(self.affected, tensorflow)
 
-    def solutions_for(self, tensorflow: str, *, ngc: bool = False) -> list[Solution]:
+    def find_solutions(self, tensorflow: str, *, ngc: bool = False) -> list[Solution]:
         """Return what helps in a TensorFlow version; NVIDIA's own solutions only with `ngc`."""
-        fitting = [row for row in self.solutions if holds([row.tensorflow], tensorflow)]
+        fitting = [row for row in self.solutions if matches_version([row.tensorflow], tensorflow)]
         return [row for row in fitting if ngc or row.ngc is None]
 
-    def errors_in(self, tensorflow: str) -> list[Raises]:
+    def find_errors(self, tensorflow: str) -> list[Raises]:
         """Return what op determinism raises for it in a TensorFlow version."""
-        return [row for row in self.raises if holds([row.tensorflow], tensorflow)]
+        return [row for row in self.raises if matches_version([row.tensorflow], tensorflow)]
 
 
 class Code(Row):
@@ -280,20 +280,20 @@ class RecipeTable(Row):
 
 
 @cache
-def sources_table() -> SourceTable:
+def load_source_table() -> SourceTable:
     """Return the sources of non-determinism."""
     return SourceTable.model_validate(read("determinism_sources"))
 
 
 @cache
-def variable_table() -> VariableTable:
+def load_variable_table() -> VariableTable:
     """Return the wrong values of variables.
 
     Raises:
         ValueError: a row has a column that environ.toml has for the same variable.
     """
     table = read("determinism_variables")
-    known = {variable.name: variable for variable in variables()}
+    known = {variable.name: variable for variable in load_variables()}
     for row in table["variable"]:
         variable = known.get(row["name"])
         if variable is None:
@@ -307,12 +307,12 @@ def variable_table() -> VariableTable:
 
 
 @cache
-def recipe_table() -> RecipeTable:
+def load_recipe_table() -> RecipeTable:
     """Return the recipes."""
     return RecipeTable.model_validate(read("determinism_recipes"))
 
 
-def cited(source: str, evidence: Mapping[str, str]) -> str:
+def resolve_citation(source: str, evidence: Mapping[str, str]) -> str:
     """Return a source with the meaning of the key of [evidence] that it begins with."""
     for key, meaning in evidence.items():
         if source == key:
@@ -337,26 +337,26 @@ class Operations(Row):
 
 
 @cache
-def operations() -> tuple[Operations, ...]:
+def load_operations() -> tuple[Operations, ...]:
     """Return the rows: the first one that fits an operation explains it."""
     return tuple(Operations.model_validate(row) for row in read("divergence")["operation"])
 
 
-def source(name: str) -> Source:
+def get_source(name: str) -> Source:
     """Return the row of determinism_sources.toml with an id."""
-    return next(row for row in sources_table().source if row.id == name)
+    return next(row for row in load_source_table().source if row.id == name)
 
 
-def source_of(kind: str, conditions: frozenset[str]) -> Source | None:
+def explain_operation(kind: str, conditions: frozenset[str]) -> Source | None:
     """Return the source of noise that explains an operation; None where there is none.
 
     Args:
         kind: the type of the operation.
         conditions: those that hold for it, as the column `when` names them.
     """
-    for row in operations():
+    for row in load_operations():
         if kind in row.types and (row.when == "any" or row.when in conditions):
-            return source(row.source)
+            return get_source(row.source)
     return None
 
 
@@ -380,7 +380,7 @@ class MakerRow(Row):
 
 
 @cache
-def makers() -> tuple[MakerRow, ...]:
+def load_makers() -> tuple[MakerRow, ...]:
     """Return the functions of Python and NumPy that `envlock diverge` watches."""
     return tuple(MakerRow.model_validate(row) for row in read("makers")["maker"])
 
@@ -395,7 +395,7 @@ class Group(Row):
 
 
 @cache
-def operation_groups() -> dict[str, frozenset[str]]:
+def load_operation_groups() -> dict[str, frozenset[str]]:
     """Return the names of operations by that of their group."""
     groups = map(Group.model_validate, read("operations")["group"])
     return {group.name: frozenset(group.operations) for group in groups}

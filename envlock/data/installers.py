@@ -32,6 +32,6 @@ class InstallerTable(Row):
 
 
 @cache
-def installers() -> dict[str, Installer]:
+def load_installers() -> dict[str, Installer]:
     """Return the installers by name."""
     return {row.name: row for row in InstallerTable.model_validate(read("installers")).installer}

@@ -8,14 +8,14 @@ from envlock.runtime.report import Evidence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from envlock.diagnosis.proof import Shown
+    from envlock.diagnosis.tensorflow_state import ObservedState
 
 
 @dataclass(frozen=True)
 class DoctorEvidence(Evidence):
     """The states that TensorFlow has shown by what it does; None where nobody asked for that."""
 
-    states: tuple[Shown, ...] | None = None
+    states: tuple[ObservedState, ...] | None = None
 
     def to_json(self) -> dict[str, object]:
         """Return JSON values."""

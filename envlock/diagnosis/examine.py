@@ -11,14 +11,19 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from envlock.data import determinism, variables
-from envlock.diagnosis.environment import Environment, Requirement
+from envlock.data import determinism, load_variables
+from envlock.diagnosis.diagnosed_environment import Environment, Requirement
 from envlock.diagnosis.fatbin import read_gpu_code
-from envlock.diagnosis.flags import list_flags
+from envlock.diagnosis.flag_checks import list_flags
 from envlock.diagnosis.remedies import choose_installer
-from envlock.lock.live import ask
+from envlock.lock.live_facts import ask
 from envlock.lock.models import Lockfile
-from envlock.packages.installation import by_name, header, installation, required
+from envlock.packages.installation import (
+    collect_distributions,
+    find_installation,
+    iter_requirements,
+    read_field,
+)
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.distributions import normalise
 
@@ -27,7 +32,7 @@ LEAST = 1 << 20
 """Bytes: smaller libraries of TensorFlow register no flag."""
 
 
-def of_lock(lock: Lockfile) -> Environment:
+def build_from_lock(lock: Lockfile) -> Environment:
     """Return the environment of a lock; of variables that no lock holds nothing is known."""
     document = lock.to_document()
     environment = Environment(
@@ -39,19 +44,19 @@ def of_lock(lock: Lockfile) -> Environment:
     )
 
 
-def requirements_of(python: Path | None = None) -> list[Requirement]:
+def list_requirements(python: Path | None = None) -> list[Requirement]:
     """Return what the distributions of this environment, or of another interpreter's, require.
 
     Raises:
         UsageError: that interpreter cannot be run.
         FactError: it did not answer.
     """
-    place = installation(python)
+    place = find_installation(python)
     requirements = []
-    for name, distribution in by_name(place).items():
+    for name, distribution in collect_distributions(place).items():
         # The first access parses the whole METADATA.
-        version = header(distribution, "Version") or "(version unknown)"
-        for requirement, extra in required(distribution, place.markers):
+        version = read_field(distribution, "Version") or "(version unknown)"
+        for requirement, extra in iter_requirements(distribution, place.markers):
             requirements.append(
                 Requirement(
                     by=name,
@@ -66,7 +71,7 @@ def requirements_of(python: Path | None = None) -> list[Requirement]:
     return requirements
 
 
-def of_live(
+def build_from_live(
     found: Snapshot,
     environ: Mapping[str, str],
     python: Path | None = None,
@@ -80,8 +85,8 @@ def of_live(
         python: the interpreter whose environment it is; this one when not given.
         requirements: what the distributions there require.
     """
-    known = {row.name for row in variables()}
-    known.update(row.name for row in determinism.variable_table().variable)
+    known = {row.name for row in load_variables()}
+    known.update(row.name for row in determinism.load_variable_table().variable)
     values = {}
     for name in known:
         # One that changed after the start has no value to judge.
@@ -95,7 +100,7 @@ def of_live(
         missing_flag_file=_is_missing_file(values.get("XLA_FLAGS") or ""),
         requirements=requirements,
     )
-    installing = with_installer(found, python)
+    installing = describe_installation(found, python)
     environment = replace(environment, installer=installing.installer, python=installing.python)
     unlisted = _list_unlisted_flags(environment)
     has_gpu = environment.gpus and environment.get("tensorflow.cuda_build")
@@ -114,7 +119,7 @@ def _is_missing_file(flags_value: str) -> bool:
     return not Path(value).is_file()
 
 
-def with_installer(found: Snapshot, python: Path | None = None) -> Environment:
+def describe_installation(found: Snapshot, python: Path | None = None) -> Environment:
     """Return the environment of some facts and its installer; of variables nothing is known."""
     if python is None:
         name = sys.executable or "python"
@@ -136,14 +141,14 @@ def _read_ptx_cuda(folder: Path | None) -> str | None:
         return None
     if code is None:
         return None
-    return code.ptx_cuda()
+    return code.get_ptx_cuda()
 
 
 def _list_unlisted_flags(environment: Environment) -> list[str]:
     """Return the flags that are set and that the table does not have."""
     listed = set()
     if environment.stock:
-        for row in determinism.variable_table().flag:
+        for row in determinism.load_variable_table().flag:
             listed.add((row.variable, row.name))
     unlisted = set()
     for variable, name, _ in list_flags(environment):

@@ -13,7 +13,7 @@ import os
 import struct
 from collections.abc import Callable
 
-from envlock.data import cuda_table
+from envlock.data import load_cuda_table
 from envlock.runtime.loader.elf import check_header, read_at
 
 SECTION = b".nv_fatbin"
@@ -56,7 +56,7 @@ class GpuCode:
             names += [f"{kind}_{number}" for number in sorted(counts) if is_listed(counts[number])]
         return names
 
-    def ptx_cuda(self) -> str | None:
+    def get_ptx_cuda(self) -> str | None:
         """Return the CUDA version that the PTX needs of a driver, None without PTX or if unknown.
 
         Source: "PTX ISA", Release Notes, table of the release history (`envlock/data/cuda.toml`,
@@ -65,7 +65,7 @@ class GpuCode:
         if self.ptx_isa is None:
             return None
         major, minor = self.ptx_isa
-        for row in cuda_table().ptx_isa:
+        for row in load_cuda_table().ptx_isa:
             if row.isa == f"{major}.{minor}":
                 return row.cuda
         return None

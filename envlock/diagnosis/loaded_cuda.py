@@ -33,7 +33,7 @@ def ask_tensorflow(
     path = None  # another interpreter has an import path of its own
     if python is None:
         path = host.path
-    words = launch.text(launch.read("cuda_versions"), {"path": path})
+    words = launch.build_text_arguments(launch.read("cuda_versions"), {"path": path})
     try:
         ended = launch.ask_python(words, python, timeout=timeout, environ=_build_environ(host))
     except UsageError:
@@ -76,7 +76,7 @@ def spell(key: str, number: int) -> str | None:
     return f"{number // unit}.{number % unit // 100}.{number % 100}"
 
 
-def contradictions(cuda: Tree, answers: Answers) -> list[Finding]:
+def find_contradictions(cuda: Tree, answers: Answers) -> list[Finding]:
     """Return a finding for every library on which the files and TensorFlow's own answer disagree.
 
     Args:
@@ -101,7 +101,7 @@ def contradictions(cuda: Tree, answers: Answers) -> list[Finding]:
     return findings
 
 
-def unanswered(reason: Unavailable) -> Finding:
+def report_no_answer(reason: Unavailable) -> Finding:
     """Return the finding that TensorFlow could not be asked."""
     message = f"cuda: not checked with TensorFlow: {reason.reason}"
     return _make_finding("cuda", message, ABSENT, reason, UNKNOWN)

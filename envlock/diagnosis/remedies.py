@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from envlock.data.installers import installers
-from envlock.diagnosis.environment import Environment
+from envlock.data.installers import load_installers
+from envlock.diagnosis.diagnosed_environment import Environment
 from envlock.runtime.distributions import normalise
 from envlock.runtime.report import FILE_RULE, Finding
 
@@ -38,7 +38,7 @@ def format_command(installer: str, python: str, action: Action, requirements: Se
             uninstall.
         requirements: requirements of PEP 508 to install, or names to remove.
     """
-    row = installers()[installer]
+    row = load_installers()[installer]
     words = list(row.install)
     if action == "uninstall":
         words = list(row.uninstall)
@@ -95,7 +95,7 @@ def change(
 def _find_other_installer(environment: Environment, name: str) -> str | None:
     """Return a distribution's installer where it is none of installers.toml, such as conda."""
     installer = _get_installer(environment, name)
-    if installer in [row.recorded for row in installers().values()]:
+    if installer in [row.recorded for row in load_installers().values()]:
         return None
     return installer
 
@@ -116,7 +116,7 @@ def install_again(
     return change(environment, remove=remove, add={name: requirement}, alone=True, fresh=fresh)
 
 
-def with_commands(findings: Iterable[Finding], environment: Environment) -> Iterator[Finding]:
+def add_commands(findings: Iterable[Finding], environment: Environment) -> Iterator[Finding]:
     """Yield findings on files, with the command where reinstalling one package is the fix."""
     for finding in findings:
         owners: Sequence[str] = ()

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from packaging.specifiers import Specifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-from envlock.diagnosis.environment import Environment, Requirement
+from envlock.diagnosis.diagnosed_environment import Environment, Requirement
 from envlock.runtime.collectors.tensorflow import DISTRIBUTIONS
 
 

@@ -6,8 +6,8 @@ import shlex
 from collections.abc import Iterable, Mapping
 
 from envlock.data.determinism import VariableRules
-from envlock.runtime.clear import WORDS
-from envlock.runtime.collectors.environ import record
+from envlock.runtime.clear_values import WORDS
+from envlock.runtime.collectors.environment_variables import make_recordable
 from envlock.runtime.report import Finding
 from envlock.runtime.tables import table
 
@@ -46,7 +46,7 @@ def show_value(value: str, row: VariableRules) -> str:
     if value.isascii() and value.isdigit() and len(value) < 24:
         return value
     for lock_row in table("environ"):
-        if lock_row["name"] == row.name and record(value, lock_row) == value:
+        if lock_row["name"] == row.name and make_recordable(value, lock_row) == value:
             return value
     return "set to something else"
 
@@ -81,7 +81,7 @@ def make_removal_line(variable: str, flag: str, instead: str = "") -> str:
     return f'export {variable}="$(echo "${variable}" | sed -E \'{script}\')"'
 
 
-def exports(findings: Iterable[Finding]) -> list[str]:
+def list_fixes(findings: Iterable[Finding]) -> list[str]:
     """Return the lines for a shell that correct all variables, one a variable, sorted by name."""
     lines = set()
     for finding in findings:

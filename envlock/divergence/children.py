@@ -83,7 +83,7 @@ class Children:
 
     def _kill(self) -> None:
         if self._child is not None:
-            launch.end(self._child.process)
+            launch.kill(self._child.process)
             self._child.line.close()
         self._child = None
 
@@ -106,7 +106,7 @@ def _start(
     ours, theirs = socket.socketpair()
     with theirs:
         child = launch.start(
-            launch.module(PROGRAM, request),
+            launch.build_module_arguments(PROGRAM, request),
             python,
             stdin=theirs.fileno(),
             output=output,

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from itertools import islice, zip_longest
 from typing import Literal
 
-from envlock.data.determinism import operation_groups
+from envlock.data.determinism import load_operation_groups
 from envlock.divergence.trace import Place, Record, Value
-from envlock.guest.tracing.names import MARK
+from envlock.guest.tracing.temporary_names import MARK
 
 Entry = Record | Value
 Kind = Literal["operation", "data", "outside", "variable", "call", "quantity", "sequence"]
@@ -24,7 +24,7 @@ CALL = "Call"
 """The type of an entry that is a graph as a whole."""
 VARIABLE = "resource[]"
 """The spec of an input that is a variable."""
-_GROUPS = operation_groups()
+_GROUPS = load_operation_groups()
 DATA = _GROUPS["next_element"] | _GROUPS["opened"]
 """Operations that take the next element of a pipeline; a distributed one leaves a graph as an optional."""
 COLLECTIVES = _GROUPS["collectives"]

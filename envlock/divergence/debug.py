@@ -10,11 +10,12 @@ from pathlib import Path
 
 from envlock.divergence.children import Children
 from envlock.divergence.comparison import Difference, find_origins
+from envlock.divergence.divergence_report import report
 from envlock.divergence.evidence import DivergeEvidence, Level, Verdict
 from envlock.divergence.experiments import LINES, drop_known_advice, is_later, plan_experiments
-from envlock.divergence.known import Known, look_up, read_row
+from envlock.divergence.known_causes import Known, look_up, read_row
 from envlock.divergence.makers import Maker
-from envlock.divergence.observe import (
+from envlock.divergence.observed_runs import (
     AGAIN,
     Observed,
     Request,
@@ -39,8 +40,7 @@ from envlock.divergence.readings import (
 )
 from envlock.divergence.threads import ThreadEvidence
 from envlock.divergence.trace import Record
-from envlock.divergence.verdict import report
-from envlock.lock.drafts import draft_folder
+from envlock.lock.temporary import open_draft_folder
 from envlock.runtime.errors import FactError
 from envlock.runtime.report import Finding, Report, clean
 
@@ -74,7 +74,7 @@ def debug(
         EnvlockError: it cannot be run, its runs fail, or TensorFlow does not show its operations.
     """
     children = Children()
-    with draft_folder(None) as folder, closing(children):
+    with open_draft_folder(None) as folder, closing(children):
         if observer is None:
             observer = partial(observe, say=say, children=children)
         return report(_Search(request, folder, say, observer, processes).find_evidence())

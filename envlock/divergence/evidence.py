@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Literal
 
 from envlock.divergence.comparison import Difference, Line, Origin
-from envlock.divergence.known import Known
+from envlock.divergence.known_causes import Known
 from envlock.divergence.makers import Maker
 from envlock.divergence.trace import Place, Record, render_place
 from envlock.numerics.failure import Failure

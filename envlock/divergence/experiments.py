@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from envlock.divergence.comparison import Difference
-from envlock.divergence.known import Known
+from envlock.divergence.known_causes import Known
 from envlock.divergence.makers import Maker
-from envlock.divergence.observe import Observed, Request
+from envlock.divergence.observed_runs import Observed, Request
 from envlock.divergence.readings import get_label, has_keras_seed
 from envlock.divergence.trace import Place, Record
 

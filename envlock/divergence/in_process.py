@@ -15,18 +15,18 @@ from typing import Any
 from envlock.divergence.comparison import compare
 from envlock.divergence.debug import debug
 from envlock.divergence.evidence import DivergeEvidence
-from envlock.divergence.observe import Observed, Request
+from envlock.divergence.observed_runs import Observed, Request
 from envlock.divergence.trace import read
-from envlock.guest.datasets import Datasets
-from envlock.guest.tracing import names
-from envlock.guest.tracing.makers import Makers
-from envlock.guest.tracing.private import CallbacksMissing, blindness, determinism
+from envlock.guest.dataset_graphs import Datasets
+from envlock.guest.target import Target
+from envlock.guest.tracing import temporary_names
+from envlock.guest.tracing.private import CallbacksMissing, find_blindness, read_determinism
 from envlock.guest.tracing.runs import Observed as Ran
-from envlock.guest.tracing.runs import perform, traced
+from envlock.guest.tracing.runs import open_trace, perform
 from envlock.guest.tracing.source_lines import Places
 from envlock.guest.tracing.state import State
-from envlock.guest.training import seeds
-from envlock.numerics.target import Target
+from envlock.guest.tracing.value_makers import Makers
+from envlock.guest.training import seed_setting
 from envlock.runtime.errors import FactError, UsageError
 from envlock.runtime.report import Report
 
@@ -90,11 +90,17 @@ def _observe(
             path = folder / f"{number}.trace"
             paths.append(path)
             try:
-                tracing = traced(tf, str(path), datasets, mode=request.mode, limit=request.steps)
+                tracing = open_trace(
+                    tf, str(path), datasets, mode=request.mode, limit=request.steps
+                )
                 with tracing as tracer:
                     entries = partial(getattr, tracer, "entries")
                     makers = Makers(places, entries, request.held)
-                    with seeds.watched(entries) as calls, makers.watched(), names.watched():
+                    with (
+                        seed_setting.watch_seeding(entries) as calls,
+                        makers.watch(),
+                        temporary_names.watch_names(),
+                    ):
                         perform(function, lambda tracer=tracer: tracer)  # type: ignore[misc]
             except CallbacksMissing as error:
                 raise FactError(f"this TensorFlow does not show its operations: {error}") from None
@@ -105,11 +111,11 @@ def _observe(
     answers: dict[str, object] = {
         "ends": ends,
         "suspects": suspects,
-        "determinism": determinism(),
+        "determinism": read_determinism(),
         "datasets": datasets.to_json(),
     }
     if not blind:
-        blind = blindness(tf)
+        blind = find_blindness(tf)
     if blind is not None:
         answers["callbacks"] = blind
     comparison = compare(list(map(read, paths)))
@@ -118,7 +124,7 @@ def _observe(
 
 def _set_seeds(request: Request) -> None:
     if request.seed is not None:
-        seeds.seed_all(request.seed)
+        seed_setting.set_all_seeds(request.seed)
     if request.generators is not None:
         random.seed(request.generators)
         sys.modules["numpy"].random.seed(request.generators)

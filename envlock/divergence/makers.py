@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from envlock.data.determinism import MakerRow, makers
+from envlock.data.determinism import MakerRow, load_makers
 from envlock.divergence.trace import Place
 
 Key = tuple[str, Place]
@@ -51,7 +51,7 @@ def find_candidates(ends: Sequence[Mapping[str, Any]], before: int) -> list[Make
     `ends`: what the tracer wrote at the end of each run.
     """
     rows: dict[str, MakerRow] = {}
-    for row in makers():
+    for row in load_makers():
         for name in row.functions:
             rows[row.name or name] = row
     runs = [_collect_calls(end.get("makers") or (), before) for end in ends]

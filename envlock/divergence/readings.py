@@ -9,9 +9,9 @@ from typing import Any
 
 from envlock.divergence.comparison import CALL, COLLECTIVES, Comparison, Difference, Entry
 from envlock.divergence.evidence import Level, Mode, Suspect
-from envlock.divergence.known import look_up
+from envlock.divergence.known_causes import look_up
 from envlock.divergence.makers import Maker, find_candidates
-from envlock.divergence.observe import Observed, read_until_damage
+from envlock.divergence.observed_runs import Observed, read_until_damage
 from envlock.divergence.threads import (
     OpenTrace,
     ThreadEvidence,

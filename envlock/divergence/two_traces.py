@@ -15,8 +15,8 @@ from typing import Literal
 from envlock.divergence.comparison import CALL
 from envlock.divergence.trace import Header, Record, Scalar, Trace, Value, read
 from envlock.runtime.errors import UsageError
+from envlock.runtime.finding_place import Where
 from envlock.runtime.report import ERROR, WARNING, Evidence, Finding, Report, clean
-from envlock.runtime.where import Where
 
 Entry = Record | Value
 Key = tuple[str, str | None, int | None]

@@ -11,12 +11,12 @@ import json
 import os
 import sys
 
-from envlock.fleet.rank_process import become, report
+from envlock.fleet.rank_process import become, write_statement
 from envlock.runtime.assertion import locate
 from envlock.runtime.errors import EnvlockError, UsageError
 from envlock.runtime.image import verify_image
 from envlock.runtime.lockfile import read_file
-from envlock.runtime.policy import names
+from envlock.runtime.policies import names
 from envlock.runtime.report import clean
 
 TYPE_CHECKING = False
@@ -91,7 +91,7 @@ def _add_fleet(commands: Parsers) -> None:
 
 
 def _report(asked: Words) -> int:
-    report(asked.to, asked.lock)
+    write_statement(asked.to, asked.lock)
     return 0
 
 

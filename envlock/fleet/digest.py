@@ -9,6 +9,7 @@ from __future__ import annotations
 from envlock.fleet.fleet_evidence import FleetEvidence
 from envlock.fleet.statement import canonical
 from envlock.runtime.facts import Unavailable
+from envlock.runtime.finding_place import Where
 from envlock.runtime.report import (
     ABSENT,
     ERROR,
@@ -19,7 +20,6 @@ from envlock.runtime.report import (
     clean,
     count,
 )
-from envlock.runtime.where import Where
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from envlock.fleet.node_names import few
 from envlock.fleet.node_sets import NAMED, SET_SHOWN
 from envlock.runtime.compare import compare
-from envlock.runtime.policy import Policy
+from envlock.runtime.policies import Policy
 from envlock.runtime.report import INFO, Finding
 
 TYPE_CHECKING = False
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 NAMES = ("then", "now")
 
 
-def drift(before: Side, after: Side, policy: Policy) -> tuple[list[Finding], list[str]]:
+def compare_jobs(before: Side, after: Side, policy: Policy) -> tuple[list[Finding], list[str]]:
     """Return what differs on nodes that both jobs had, and notes on other nodes.
 
     Nodes with one change are together. A node stands for the lowest of its ranks.

@@ -12,13 +12,13 @@ from envlock.fleet.digest import digest, parse_report, split_by_root
 from envlock.fleet.folder import Folder
 from envlock.fleet.meeting import meet
 from envlock.fleet.problems import MISSING
-from envlock.fleet.ranks import OWN, Disagreement, rank_of
+from envlock.fleet.ranks import OWN, Disagreement, find_rank
 from envlock.fleet.reduction import reduction
-from envlock.fleet.statement import canonical, failed, stated
+from envlock.fleet.statement import canonical, make_failure, make_statement
 from envlock.fleet.texts import collect_texts
 from envlock.runtime import assertion
 from envlock.runtime.assertion import OFF
-from envlock.runtime.collectors import snapshot
+from envlock.runtime.collectors import take_snapshot
 from envlock.runtime.errors import (
     EnvironmentMismatch,
     EnvlockError,
@@ -27,11 +27,11 @@ from envlock.runtime.errors import (
     UsageError,
     WriteError,
 )
-from envlock.runtime.launchers import traces
+from envlock.runtime.judgement import collect_here, has_overrides_enabled, remove_package
+from envlock.runtime.launchers import collect_traces
 from envlock.runtime.lockfile import read_file
-from envlock.runtime.proof import is_proven
+from envlock.runtime.machine_proof import is_proven
 from envlock.runtime.report import Report
-from envlock.runtime.verify import found_here, overrides_count, without_package
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -258,7 +258,7 @@ def gather_report(
     It does so before the others hear of it: a launcher may end the whole job once the first has
     ended.
     """
-    lock, own = looked(rank, path, mode)
+    lock, own = inspect_rank(rank, path, mode)
     size = rank.size or 1
 
     def decide(statements: Sequence[Statement], documents: Mapping[str, Document]) -> Decision:
@@ -298,7 +298,7 @@ def _decide(
     decision: Decision = {"by": 0, "enforced": not modes.isdisjoint(assertion.ENFORCING)}
     try:
         whole, groups = reduction(
-            statements, documents, size, lock, policy, overrides=overrides_count()
+            statements, documents, size, lock, policy, overrides=has_overrides_enabled()
         )
     except EnvlockError as error:
         _tell(f"cannot decide: {error}", modes)
@@ -323,7 +323,7 @@ def _tell(text: str, modes: Set[str]) -> None:
         assertion.say(text)
 
 
-def looked(
+def inspect_rank(
     rank: Rank, path: Optional[Path], mode: str = assertion.ENFORCING[0]
 ) -> Tuple[Optional[Lock], Stated]:
     """Return the lockfile, and the statement and the document of this rank; one that fails states why.
@@ -332,24 +332,26 @@ def looked(
     the mode.
     """
     if mode == OFF:
-        return None, (failed(rank, ""), None)
+        return None, (make_failure(rank, ""), None)
     try:
         assertion.mode_of_process()
         named = _find_lockfile(path)
         if named is None:
-            live = snapshot()
-            return None, _add_texts(live, stated(rank, live, traces(os.environ)))
+            live = take_snapshot()
+            return None, _add_texts(live, make_statement(rank, live, collect_traces(os.environ)))
         lock = read_file(named)
         digest_of_lock = sha256(canonical(lock).encode("ascii")).hexdigest()[:32]
-        live = without_package(found_here(lock), lock.get("project", {}).get("name"))
+        live = remove_package(collect_here(lock), lock.get("project", {}).get("name"))
         proven = bool(lock.get("numerics")) and is_proven(lock, live, os.environ)
         rules: Mapping[str, str] = {}
-        if overrides_count():
+        if has_overrides_enabled():
             rules = lock["policy"]["overrides"]
-        own = stated(rank, live, traces(os.environ), digest_of_lock, rules, proven=proven)
+        own = make_statement(
+            rank, live, collect_traces(os.environ), digest_of_lock, rules, proven=proven
+        )
         return lock, _add_texts(live, own)
     except EnvlockError as error:
-        return None, (failed(rank, error.message), None)
+        return None, (make_failure(rank, error.message), None)
 
 
 def _add_texts(live: Snapshot, own: Tuple[Statement, Document]) -> Stated:
@@ -384,7 +386,7 @@ def place(
         world = mpi_mail.find_world(required=engine == "mpi")
         if world is not None:
             return mpi_mail.rank_in(world, environ, host), mpi_mail.Mail(world)
-    rank = rank_of(environ, host)
+    rank = find_rank(environ, host)
     if rank.size is None:
         raise UsageError("cannot find how many ranks the job has", hint=f"set {OWN['size']}")
     if rank.size == 1:

@@ -199,7 +199,7 @@ def _read(path: str, name: str) -> object:
     return value
 
 
-def jobs(path: str) -> List[str]:
+def list_jobs(path: str) -> List[str]:
     """Return the jobs that have statements in a folder, sorted.
 
     Raises:
@@ -217,7 +217,7 @@ def _has_statements(folder: str) -> bool:
     return any(name.startswith(RANK) for name in _list_names(folder))
 
 
-def kept(path: str, job: str) -> Tuple[List[Statement], Dict[str, Document]]:
+def read_statements(path: str, job: str) -> Tuple[List[Statement], Dict[str, Document]]:
     """Return the statements of a job and the facts by root, as `keep` wrote them; others are left out."""
     folder = os.path.join(path, job)
     statements: List[Statement] = []

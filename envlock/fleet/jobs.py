@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from envlock.fleet.ranks import OWN, launched_job
+from envlock.fleet.ranks import OWN, find_launched_job
 from envlock.runtime.errors import FactError, UsageError
 
 SHOWN = 5
 """Jobs that a message names."""
 
 
-def job_of(
+def choose_job(
     found: Sequence[str], folder: str, environ: Mapping[str, str], named: str | None = None
 ) -> str:
     """Return the job that is meant: the one named, that of the launcher around, or the only one.
@@ -29,7 +29,7 @@ def job_of(
     wanted = named
     # In a batch script, the launcher has named the job, and no step of it.
     if not wanted:
-        wanted = environ.get(OWN["job"]) or launched_job(environ)
+        wanted = environ.get(OWN["job"]) or find_launched_job(environ)
     fitting = list(found)
     if wanted:
         fitting = [job for job in found if job == wanted or job.startswith(f"{wanted}.")]

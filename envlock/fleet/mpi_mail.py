@@ -11,7 +11,7 @@ import sys
 import time
 
 from envlock.fleet.problems import COMMAND, WHERE
-from envlock.fleet.ranks import OWN, Disagreement, Rank, get_sources, rank_of
+from envlock.fleet.ranks import OWN, Disagreement, Rank, find_rank, get_sources
 from envlock.fleet.statement import canonical
 from envlock.runtime import strict_json
 from envlock.runtime.errors import UsageError
@@ -159,7 +159,7 @@ def rank_in(mpi: Any, environ: Mapping[str, str], host: str) -> Rank:
     # A launcher of many, perhaps, that MPI does not know of.
     if size == 1 and "rank" in sources and "size" not in sources:
         raise UsageError("cannot find how many ranks the job has", hint=f"set {OWN['size']}")
-    return rank_of({**environ, OWN["rank"]: str(rank), OWN["size"]: str(size)}, host)
+    return find_rank({**environ, OWN["rank"]: str(rank), OWN["size"]: str(size)}, host)
 
 
 def _check_numbers(numbers: Mapping[str, int], sources: Mapping[str, Tuple[str, str]]) -> None:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import os
 
-from envlock.fleet.fleet_assertion import gather_report, looked, place
+from envlock.fleet.fleet_assertion import gather_report, inspect_rank, place
 from envlock.fleet.folder import Folder
-from envlock.fleet.ranks import OWN, rank_of
+from envlock.fleet.ranks import OWN, find_rank
 from envlock.runtime.errors import FactError, UsageError
 
 TYPE_CHECKING = False
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from typing import Optional, Sequence
 
 
-def report(to: Optional[str] = None, lock: Optional[str] = None, job: Optional[str] = None) -> None:
+def write_statement(
+    to: Optional[str] = None, lock: Optional[str] = None, job: Optional[str] = None
+) -> None:
     """Write the statement of this process, and its facts unless another rank has.
 
     Nothing is written where it is no rank.
@@ -35,11 +37,11 @@ def report(to: Optional[str] = None, lock: Optional[str] = None, job: Optional[s
     environ = dict(os.environ)
     if job:
         environ[OWN["job"]] = job
-    rank = rank_of(environ, os.uname().nodename)
+    rank = find_rank(environ, os.uname().nodename)
     if rank.is_aside:
         return
     folder = Folder(to, rank.job)
-    _, (statement, document) = looked(rank, lock)
+    _, (statement, document) = inspect_rank(rank, lock)
     folder.keep(statement, document)
     if statement.get("problem"):
         raise FactError(f"rank {rank.rank} cannot report: {statement['problem']}")

@@ -91,7 +91,7 @@ class Rank:
         self.is_aside = is_aside
 
 
-def rank_of(environ: Environ, host: str) -> Rank:
+def find_rank(environ: Environ, host: str) -> Rank:
     """Return which rank a process with these variables is, on the machine `host`.
 
     Raises:
@@ -192,7 +192,7 @@ def _find_among_hosts(named: Row, environ: Environ) -> Dict[str, str]:
     return {"rank": str(names.index(host)), "size": str(len(names)), "node": host}
 
 
-def launched_job(environ: Environ) -> str:
+def find_launched_job(environ: Environ) -> str:
     """Return what a launcher calls the job around a process; empty where there is none."""
     for row in table("launchers"):
         if row["rank"] is not None:

@@ -19,11 +19,20 @@ from envlock.runtime.assertion import ENFORCING
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.compare import compare
 from envlock.runtime.errors import UsageError
+from envlock.runtime.judgement import build_policy, judge
 from envlock.runtime.launchers import explain_differences
 from envlock.runtime.machines import is_machine
-from envlock.runtime.policy import DEFAULT, Policy, names
-from envlock.runtime.report import ERROR, INFO, LAUNCHER, UNKNOWN, Finding, Report, count, ranked
-from envlock.runtime.verify import judge, policy_of
+from envlock.runtime.policies import DEFAULT, Policy, names
+from envlock.runtime.report import (
+    ERROR,
+    INFO,
+    LAUNCHER,
+    UNKNOWN,
+    Finding,
+    Report,
+    count,
+    sort_findings,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,7 +96,7 @@ class Standard:
     __slots__ = ("lock", "overrides", "rules")
 
     def __init__(self, lock: Optional[Lock], policy: Optional[str], *, overrides: bool) -> None:
-        self.rules = rules_of(lock, policy, overrides=overrides)
+        self.rules = choose_policy(lock, policy, overrides=overrides)
         self.overrides = overrides
         self.lock: Optional[Lock] = None
         if lock is not None:
@@ -145,7 +154,7 @@ def reduction(
     # All sentences are made by now, so that the node sets they name are known.
     evidence.node_sets = places.sets
     report = Report(
-        ranked([*findings, *allowed]),
+        sort_findings([*findings, *allowed]),
         command=COMMAND,
         policy=standard.rules.name,
         overrides=len(standard.rules.overrides),
@@ -156,12 +165,12 @@ def reduction(
     return report, groups
 
 
-def rules_of(
+def choose_policy(
     lock: Optional[Lock], policy: Optional[str] = None, *, overrides: bool = True
 ) -> Policy:
     """Return the policy that judges ranks; errors as in `reduction`."""
     if lock is not None:
-        return policy_of(lock, policy, overrides=overrides)
+        return build_policy(lock, policy, overrides=overrides)
     if policy is not None and policy not in names():
         raise UsageError(f"unknown policy `{policy}`", hint=f"choose from: {', '.join(names())}")
     return Policy(policy or DEFAULT)

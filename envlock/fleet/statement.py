@@ -14,7 +14,7 @@ from envlock.fleet.texts import MOST as MOST_TEXTS
 from envlock.fleet.texts import is_text
 from envlock.runtime.assertion import MODES
 from envlock.runtime.lockfile import are_facts
-from envlock.runtime.policy import can_meet, matches
+from envlock.runtime.policies import can_meet, matches
 from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
@@ -55,7 +55,7 @@ MOST = 1_000_000
 their number."""
 
 
-def stated(
+def make_statement(
     rank: Rank,
     live: Snapshot,
     launch: Mapping[str, str],
@@ -72,7 +72,7 @@ def stated(
     Args:
         rank: who says so.
         live: its facts.
-        launch: the traces of its launcher, from `launchers.traces`.
+        launch: the traces of its launcher, from `launchers.collect_traces`.
         lock: the digest of its lockfile; empty where there is none.
         rules: the lockfile's own, by the patterns of their paths, where they count.
         proven: whether its machine is known to compute the lockfile's bits.
@@ -95,7 +95,7 @@ def stated(
     return statement, document
 
 
-def failed(rank: Rank, problem: str) -> Statement:
+def make_failure(rank: Rank, problem: str) -> Statement:
     """Return the statement of a rank that could not look at its environment.
 
     Without a problem, of one that is not to look.

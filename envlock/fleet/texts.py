@@ -7,7 +7,7 @@ token, stays a SHA-256.
 
 from __future__ import annotations
 
-from envlock.runtime.collectors.environ import digest
+from envlock.runtime.collectors.environment_variables import hash_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def collect_texts(recorded: Mapping[str, object], environ: Mapping[str, str]) ->
         if not isinstance(value, str) or START not in value:
             continue
         for text in _iter_parts(environ.get(name, "")):
-            key = digest(text)
+            key = hash_value(text)
             if key in value and is_text(key, text) and len(texts) < MOST:
                 texts[key] = text
     return texts
@@ -56,7 +56,7 @@ def is_text(key: object, text: object) -> bool:
         return False
     if not all(part.startswith("/") for part in text.split(":") if part):
         return False
-    return digest(text) == key
+    return hash_value(text) == key
 
 
 def restore_texts(message: str, texts: Mapping[str, str]) -> str:

@@ -13,13 +13,13 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from envlock.containers.plan import shipped
-from envlock.data.images import image_tables
+from envlock.containers.plan import dump_shipped_lock
+from envlock.data.image_tables import load_image_tables
 from envlock.forms import purl
 from envlock.images.reference import parse
 from envlock.lock.models import BaseImage, Lockfile, PackageIdentity, PinnedImage, WheelFile
+from envlock.packages.identity import find_checkout
 from envlock.packages.licenses import License
-from envlock.packages.proven import checkout
 from envlock.runtime.version import __version__
 
 SUBJECT = "environment"
@@ -115,7 +115,7 @@ def _describe_subject(lock: Lockfile) -> dict[str, object]:
     if lock.image is not None:
         digest = lock.image.lock
     if not digest:
-        digest = hashlib.sha256(shipped(lock, {})).hexdigest()
+        digest = hashlib.sha256(dump_shipped_lock(lock, {})).hexdigest()
     subject: dict[str, object] = {
         "type": "application",
         "bom-ref": SUBJECT,
@@ -179,7 +179,7 @@ def _list_pythons(lock: Lockfile) -> Iterator[Component]:
         archive = base.python_archive
         # Such as cpython-3.11.13+20250612-x86_64-unknown-linux-gnu-install_only.tar.gz.
         name, version, *_ = archive.file.split("-")
-        url = image_tables().standalone.url(archive.file)
+        url = load_image_tables().standalone.make_url(archive.file)
         yield Component(
             "file",
             "python-archive",
@@ -246,7 +246,7 @@ def _describe_package(
     if identity is not None and identity.reason:
         reason = identity.reason
     component = replace(component, unproven=reason)
-    source = checkout(lock, name)
+    source = find_checkout(lock, name)
     if source is not None:
         qualifiers = {"vcs_url": f"git+{source.url}@{source.commit}"}
         component = replace(component, purl=purl.build_pypi(name, version, qualifiers))

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from envlock.data.images import image_table
+from envlock.data.image_tables import load_image_defaults
 from envlock.lock.models import Lockfile
 from envlock.lock.route import COMPLETE
 from envlock.runtime.errors import UsageError
@@ -95,7 +95,7 @@ def describe_deployment(lock: Lockfile) -> Deployment:
         gpus=len(gpus),
         gpu_model=gpu_model,
         cpus=cpus,
-        shared_memory=image_table().shared_memory.bytes,
+        shared_memory=load_image_defaults().shared_memory.bytes,
         lock=image.lock,
         entrypoint=(python, "-B", "/opt/envlock/entrypoint.py"),
     )

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from envlock.data.images import image_tables
+from envlock.data.image_tables import load_image_tables
 from envlock.forms import purl
 from envlock.images.reference import parse
 from envlock.lock.models import BaseImage, Image, Lockfile, PinnedImage
@@ -81,7 +81,7 @@ def _list_materials(lock: Lockfile, image: Image, base: BaseImage) -> Iterator[d
         yield _describe_image(base.python, base.platform)
     if base.python_archive is not None:
         file = base.python_archive.file
-        url = image_tables().standalone.url(file)
+        url = load_image_tables().standalone.make_url(file)
         yield {"name": file, "uri": url, "digest": {"sha256": base.python_archive.sha256}}
     if base.apt is not None:
         for package in base.apt.packages:

@@ -436,7 +436,7 @@ def _compute_result(np: ModuleType, operation: Operation, repeats: int) -> Dict[
     if len({array.tobytes() for array in arrays}) > 1:
         return {"unstable": True, "dtype": arrays[0].dtype.str, "shape": shape}
     return {
-        "sha256": digest(arrays[0]),
+        "sha256": compute_digest(arrays[0]),
         "dtype": arrays[0].dtype.str,
         "shape": shape,
         "sample": take_sample(arrays[0]),
@@ -447,7 +447,7 @@ def _read_array(np: ModuleType, value: object) -> Array:
     return np.asarray(value.numpy() if hasattr(value, "numpy") else value, order="C")  # type: ignore[no-any-return]
 
 
-def digest(*arrays: Array) -> str:
+def compute_digest(*arrays: Array) -> str:
     """Return the SHA-256 of type, shape and bytes of each."""
     found = hashlib.sha256()
     for array in arrays:

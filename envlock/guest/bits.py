@@ -15,14 +15,14 @@ import json
 import os
 import sys
 
-from envlock.fleet.ranks import rank_of
+from envlock.fleet.ranks import find_rank
 from envlock.guest import battery
 
 
 def main() -> None:
     """Compute the canary, if this rank is one of those that do."""
     asked = json.loads(sys.argv[1])
-    rank = rank_of(os.environ, "").rank
+    rank = find_rank(os.environ, "").rank
     if rank not in asked["ranks"]:
         return
     if asked["folder"] is not None:

@@ -13,11 +13,11 @@ import platform
 import sys
 from importlib.util import find_spec
 
-from envlock.runtime.collectors import snapshot
-from envlock.runtime.distributions import import_path
+from envlock.runtime.collectors import take_snapshot
+from envlock.runtime.distributions import get_import_path
 from envlock.runtime.gpu import probe
 from envlock.runtime.host import Host
-from envlock.runtime.tooling import tooling
+from envlock.runtime.tooling import find_tooling
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,15 +41,15 @@ def main() -> None:
 
 def _collect_facts() -> Dict[str, object]:
     host = Host()
-    found = snapshot(host)
-    return {"facts": found.facts, "unavailable": found.unavailable, "tooling": tooling(host)}
+    found = take_snapshot(host)
+    return {"facts": found.facts, "unavailable": found.unavailable, "tooling": find_tooling(host)}
 
 
 def _collect_paths() -> Dict[str, object]:
-    return {"prefix": sys.prefix, "folders": import_path(Host()), "markers": markers()}
+    return {"prefix": sys.prefix, "folders": get_import_path(Host()), "markers": collect_markers()}
 
 
-def markers() -> Dict[str, str]:
+def collect_markers() -> Dict[str, str]:
     """Return the values of the variables in environment markers.
 
     Source:

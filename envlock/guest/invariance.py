@@ -11,7 +11,7 @@ import json
 import os
 import sys
 
-from envlock.guest.training import contract, seeds
+from envlock.guest.training import contract, seed_setting
 from envlock.guest.training.failures import describe_failure
 
 TYPE_CHECKING = False
@@ -59,7 +59,7 @@ def main() -> None:
         os.write(answers, line.encode("utf-8"))
 
     try:
-        seeds.seed_all(asked["seed"])
+        seed_setting.set_all_seeds(asked["seed"])
         subject = load_subject(asked)
     except contract.Misuse as error:
         answer(unusable=str(error))

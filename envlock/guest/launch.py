@@ -105,21 +105,21 @@ class Ended(NamedTuple):
         """How it ended, for a sentence that begins with its name."""
         if self.code is None:
             return f"did not answer within {self.timeout:g} s"
-        return ending(self.code)
+        return describe_exit(self.code)
 
     @property
     def last_words(self) -> str:
         """The line of its standard error that says most about its end."""
-        return last_words(self.errors.decode("utf-8", "replace"))
+        return pick_error_line(self.errors.decode("utf-8", "replace"))
 
 
-def module(name: str, asked: Mapping[str, object]) -> list[str]:
+def build_module_arguments(name: str, asked: Mapping[str, object]) -> list[str]:
     """Return the arguments with which an interpreter runs `main()` of a module of this room."""
     code = f"{BORROWED}\nfrom envlock.guest.{name} import main\nmain()\n"
     return ["-c", code, str(Path(envlock.__file__).parent), _encode(asked)]
 
 
-def text(program: str, asked: Mapping[str, object]) -> list[str]:
+def build_text_arguments(program: str, asked: Mapping[str, object]) -> list[str]:
     """Return the arguments with which an interpreter runs the text of a program that stands alone."""
     return ["-c", program, _encode(asked)]
 
@@ -194,7 +194,7 @@ def ask(
         return Ended(child.returncode, output, errors, timeout)
     finally:
         # Also after KeyboardInterrupt: the session of the child does not get the terminal's signal.
-        end(child)
+        kill(child)
 
 
 def ask_python(
@@ -213,7 +213,7 @@ def ask_python(
     return ask([flag, BOUND, program, *rest], python, timeout=timeout, environ=environ)
 
 
-def end(child: subprocess.Popen[bytes]) -> None:
+def kill(child: subprocess.Popen[bytes]) -> None:
     """Kill a process and all that it has started; every wait here has a limit."""
     # It may be gone already, or be a setuid helper of the driver.
     with suppress(ProcessLookupError, PermissionError):
@@ -226,7 +226,7 @@ def end(child: subprocess.Popen[bytes]) -> None:
             stream.close()
 
 
-def ending(code: int) -> str:
+def describe_exit(code: int) -> str:
     """Return how a process ended, for a sentence that begins with its name."""
     if code >= 0:
         return f"exited with code {code}"
@@ -235,7 +235,7 @@ def ending(code: int) -> str:
     return f"was ended by signal {-code}"
 
 
-def last_words(text: str) -> str:
+def pick_error_line(text: str) -> str:
     """Return the line that says most about why a process ended: the last that names an error, else
     the last.
     """

@@ -17,9 +17,9 @@ import json
 import os
 import sys
 
-from envlock.fleet.fleet_assertion import looked
-from envlock.fleet.rank_process import become, report
-from envlock.fleet.ranks import rank_of
+from envlock.fleet.fleet_assertion import inspect_rank
+from envlock.fleet.rank_process import become, write_statement
+from envlock.fleet.ranks import find_rank
 from envlock.runtime.errors import EnvlockError
 
 
@@ -33,10 +33,10 @@ def main() -> None:
             )
             sys.exit(code)
         if asked["folder"] is not None:
-            report(asked["folder"], asked["lock"], asked["job"])
+            write_statement(asked["folder"], asked["lock"], asked["job"])
         else:
-            rank = rank_of(os.environ, os.uname().nodename)
-            json.dump(looked(rank, asked["lock"])[1], sys.stdout)
+            rank = find_rank(os.environ, os.uname().nodename)
+            json.dump(inspect_rank(rank, asked["lock"])[1], sys.stdout)
     except EnvlockError as error:
         sys.stderr.write(f"error: {error}\n")
         sys.exit(error.exit_code)

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from envlock.images.needs import BaseNeeds
 from envlock.images.reference import Reference
-from envlock.images.wanted import Wanted
 from envlock.lock.route import Route
-from envlock.runtime.release import numbers
+from envlock.runtime.release import parse_release
 
 
 class Value(NamedTuple):
@@ -47,7 +47,7 @@ def compare_versions(locked: str | None, held: Value) -> Likeness:
     """Return how much the version that an image holds has in common with the locked one."""
     if locked is None or held.version is None:
         return Likeness(UNKNOWN, 0, 0)
-    left, right = numbers(locked), numbers(held.version)
+    left, right = parse_release(locked), parse_release(held.version)
     if not left or not right:
         return _compare_words(locked, held.version)
     shared = 0
@@ -158,7 +158,7 @@ class Candidate:
 Rank = tuple[bool, bool, bool, int, int, bool, tuple[Likeness, ...], int, tuple[int, ...], str]
 
 
-def compute_rank(candidate: Candidate, needs: Wanted) -> Rank:
+def compute_rank(candidate: Candidate, needs: BaseNeeds) -> Rank:
     """Return what candidates are ordered by; the greatest is the best.
 
     First whether it can do what the lock does, and whether the locked wheels can be installed on
@@ -200,7 +200,7 @@ def _measure_likeness(locked: str | None, held: Value) -> Likeness:
     return likeness
 
 
-def explain_candidate(candidate: Candidate, needs: Wanted) -> str:
+def explain_candidate(candidate: Candidate, needs: BaseNeeds) -> str:
     """Return why a candidate has its place among the others, in sentences."""
     sentences = [
         candidate.lead,
@@ -215,7 +215,7 @@ def explain_candidate(candidate: Candidate, needs: Wanted) -> str:
     return " ".join([*sentences, *candidate.notes])
 
 
-def explain_mismatches(candidate: Candidate, needs: Wanted) -> tuple[str, ...]:
+def explain_mismatches(candidate: Candidate, needs: BaseNeeds) -> tuple[str, ...]:
     """Return the sentence that the lock's policy does not accept a candidate; none where it may."""
     if not candidate.mismatches:
         return ()
@@ -231,7 +231,7 @@ _HEADS = {
 """What the sentence on each kind of likeness begins with, in the order of the sentences."""
 
 
-def _describe_likenesses(candidate: Candidate, needs: Wanted) -> Iterable[str]:
+def _describe_likenesses(candidate: Candidate, needs: BaseNeeds) -> Iterable[str]:
     """Yield a sentence for each kind of likeness."""
     texts: dict[str, list[str]] = {kind: [] for kind in _HEADS}
     for name, title in SUBJECTS.items():
@@ -258,6 +258,6 @@ def _describe_difference(title: str, held: Value, locked: str, grade: int) -> st
     text = f"{title} {held.version}"
     if held.expected:
         text += ", expected"
-    if grade == NEAR and numbers(locked):
+    if grade == NEAR and parse_release(locked):
         return f"{text} (locked {locked}, of the same minor version)"
     return f"{text} (locked {locked})"

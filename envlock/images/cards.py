@@ -6,16 +6,16 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from envlock.data.compatibility import compatibility_table, failing, ptx_cuda
-from envlock.data.determinism import cited
-from envlock.data.images import Tables, WheelBuild
+from envlock.data.compatibility import find_failure, find_ptx_cuda, load_compatibility_table
+from envlock.data.determinism import resolve_citation
+from envlock.data.image_tables import Tables, WheelBuild
 from envlock.images.candidate import Value
 from envlock.images.listing import LISTING_VERSION
 from envlock.images.reference import Reference
 from envlock.images.sources import ngc
 from envlock.runtime.cuda.gpu_code import NATIVE, NONE, judge
 from envlock.runtime.errors import UsageError
-from envlock.runtime.release import minor, numbers
+from envlock.runtime.release import minor, parse_release
 
 YES, DRIVER, UNKNOWN, NO = "yes", "driver", "unknown", "no"
 """By machine code; by PTX that the driver compiles; no source states it; not at all."""
@@ -25,7 +25,7 @@ _CAPABILITY = re.compile(r"(?:(?:sm|compute)_)?([0-9]{1,2})\.?([0-9])[af]?")
 _BRANDS = re.compile(r"\b(?:nvidia|geforce)\b")
 
 
-def capability_of(text: str, tables: Tables) -> str:
+def find_capability(text: str, tables: Tables) -> str:
     """Return the compute capability for `sm_120`, `12.0`, or the name of a card such as `RTX 5090`.
 
     Raises:
@@ -56,7 +56,7 @@ class _Verdict(NamedTuple):
     source: str
 
 
-def what_runs(capability: str, tables: Tables) -> dict[str, Any]:
+def list_runnable(capability: str, tables: Tables) -> dict[str, Any]:
     """Return what runs on a GPU of a compute capability, what does not, and why, as JSON values."""
     cards: list[str] = []
     for row in tables.cuda.card:
@@ -76,14 +76,14 @@ def what_runs(capability: str, tables: Tables) -> dict[str, Any]:
 
 def _find_first_cuda(capability: str, tables: Tables) -> str | None:
     """Return the first CUDA whose machine code runs on a GPU; None where no source states one."""
-    wanted = numbers(capability)
+    wanted = parse_release(capability)
     versions = []
     for row in tables.cuda.gpu:
-        known = numbers(row.compute_capability)
+        known = parse_release(row.compute_capability)
         # Machine code for a lower minor number runs on the higher ones of the same major number.
         if known[0] == wanted[0] and known <= wanted:
             versions.append(row.cuda)
-    return min(versions, key=numbers, default=None)
+    return min(versions, key=parse_release, default=None)
 
 
 def _describe_images(capability: str, tables: Tables) -> Iterator[dict[str, Any]]:
@@ -97,7 +97,7 @@ def _describe_images(capability: str, tables: Tables) -> Iterator[dict[str, Any]
         cuda, oldest = contents["cuda"], contents["compute_capability"].version
         if _is_older(cuda.version, first_cuda):
             is_too_old = True
-        if oldest is not None and numbers(capability) < numbers(oldest):
+        if oldest is not None and parse_release(capability) < parse_release(oldest):
             runs, why = NO, f"It is made for compute capability {oldest} and later."
         elif is_too_old:
             runs, why = NO, _explain_missing_code(first_cuda)
@@ -115,13 +115,17 @@ def _describe_images(capability: str, tables: Tables) -> Iterator[dict[str, Any]
             "cuda": cuda._asdict(),
             "runs": runs,
             "why": why,
-            "source": cited(release.source, tables.ngc.evidence),
+            "source": resolve_citation(release.source, tables.ngc.evidence),
         }
 
 
 def _is_older(cuda: str | None, first_cuda: str | None) -> bool:
     """Return whether a CUDA is known to be older than the first for a GPU."""
-    return cuda is not None and first_cuda is not None and numbers(cuda) < numbers(first_cuda)
+    return (
+        cuda is not None
+        and first_cuda is not None
+        and parse_release(cuda) < parse_release(first_cuda)
+    )
 
 
 def _explain_missing_code(first_cuda: str | None) -> str:
@@ -142,19 +146,21 @@ def _describe_wheels(capability: str, tables: Tables) -> Iterator[dict[str, Any]
 
 def _judge_wheel(build: WheelBuild, capability: str, tables: Tables) -> _Verdict:
     targets: list[str] | None = None
-    source = cited(build.source, tables.builds.evidence)
+    source = resolve_citation(build.source, tables.builds.evidence)
     for row in tables.builds.code:
         if minor(build.tensorflow) in row.tensorflow:
-            targets, source = row.targets, cited(row.source, tables.builds.evidence)
+            targets, source = row.targets, resolve_citation(row.source, tables.builds.evidence)
             break
-    verdict = judge(targets or [], capability, ptx_cuda(build.tensorflow) or build.cuda)
+    verdict = judge(targets or [], capability, find_ptx_cuda(build.tensorflow) or build.cuda)
     if verdict.kind == NATIVE:
         return _Verdict(YES, verdict.sentence, source)
     # A known failure of this version on this GPU counts more than the code that it holds.
-    failure = failing(build.tensorflow, capability)
+    failure = find_failure(build.tensorflow, capability)
     if failure is not None:
         why = f"{failure.why} What works: {failure.works}."
-        return _Verdict(NO, why, cited(failure.source, compatibility_table().evidence))
+        return _Verdict(
+            NO, why, resolve_citation(failure.source, load_compatibility_table().evidence)
+        )
     if targets is not None:
         runs = NO if verdict.kind == NONE else DRIVER
         return _Verdict(runs, verdict.sentence, source)

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from envlock.data.images import Tables, image_tables
+from envlock.data.image_tables import Tables, load_image_tables
 from envlock.images.base_request import AUTO, BaseRequest
 from envlock.images.candidate import Candidate, compute_rank, explain_candidate
+from envlock.images.cuda_requirements import add_requirements
 from envlock.images.drivers import judge_candidate
-from envlock.images.floors import add_requirements
 from envlock.images.manifest import Found, ImageConfig, RegistryError, apply_config
+from envlock.images.needs import BaseNeeds, collect_needs
 from envlock.images.preflight import CannotMatchError, add_mismatches, check_base
 from envlock.images.reference import Mirror, Reference, apply_mirrors, parse
 from envlock.images.sources import SOURCES
-from envlock.images.wanted import Wanted, collect_needs
-from envlock.lock.facts import Facts
+from envlock.lock.fact_models import Facts
 from envlock.lock.models import BaseImage, PinnedArchive, PinnedImage
 from envlock.lock.route import ROUTES, Route
 from envlock.runtime.errors import ImageMismatch, UsageError
@@ -66,13 +66,13 @@ class Trust:
             if (image.name, image.tag) == (name, tag):
                 return image.digest
         if name == "nvcr.io/nvidia/tensorflow":
-            for row in (self.tables or image_tables()).ngc.digest:
+            for row in (self.tables or load_image_tables()).ngc.digest:
                 if row.tag is not None and row.tag == tag and not row.earlier:
                     return row.digest
         return None
 
 
-def trusted(base_image: BaseImage | None, accepted: str | None = None) -> Trust:
+def collect_trust(base_image: BaseImage | None, accepted: str | None = None) -> Trust:
     """Return the digests that are known: those of a lock, the public ones, and the accepted one."""
     locked: list[PinnedImage] = []
     if base_image is not None:
@@ -102,7 +102,7 @@ class Pinned:
     config: ImageConfig | None
 
 
-def pin(
+def resolve_image(
     find: Find,
     reference: Reference,
     platform: str,
@@ -176,10 +176,10 @@ def choose(
         platform: of the image; the lock's own unless named.
         tables: what is known of base images; envlock's own unless given.
     """
-    return candidates(collect_needs(facts, platform), tables or image_tables())
+    return candidates(collect_needs(facts, platform), tables or load_image_tables())
 
 
-def candidates(needs: Wanted, tables: Tables) -> list[Candidate]:
+def candidates(needs: BaseNeeds, tables: Tables) -> list[Candidate]:
     """Return the candidates of all sources, the best first."""
     found: list[Candidate] = []
     for source in SOURCES.values():
@@ -187,7 +187,9 @@ def candidates(needs: Wanted, tables: Tables) -> list[Candidate]:
     return sort_candidates(found, needs, tables)
 
 
-def sort_candidates(found: Iterable[Candidate], needs: Wanted, tables: Tables) -> list[Candidate]:
+def sort_candidates(
+    found: Iterable[Candidate], needs: BaseNeeds, tables: Tables
+) -> list[Candidate]:
     """Return candidates, judged by all that is known of the lock, the best first."""
     judged = []
     for candidate in found:
@@ -198,7 +200,7 @@ def sort_candidates(found: Iterable[Candidate], needs: Wanted, tables: Tables) -
 
 
 def look_up(
-    ranked: Sequence[Candidate], needs: Wanted, tables: Tables, pin_image: Pin
+    ranked: Sequence[Candidate], needs: BaseNeeds, tables: Tables, pin_image: Pin
 ) -> tuple[list[Candidate], dict[Reference, Pinned]]:
     """Return the candidates ranked by what registries say of the best, and these images by reference.
 
@@ -260,7 +262,7 @@ class ChosenImage:
     python: Pinned | None
 
 
-def choose_offline(needs: Wanted, request: BaseRequest, tables: Tables) -> Candidate:
+def choose_offline(needs: BaseNeeds, request: BaseRequest, tables: Tables) -> Candidate:
     """Return the best base image for a request, without asking any registry.
 
     Raises:
@@ -272,7 +274,7 @@ def choose_offline(needs: Wanted, request: BaseRequest, tables: Tables) -> Candi
 
 
 def choose_online(
-    needs: Wanted, request: BaseRequest, tables: Tables, pin_image: Pin
+    needs: BaseNeeds, request: BaseRequest, tables: Tables, pin_image: Pin
 ) -> ChosenImage:
     """Return the best base image for a request, by what its registry says of it now.
 
@@ -294,7 +296,7 @@ def choose_online(
     return ChosenImage(best, pinned[best.reference], python)
 
 
-def _select(needs: Wanted, choice: str, tables: Tables) -> list[Candidate]:
+def _select(needs: BaseNeeds, choice: str, tables: Tables) -> list[Candidate]:
     """Return the candidates that a choice leaves, the best first; there is at least one.
 
     Raises:
@@ -325,7 +327,7 @@ def _select(needs: Wanted, choice: str, tables: Tables) -> list[Candidate]:
     return selected
 
 
-def _find_named(name: str, known: Sequence[Candidate], needs: Wanted) -> Candidate:
+def _find_named(name: str, known: Sequence[Candidate], needs: BaseNeeds) -> Candidate:
     """Return the image of a name, with all that is known of it where the tables have it."""
     reference = parse(name)
     if reference.tag is None and reference.digest is None:
@@ -342,7 +344,7 @@ def _find_named(name: str, known: Sequence[Candidate], needs: Wanted) -> Candida
     return Candidate(route, reference, {}, lead="It was chosen with --base.", exact=True)
 
 
-def _guess_route(reference: Reference, needs: Wanted) -> Route:
+def _guess_route(reference: Reference, needs: BaseNeeds) -> Route:
     """Return the route of an image that no table has."""
     # A copy of NVIDIA's images in another registry keeps the end of its name. Any other image must
     # hold NVIDIA's TensorFlow where that is locked, as it is not on an index.
@@ -356,7 +358,7 @@ def _guess_route(reference: Reference, needs: Wanted) -> Route:
 # --- what the lock records
 
 
-def make_base_image(chosen: ChosenImage, needs: Wanted) -> BaseImage:
+def make_base_image(chosen: ChosenImage, needs: BaseNeeds) -> BaseImage:
     """Return the record in a lock of a base image, and of the image of its Python."""
     candidate, image = chosen.candidate, chosen.image
     python = None

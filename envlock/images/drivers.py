@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from envlock.data.images import CudaImagesTable, DriverFloor
+from envlock.data.image_tables import CudaImagesTable, DriverFloor
 from envlock.images.candidate import Candidate, Value
-from envlock.images.floors import check_gpu_code
-from envlock.images.wanted import Wanted
-from envlock.runtime.release import minor, numbers
+from envlock.images.cuda_requirements import check_gpu_code
+from envlock.images.needs import BaseNeeds
+from envlock.runtime.release import minor, parse_release
 
 JETSON = (
     "It is for desktop and server GPUs, and the lockfile is from a Jetson: "
@@ -18,7 +18,7 @@ JETSON = (
 )
 
 
-def judge_candidate(candidate: Candidate, needs: Wanted, table: CudaImagesTable) -> Candidate:
+def judge_candidate(candidate: Candidate, needs: BaseNeeds, table: CudaImagesTable) -> Candidate:
     """Return the candidate with sentences on the lock's driver and GPUs under its CUDA."""
     cuda = candidate.holds.get("cuda", Value())
     verdict = judge_driver(cuda, needs, table)
@@ -36,21 +36,21 @@ def judge_candidate(candidate: Candidate, needs: Wanted, table: CudaImagesTable)
     return replace(candidate, obstacles=obstacles, doubts=tuple(doubts), driver=verdict.note)
 
 
-def driver_floor(cuda: str, table: CudaImagesTable) -> DriverFloor | None:
+def find_driver_floor(cuda: str, table: CudaImagesTable) -> DriverFloor | None:
     """Return the driver that came with this CUDA, else the oldest of its minor version."""
     rows = [row for row in table.driver if minor(row.cuda) == minor(cuda)]
-    exact = [row for row in rows if numbers(row.cuda) == numbers(cuda)]
-    return min(exact or rows, key=lambda row: numbers(row.driver), default=None)
+    exact = [row for row in rows if parse_release(row.cuda) == parse_release(cuda)]
+    return min(exact or rows, key=lambda row: parse_release(row.driver), default=None)
 
 
-def oldest_driver(cuda: str, table: CudaImagesTable) -> str | None:
+def find_oldest_driver(cuda: str, table: CudaImagesTable) -> str | None:
     """Return the oldest driver that runs this CUDA: of its major version, where NVIDIA has a rule."""
-    major = numbers(cuda)[0]
-    drivers = [row.driver for row in table.minor_version if numbers(row.cuda)[0] == major]
-    floor = driver_floor(cuda, table)
+    major = parse_release(cuda)[0]
+    drivers = [row.driver for row in table.minor_version if parse_release(row.cuda)[0] == major]
+    floor = find_driver_floor(cuda, table)
     if floor is not None:
         drivers.append(floor.driver)
-    return min(drivers, key=numbers, default=None)
+    return min(drivers, key=parse_release, default=None)
 
 
 class DriverVerdict(NamedTuple):
@@ -60,19 +60,19 @@ class DriverVerdict(NamedTuple):
     note: str | None = None
 
 
-def judge_driver(cuda: Value, needs: Wanted, table: CudaImagesTable) -> DriverVerdict:
+def judge_driver(cuda: Value, needs: BaseNeeds, table: CudaImagesTable) -> DriverVerdict:
     """Return whether the lock's driver runs this CUDA."""
     if cuda.version is None or needs.driver is None:
         return DriverVerdict()
-    own, oldest = driver_floor(cuda.version, table), oldest_driver(cuda.version, table)
+    own, oldest = find_driver_floor(cuda.version, table), find_oldest_driver(cuda.version, table)
     if own is None or oldest is None:
         return DriverVerdict()
     name = f"CUDA {cuda.version}"
-    if numbers(needs.driver) >= numbers(own.driver):
+    if parse_release(needs.driver) >= parse_release(own.driver):
         return DriverVerdict(
             note=f"Driver {needs.driver} is new enough for {name}, which came with {own.driver}."
         )
-    if numbers(needs.driver) >= numbers(oldest):
+    if parse_release(needs.driver) >= parse_release(oldest):
         return DriverVerdict(
             note=f"Driver {needs.driver} is older than {own.driver}, which came with {name}; "
             f"it runs it by minor version compatibility ({oldest} or newer), except for PTX of {name}."
@@ -84,16 +84,16 @@ def judge_driver(cuda: Value, needs: Wanted, table: CudaImagesTable) -> DriverVe
 
 
 def judge_gpus(
-    cuda: Value, lowest: str | None, needs: Wanted, table: CudaImagesTable
+    cuda: Value, lowest: str | None, needs: BaseNeeds, table: CudaImagesTable
 ) -> Iterator[str]:
     """Yield a doubt for each locked GPU that this CUDA, or an image from `lowest` on, does not serve."""
     for capability in needs.capabilities:
-        if lowest is not None and numbers(capability) < numbers(lowest):
+        if lowest is not None and parse_release(capability) < parse_release(lowest):
             yield f"It is for GPUs of compute capability {lowest} or higher; locked {capability}."
         first = _find_first_cuda(capability, table)
         if first is None or cuda.version is None:
             continue
-        if numbers(cuda.version)[:2] < numbers(first):
+        if parse_release(cuda.version)[:2] < parse_release(first):
             yield (
                 f"CUDA {cuda.version} does not support compute capability {capability} "
                 f"({first} and later do)."
@@ -102,12 +102,12 @@ def judge_gpus(
 
 def _find_first_cuda(capability: str, table: CudaImagesTable) -> str | None:
     """Return the first CUDA for a compute capability, or for the next lower one that has a row."""
-    wanted = numbers(capability)
+    wanted = parse_release(capability)
     lower = []
     for row in table.gpu:
-        known = numbers(row.compute_capability)
+        known = parse_release(row.compute_capability)
         if known[0] == wanted[0] and known <= wanted:
             lower.append(row)
     if not lower:
         return None
-    return max(lower, key=lambda row: numbers(row.compute_capability)).cuda
+    return max(lower, key=lambda row: parse_release(row.compute_capability)).cuda

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 
-from envlock.data.images import BaseSystem, CudaImage, SlimImages, Tables
+from envlock.data.image_tables import BaseSystem, CudaImage, SlimImages, Tables
 from envlock.images.candidate import SUBJECTS, Candidate, Value, explain_candidate
 from envlock.images.choose import Pinned
+from envlock.images.needs import BaseNeeds
 from envlock.images.reference import DOCKER_HUB, Reference
 from envlock.images.sources import cuda, ngc, slim
-from envlock.images.wanted import Wanted
-from envlock.runtime.release import numbers
+from envlock.runtime.release import parse_release
 
 LISTING_VERSION = 1
 
 
-def ranking(
-    candidates: Iterable[Candidate], needs: Wanted, pinned: Mapping[Reference, Pinned]
+def describe_ranking(
+    candidates: Iterable[Candidate], needs: BaseNeeds, pinned: Mapping[Reference, Pinned]
 ) -> dict[str, object]:
     """Return the base images for a lock, in their order."""
     return {
@@ -31,7 +31,7 @@ def ranking(
 
 
 def _describe_candidate(
-    candidate: Candidate, needs: Wanted, pinned: Pinned | None
+    candidate: Candidate, needs: BaseNeeds, pinned: Pinned | None
 ) -> dict[str, object]:
     python_from = archive = digest = manifest = None
     if candidate.python_from is not None:
@@ -55,9 +55,9 @@ def _describe_candidate(
     }
 
 
-def everything(tables: Tables) -> dict[str, object]:
+def describe_all(tables: Tables) -> dict[str, object]:
     """Return every image that is known, the newest first."""
-    pythons = sorted(tables.python.slim, key=lambda row: numbers(row.python), reverse=True)
+    pythons = sorted(tables.python.slim, key=lambda row: parse_release(row.python), reverse=True)
     return {
         "listing_version": LISTING_VERSION,
         "releases": [

@@ -15,7 +15,7 @@ from time import monotonic
 from typing import IO, cast
 from urllib.parse import urlsplit
 
-from envlock.data.images import image_table
+from envlock.data.image_tables import load_image_defaults
 from envlock.guest import launch
 from envlock.images.manifest import RegistryError
 from envlock.images.reference import DOCKER_HUB
@@ -38,7 +38,7 @@ def find_config() -> Path:
     return Path(folder or Path.home() / ".docker") / "config.json"
 
 
-def login(registry: str, path: Path | None = None) -> Login | None:
+def find_login(registry: str, path: Path | None = None) -> Login | None:
     """Return user and password for a registry; None where there are none.
 
     Args:
@@ -58,7 +58,7 @@ def login(registry: str, path: Path | None = None) -> Login | None:
     return None
 
 
-def may_have_login(registry: str, host: str, environ: Mapping[str, str] | None = None) -> bool:
+def can_have_login(registry: str, host: str, environ: Mapping[str, str] | None = None) -> bool:
     """Return whether a host that makes a registry's tokens may be sent the login for that registry.
 
     It may where it is the registry itself, its known token server, or one that `TOKEN_SERVERS`
@@ -73,7 +73,7 @@ def may_have_login(registry: str, host: str, environ: Mapping[str, str] | None =
         environ = os.environ
     if host == urlsplit(f"//{registry}").hostname:
         return True
-    for row in image_table().token_server:
+    for row in load_image_defaults().token_server:
         if (row.registry, row.host) == (registry, host):
             return True
     return f"{registry}={host}" in environ.get(TOKEN_SERVERS, "").split()
@@ -122,7 +122,7 @@ def _ask_helper(helper: str, server: str) -> dict[str, str] | None:
     except UsageError:
         raise _make_login_error("a credential helper is missing, or failed") from None
     started = monotonic()
-    timer = Timer(SECONDS, launch.end, [child])
+    timer = Timer(SECONDS, launch.kill, [child])
     timer.start()
     code = None
     try:
@@ -134,7 +134,7 @@ def _ask_helper(helper: str, server: str) -> dict[str, str] | None:
             code = child.wait()
     finally:
         timer.cancel()
-        launch.end(child)
+        launch.kill(child)
     if monotonic() - started > SECONDS:
         raise _make_login_error(f"no answer within {SECONDS:g} s")
     if code == 0:

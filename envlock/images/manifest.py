@@ -61,7 +61,7 @@ class Found:
     config: ImageConfig
 
 
-def digest_of(data: bytes) -> str:
+def compute_digest(data: bytes) -> str:
     """Return the digest of some bytes, as registries write it."""
     return "sha256:" + hashlib.sha256(data).hexdigest()
 
@@ -72,7 +72,7 @@ def check(data: bytes, digest: str, reference: Reference) -> None:
     Raises:
         RegistryError: they are something else.
     """
-    found = digest_of(data)
+    found = compute_digest(data)
     if found != digest:
         raise RegistryError(
             f"{reference.registry} sent {found} of {reference.repository} instead of {digest}",
@@ -114,7 +114,7 @@ def make_unreadable_error(what: str, reference: Reference, reason: str) -> Regis
     )
 
 
-def manifest_for(platform: str, index: Mapping[str, object], reference: Reference) -> str:
+def find_manifest(platform: str, index: Mapping[str, object], reference: Reference) -> str:
     """Return the digest of the manifest for a platform, of those that an index lists.
 
     Raises:
@@ -152,7 +152,7 @@ def _is_platform_word(name: object) -> bool:
     return isinstance(name, str) and re.fullmatch(r"[a-z0-9]{1,20}", name) is not None
 
 
-def config_digest(manifest: Mapping[str, object], reference: Reference) -> str:
+def get_config_digest(manifest: Mapping[str, object], reference: Reference) -> str:
     """Return the digest of the config that a manifest names.
 
     Raises:
@@ -224,7 +224,7 @@ _PARTS = {"cuda": 3}
 """How many numbers of a version count: CUDA's fourth one is that of a build."""
 
 
-def told(config: ImageConfig) -> dict[str, str]:
+def read_versions(config: ImageConfig) -> dict[str, str]:
     """Return the versions by an image's variables and labels; the variables win."""
     versions: dict[str, str] = {}
     for names, values in ((VARIABLES, config.environ), (LABELS, config.labels)):
@@ -239,7 +239,7 @@ def told(config: ImageConfig) -> dict[str, str]:
 def apply_config(candidate: Candidate, config: ImageConfig) -> Candidate:
     """Return the candidate with the versions that its image states, not those of the tables."""
     holds = dict(candidate.holds)
-    versions = told(config)
+    versions = read_versions(config)
     texts = []
     for subject, title in SUBJECTS.items():
         if subject in versions and subject in OWN[candidate.route]:

@@ -8,12 +8,12 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from envlock.images.candidate import NEAR, SAME, Candidate, Value, compare_versions
+from envlock.images.needs import BaseNeeds
 from envlock.images.reference import get_machine
-from envlock.images.wanted import Wanted
+from envlock.runtime.comparison_rules import RULES
 from envlock.runtime.errors import ImageMismatch
-from envlock.runtime.policy import Policy
-from envlock.runtime.release import minor, numbers
-from envlock.runtime.rules import RULES
+from envlock.runtime.policies import Policy
+from envlock.runtime.release import minor, parse_release
 
 FACTS = {
     "python": ("python.version",),
@@ -31,7 +31,7 @@ class CannotMatchError(ImageMismatch):
     """No known image, or not the named one, can be the locked environment: the answer is no."""
 
 
-def add_mismatches(candidate: Candidate, needs: Wanted) -> Candidate:
+def add_mismatches(candidate: Candidate, needs: BaseNeeds) -> Candidate:
     """Return the candidate with the facts that the policy does not accept."""
     return replace(
         candidate,
@@ -40,7 +40,7 @@ def add_mismatches(candidate: Candidate, needs: Wanted) -> Candidate:
     )
 
 
-def find_mismatches(candidate: Candidate, needs: Wanted) -> Iterator[str]:
+def find_mismatches(candidate: Candidate, needs: BaseNeeds) -> Iterator[str]:
     """Yield each fact that surely differs in the image, where the policy does not accept that.
 
     A value that is only expected of an image is no reason.
@@ -74,7 +74,7 @@ def _compare_facts(paths: tuple[str, ...], locked: str, live: str, policy: Polic
             yield f"{path} is {right}, locked {left}"
 
 
-def _find_other_build(candidate: Candidate, needs: Wanted, policy: Policy) -> Iterator[str]:
+def _find_other_build(candidate: Candidate, needs: BaseNeeds, policy: Policy) -> Iterator[str]:
     """Yield how the TensorFlow of one of NVIDIA's images differs: nothing is installed over it."""
     held = candidate.holds.get("tensorflow", Value()).version
     if candidate.route != "ngc" or candidate.exact:
@@ -99,7 +99,7 @@ class _Refusal(NamedTuple):
     sentence: str
 
 
-def _explain_refused_wheels(candidate: Candidate, needs: Wanted) -> list[_Refusal]:
+def _explain_refused_wheels(candidate: Candidate, needs: BaseNeeds) -> list[_Refusal]:
     """Return why the locked wheels cannot be installed on an image; nothing where they can."""
     refusals = []
     python, libc = candidate.holds.get("python", Value()), candidate.holds.get("libc", Value())
@@ -111,14 +111,14 @@ def _explain_refused_wheels(candidate: Candidate, needs: Wanted) -> list[_Refusa
             wheels = ", ".join(foreign)
             sentence = f"the locked wheels are for Python {wheels}, and it has {python.version}"
             refusals.append(_Refusal(python.expected, sentence))
-    oldest = numbers(needs.wheel_libc or "")
-    if libc.version is not None and numbers(libc.version) < oldest:
+    oldest = parse_release(needs.wheel_libc or "")
+    if libc.version is not None and parse_release(libc.version) < oldest:
         sentence = f"the locked wheels need glibc {needs.wheel_libc}, and it has {libc.version}"
         refusals.append(_Refusal(libc.expected, sentence))
     return refusals
 
 
-def find_stray_pythons(needs: Wanted) -> tuple[str, ...]:
+def find_stray_pythons(needs: BaseNeeds) -> tuple[str, ...]:
     """Return the Pythons of locked wheels that are not the locked Python."""
     if not needs.python:
         return ()
@@ -143,7 +143,7 @@ def _is_accepted(policy: Policy, path: str, locked: object, live: object) -> boo
     return RULES[policy.row(path)["rule"]](locked, live)
 
 
-def check_base(best: Candidate, others: Sequence[Candidate], needs: Wanted) -> None:
+def check_base(best: Candidate, others: Sequence[Candidate], needs: BaseNeeds) -> None:
     """Make sure that an image can become the locked environment, as far as that is known.
 
     Args:

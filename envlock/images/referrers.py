@@ -60,7 +60,7 @@ def attach(registry: Writable, image: Reference, documents: Sequence[Document]) 
         for blob in (document.content, EMPTY):
             _push_blob(registry, image, blob)
         artifact = _make_artifact(document, about)
-        path = f"manifests/{manifest.digest_of(artifact)}"
+        path = f"manifests/{manifest.compute_digest(artifact)}"
         answer = registry.write(image, "PUT", path, artifact, MANIFEST)
         if not answer.headers.get("OCI-Subject"):
             has_referrers = False
@@ -129,12 +129,12 @@ def _push_blob(registry: Writable, image: Reference, content: bytes) -> None:
     if not place:
         raise manifest.make_unreadable_error("an upload", image, "it names no place")
     sign = "&" if "?" in place else "?"
-    address = f"{place}{sign}digest={manifest.digest_of(content)}"
+    address = f"{place}{sign}digest={manifest.compute_digest(content)}"
     registry.write(image, "PUT", address, content, BYTES)
 
 
 def _describe(kind: str, content: bytes) -> dict[str, object]:
-    return {"mediaType": kind, "digest": manifest.digest_of(content), "size": len(content)}
+    return {"mediaType": kind, "digest": manifest.compute_digest(content), "size": len(content)}
 
 
 def _dump(document: Mapping[str, object]) -> bytes:

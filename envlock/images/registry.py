@@ -10,14 +10,14 @@ from functools import cache
 from urllib.parse import quote, urlencode, urljoin, urlsplit
 
 from envlock.images import manifest
-from envlock.images.logins import TOKEN_SERVERS, Login, login, may_have_login
+from envlock.images.logins import TOKEN_SERVERS, Login, can_have_login, find_login
 from envlock.images.manifest import Found, RegistryError
 from envlock.images.reference import DOCKER_HUB, Reference
 from envlock.runtime.errors import UsageError
 from envlock.runtime.report import clean
 from envlock.web.client import Answer, Client, Request
-from envlock.web.errors import WebError, refused
 from envlock.web.limits import Limits
+from envlock.web.web_errors import WebError, make_status_error
 
 MANIFEST_LIMIT = 4 * 1024 * 1024
 CONFIG_LIMIT = 8 * 1024 * 1024
@@ -55,7 +55,7 @@ class Registry:
         logins: user and password for a registry.
     """
 
-    def __init__(self, client: Client, logins: Callable[[str], Login | None] = login) -> None:
+    def __init__(self, client: Client, logins: Callable[[str], Login | None] = find_login) -> None:
         self._client = client
         self._logins = cache(logins)
         self._origins: dict[str, str] = {}
@@ -79,9 +79,9 @@ class Registry:
         digest, document = self._fetch_document(reference, name)
         manifest_digest = digest
         if "manifests" in document:
-            manifest_digest = manifest.manifest_for(platform, document, reference)
+            manifest_digest = manifest.find_manifest(platform, document, reference)
             _, document = self._fetch_document(reference, manifest_digest)
-        config_digest = manifest.config_digest(document, reference)
+        config_digest = manifest.get_config_digest(document, reference)
         answer = self._ask(reference, _Query(f"blobs/{config_digest}", "*/*", CONFIG_LIMIT))
         manifest.check(answer.body, config_digest, reference)
         config = manifest.config(manifest.parse(answer.body, "a config", reference))
@@ -126,7 +126,7 @@ class Registry:
         if answer.status in (401, 403):
             raise self._explain_refusal(reference, answer, path)
         if answer.status not in (200, 201, 202, 204):
-            refusal = refused(answer.url, answer.status)
+            refusal = make_status_error(answer.url, answer.status)
             raise RegistryError(
                 f"cannot write to {reference.name}: {refusal.message}", hint=refusal.hint
             )
@@ -152,7 +152,7 @@ class Registry:
                 manifest.check(answer.body, digest, reference)
         media_type = answer.headers.get("Content-Type")
         document = manifest.parse(answer.body, "a manifest", reference, media_type)
-        return manifest.digest_of(answer.body), document
+        return manifest.compute_digest(answer.body), document
 
     def _ask(self, reference: Reference, query: _Query) -> Answer:
         """Return the answer of the registry, with the authorization that it asks for."""
@@ -236,7 +236,7 @@ class Registry:
         host = urlsplit(realm).hostname or ""
         headers = {}
         if known is not None:
-            if may_have_login(reference.registry, host):
+            if can_have_login(reference.registry, host):
                 headers["Authorization"] = _encode_basic(known)
             else:
                 # Public images need no login, so the token is asked for without one; a later
@@ -246,7 +246,7 @@ class Registry:
         if answer.status in (401, 403):
             return None
         if answer.status != 200:
-            raise refused(answer.url, answer.status)
+            raise make_status_error(answer.url, answer.status)
         document = manifest.parse(answer.body, "a token", reference)
         token = document.get("token") or document.get("access_token")
         if not isinstance(token, str) or not _TOKEN.fullmatch(token):
@@ -264,7 +264,7 @@ class Registry:
             )
         if answer.status in (401, 403):
             return self._explain_denial(reference, answer)
-        error = refused(answer.url, answer.status)
+        error = make_status_error(answer.url, answer.status)
         return RegistryError(f"cannot look up {reference}: {error.message}", hint=error.hint)
 
     def _explain_denial(self, reference: Reference, answer: Answer) -> RegistryError:
@@ -279,7 +279,7 @@ class Registry:
             )
         origin = self._find_origin(registry)
         if not answer.url.startswith(f"{origin}/"):
-            message = refused(answer.url, answer.status).message
+            message = make_status_error(answer.url, answer.status).message
             storage = urlsplit(answer.url).hostname
             return RegistryError(
                 f"cannot look up {reference}: {origin} redirects, and {message}",

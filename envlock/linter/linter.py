@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from envlock.data.determinism import holds
-from envlock.data.lint import LintRule, lint_rules, reference
+from envlock.data.determinism import matches_version
+from envlock.data.lint_tables import LintRule, find_reference, load_lint_rules
 from envlock.linter.files import Unreadable, read
 from envlock.linter.interpreter.findings import Findings
 from envlock.linter.interpreter.programs import Programs, run
@@ -20,8 +20,8 @@ from envlock.linter.notebooks import Cells
 from envlock.linter.project import Project
 from envlock.linter.rules import BAD_IGNORE, DIRECT, SWITCHED, UNREADABLE, UNUSED_IGNORE
 from envlock.runtime.errors import UsageError
+from envlock.runtime.finding_place import Where
 from envlock.runtime.report import Finding
-from envlock.runtime.where import Where
 
 TEXT_LIMIT = 200  # characters of a line that a report shows
 
@@ -136,10 +136,10 @@ def judge(
     module: Module, hits: Sequence[tuple[str, Hit]], active: Sequence[str]
 ) -> Iterator[Finding]:
     """Yield the findings of a file, without what its comments ignore."""
-    comments = ignores(module.text, lint_rules())
+    comments = ignores(module.text, load_lint_rules())
     said: set[tuple[str, int, str]] = set()
     for rule, hit in hits:
-        finding = _finding(module, lint_rules()[rule], hit)
+        finding = _finding(module, load_lint_rules()[rule], hit)
         key = rule, finding.where.line, finding.message
         if key not in said and not _is_ignored(finding, comments):
             said.add(key)
@@ -149,14 +149,16 @@ def judge(
 
 def _active(settings: Settings) -> tuple[str, ...]:
     """Return the rules that count: those selected (all, if none is) without those ignored, for this TensorFlow."""
-    rules = lint_rules()
+    rules = load_lint_rules()
     for name in (*settings.select, *settings.ignore):
         if not any(rule.startswith(name) for rule in rules) or not name:
             hint = f"choose from: {', '.join(rules)}, or a prefix such as ENV2"
             raise UsageError(f"unknown rule `{name}`", hint=hint)
     chosen = [rule for rule in rules if not settings.select or rule.startswith(settings.select)]
     kept = [rule for rule in chosen if not (settings.ignore and rule.startswith(settings.ignore))]
-    return tuple(rule for rule in kept if holds(rules[rule].tensorflow, settings.tensorflow))
+    return tuple(
+        rule for rule in kept if matches_version(rules[rule].tensorflow, settings.tensorflow)
+    )
 
 
 def _is_ignored(finding: Finding, comments: Sequence[Ignore]) -> bool:
@@ -173,7 +175,7 @@ def _is_ignored(finding: Finding, comments: Sequence[Ignore]) -> bool:
 
 def _finding(module: Module, rule: LintRule, hit: Hit) -> Finding:
     line = getattr(hit.node, "lineno", 1)
-    source = reference(hit.source or rule.source)
+    source = find_reference(hit.source or rule.source)
     end = getattr(hit.node, "end_lineno", None) or line
     where = Where(
         file=module.path,
@@ -220,9 +222,9 @@ def _unreadable(file: str, error: Unreadable) -> Iterator[Finding]:
 
 
 def _of_file(path: str, rule: str, message: str, line: int, column: int) -> Finding:
-    row = lint_rules()[rule]
+    row = load_lint_rules()[rule]
     where = Where(file=path, line=line, column=column, end_line=line, end_column=column)
-    return Finding(rule, row.severity, where, message, row.why, row.fix, reference(row.source))
+    return Finding(rule, row.severity, where, message, row.why, row.fix, find_reference(row.source))
 
 
 MARK = re.compile(r"#\s*envlock:\s*ignore\b\s*(?:\[([^\]]*)\])?\s*(.*)$")

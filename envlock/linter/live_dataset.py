@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from envlock.data.lint import dataset_rules
-from envlock.guest.datasets import plain, serialized
+from envlock.data.lint_tables import load_dataset_rules
+from envlock.guest.dataset_graphs import parse_graph, serialize_graph
 from envlock.linter.pipeline import Graph, digest, findings, graph_of
 from envlock.runtime.errors import UsageError
-from envlock.runtime.report import ERROR, Evidence, Report, tally
+from envlock.runtime.report import ERROR, Evidence, Report, count_severities
 
 
 @dataclass(frozen=True)
@@ -43,13 +43,13 @@ def lint_dataset(dataset: Any) -> Report[DatasetEvidence]:
             f"lint_dataset needs a tf.data.Dataset, not {type(dataset).__name__}", hint=hint
         )
     try:
-        data = serialized(tf, dataset)
+        data = serialize_graph(tf, dataset)
     except (AttributeError, tf.errors.OpError) as error:
         reason = str(error).partition("\n")[0][:200]
         raise UsageError(
             f"TensorFlow {tf.__version__} does not show the graph of this dataset: {reason}"
         ) from None
-    graph = graph_of(plain(data, getattr(dataset.options(), "deterministic", None)))
+    graph = graph_of(parse_graph(data, getattr(dataset.options(), "deterministic", None)))
     return report_of(graph, switched_on=_switched_on())
 
 
@@ -60,9 +60,9 @@ def report_of(graph: Graph, *, switched_on: bool) -> Report[DatasetEvidence]:
     return Report(
         found,
         command="lint_dataset",
-        headline=f"{answer}: {tally(found) or 'no findings'}",
+        headline=f"{answer}: {count_severities(found) or 'no findings'}",
         notes=[f"digest {digest(graph)}"],
-        titles={rule: row.title for rule, row in dataset_rules().items()},
+        titles={rule: row.title for rule, row in load_dataset_rules().items()},
         evidence=DatasetEvidence(digest(graph)),
         breaking=(ERROR,),
     )

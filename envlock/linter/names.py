@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from envlock.data.lint import lint_names
+from envlock.data.lint_tables import load_lint_names
 
 
 @lru_cache(maxsize=2**14)
@@ -41,7 +41,7 @@ def _shorten(words: list[str]) -> None:
             del words[2]
 
 
-_GROUPS = lint_names()
+_GROUPS = load_lint_names()
 
 
 def _names(group: str) -> frozenset[str]:

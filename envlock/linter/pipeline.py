@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from envlock.data.determinism import operation_groups
-from envlock.data.lint import dataset_rules, reference
-from envlock.runtime.report import INFO, Finding, ranked
-from envlock.runtime.where import Where
+from envlock.data.determinism import load_operation_groups
+from envlock.data.lint_tables import find_reference, load_dataset_rules
+from envlock.runtime.finding_place import Where
+from envlock.runtime.report import INFO, Finding, sort_findings
 
 Value = int | float | str | bytes | bool | None | tuple["Value", ...]
 
-_GROUPS = operation_groups()
+_GROUPS = load_operation_groups()
 RANDOM = (_GROUPS["random"] | _GROUPS["random_images"]) - _GROUPS["generators"]
 """Operations that draw from a generator of their own kernel; their seeds are attributes."""
 CHANGES = tuple(_GROUPS["changes_prefix"])
@@ -88,15 +88,15 @@ def findings(graph: Graph, *, switched_on: bool) -> list[Finding]:
         if (rule, node, message) not in seen:
             seen.add((rule, node, message))
             found.append(_finding(rule, node, message, softened=mended and switched_on))
-    return ranked(sorted(found, key=lambda each: each.rule))
+    return sort_findings(sorted(found, key=lambda each: each.rule))
 
 
 def _finding(rule: str, node: str, message: str, *, softened: bool) -> Finding:
-    row, where = dataset_rules()[rule], Where(operation=node)
+    row, where = load_dataset_rules()[rule], Where(operation=node)
     severity, said = (
         (INFO, f"{message}; op determinism prevents this") if softened else (row.severity, message)
     )
-    return Finding(rule, severity, where, said, row.why, row.fix, reference(row.source))
+    return Finding(rule, severity, where, said, row.why, row.fix, find_reference(row.source))
 
 
 Found = tuple[str, str, str, bool]

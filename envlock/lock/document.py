@@ -8,14 +8,14 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from envlock.lock.exclusive import exclusive
+from envlock.lock.folder_lock import hold_folder
 from envlock.lock.models import Lockfile
 from envlock.lock.rebase import apply_changes
 from envlock.lock.writer import write_atomically
 from envlock.runtime import lockfile as plain
 from envlock.runtime.errors import LockfileError, WriteError
+from envlock.runtime.judgement import build_policy
 from envlock.runtime.report import clean
-from envlock.runtime.verify import policy_of
 
 PATH_LIMIT = 120
 """Characters of a field's path in a message."""
@@ -49,7 +49,7 @@ def validate(document: dict[str, object], name: str) -> Lockfile:
         lock = Lockfile.model_validate(document)
     except ValidationError as error:
         raise _describe_error(name, error) from None
-    policy_of(document)
+    build_policy(document)
     return lock
 
 
@@ -86,7 +86,7 @@ def save(lock: Lockfile, path: str | Path, read: Lockfile | None = None) -> None
     """
     file = Path(path)
     _refuse_foreign_link(file)
-    with exclusive(file.absolute().parent):
+    with hold_folder(file.absolute().parent):
         if read is not None:
             lock = _keep_others(lock, file, read)
         write_atomically(file, dump(lock))
@@ -112,7 +112,7 @@ def _refuse_foreign_link(file: Path) -> None:
     if not file.is_symlink():
         return
     target = Path(os.path.realpath(file))
-    project = plain.project(str(file.absolute().parent))
+    project = plain.find_project(str(file.absolute().parent))
     try:
         is_lockfile = "lock_version" in plain.parse(target.read_bytes(), str(target))
     except (OSError, LockfileError):

@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any, TypeAlias
 
-from envlock.data import policy_table, read
-from envlock.lock.merge import Flat, flatten, matches_fact
+from envlock.data import load_policy_table, read
+from envlock.lock.merging import Flat, flatten, matches_fact
 from envlock.runtime.facts import Unavailable
-from envlock.runtime.policy import Policy, matches, names
+from envlock.runtime.policies import Policy, matches, names
 from envlock.runtime.report import ABSENT
 
 Document: TypeAlias = "Mapping[str, object]"
@@ -55,7 +55,7 @@ class Allowed:
     by_override: bool
 
 
-def explained(path: str, locked: Document, live: Document, policy: Policy) -> list[Explained]:
+def explain_facts(path: str, locked: Document, live: Document, policy: Policy) -> list[Explained]:
     """Return what is known of the facts that a path or pattern matches."""
     sides = flatten(locked), flatten(live)
     paths = sorted(known for known in {**sides[0], **sides[1]} if matches_fact(path, known))
@@ -64,7 +64,7 @@ def explained(path: str, locked: Document, live: Document, policy: Policy) -> li
     return [_explain_fact(each, *sides, policy) for each in paths]
 
 
-def allowances(locked: Document, policy: Policy) -> list[Allowed]:
+def list_allowed(locked: Document, policy: Policy) -> list[Allowed]:
     """Return the facts of a lock that may differ under a policy, grouped by reason."""
     groups: dict[tuple[str, str, bool], list[str]] = {}
     for path in sorted(flatten(locked)):
@@ -78,7 +78,7 @@ def allowances(locked: Document, policy: Policy) -> list[Allowed]:
     ]
 
 
-def as_json(found: list[Explained] | list[Allowed]) -> list[dict[str, object]]:
+def serialize(found: list[Explained] | list[Allowed]) -> list[dict[str, object]]:
     """Return JSON values; a key is left out where there is no value on that side."""
     documents = []
     for item in found:
@@ -100,7 +100,7 @@ def _explain_fact(path: str, locked: Flat, live: Flat, policy: Policy) -> Explai
     if evidence is not None:
         source = f"{source}: {evidence}"
     why = row["why"]
-    held = policy.known(path)
+    held = policy.describe_need(path)
     if held is not None:
         why = f"{why} (It is held: {held}.)"
     return Explained(
@@ -119,4 +119,4 @@ def _explain_fact(path: str, locked: Flat, live: Flat, policy: Policy) -> Explai
 @cache
 def _read_evidence() -> dict[str, str]:
     """Return the meanings of the keys of [evidence] in the tables."""
-    return {**read("environ")["evidence"], **policy_table().evidence}
+    return {**read("environ")["evidence"], **load_policy_table().evidence}

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
-from envlock.lock.facts import (
+from envlock.lock.fact_models import (
     CONTROLS,
     Count,
     FactPath,
@@ -53,7 +53,7 @@ class PackageIdentity(Strict):
     """What is known of the file that a distribution was installed from.
 
     `content` is the digest of the list of its files and their hashes
-    (envlock/runtime/files/record.py), null where it has no such list. `proof` says how `wheel` is
+    (envlock/runtime/files/record_rows.py), null where it has no such list. `proof` says how `wheel` is
     known to be that file: its RECORD lists exactly the installed files, and its sha256 was computed
     from all its bytes (`file`) or is what the index says (`record`). A wheel that was built here
     from the package's sources lists others, such as those of an editable install (`built`): then
@@ -332,7 +332,7 @@ class Lockfile(Strict):
         }
 
 
-def text() -> str:
+def render_schema() -> str:
     """Return the JSON Schema as it is published."""
     schema = Lockfile.model_json_schema(by_alias=True)
     published = {

@@ -6,8 +6,8 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
-from envlock.data.canary import replay_table
-from envlock.lock.facts import Count, Sha256, Strict, Version, Word
+from envlock.data.canary_tables import load_replay_table
+from envlock.lock.fact_models import Count, Sha256, Strict, Version, Word
 
 SAMPLES = 64
 # A number with another exponent is none of float64.
@@ -190,7 +190,7 @@ class Noted(Strict):
 
     @model_validator(mode="after")
     def _check_limits(self) -> "Noted":
-        if self.type not in replay_table().operations:
+        if self.type not in load_replay_table().operations:
             raise ValueError("no operation of this type is run from a lockfile")
         if sum(prod(each.shape) for each in self.inputs) > MOST_NUMBERS:
             raise ValueError("its inputs are too large")
@@ -254,7 +254,7 @@ class Numerics(Strict):
     program: Program | None = None
 
 
-def answered(answer: dict[str, object]) -> Numerics:
+def parse_numerics(answer: dict[str, object]) -> Numerics:
     """Return the results that a child process has computed, every field checked.
 
     Raises:

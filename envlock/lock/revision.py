@@ -15,7 +15,7 @@ HOOK_VARIABLES = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")
 """Variables that can name another state of the repository, inside a hook of Git."""
 
 
-def revision(folder: Path, lock: Path | None = None) -> dict[str, str | bool]:
+def find_revision(folder: Path, lock: Path | None = None) -> dict[str, str | bool]:
     """Return the `commit` of a project's folder, and whether it is `dirty`; nothing outside of Git.
 
     It is dirty where a file below the folder differs from the commit, or is neither committed nor

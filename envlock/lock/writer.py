@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from envlock.lock.drafts import draft_file
+from envlock.lock.temporary import open_draft_file
 from envlock.runtime.errors import WriteError
 
 
@@ -20,12 +20,12 @@ def write_atomically(path: Path, data: bytes, what: str = "lockfile") -> None:
     Raises:
         WriteError: it cannot be written; the old file is untouched.
     """
-    with replacing(path, what) as stream:
+    with replace_file(path, what) as stream:
         stream.write(data)
 
 
 @contextlib.contextmanager
-def replacing(path: Path, what: str) -> Iterator[BinaryIO]:
+def replace_file(path: Path, what: str) -> Iterator[BinaryIO]:
     """Yield a stream whose bytes replace the file at `path` at the end of the block.
 
     A reader sees the old bytes or the new ones, also after a crash. A symbolic link is followed,
@@ -40,7 +40,7 @@ def replacing(path: Path, what: str) -> Iterator[BinaryIO]:
     try:
         mode = _get_mode(path, what)
         target = Path(os.path.realpath(path))
-        with draft_file(target.parent) as (stream, draft):
+        with open_draft_file(target.parent) as (stream, draft):
             yield stream
             # Flushed to the disk before it is renamed: after a crash the name is of a whole file.
             stream.flush()

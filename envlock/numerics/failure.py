@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from envlock.runtime.finding_place import Where
 from envlock.runtime.report import UNKNOWN, Finding, clean
-from envlock.runtime.where import Where
 
 RULE = "run-failed"
 TITLE = "a run failed"

@@ -66,7 +66,7 @@ class Job:
     digests: tuple[str, ...]
 
 
-def matrices(
+def compute_matrices(
     quantities: Sequence[Quantity],
     folders: Iterable[Path],
     python: Path | None,
@@ -94,7 +94,7 @@ def matrices(
     return [_make_matrix(quantity, answers) for quantity in quantities]
 
 
-def size(quantities: Iterable[Quantity]) -> int:
+def count_bytes(quantities: Iterable[Quantity]) -> int:
     """Return how many bytes will be read."""
     values: set[Value | None] = set()
     for quantity in quantities:
@@ -121,17 +121,17 @@ def _compute_distances(
     request: Mapping[str, object], number: int, python: Path | None, advance: Callable[[int], None]
 ) -> list[Answer]:
     with tempfile.TemporaryFile() as errors:
-        words = launch.module(PROGRAM, request)
+        words = launch.build_module_arguments(PROGRAM, request)
         child = launch.start(words, python, output=subprocess.PIPE, errors=errors)
         try:
             answers = list(_iter_answers(child, advance))
             code = child.wait()
         finally:
-            launch.end(child)
+            launch.kill(child)
         if code or len(answers) != number:
             errors.seek(0)
-            last_words = launch.last_words(errors.read().decode("utf-8", "replace"))
-            ending = f"the process {launch.ending(code)}: {last_words}"
+            last_words = launch.pick_error_line(errors.read().decode("utf-8", "replace"))
+            ending = f"the process {launch.describe_exit(code)}: {last_words}"
             raise FactError(f"the distances could not be computed: {ending}")
     return answers
 

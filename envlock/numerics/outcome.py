@@ -10,8 +10,8 @@ from envlock.numerics import results
 from envlock.numerics.failure import RULE, TITLE, Failure, group_failures, list_failures
 from envlock.numerics.matrices import Cells, Matrix
 from envlock.numerics.results import FINISHED, Quantity, Run
+from envlock.runtime.finding_place import Where
 from envlock.runtime.report import ERROR, UNKNOWN, WARNING, Evidence, Finding, Report, clean, count
-from envlock.runtime.where import Where
 
 SOURCE = "docs/reference/repeat.md"
 TITLES = {
@@ -223,7 +223,7 @@ def _make_headline(outcome: Outcome) -> str:
         return "1 run, and no other to compare it with"
     if len(outcome.runs) < 2:
         return f"nothing to compare: {runs} finished"
-    number = len(results.steps(outcome.runs))
+    number = len(results.list_steps(outcome.runs))
     steps = f"all {number} steps"
     if outcome.cut:
         steps = f"the {count(number, 'step')} that all of them finished"
@@ -231,7 +231,7 @@ def _make_headline(outcome: Outcome) -> str:
         steps = "1 step"
     if outcome.first is None:
         return f"the same bits in {runs}, at {steps}"
-    verdict = f"not the same: {runs} gave {len(results.groups(outcome.runs))} different results"
+    verdict = f"not the same: {runs} gave {len(results.group_runs(outcome.runs))} different results"
     if outcome.cut:
         verdict += f", at {steps}"
     return verdict
@@ -279,7 +279,7 @@ def _describe_difference(outcome: Outcome, first: Quantity) -> Finding:
         "runs-differ",
         ERROR,
         Where(operation=f"step {first.step}, {first.name}"),
-        f"first at step {first.step} (of {len(results.steps(outcome.runs))}), in {quantity}",
+        f"first at step {first.step} (of {len(results.list_steps(outcome.runs))}), in {quantity}",
         "An operation, a seed or the data differs from run to run, so no two trainings can be compared.",
         "`envlock diverge` finds the first operation that differs, and its line.",
         SOURCE,
@@ -301,10 +301,10 @@ def _collect_evidence(outcome: Outcome) -> RepeatEvidence:
         failures=tuple(_collect_failures(outcome)),
         cut=outcome.cut,
         not_made=outcome.missing,
-        steps=tuple(results.steps(outcome.runs)),
+        steps=tuple(results.list_steps(outcome.runs)),
         first=first,
-        groups=tuple(map(tuple, results.groups(outcome.runs))),
-        differing=tuple(map(_describe_differing, results.differing(outcome.runs))),
+        groups=tuple(map(tuple, results.group_runs(outcome.runs))),
+        differing=tuple(map(_describe_differing, results.iter_differing(outcome.runs))),
         equal=tuple(map(_get_place, equal)),
         matrices=tuple(_make_matrix(matrix, labels) for matrix in outcome.matrices),
     )

@@ -208,7 +208,7 @@ class Quantity:
         return names
 
 
-def steps(runs: Sequence[Run]) -> list[int]:
+def list_steps(runs: Sequence[Run]) -> list[int]:
     """Return the steps that any of the runs has, in order."""
     numbers: set[int] = set()
     for run in runs:
@@ -216,7 +216,7 @@ def steps(runs: Sequence[Run]) -> list[int]:
     return sorted(numbers)
 
 
-def at(runs: Sequence[Run], step: int) -> list[Quantity]:
+def collect_quantities(runs: Sequence[Run], step: int) -> list[Quantity]:
     """Return the quantities at a step, in the order in which they were recorded."""
     rows = [run.steps.get(step, {}) for run in runs]
     # A dictionary for a set: it keeps the order.
@@ -231,22 +231,22 @@ def at(runs: Sequence[Run], step: int) -> list[Quantity]:
     return quantities
 
 
-def first(runs: Sequence[Run]) -> Quantity | None:
+def find_first(runs: Sequence[Run]) -> Quantity | None:
     """Return the first quantity that differs, of the first such step; None where all runs are equal."""
-    return next(differing(runs), None)
+    return next(iter_differing(runs), None)
 
 
-def differing(runs: Sequence[Run]) -> Iterator[Quantity]:
+def iter_differing(runs: Sequence[Run]) -> Iterator[Quantity]:
     """Yield every quantity that differs, in order; an equal step costs one comparison."""
-    for step in steps(runs):
+    for step in list_steps(runs):
         values = [run.steps.get(step) for run in runs]
         if values.count(values[0]) < len(values):
-            for quantity in at(runs, step):
+            for quantity in collect_quantities(runs, step):
                 if quantity.distinct > 1:
                     yield quantity
 
 
-def comparable(runs: Sequence[Run]) -> tuple[list[Run], bool]:
+def select_comparable(runs: Sequence[Run]) -> tuple[list[Run], bool]:
     """Return the runs to compare, and whether they are cut to the steps that all of them finished.
 
     These are the finished ones. Where fewer than two are, or all of them are alike, those that failed after a step take
@@ -254,7 +254,7 @@ def comparable(runs: Sequence[Run]) -> tuple[list[Run], bool]:
     """
     finished = [run for run in runs if run.end == FINISHED]
     partial = [run for run in runs if run.end == FAILED and run.steps]
-    if not partial or (len(finished) > 1 and first(finished) is not None):
+    if not partial or (len(finished) > 1 and find_first(finished) is not None):
         return finished, False
     end = min(_find_last_whole_step(run, runs) for run in partial)
     cut = []
@@ -265,7 +265,7 @@ def comparable(runs: Sequence[Run]) -> tuple[list[Run], bool]:
     if len(cut) < 2 or not any(run.steps for run in cut):
         return finished, False
     # Where the finished ones are enough, the others are added only if they show a difference.
-    if len(finished) > 1 and first(cut) is None:
+    if len(finished) > 1 and find_first(cut) is None:
         return finished, False
     return cut, True
 
@@ -280,7 +280,7 @@ def _find_last_whole_step(failed: Run, runs: Sequence[Run]) -> int:
     return last
 
 
-def groups(runs: Sequence[Run]) -> list[list[str]]:
+def group_runs(runs: Sequence[Run]) -> list[list[str]]:
     """Return the labels of runs that have the same bits at every step, the largest group first."""
     found: list[tuple[Run, list[str]]] = []
     for run in runs:

@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from pathlib import Path
 
-from envlock.data.images import StandaloneBuild, image_tables
+from envlock.data.image_tables import StandaloneBuild, load_image_tables
 from envlock.lock.models import DebianPackage
 from envlock.packages.indexes.download import download
 from envlock.runtime import strict_json
 from envlock.runtime.errors import OutsideError
 from envlock.web.client import Client, make_refusal
-from envlock.web.errors import make_format_error
+from envlock.web.web_errors import make_format_error
 
 MIRROR = "UV_PYTHON_INSTALL_MIRROR"
 """uv's variable for a mirror of the archives.
@@ -33,11 +33,11 @@ def fetch_python(file: str, sha256: str, folder: Path, environ: Mapping[str, str
     Raises:
         OutsideError: it cannot be downloaded, is another file, or cannot be written.
     """
-    url = image_tables().standalone.url(file, environ.get(MIRROR))
+    url = load_image_tables().standalone.make_url(file, environ.get(MIRROR))
     return _fetch(url, folder / file, sha256, None, f"or name a mirror in {MIRROR}")
 
 
-def newest_python(python: str, machine: str, environ: Mapping[str, str]) -> StandaloneBuild:
+def find_newest_python(python: str, machine: str, environ: Mapping[str, str]) -> StandaloneBuild:
     """Return the build of a Python in the newest release of python-build-standalone.
 
     Its digest is that of the release's SHA256SUMS. A mirror must have `latest-release.json` beside
@@ -46,7 +46,7 @@ def newest_python(python: str, machine: str, environ: Mapping[str, str]) -> Stan
     Raises:
         OutsideError: the release does not have it, cannot be reached, or answers nonsense.
     """
-    table = image_tables().standalone
+    table = load_image_tables().standalone
     mirror = environ.get(MIRROR)
     client = Client()
     latest = table.latest
@@ -62,7 +62,7 @@ def newest_python(python: str, machine: str, environ: Mapping[str, str]) -> Stan
     }
     # Stripped first: it is smaller without its debug symbols.
     builds = [StandaloneBuild.model_validate({**row, "stripped": each}) for each in (True, False)]
-    url = table.url(builds[0].file, mirror).rpartition("/")[0] + "/SHA256SUMS"
+    url = table.make_url(builds[0].file, mirror).rpartition("/")[0] + "/SHA256SUMS"
     digests = _parse_digests(_fetch_text(client, url), url)
     for build in builds:
         if build.file in digests:

@@ -16,12 +16,12 @@ from pathlib import Path
 
 from packaging.utils import canonicalize_name
 
-from envlock.packages.contents import contents
+from envlock.packages.contents import read_contents
 from envlock.packages.imports import find_project_imports
-from envlock.packages.installation import Installation, by_name, required
+from envlock.packages.installation import Installation, collect_distributions, iter_requirements
 from envlock.runtime.collectors.tensorflow import DISTRIBUTIONS
 from envlock.runtime.distributions import OWN_NAME
-from envlock.runtime.policy import Policy
+from envlock.runtime.policies import Policy
 
 AT_START = ("sitecustomize.py", "usercustomize.py")
 PLUGINS = ("tensorflow-plugins/", "jax_plugins/")
@@ -32,7 +32,9 @@ https://docs.jax.dev/en/latest/jep/15856-jex.html
 """
 
 
-def closure(entry: Sequence[str], folder: Path, environment: Installation) -> dict[str, str]:
+def find_imported_distributions(
+    entry: Sequence[str], folder: Path, environment: Installation
+) -> dict[str, str]:
     """Return the distributions that entry points of the project in `folder` can import.
 
     They are by normalised name; each value says how the distribution is reached. What TensorFlow
@@ -59,9 +61,9 @@ class _Search:
 
     def __init__(self, environment: Installation) -> None:
         self.markers = environment.markers
-        self.installed = by_name(environment)
+        self.installed = collect_distributions(environment)
         self.installed.pop(OWN_NAME, None)
-        self.contents = {name: contents(found) for name, found in self.installed.items()}
+        self.contents = {name: read_contents(found) for name, found in self.installed.items()}
         self.modules = {name: files.list_modules(name) for name, files in self.contents.items()}
         self.owners: dict[str, list[str]] = {}
         self.namespaces: dict[str, set[str]] = {}
@@ -124,7 +126,7 @@ class _Search:
             # TensorFlow's extras count without being asked for: its loader takes CUDA from wheels,
             # whoever installed them.
             extras += distribution.metadata.get_all("Provides-Extra") or ()
-        for requirement, _ in required(distribution, self.markers, extras):
+        for requirement, _ in iter_requirements(distribution, self.markers, extras):
             wanted = canonicalize_name(requirement.name)
             if wanted in self.installed or name in DISTRIBUTIONS:
                 for wanted_extra in ("", *sorted(requirement.extras)):

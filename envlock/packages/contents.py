@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from envlock.packages.cache import folder, prepare
 from envlock.packages.imports import FILE_LIMIT, find_library_imports
-from envlock.packages.installation import record_of
+from envlock.packages.installation import read_record
+from envlock.packages.wheel_cache import get_cache_folder, prepare
 from envlock.runtime.drafts import PREFIX, SUFFIX, sweep
 from envlock.runtime.errors import FactError, UsageError
 
@@ -82,12 +82,12 @@ class Contents(NamedTuple):
         return names
 
 
-def contents(distribution: Distribution) -> Contents:
+def read_contents(distribution: Distribution) -> Contents:
     """Return the files of a distribution."""
     files: list[str] | None = []
     record: str | None = None
     try:
-        record = record_of(distribution)
+        record = read_record(distribution)
         if record is None:
             files = _list_files(distribution)
     except FactError:
@@ -110,7 +110,7 @@ def _list_files(distribution: Distribution) -> list[str] | None:
 
 def _locate_cached(record: str) -> Path | None:
     try:
-        cache_folder = folder(os.environ, Path.home())
+        cache_folder = get_cache_folder(os.environ, Path.home())
     except RuntimeError:  # this user has no home
         return None
     key = hashlib.sha256(f"{LAYOUT}\n{record}".encode("utf-8", "surrogateescape"))

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from envlock.lock.models import PackageIdentity
-from envlock.packages.bytecode import compare_bytecode
+from envlock.packages.bytecode_comparison import compare_bytecode
 from envlock.packages.installation import Installation
 from envlock.runtime.files.survey import Survey
 from envlock.runtime.files.survey import survey as survey_folders
-from envlock.runtime.files.verification import Watch, check, report, unwatched
+from envlock.runtime.files.verify_files import Watch, check, report, watch_nothing
 from envlock.runtime.report import Finding
 
 
@@ -20,7 +20,10 @@ def survey(environment: Installation) -> Survey:
 
 
 def verify_files(
-    survey: Survey, python: Path, locked: Mapping[str, PackageIdentity], watch: Watch = unwatched
+    survey: Survey,
+    python: Path,
+    locked: Mapping[str, PackageIdentity],
+    watch: Watch = watch_nothing,
 ) -> list[Finding]:
     """Return a finding for every file that is not as recorded.
 

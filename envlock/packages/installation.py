@@ -13,9 +13,9 @@ from typing import cast
 from packaging.markers import UndefinedComparison, UndefinedEnvironmentName
 from packaging.requirements import InvalidRequirement, Requirement
 
-from envlock.guest.environment import markers
-from envlock.lock.live import ask
-from envlock.runtime.distributions import import_path, normalise
+from envlock.guest.environment import collect_markers
+from envlock.lock.live_facts import ask
+from envlock.runtime.distributions import get_import_path, normalise
 from envlock.runtime.errors import FactError
 from envlock.runtime.host import Host
 
@@ -32,10 +32,10 @@ class Installation:
 
     prefix: Path
     folders: tuple[Path, ...]
-    markers: Mapping[str, str] = field(default_factory=markers)
+    markers: Mapping[str, str] = field(default_factory=collect_markers)
 
 
-def installation(python: Path | None = None) -> Installation:
+def find_installation(python: Path | None = None) -> Installation:
     """Return this environment, or that of an interpreter, which takes the time of its start.
 
     Raises:
@@ -43,7 +43,7 @@ def installation(python: Path | None = None) -> Installation:
         FactError: it did not answer.
     """
     if python is None:
-        return _collect_folders(sys.prefix, import_path(Host()), markers())
+        return _collect_folders(sys.prefix, get_import_path(Host()), collect_markers())
     answer = ask(python, "paths")
     return _collect_folders(answer["prefix"], answer["folders"], answer["markers"])
 
@@ -57,19 +57,19 @@ def _collect_folders(
     return Installation(Path(prefix), folders, values)
 
 
-def by_name(environment: Installation) -> dict[str, Distribution]:
+def collect_distributions(environment: Installation) -> dict[str, Distribution]:
     """Return the distribution that `import` would take for each normalised name."""
     found: dict[str, Distribution] = {}
     for distribution in distributions(path=[str(folder) for folder in environment.folders]):
         if isinstance(distribution, PathDistribution):
             distribution = _ForgivingDistribution(distribution._path)
-        name = header(distribution, "Name")
+        name = read_field(distribution, "Name")
         if name:
             found.setdefault(normalise(name), distribution)
     return found
 
 
-def required(
+def iter_requirements(
     distribution: Distribution, values: Mapping[str, str], extras: Sequence[str] | None = None
 ) -> Iterator[tuple[Requirement, str]]:
     """Yield what a distribution requires, each with the extra that asks for it; "" for no extra.
@@ -103,7 +103,7 @@ def _is_required(requirement: Requirement, values: Mapping[str, str]) -> bool:
         return False
 
 
-def header(distribution: Distribution, name: str) -> str | None:
+def read_field(distribution: Distribution, name: str) -> str | None:
     """Return a field of a distribution's METADATA; None where it has none.
 
     `distribution.version` and `metadata[name]` warn of a field that is missing.
@@ -114,7 +114,7 @@ def header(distribution: Distribution, name: str) -> str | None:
     return values[0]
 
 
-def record_of(distribution: Distribution) -> str | None:
+def read_record(distribution: Distribution) -> str | None:
     """Return the text of a distribution's RECORD, or None when it has none.
 
     Raises:

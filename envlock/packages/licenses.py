@@ -30,7 +30,7 @@ class License(NamedTuple):
     names: tuple[str, ...] = ()
 
 
-def declared(wheel: Path) -> License:
+def read_license(wheel: Path) -> License:
     """Return the licence that a wheel declares.
 
     Raises:

@@ -6,14 +6,14 @@ import os
 from collections.abc import Iterator
 
 from envlock.packages.closure import is_held
-from envlock.packages.contents import Contents, contents
-from envlock.packages.installation import Installation, by_name
+from envlock.packages.contents import Contents, read_contents
+from envlock.packages.installation import Installation, collect_distributions
 from envlock.runtime.distributions import OWN_NAME
 
 IMPORTED, MAPPED = "imported", "mapped"
 
 
-def used(lines: list[str], environment: Installation) -> dict[str, str]:
+def find_used(lines: list[str], environment: Installation) -> dict[str, str]:
     """Return how a run has used the distributions that own the noted files, by normalised name.
 
     A distribution without a list of its files is not found here. Those that no policy compares are
@@ -27,10 +27,12 @@ def used(lines: list[str], environment: Installation) -> dict[str, str]:
             if kind == IMPORTED or (kind == MAPPED and name not in kinds):
                 kinds[name] = kind
     found: dict[str, str] = {}
-    for name, distribution in sorted(by_name(environment).items()):
+    for name, distribution in sorted(collect_distributions(environment).items()):
         if name == OWN_NAME or not is_held(name):
             continue
-        used_as = {kinds[path] for path in _list_names(contents(distribution)) if path in kinds}
+        used_as = {
+            kinds[path] for path in _list_names(read_contents(distribution)) if path in kinds
+        }
         if IMPORTED in used_as:
             found[name] = IMPORTED
         elif used_as:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from envlock.guest import launch
-from envlock.lock.drafts import draft_folder
+from envlock.lock.temporary import open_draft_folder
 from envlock.runtime.errors import OutsideError
 
 LIMIT = 1800.0  # seconds: a wheel of TensorFlow has 600 MB
@@ -31,7 +31,7 @@ def install_overlay(name: str, version: str, folder: Path, python: Path | None) 
     if made.is_dir():
         return made
     interpreter = python or Path(sys.executable)
-    with draft_folder(folder) as draft:
+    with open_draft_folder(folder) as draft:
         target = draft / "site"
         wanted = ("--quiet", "--no-deps", "--only-binary", ":all:", "--target", str(target))
         words = ["-m", "pip", "install", "--disable-pip-version-check", *wanted]

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from envlock.guest import launch
-from envlock.lock.drafts import draft_folder
+from envlock.lock.temporary import open_draft_folder
 from envlock.packages.sources import Source
 from envlock.runtime.errors import OutsideError, UsageError
 
@@ -38,7 +38,7 @@ def copy_sources(source: Source) -> Iterator[Path]:
     Raises:
         OutsideError: the folder is gone or cannot be read, or Git failed; the message names no URL.
     """
-    with draft_folder(None) as draft:
+    with open_draft_folder(None) as draft:
         target = draft / "source"
         try:
             if source.kind == "commit":

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from envlock.lock.models import WheelFile
-from envlock.packages import cache as caching
+from envlock.packages import wheel_cache as caching
+from envlock.packages.identity import Proven
 from envlock.packages.parallel import Advance, Moved, run_all
-from envlock.packages.proven import Proven
 from envlock.runtime.errors import EnvlockError, OutsideError, UsageError
 
 Fetch = Callable[[Proven, Path, Advance], None]
@@ -44,7 +44,7 @@ class Missing(NamedTuple):
     reason: str
 
 
-def vendor(
+def fetch_wheels(
     packages: Sequence[Proven],
     folder: Path,
     fetch: Fetch,
@@ -74,7 +74,7 @@ def vendor(
         caching.prepare(cache / "wheels")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with held(folder, on_wait):
+        with wait_for_folder(folder, on_wait):
             for leftover in folder.glob(TEMPORARY.format("*")):
                 leftover.unlink()
             yield from _obtain_all(packages, folder, fetch, cache, jobs, seconds)
@@ -129,10 +129,10 @@ def _obtain(
     if cache is None:
         fetch(package, target, advance)
         return "fetched"
-    cached = caching.wheel(cache, package.wheel.sha256, package.wheel.name)
+    cached = caching.get_wheel_path(cache, package.wheel.sha256, package.wheel.name)
     caching.prepare(cached)
     # One process at a time, so that a large wheel is not downloaded twice.
-    with held(cached.parent, partial(advance, 0)):
+    with wait_for_folder(cached.parent, partial(advance, 0)):
         how = "cached"
         if not is_wheel(cached, package.wheel, advance):
             how = "fetched"
@@ -190,7 +190,7 @@ def _copy(source: Path, target: Path, advance: Advance) -> None:
 
 
 @contextlib.contextmanager
-def held(folder: Path, on_wait: Callable[[], None]) -> Iterator[None]:
+def wait_for_folder(folder: Path, on_wait: Callable[[], None]) -> Iterator[None]:
     """Lock a folder for the time of a block, against other threads and processes.
 
     Where the file system has no locks, the block runs without.
@@ -215,12 +215,12 @@ def _lock(handle: int) -> bool:
     return True
 
 
-def wheels_in(folder: Path) -> dict[str, int]:
+def measure_wheels(folder: Path) -> dict[str, int]:
     """Return the names of the wheels in a folder with their sizes."""
     return {file.name: file.stat().st_size for file in folder.glob("*.whl") if file.is_file()}
 
 
-def unowned(folder: Path, packages: Sequence[Proven]) -> list[Path]:
+def find_unowned(folder: Path, packages: Sequence[Proven]) -> list[Path]:
     """Return the wheels in a folder that belong to none of the packages."""
     owned = {package.wheel.name for package in packages}
-    return [folder / name for name in sorted(wheels_in(folder)) if name not in owned]
+    return [folder / name for name in sorted(measure_wheels(folder)) if name not in owned]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from envlock.reports.diverge import describe_reading
+from envlock.reports.divergence_text import describe_reading
 from envlock.runtime.report import Finding, Report, clean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from envlock.divergence.comparison import Line, Origin
     from envlock.divergence.evidence import DivergeEvidence, Level
-    from envlock.divergence.known import Known
+    from envlock.divergence.known_causes import Known
     from envlock.divergence.trace import Place
 
 STYLE = """
@@ -39,7 +39,7 @@ COLORS = 12
 """Colors of results; further results repeat them, and are told apart by their number."""
 
 
-def page(report: Report[DivergeEvidence]) -> str:
+def render_page(report: Report[DivergeEvidence]) -> str:
     """Return the page for a report of `diverge`."""
     evidence = report.evidence
     headline = report.headline

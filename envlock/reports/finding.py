@@ -9,7 +9,7 @@ from envlock.runtime.report import clean
 FIELDS = ("why", "fix", "source")
 
 
-def lines(code: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+def render_code(code: Mapping[str, str]) -> Iterable[tuple[str, str]]:
     """Yield (style, line) for a code; a field that it has not is left out."""
     yield "title", f"{clean(code['code'])}: {clean(code['title'])}"
     yield "plain", f"  found by: {code['command']}"

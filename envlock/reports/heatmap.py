@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 
-from envlock.reports.repeat import UNITS
+from envlock.reports.repeat_text import UNITS
 from envlock.runtime.errors import UsageError
 from envlock.runtime.report import Report
 
@@ -86,7 +86,7 @@ def find_scale(heatmaps: Sequence[Heatmap]) -> Scale:
     return Scale(min(values), max(values))
 
 
-def need_png() -> None:
+def need_matplotlib() -> None:
     """Do nothing where PNG can be written.
 
     Raises:
@@ -101,7 +101,7 @@ def need_png() -> None:
         ) from None
 
 
-def png(report: Report[RepeatEvidence]) -> bytes:
+def render_png(report: Report[RepeatEvidence]) -> bytes:
     """Return one picture with all matrices, below each other; every time the same bytes."""
     # An optional package, of the extra `plots`.
     from matplotlib.backends.backend_agg import FigureCanvasAgg

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from envlock.reports.canary import render_coverage
-from envlock.runtime.facts import Unavailable, leaves, same
-from envlock.runtime.machines import profiles, title
+from envlock.reports.canary_text import render_coverage
+from envlock.runtime.facts import Unavailable, is_same, iter_leaves
+from envlock.runtime.machines import describe_machine, list_profiles
 from envlock.runtime.report import clean, count, show
 
 TYPE_CHECKING = False
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
         origin: OriginDocument
 
 
-def lines(document: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+def render_lock(document: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     """Yield (style, line) for the document of a lockfile."""
     facts = document["facts"]
     yield from _render_head(document)
@@ -108,21 +108,21 @@ def describe_commit(project: Mapping[str, object]) -> str:
 
 def _render_machines(document: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     """Yield in what each other machine differs from the first, whose facts stand above."""
-    first, *others = profiles(document)
+    first, *others = list_profiles(document)
     left = _flatten(first)
     for number, machine in enumerate(others, 2):
-        yield "title", f"machine {number} of {1 + len(others)}: {title(machine)}"
+        yield "title", f"machine {number} of {1 + len(others)}: {describe_machine(machine)}"
         right = _flatten(machine)
         for path in sorted({**left, **right}):
             if path not in right:
                 yield "plain", f"  {clean(path):<26} absent"
-            elif path not in left or not same(left[path], right[path]):
+            elif path not in left or not is_same(left[path], right[path]):
                 yield "plain", f"  {clean(path):<26} {show(right[path])}"
 
 
 def _flatten(machine: Profile) -> dict[str, object]:
     """Return every fact of a machine by its path, with those that could not be collected."""
-    facts: dict[str, object] = dict(leaves(machine["facts"]))
+    facts: dict[str, object] = dict(iter_leaves(machine["facts"]))
     for path, entry in machine["unavailable"].items():
         facts[path] = Unavailable(entry["reason"], entry["code"])
     return facts
@@ -136,7 +136,7 @@ def _name_section(name: str, section: Mapping[str, object] | None) -> str:
 
 def _render_section(name: str, section: Mapping[str, object] | None) -> Iterable[tuple[str, str]]:
     yield "title", _name_section(name, section)
-    for path, value in leaves(dict(sorted((section or {}).items()))):
+    for path, value in iter_leaves(dict(sorted((section or {}).items()))):
         yield "plain", f"  {clean(path):<26} {show(value)}"
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
 from envlock.reports.heatmap import COLORS, Heatmap, Scale, find_scale, make_heatmaps
-from envlock.reports.repeat import UNITS, find_largest, list_compared_steps
+from envlock.reports.repeat_text import UNITS, find_largest, list_compared_steps
 from envlock.runtime.report import Finding, Report, clean, count
 
 TYPE_CHECKING = False
@@ -45,7 +45,7 @@ path { fill: none; stroke-width: 1.5; }
 """
 
 
-def page(report: Report[RepeatEvidence], text: str) -> str:
+def render_page(report: Report[RepeatEvidence], text: str) -> str:
     """Return the page: the verdict, the chart, every matrix in one scale of colors, and the text."""
     title = f"envlock {report.command}"
     policy = "default-src 'none'; style-src 'unsafe-inline'"

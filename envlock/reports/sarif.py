@@ -7,9 +7,9 @@ import json
 from urllib.parse import quote
 
 from envlock.reports.rule import LEVELS, Rule, collect_rules, get_file, get_rule_id
+from envlock.runtime.finding_place import Where
 from envlock.runtime.report import Finding, Report
 from envlock.runtime.version import __version__
-from envlock.runtime.where import Where
 
 NAMES = {"error": "error", "warning": "warning", "info": "note"}
 SCHEMA = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from envlock.runtime.line import line_of
+from envlock.runtime.environment_line import make_line
 from envlock.runtime.report import clean, count, show
 
 LINE_LIMIT = 200
@@ -29,7 +29,7 @@ VECTORS = (
 BUILT = (("CUDA", "built_with_cuda"), ("cuDNN", "built_with_cudnn"))
 
 
-def summary(document: Mapping[str, Any]) -> list[str]:
+def render_summary(document: Mapping[str, Any]) -> list[str]:
     """Return a lockfile in at most `LIMIT` lines: its line, versions, GPUs, libraries, variables."""
     facts = document["facts"]
     rows = {
@@ -43,7 +43,7 @@ def summary(document: Mapping[str, Any]) -> list[str]:
         "CPU": _describe_cpu(facts),
         "GPU driver": _collect(facts, "gpu", ("driver_version",)),
     }
-    lines = [line_of(document)]
+    lines = [make_line(document)]
     for name, words in rows.items():
         lines.append(f"{name}: {' '.join(words) or 'none'}")
     unknown = []

@@ -7,8 +7,15 @@ from collections.abc import Callable, Iterable, Mapping
 from io import StringIO
 from typing import Any
 
-from envlock.reports import canary, diverge, files, invariance, repeat, traces
-from envlock.runtime.report import Finding, Report, clean, with_legend
+from envlock.reports import (
+    canary_text,
+    divergence_text,
+    file_tables,
+    invariance,
+    repeat_text,
+    traces,
+)
+from envlock.runtime.report import Finding, Report, add_legend, clean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +36,7 @@ STYLES = {
 def _render_plain(report: Report) -> Lines:
     """Yield each finding with its reason and its remedy, then a table of files."""
     yield from report.lines()
-    yield from files.render_lines(filter(files.is_file, report.findings))
+    yield from file_tables.render_lines(filter(file_tables.is_file, report.findings))
 
 
 def _render_doctor(report: Report[DoctorEvidence]) -> Lines:
@@ -69,20 +76,20 @@ def _render_code(report: Report) -> Lines:
 
 # Each takes the evidence that its command attaches; here alone mypy has to believe that.
 LAYOUTS: Mapping[str, Callable[[Report[Any]], Lines]] = {
-    "canary": canary.render_lines,
-    "diverge": diverge.render_lines,
+    "canary": canary_text.render_lines,
+    "diverge": divergence_text.render_lines,
     "diverge compare": traces.render_lines,
     "doctor": _render_doctor,
     "invariance": invariance.render_lines,
     "lint": _render_code,
-    "repeat": repeat.render_lines,
+    "repeat": repeat_text.render_lines,
 }
 """How the reports of commands look that show more than findings."""
 
 
 def render(report: Report, *, color: bool = False) -> str:
     """Return the report as text."""
-    return paint(with_legend(LAYOUTS.get(report.command, _render_plain)(report)), color=color)
+    return paint(add_legend(LAYOUTS.get(report.command, _render_plain)(report)), color=color)
 
 
 def paint(lines: Lines, *, color: bool) -> str:

@@ -11,24 +11,24 @@ from __future__ import annotations
 import os
 from importlib.util import find_spec
 
-from envlock.runtime import calls, own_variables, uncured, variables
+from envlock.runtime import calls, own_variables, uncured_lines, variable_plan
 from envlock.runtime.assertion import locate, mismatch, mode_of_process, refuse, say
-from envlock.runtime.collectors import keras, tensorflow
+from envlock.runtime.collectors import keras_settings, tensorflow
 from envlock.runtime.errors import FactError, TooLateError, UsageError
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import Host
 from envlock.runtime.import_order import where_to_move
-from envlock.runtime.lockfile import read_file
-from envlock.runtime.recipe import recipe_for
-from envlock.runtime.variables import is_fixed
-from envlock.runtime.verify import (
-    for_machine,
-    found_here,
+from envlock.runtime.judgement import (
+    add_files,
+    annotate,
+    choose_machine,
+    collect_here,
+    has_overrides_enabled,
     judge_here,
-    overrides_count,
-    told,
-    with_files,
 )
+from envlock.runtime.lockfile import read_file
+from envlock.runtime.recipe import find_recipe
+from envlock.runtime.variable_plan import is_fixed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from envlock.runtime.facts import Document
     from envlock.runtime.recipe import Recipe
     from envlock.runtime.report import Report
-    from envlock.runtime.variables import Variables
+    from envlock.runtime.variable_plan import Variables
 
 SEED = 42
 MAX_SEED = 2**32 - 1  # the largest that NumPy takes
@@ -139,9 +139,11 @@ def activate(
     version, recipe = _find_recipe(host)
     own = document
     if document.get("machines"):
-        own = for_machine(document, found_here(document, host))
+        own = choose_machine(document, collect_here(document, host))
     readers = _list_readers_done(host)
-    wanted = variables.plan(os.environ, own["facts"], recipe.set, recipe.unset, readers)
+    wanted = variable_plan.plan_variables(
+        os.environ, own["facts"], recipe.set, recipe.unset, readers
+    )
     # All that can be refused is refused before anything is changed.
     late = _list_late_effects(host, wanted)
     if late:
@@ -150,7 +152,7 @@ def activate(
     if lockfile is not None:
         report = _judge(document, host, wanted, policy)
         if mode == "deep":
-            report = with_files(report, document)
+            report = add_files(report, document)
         if not report.match:
             refuse(mismatch(lockfile, report), mode)
     warnings = [f"too late: {problem}" for problem in late]
@@ -160,7 +162,7 @@ def activate(
     steps += _fix_threads(wanted, mode, warnings)
     steps += _make_calls(recipe, version, number, warnings)
     warnings += _list_remarks(host, wanted)
-    warnings += uncured.list_uncured_lines()
+    warnings += uncured_lines.list_uncured_lines()
     activation = Activation(version, number, report, steps, warnings)
     _done[:] = [activation]
     if not quiet:
@@ -229,7 +231,7 @@ def _find_recipe(host: Host) -> Tuple[str, Recipe]:
         raise FactError(
             "TensorFlow is not installed", hint="install it, or call envlock.assert_locked()"
         )
-    recipe = recipe_for(version)
+    recipe = find_recipe(version)
     if recipe is None:
         raise FactError(f"invalid TensorFlow version: {version}", hint="reinstall TensorFlow")
     return version, recipe
@@ -238,14 +240,14 @@ def _find_recipe(host: Host) -> Tuple[str, Recipe]:
 def _list_readers_done(host: Host) -> List[str]:
     """Return who has read its variables already: NumPy's libraries read theirs when it is imported."""
     readers = ["loader", "python"]
-    if host.imported("numpy"):
+    if host.has_imported("numpy"):
         readers += ["mkl", "numpy", "openblas"]
     return readers
 
 
 def _list_late_effects(host: Host, wanted: Variables) -> List[str]:
     """Return what can no longer be brought about in this process."""
-    if not host.imported("tensorflow"):
+    if not host.has_imported("tensorflow"):
         return []
     problems = []
     for name, value, why in wanted.changes:
@@ -255,7 +257,7 @@ def _list_late_effects(host: Host, wanted: Variables) -> List[str]:
                 state = "unset"
             problems.append(f"{name} must be {state} before it is imported ({why})")
     # A second call only seeds again; by then it may have started.
-    if not _done and calls.initialised(calls.tensorflow()):
+    if not _done and calls.is_initialised(calls.import_tensorflow()):
         problems.append(
             "it has started computing, so its threads and results can no longer be changed"
         )
@@ -271,15 +273,15 @@ def _judge(document: Document, host: Host, wanted: Variables, policy: Optional[s
     """Judge the environment as it is to be: with the variables that will be set."""
     host.environ = wanted.environ
     chosen = policy or os.environ.get("ENVLOCK_POLICY") or None
-    live = found_here(document, host)
-    report = judge_here(document, live, chosen, overrides=overrides_count())
-    return told(report, host.environ)
+    live = collect_here(document, host)
+    report = judge_here(document, live, chosen, overrides=has_overrides_enabled())
+    return annotate(report, host.environ)
 
 
 def _set_variables(host: Host, wanted: Variables) -> List[str]:
     """Set and unset the variables; return a step for each but the threads'."""
     # Once TensorFlow is imported it has read them: what is set now is no fact of this process.
-    is_read = host.imported("tensorflow")
+    is_read = host.has_imported("tensorflow")
     steps = []
     for name, value, why in wanted.changes:
         step = f"unset {name}: {why}"
@@ -306,7 +308,7 @@ def _fix_threads(wanted: Variables, mode: str, warnings: List[str]) -> List[str]
         if number.isascii() and number.isdigit():
             counts[name] = int(number)
     try:
-        tf = calls.tensorflow()
+        tf = calls.import_tensorflow()
     except Exception as error:
         raise FactError(
             f"TensorFlow cannot be imported: {_format_error(error)}",
@@ -341,7 +343,7 @@ def _list_remarks(host: Host, wanted: Variables) -> List[str]:
         if needed is None:
             needed = "it unset"
         remarks.append(f"{name}: locked {locked}, but determinism needs {needed}")
-    backend = keras.keras_backend(host)
+    backend = keras_settings.find_keras_backend(host)
     if backend not in (None, "tensorflow"):
         remarks.append(f"Keras computes with {backend}, which no call of TensorFlow's reaches")
     if not is_fixed(host):

@@ -6,9 +6,9 @@ import os
 import sys
 
 from envlock.runtime.errors import EnvironmentMismatch, EnvlockError, LockfileError, UsageError
-from envlock.runtime.lockfile import NAME, find, find_outside, project, read_file
+from envlock.runtime.judgement import verify
+from envlock.runtime.lockfile import NAME, find, find_outside, find_project, read_file
 from envlock.runtime.report import clean, clean_lines
-from envlock.runtime.verify import verify
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def assert_locked(
 def mismatch(lockfile: str, report: Report) -> EnvironmentMismatch:
     """Return the refusal of a lockfile, in few lines; its `report` has all findings."""
     # Not at the top: a script that matches starts without it.
-    from envlock.runtime.short import in_short, with_acceptance
+    from envlock.runtime.short_report import in_short, with_acceptance
 
     return EnvironmentMismatch(f"{clean(lockfile)}: {in_short(with_acceptance(report))}", report)
 
@@ -120,7 +120,7 @@ def _make_not_found(here: str) -> LockfileError:
     hint = "create one with `envlock capture`, or name one in ENVLOCK_LOCK"
     if not here:
         return LockfileError(f"no {NAME}: the current folder does not exist any more", hint=hint)
-    border, outside = project(here), find_outside(here)
+    border, outside = find_project(here), find_outside(here)
     above = ""
     if border != here:
         above = f", or above it in the project {border}"

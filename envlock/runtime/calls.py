@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _MODULES = {"tf": "tensorflow"}
 
 
-def tensorflow() -> ModuleType:
+def import_tensorflow() -> ModuleType:
     """Return TensorFlow, imported now if it is not yet.
 
     Raises:
@@ -61,7 +61,7 @@ def _find(words: List[str]) -> Callable[..., object]:
 SAID = {"TF_NUM_INTRAOP_THREADS": "intra-op", "TF_NUM_INTEROP_THREADS": "inter-op"}
 
 
-def initialised(tf: ModuleType) -> bool:
+def is_initialised(tf: ModuleType) -> bool:
     """Return whether TensorFlow has begun to work: from then on it refuses another number of threads.
 
     A TensorFlow without these functions (1.x) begins with its first session, and cannot be asked.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from envlock.runtime.assertion import locate
-from envlock.runtime.line import line_of
+from envlock.runtime.environment_line import make_line
 from envlock.runtime.lockfile import read_file
 
 TYPE_CHECKING = False
@@ -24,4 +24,4 @@ def cite(path: Optional[Union[str, os.PathLike[str]]] = None) -> str:
     Raises:
         LockfileError: there is no lockfile, or it is invalid.
     """
-    return line_of(read_file(locate(path)))
+    return make_line(read_file(locate(path)))

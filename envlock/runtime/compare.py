@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from envlock.runtime.facts import Unavailable, same
-from envlock.runtime.policy import is_protected
-from envlock.runtime.policy import names as tiers
+from envlock.runtime.comparison_rules import RULES
+from envlock.runtime.facts import Unavailable, is_same
+from envlock.runtime.policies import is_protected
+from envlock.runtime.policies import names as tiers
 from envlock.runtime.report import ABSENT, COMPARED, ERROR, INFO, UNKNOWN, Finding, clean, show
-from envlock.runtime.rules import RULES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Set, Tuple
 
-    from envlock.runtime.policy import Policy
+    from envlock.runtime.policies import Policy
 
     Side = Tuple[Mapping[str, object], Mapping[str, Mapping[str, str]]]
     """The facts, and what was unavailable by path."""
@@ -64,7 +64,7 @@ def compare(
     for difference in sorted(_iter_differences(locked, live), key=_get_path):
         finding = _make_finding(difference, policy, names, is_proven)
         # What may differ and cannot be told, or was never locked, would only be noise.
-        is_noise = both_untold(finding) or finding.rule == "exact_where_locked"
+        is_noise = are_both_unavailable(finding) or finding.rule == "exact_where_locked"
         if finding.severity != INFO or not is_noise:
             findings.append(finding)
     return findings
@@ -193,7 +193,7 @@ def _get_path(difference: Difference) -> str:
     return difference[0]
 
 
-def both_untold(finding: Finding) -> bool:
+def are_both_unavailable(finding: Finding) -> bool:
     """Return whether the fact was unavailable on both sides."""
     return isinstance(finding.expected, Unavailable) and isinstance(finding.actual, Unavailable)
 
@@ -212,12 +212,12 @@ def _iter_differences(locked: Side, live: Side) -> Iterator[Difference]:
             old = _get_leaf(old_node, name, path, locked[1])
             new = _get_leaf(new_node, name, path, live[1])
             if isinstance(old, dict) and isinstance(new, dict):
-                if f"{path}." in nodes_above or not same(old, new):
+                if f"{path}." in nodes_above or not is_same(old, new):
                     stack.append((path + ".", old, new))
             elif isinstance(old, Unavailable) and isinstance(new, Unavailable):
                 if old.code != new.code or old.code not in STEADY:
                     yield path, old, new
-            elif not same(old, new):
+            elif not is_same(old, new):
                 yield path, old, new
 
 
@@ -264,7 +264,7 @@ def _make_finding(
         if severity == ERROR:
             fix = UNINSTALL
     message = f"{path}: {clean(names[0])} {_show(path, old)}, {clean(names[1])} {_show(path, new)}"
-    known = policy.known(path)
+    known = policy.describe_need(path)
     if known and severity != INFO:
         message += f" ({known})"
     return Finding(

@@ -62,7 +62,7 @@ class Distribution:
         return os.access(f"{self.info}/{file}", os.F_OK)
 
 
-def installed(host: Host) -> Dict[str, Distribution]:
+def find_distributions(host: Host) -> Dict[str, Distribution]:
     """Return every distribution that `import` can reach, by normalised name; the first on the path wins."""
     if "distributions" not in host.cache:
         host.cache["distributions"] = _scan(host)
@@ -70,16 +70,16 @@ def installed(host: Host) -> Dict[str, Distribution]:
     return distributions
 
 
-def pth_files(host: Host) -> Dict[str, List[str]]:
+def list_pth_files(host: Host) -> Dict[str, List[str]]:
     """Return the names of the .pth files in each folder of the import path."""
     # The scan for distributions lists each folder, and keeps these names: no folder is listed
     # twice.
-    installed(host)
+    find_distributions(host)
     names: Dict[str, List[str]] = host.cache["pth"]
     return names
 
 
-def import_path(host: Host) -> List[str]:
+def get_import_path(host: Host) -> List[str]:
     """Return the import path without the script's own folder, the current one, and vendored ones.
 
     The first two differ between `envlock capture` and a script of the same environment, and a
@@ -107,9 +107,9 @@ def list_entries_of_pythonpath(host: Host) -> List[str]:
     return list(filter(None, host.environ.get("PYTHONPATH", "").split(os.pathsep)))
 
 
-def shadow(host: Host, package: str) -> Optional[Unavailable]:
+def find_shadow(host: Host, package: str) -> Optional[Unavailable]:
     """Return why a package is unavailable: one beside the script is imported in its place."""
-    searched = import_path(host)
+    searched = get_import_path(host)
     for entry in host.path:
         # From the first entry that is searched on, the installed package is found.
         if entry in searched:
@@ -122,9 +122,9 @@ def shadow(host: Host, package: str) -> Optional[Unavailable]:
     return None
 
 
-def package_folder(host: Host, package: str) -> Optional[str]:
+def find_package_folder(host: Host, package: str) -> Optional[str]:
     """Return the folder of the importable package, or None; nothing is imported."""
-    for entry in import_path(host):
+    for entry in get_import_path(host):
         folder = os.path.join(entry, package)
         if os.path.isfile(os.path.join(folder, "__init__.py")):
             return folder
@@ -140,7 +140,7 @@ def _scan(host: Host) -> Dict[str, Distribution]:
     distributions: Dict[str, Distribution] = {}
     pth: Dict[str, List[str]] = {}
     seen = set()
-    for entry in import_path(host):
+    for entry in get_import_path(host):
         real = os.path.realpath(entry)
         if real in seen:
             continue

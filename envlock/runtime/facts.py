@@ -87,7 +87,7 @@ def _find_problem(value: object) -> Optional[str]:
     return None
 
 
-def same(left: object, right: object) -> bool:
+def is_same(left: object, right: object) -> bool:
     """Return whether two fact trees are equal in value *and* in type (1, 1.0 and true are three values)."""
     if type(left) is not type(right) or left != right:
         return False
@@ -95,16 +95,16 @@ def same(left: object, right: object) -> bool:
         # The quick way: 1, 1.0 and true differ in their `repr`, and so do keys in another order.
         if repr(left) == repr(right):
             return True
-        return all(same(left[key], right[key]) for key in left)
+        return all(is_same(left[key], right[key]) for key in left)
     if isinstance(left, list) and isinstance(right, list):
-        return all(map(same, left, right))
+        return all(map(is_same, left, right))
     return True
 
 
-def leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[Tuple[str, Any]]:
+def iter_leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[Tuple[str, Any]]:
     """Yield every leaf with its dotted path; an empty object is a leaf too."""
     for key, value in tree.items():
         if isinstance(value, dict) and value:
-            yield from leaves(value, f"{prefix}{key}.")
+            yield from iter_leaves(value, f"{prefix}{key}.")
         else:
             yield prefix + key, value

@@ -107,7 +107,7 @@ class Host:
         name = os.uname()
         return name.sysname, name.release, name.machine
 
-    def imported(self, module: str) -> bool:
+    def has_imported(self, module: str) -> bool:
         """Return whether this process has imported `module` already."""
         return module in sys.modules
 

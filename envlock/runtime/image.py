@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from envlock.runtime.recipe import always
+from envlock.runtime.judgement import verify
+from envlock.runtime.recipe import get_always_needed
 from envlock.runtime.report import ERROR, Finding, clean
-from envlock.runtime.verify import verify
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,14 +39,14 @@ def verify_image(
     report = verify(lock, policy, deep=deep, host=host)
     findings = promises(os.environ)
     if findings:
-        report = report.with_more(findings)
+        report = report.add_findings(findings)
     return report
 
 
 def promises(environ: Mapping[str, str], venv: str = VENV) -> List[Finding]:
     """Return each variable that the image sets, no lock holds, and that has another value here."""
     findings = []
-    for name, value in sorted(always().items()):
+    for name, value in sorted(get_always_needed().items()):
         if environ.get(name) != value:
             findings.append(_make_finding(name, value, environ.get(name), WHY_VALUE))
     first = _find_python_folder(environ.get("PATH", os.defpath))

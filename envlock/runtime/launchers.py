@@ -51,7 +51,7 @@ def explain_differences(findings: Iterable[Finding], environ: Environ) -> List[F
     return explanations
 
 
-def traces(environ: Environ) -> Dict[str, str]:
+def collect_traces(environ: Environ) -> Dict[str, str]:
     """Return what `explain_differences` needs of the variables of a process, so that another one can ask it.
 
     Of the variables that only have to be set, the values, which differ from process to process, are

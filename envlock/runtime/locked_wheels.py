@@ -8,9 +8,9 @@ evidence, so its origin then counts as the locked.
 from __future__ import annotations
 
 from envlock.runtime.collectors import Snapshot
-from envlock.runtime.distributions import installed
+from envlock.runtime.distributions import find_distributions
 from envlock.runtime.errors import FactError
-from envlock.runtime.files.record import content, digest, rows
+from envlock.runtime.files.record_rows import get_common_content, hash_content, parse_rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from envlock.runtime.host import Host
 
 
-def with_locked_origins(lock: Document, live: Snapshot, host: Callable[[], Host]) -> Snapshot:
+def restore_locked_origins(lock: Document, live: Snapshot, host: Callable[[], Host]) -> Snapshot:
     """Return a snapshot in which packages with the files of their locked wheels have their locked origins.
 
     Only the RECORDs of packages with another origin are read; `host`, which has them, is asked for
@@ -31,7 +31,7 @@ def with_locked_origins(lock: Document, live: Snapshot, host: Callable[[], Host]
         return live
     identities = lock["identity"]["packages"]
     locked = lock["facts"]["packages"]
-    distributions = installed(host())
+    distributions = find_distributions(host())
     packages = dict(live.facts["packages"])
     for name in names:
         if name not in distributions:
@@ -64,6 +64,6 @@ def _list_of_another_origin(lock: Document, live: Snapshot) -> List[str]:
 def _hash_record(text: str) -> str:
     """Return the digest of what a RECORD lists; that of an empty file where it is not a RECORD."""
     try:
-        return digest(content(rows(text)))
+        return hash_content(get_common_content(parse_rows(text)))
     except FactError:
         return ""

@@ -64,7 +64,7 @@ def find(start: str) -> Optional[str]:
     # The usual case first: it saves looking for the project, which opens files.
     if os.path.lexists(here):
         return here
-    border = project(start)
+    border = find_project(start)
     for path in _iter_upwards(start, NAME):
         if _is_within(path, border):
             return path
@@ -73,14 +73,14 @@ def find(start: str) -> Optional[str]:
 
 def find_outside(start: str) -> Optional[str]:
     """Return the nearest `envlock.lock` above the project of the folder `start`: another project's, or None."""
-    border = project(start)
+    border = find_project(start)
     for path in _iter_upwards(start, NAME):
         if not _is_within(path, border):
             return path
     return None
 
 
-def project(start: str) -> str:
+def find_project(start: str) -> str:
     """Return the project's folder: nothing above it is looked at or written.
 
     That is the nearest one with a pyproject.toml (with `[tool.envlock]` where one in the repository
@@ -332,9 +332,9 @@ def _iter_machine_problems(machines: object) -> Iterator[str]:
         yield from _iter_fact_problems(machine["facts"])
         yield from _iter_unavailable_problems(machine["unavailable"], machine["facts"])
     # Not at the top: a lock of one machine, which most are, needs none of it at a script's start.
-    from envlock.runtime.machines import problems
+    from envlock.runtime.machines import iter_problems
 
-    yield from problems(machines)
+    yield from iter_problems(machines)
 
 
 def _holds(facts: object, path: str) -> bool:

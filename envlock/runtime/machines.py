@@ -7,7 +7,7 @@ for all of them. No machine is pieced together from several profiles.
 from __future__ import annotations
 
 from envlock.runtime.compare import compare
-from envlock.runtime.facts import leaves, same
+from envlock.runtime.facts import is_same, iter_leaves
 from envlock.runtime.report import INFO, clean, show
 from envlock.runtime.tables import table
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple
 
     from envlock.runtime.facts import Document, Tree
-    from envlock.runtime.policy import Policy
+    from envlock.runtime.policies import Policy
 
     Profile = Dict[str, Tree]
     """What one machine is, without its software: its facts, and what was unavailable."""
@@ -27,7 +27,7 @@ def is_machine(path: str) -> bool:
     return any(path == node or path.startswith(node + ".") for node in table("machine"))
 
 
-def profile(document: Mapping[str, Tree]) -> Profile:
+def get_profile(document: Mapping[str, Tree]) -> Profile:
     """Return what `facts` and `unavailable` of a document say of the machine."""
     facts: Tree = {}
     for node in table("machine"):
@@ -44,12 +44,12 @@ def profile(document: Mapping[str, Tree]) -> Profile:
     }
 
 
-def profiles(lock: Mapping[str, Any]) -> List[Profile]:
+def list_profiles(lock: Mapping[str, Any]) -> List[Profile]:
     """Return the profile of every machine of a lock, its own first."""
-    return [profile(lock), *lock.get("machines", [])]
+    return [get_profile(lock), *lock.get("machines", [])]
 
 
-def with_machine(document: Document, machine: Profile) -> Document:
+def replace_machine(document: Document, machine: Profile) -> Document:
     """Return a lock with the facts of its software, and those of this machine."""
     facts = dict(document["facts"])
     for node in table("machine"):
@@ -71,18 +71,18 @@ def with_machine(document: Document, machine: Profile) -> Document:
     return {**document, "facts": facts, "unavailable": unavailable}
 
 
-def nearest(
+def find_nearest(
     lock: Document, live: Mapping[str, Tree], policy: Policy, *, is_proven: bool = False
 ) -> Tuple[int, bool]:
     """Return the place, from 0 on, of the profile that a machine fits best, and whether it fits.
 
     With `is_proven`, what the rule `proven` holds may differ.
     """
-    here = profile(live)
-    known = profiles(lock)
+    here = get_profile(live)
+    known = list_profiles(lock)
     # First without the policy: the machine that was locked itself reads no table of rows.
     for place, machine in enumerate(known):
-        if same(machine, here):
+        if is_same(machine, here):
             return place, True
     counts = [_count_differences(machine, here, policy, is_proven) for machine in known]
     place = counts.index(min(counts))
@@ -99,7 +99,7 @@ def _count_differences(
     return sum(finding.severity != INFO for finding in findings), len(findings)
 
 
-def title(machine: Mapping[str, Tree]) -> str:
+def describe_machine(machine: Mapping[str, Tree]) -> str:
     """Return what people call a machine: its processor, how many of it are visible, and its GPUs."""
     cpu = _get_section(machine["facts"], "cpu")
     processor = "unknown processor"
@@ -128,19 +128,19 @@ def _get_section(facts: Tree, name: str) -> Tree:
     return {}
 
 
-def sentence(lock: Document, place: int, fits: bool) -> str:
+def describe_choice(lock: Document, place: int, fits: bool) -> str:
     """Return which of a lock's machines this is, or comes nearest to."""
-    known = profiles(lock)
-    which = f"machine {place + 1} of {len(known)}: {title(known[place])}"
+    known = list_profiles(lock)
+    which = f"machine {place + 1} of {len(known)}: {describe_machine(known[place])}"
     if fits:
         return which
     return f"no machine of the lockfile fits; compared with the nearest, {which}"
 
 
-def problems(machines: Sequence[Profile]) -> Iterator[str]:
+def iter_problems(machines: Sequence[Profile]) -> Iterator[str]:
     """Yield where profiles hold what is no fact of a machine; that they are objects is known."""
     for number, machine in enumerate(machines, 2):
-        paths = [path for path, _ in leaves(machine["facts"])] + list(machine["unavailable"])
+        paths = [path for path, _ in iter_leaves(machine["facts"])] + list(machine["unavailable"])
         for path in paths:
             if not is_machine(path):
                 shown = clean(path[:60])

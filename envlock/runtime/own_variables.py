@@ -26,7 +26,7 @@ settled: Dict[str, Optional[str]] = {}
 this."""
 
 
-def added(environ: Mapping[str, str]) -> Dict[str, str]:
+def get_additions(environ: Mapping[str, str]) -> Dict[str, str]:
     """Return the variables that envlock has added and nobody has changed since."""
     additions = {}
     for entry in environ.get(ADDED, "").split():
@@ -36,7 +36,7 @@ def added(environ: Mapping[str, str]) -> Dict[str, str]:
     return additions
 
 
-def recipe_of_ours(environ: Mapping[str, str]) -> Dict[str, str]:
+def get_own_recipe(environ: Mapping[str, str]) -> Dict[str, str]:
     """Return what envlock has added that makes other kernels compute: neither threads nor hash seed.
 
     The lockfile has these unset, so a verdict that does not compare them says so.
@@ -45,13 +45,13 @@ def recipe_of_ours(environ: Mapping[str, str]) -> Dict[str, str]:
     if ADDED not in environ:
         return {}
     always = table("determinism_recipes")["always"]
-    recipe = added(environ)
+    recipe = get_additions(environ)
     for name in (*THREADS, *always):
         recipe.pop(name, None)
     return recipe
 
 
-def listed(additions: Mapping[str, str]) -> str:
+def format_additions(additions: Mapping[str, str]) -> str:
     """Return what ENVLOCK_ADDED says of some additions."""
     return " ".join([f"{name}={value}" for name, value in sorted(additions.items())])
 

@@ -6,7 +6,7 @@ here. The table is envlock/data/determinism_recipes.toml, with a source in every
 
 from __future__ import annotations
 
-from envlock.runtime.rules import release
+from envlock.runtime.comparison_rules import parse_version
 from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
@@ -46,27 +46,27 @@ class Recipe:
         """All that can be done for a program without touching it: variables."""
         return {**self.set, **self.by_variable}
 
-    def program(self, seed: int) -> List[str]:
+    def format_program(self, seed: int) -> List[str]:
         """Return the lines that a program needs at its top; its patch, if it needs one, goes before them."""
         return [call.replace("{seed}", str(seed)) for call in self.seeds + self.calls]
 
 
-def recipe_for(version: str) -> Optional[Recipe]:
+def find_recipe(version: str) -> Optional[Recipe]:
     """Return the recipe of a version such as 2.21.0 or 2.17.0+nv25.2; None where it is no version."""
-    numbers = release(version)
+    numbers = parse_version(version)
     if numbers is None:
         return None
     row = next(row for row in _recipes()["recipes"] if _covers(row, numbers[1:]))
-    switch = nvidia_switch(version.partition("+nv")[2])
+    switch = find_nvidia_switch(version.partition("+nv")[2])
     # Where determinism is switched on by calls, NVIDIA's builds are like all others.
     if switch is not None and not row["calls"]:
         row = {**row, "set": switch, "patched": False}
     return Recipe(row, _recipes()["patches"])
 
 
-def nvidia_switch(image: str) -> Optional[Dict[str, str]]:
+def find_nvidia_switch(image: str) -> Optional[Dict[str, str]]:
     """Return the variables that switch determinism on in NVIDIA's images of a release, such as 25.02."""
-    numbers = release(image)
+    numbers = parse_version(image)
     if numbers is None:
         return None
     # The last row has no beginning, so that one fits every release.
@@ -75,7 +75,7 @@ def nvidia_switch(image: str) -> Optional[Dict[str, str]]:
     return switch
 
 
-def always() -> Dict[str, str]:
+def get_always_needed() -> Dict[str, str]:
     """Return the variables that every program needs, whatever its TensorFlow."""
     variables: Dict[str, str] = _recipes()["always"]
     return variables

@@ -10,7 +10,7 @@ _KNOWN: Dict[str, Tuple[int, ...]] = {}
 """The choice of a base image asks for the same few hundred versions thousands of times."""
 
 
-def numbers(version: str) -> Tuple[int, ...]:
+def parse_release(version: str) -> Tuple[int, ...]:
     """Return the numbers that a version begins with: (2, 16, 0) of `2.16.0rc1`; () where it has none."""
     if version not in _KNOWN:
         _KNOWN[version] = _parse_numbers(version)
@@ -31,4 +31,4 @@ def _parse_numbers(version: str) -> Tuple[int, ...]:
 
 def minor(version: str) -> str:
     """Return major and minor number, such as `12.4`."""
-    return ".".join(map(str, numbers(version)[:2]))
+    return ".".join(map(str, parse_release(version)[:2]))

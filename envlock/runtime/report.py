@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from envlock.runtime.facts import Unavailable
-from envlock.runtime.where import Where
+from envlock.runtime.finding_place import Where
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -230,10 +230,10 @@ class Report(Generic[Attached]):
         """Return the findings of one severity, in order."""
         return [finding for finding in self.findings if finding.severity == severity]
 
-    def with_more(self, findings: Iterable[Finding], notes: Iterable[str] = ()) -> Report:
+    def add_findings(self, findings: Iterable[Finding], notes: Iterable[str] = ()) -> Report:
         """Return this report with more findings and notes, and the headline that they make."""
         return Report(
-            ranked([*self.findings, *findings]),
+            sort_findings([*self.findings, *findings]),
             command=self.command,
             policy=self.policy,
             overrides=self.overrides,
@@ -284,7 +284,7 @@ class Report(Generic[Attached]):
         """Yield (style, line) for people; a style is a severity, `title`, `note` or `plain`.
 
         Findings about installed files are only counted, in the headline: `to_text` lists them, and
-        envlock/reports/files.py makes tables of them.
+        envlock/reports/file_tables.py makes tables of them.
         """
         if self.headline:
             yield "title", self.headline
@@ -332,17 +332,17 @@ class Report(Generic[Attached]):
 
     def to_text(self) -> str:
         """Return the report as plain text, as the exception shows it."""
-        return "\n".join([line for _, line in with_legend(self._render_everything())])
+        return "\n".join([line for _, line in add_legend(self._render_everything())])
 
     def _render_everything(self) -> Iterator[Tuple[str, str]]:
         """Yield (style, line), with the first files that are not as recorded, a line each."""
         yield from self.lines()
-        files = self.file_lines()
+        files = self.render_files()
         yield from files[:FILES_SHOWN]
         if len(files) > FILES_SHOWN:
             yield "note", f"  and {count(len(files) - FILES_SHOWN, 'more file')}"
 
-    def file_lines(self) -> List[Tuple[str, str]]:
+    def render_files(self) -> List[Tuple[str, str]]:
         """Return (style, line) for each file that is not as recorded."""
         lines = []
         for finding in self.findings:
@@ -360,7 +360,7 @@ class Report(Generic[Attached]):
         return f"<pre>{escape(self.to_text())}</pre>"
 
 
-def with_legend(lines: Iterable[Tuple[str, str]]) -> Iterator[Tuple[str, str]]:
+def add_legend(lines: Iterable[Tuple[str, str]]) -> Iterator[Tuple[str, str]]:
     """Yield (style, line) pairs, and at the end a line that explains the marks among them."""
     used = set()
     for style, line in lines:
@@ -374,14 +374,14 @@ def with_legend(lines: Iterable[Tuple[str, str]]) -> Iterator[Tuple[str, str]]:
         yield "note", f"marks: {', '.join(marks)}"
 
 
-def ranked(findings: Iterable[Finding]) -> List[Finding]:
+def sort_findings(findings: Iterable[Finding]) -> List[Finding]:
     """Return findings by severity, then by weight; else in the order in which they came."""
     return sorted(
         findings, key=lambda finding: (SEVERITIES.index(finding.severity), -finding.weight)
     )
 
 
-def tally(findings: Sequence[Finding]) -> str:
+def count_severities(findings: Sequence[Finding]) -> str:
     """Return the number of findings of each severity, such as `1 error, 2 warnings`."""
     nouns = {ERROR: "error", UNKNOWN: "unknown fact", WARNING: "warning", INFO: "note"}
     parts = []

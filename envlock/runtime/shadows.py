@@ -12,8 +12,8 @@ from __future__ import annotations
 import os
 
 from envlock.runtime.distributions import (
-    import_path,
-    installed,
+    find_distributions,
+    get_import_path,
     list_entries_of_pythonpath,
     normalise,
 )
@@ -36,7 +36,7 @@ ENDINGS = (".py", ".pyc", ".so")
 PACKAGE_FILES = ("__init__.py", "__init__.pyc", "__init__.so")
 
 
-def shadows(host: Host) -> Dict[str, Unavailable]:
+def find_shadows(host: Host) -> Dict[str, Unavailable]:
     """Return, by the name that is imported, why an installed module or package is not what runs."""
     if "shadows" not in host.cache:
         host.cache["shadows"] = dict(_iter_hidden_modules(host))
@@ -44,15 +44,15 @@ def shadows(host: Host) -> Dict[str, Unavailable]:
     return reasons
 
 
-def shadowed(host: Host) -> Dict[str, Unavailable]:
+def find_shadowed_distributions(host: Host) -> Dict[str, Unavailable]:
     """Return the same by distribution: those that own a module which another one hides."""
-    hidden = shadows(host)
+    hidden = find_shadows(host)
     # The usual case: no RECORD is read.
     if not hidden:
         return {}
     reasons = {}
     for name, reason in hidden.items():
-        for distribution in installed(host).values():
+        for distribution in find_distributions(host).values():
             if _owns(distribution, name):
                 reasons[distribution.name] = reason
     return reasons
@@ -60,7 +60,7 @@ def shadowed(host: Host) -> Dict[str, Unavailable]:
 
 def _iter_hidden_modules(host: Host) -> Iterator[Tuple[str, Unavailable]]:
     """Yield the names of installed modules that stand earlier on the path, and what hides each."""
-    sites = {distribution.folder for distribution in installed(host).values()}
+    sites = {distribution.folder for distribution in find_distributions(host).values()}
     candidates = _list_candidates(host, sites)
     if not any(candidates.values()):
         return
@@ -103,7 +103,7 @@ def _explain(host: Host, entry: str, name: str) -> Unavailable:
     """Return why a module is hidden; no path is named, since a lockfile may hold the sentence."""
     if os.path.isfile(entry):
         where = "in a zip file on the import path"
-    elif entry not in import_path(host):
+    elif entry not in get_import_path(host):
         where = "beside the script or in the current folder"
     elif os.path.abspath(entry) in map(os.path.abspath, list_entries_of_pythonpath(host)):
         where = "in a folder of PYTHONPATH"

@@ -17,8 +17,8 @@ from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile, ZipInfo
 from envlock.runtime import strict_json
 from envlock.runtime.assertion import locate
 from envlock.runtime.drafts import PREFIX, SUFFIX, hold, sweep
+from envlock.runtime.environment_line import make_line, parse_line
 from envlock.runtime.errors import LockfileError, UsageError, WriteError
-from envlock.runtime.line import checked, line_of
 from envlock.runtime.lockfile import SIZE_LIMIT, parse, read_file
 from envlock.runtime.report import clean
 
@@ -61,7 +61,7 @@ def stamp(path: Path, lock: Optional[Path] = None, *, whole: bool = True) -> str
         WriteError: the model cannot be written; it is untouched.
     """
     document = read_file(locate(lock))
-    line = line_of(document)
+    line = make_line(document)
     content: Document = {"stamp_version": VERSION, "line": line}
     if whole:
         content["lock"] = document
@@ -124,14 +124,14 @@ def _check_stamp(data: bytes, name: str) -> Document:
         raise LockfileError(f"the stamp of model {name} is not valid", hint=BROKEN)
     stamp: Document = dict(found)
     try:
-        stamp["line"] = checked(stamp["line"])
+        stamp["line"] = parse_line(stamp["line"])
     except UsageError as error:
         raise LockfileError(
             f"the stamp of model {name} is not valid: {error.message}", hint=error.hint
         ) from None
     if "lock" in stamp:
         stamp["lock"] = parse(_encode(stamp["lock"]), f"in {name}")
-        if line_of(stamp["lock"]) != stamp["line"]:
+        if make_line(stamp["lock"]) != stamp["line"]:
             raise LockfileError(
                 f"the stamp of model {name} has a line that is not its lockfile's", hint=BROKEN
             )

@@ -14,10 +14,10 @@ import os
 import sys
 
 from envlock.runtime.distributions import (
-    import_path,
+    get_import_path,
     list_entries_of_pythonpath,
+    list_pth_files,
     normalise,
-    pth_files,
 )
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import read_bytes
@@ -38,14 +38,14 @@ NAME_LIMIT = 100
 ENDINGS = (".py", ".pyc", ".abi3.so", ".so")
 
 
-def startup(host: Host) -> Tree:
+def collect_startup(host: Host) -> Tree:
     """Return digests of what runs before a program, and the names of what is known to change nothing."""
     if sys.flags.no_site:  # -S: none of it runs
         return {"known": [], "pth": {}, "sitecustomize": None, "usercustomize": None}
     known: List[str] = []
     pth: Dict[str, Fact] = {}
     for folder in _list_site_folders(host):
-        for name in sorted(pth_files(host).get(folder, ())):
+        for name in sorted(list_pth_files(host).get(folder, ())):
             fact = _read_pth(folder, name, known)
             if fact is None:
                 continue
@@ -65,7 +65,7 @@ def startup(host: Host) -> Tree:
     }
 
 
-def belongs_to(key: str, package: str) -> bool:
+def is_hook_of(key: str, package: str) -> bool:
     """Return whether a .pth file is the one by which a package is installed for development.
 
     By both their names: `__editable__.NAME-VERSION.pth` (setuptools), `_NAME_editable.pth`
@@ -93,7 +93,7 @@ def _list_site_folders(host: Host) -> List[str]:
     if skipped and ask is not None:
         skipped.difference_update(ask())
     folders: List[str] = []
-    for entry in import_path(host):
+    for entry in get_import_path(host):
         if entry.endswith(SITES) and entry not in skipped and entry not in folders:
             folders.append(entry)
     return folders
@@ -123,7 +123,7 @@ def _read_pth(folder: str, name: str, known: List[str]) -> Fact:
 
 def _read_module(host: Host, name: str, known: List[str]) -> Fact:
     """Return the digest of the module that `import` takes; None where there is none, or a known one."""
-    for entry in import_path(host):
+    for entry in get_import_path(host):
         try:
             data = _read_from(entry, name)
         except OSError as error:

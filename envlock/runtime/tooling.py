@@ -11,7 +11,7 @@ https://packaging.python.org/en/latest/specifications/recording-installed-packag
 from __future__ import annotations
 
 from envlock.runtime.collectors import Snapshot
-from envlock.runtime.distributions import installed, normalise
+from envlock.runtime.distributions import find_distributions, normalise
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 EXTRAS = ("cli", "gpu")
 
 
-def with_tooling(lock: Document, live: Snapshot, host: Callable[[], Host]) -> Snapshot:
+def add_tooling(lock: Document, live: Snapshot, host: Callable[[], Host]) -> Snapshot:
     """Return a snapshot that names such packages; where all packages are as locked, nothing is read."""
     if live.tooling or lock["facts"].get("packages") == live.facts.get("packages"):
         return live
-    return Snapshot(live.facts, live.unavailable, tooling(host()))
+    return Snapshot(live.facts, live.unavailable, find_tooling(host()))
 
 
-def tooling(host: Host) -> List[str]:
+def find_tooling(host: Host) -> List[str]:
     """Return the normalised names of the distributions that only envlock requires, sorted."""
-    distributions = installed(host)
+    distributions = find_distributions(host)
     own = host.cache.get("envlock")
     if own is None:
         return []

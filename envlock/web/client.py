@@ -26,10 +26,10 @@ from urllib3.util.ssl_ import create_urllib3_context
 from envlock.runtime.errors import UsageError
 from envlock.runtime.report import clean
 from envlock.runtime.version import __version__
-from envlock.web import errors
+from envlock.web import web_errors
 from envlock.web.deadline import CURRENT, POOLS, Patience
-from envlock.web.errors import WebError, show_url
 from envlock.web.limits import Limits
+from envlock.web.web_errors import WebError, show_url
 
 Credentials = Callable[[str], "tuple[str, str] | None"]
 """Takes a URL, returns user and password for it."""
@@ -110,7 +110,7 @@ class Client:
         self._credentials = credentials or _no_credentials
         self._last_resort = last_resort or _no_credentials
         self._ca = ca
-        self._trust = errors.TRUST
+        self._trust = web_errors.TRUST
         for variable in CA_VARIABLES:
             if not ca and os.environ.get(variable):
                 self._ca = os.environ[variable]
@@ -120,7 +120,7 @@ class Client:
                 )
                 break
         if self._ca is not None and not os.access(self._ca, os.R_OK):
-            raise UsageError(f"no trusted certificates at {self._ca}", hint=errors.TRUST)
+            raise UsageError(f"no trusted certificates at {self._ca}", hint=web_errors.TRUST)
         self._session = _Session()
         # Without it, requests would read netrc itself, and send its login after a redirect.
         self._session.auth = _leave_request
@@ -233,9 +233,9 @@ class Client:
     ) -> T:
         response = self._follow(request, patience)
         try:
-            if response.status_code in errors.AGAIN:
-                wait = errors.parse_retry_after(response.headers.get("Retry-After"))
-                raise errors.refused(response.url or "", response.status_code, wait)
+            if response.status_code in web_errors.AGAIN:
+                wait = web_errors.parse_retry_after(response.headers.get("Retry-After"))
+                raise web_errors.make_status_error(response.url or "", response.status_code, wait)
             return read(response, patience)
         except BaseException:
             response.close()
@@ -243,7 +243,7 @@ class Client:
 
     def _follow(self, request: Request, patience: Patience) -> requests.Response:
         """Return the answer at the end of the redirects."""
-        url, login = _without_credentials(request.url)
+        url, login = _split_credentials(request.url)
         request = replace(request, url=url)
         credentials: tuple[str, str] | None = login
         if not any(login):
@@ -270,7 +270,7 @@ class Client:
             except WebError as error:
                 if url == request.url:
                     raise
-                raise errors.make_redirect_error(request.url, error) from None
+                raise web_errors.make_redirect_error(request.url, error) from None
             location = response.headers.get("Location")
             if response.status_code not in followed or location is None:
                 return response
@@ -278,7 +278,7 @@ class Client:
             url = _resolve_redirect(url, location)
         raise WebError(
             f"{show_url(url)} redirects more than {self._limits.redirects} times",
-            hint=errors.ADDRESS,
+            hint=web_errors.ADDRESS,
         )
 
     def _choose_headers(
@@ -310,8 +310,8 @@ class Client:
                 timeout=(min(self._limits.connect, remaining), remaining),
                 verify=self._ca or True,
             )
-        except errors.BROKEN as error:
-            raise errors.explain_failure(
+        except web_errors.BROKEN as error:
+            raise web_errors.explain_failure(
                 request.url, error, patience.verdict, trust=self._trust
             ) from None
         finally:
@@ -353,7 +353,7 @@ class _Adapter(HTTPAdapter):
 
 def make_refusal(answer: Answer | Stream) -> WebError:
     """Return the error for an answer whose status is not the one that is needed."""
-    return errors.refused(answer.url, answer.status)
+    return web_errors.make_status_error(answer.url, answer.status)
 
 
 def _no_credentials(url: str) -> None:
@@ -379,22 +379,22 @@ def _read_chunks(response: requests.Response, patience: Patience, limit: int) ->
     wanted = None
     if length.isdecimal() and "Transfer-Encoding" not in response.headers:
         if len(length) > LENGTH_DIGITS:
-            raise errors.make_size_error(url, limit)
+            raise web_errors.make_size_error(url, limit)
         wanted = int(length)
     if wanted is not None and wanted > limit:
-        raise errors.make_size_error(url, limit)
+        raise web_errors.make_size_error(url, limit)
     received = 0
     try:
         for chunk in response.raw.stream(CHUNK, decode_content=False):
             received += len(chunk)
             if received > limit:
-                raise errors.make_size_error(url, limit)
+                raise web_errors.make_size_error(url, limit)
             yield chunk
-    except errors.BROKEN as error:
+    except web_errors.BROKEN as error:
         response.close()
-        raise errors.explain_failure(url, error, patience.verdict, received, wanted) from None
+        raise web_errors.explain_failure(url, error, patience.verdict, received, wanted) from None
     if wanted is not None and received != wanted:
-        raise errors.make_broken_off_error(url, received, wanted)
+        raise web_errors.make_broken_off_error(url, received, wanted)
 
 
 def _unpack(response: requests.Response, chunks: Iterator[bytes], limit: int) -> Iterator[bytes]:
@@ -405,7 +405,7 @@ def _unpack(response: requests.Response, chunks: Iterator[bytes], limit: int) ->
         yield from chunks
         return
     if encoding not in ("gzip", "x-gzip"):
-        raise errors.make_format_error(
+        raise web_errors.make_format_error(
             url, f"its Content-Encoding is {encoding!r}, which was not requested"
         )
     packer = zlib.decompressobj(wbits=31)
@@ -415,15 +415,15 @@ def _unpack(response: requests.Response, chunks: Iterator[bytes], limit: int) ->
             part = packer.decompress(chunk, limit + 1 - size)
             size += len(part)
             if size > limit:
-                raise errors.make_size_error(url, limit)
+                raise web_errors.make_size_error(url, limit)
             yield part
     except zlib.error:
-        raise errors.make_format_error(url, "its gzip data are damaged") from None
+        raise web_errors.make_format_error(url, "its gzip data are damaged") from None
     if not packer.eof:
-        raise errors.make_format_error(url, "its gzip data are truncated")
+        raise web_errors.make_format_error(url, "its gzip data are truncated")
 
 
-def _without_credentials(url: str) -> tuple[str, tuple[str, str]]:
+def _split_credentials(url: str) -> tuple[str, tuple[str, str]]:
     """Return the URL without user and password, and user and password.
 
     Raises:
@@ -433,14 +433,14 @@ def _without_credentials(url: str) -> tuple[str, tuple[str, str]]:
         parts = urlsplit(url)
         _ = parts.port  # raises for a port that is no number
     except ValueError:
-        raise errors.no_address(url) from None
+        raise web_errors.make_address_error(url) from None
     if (
         parts.scheme not in ("http", "https")
         or not parts.hostname
         or not parts.netloc.isprintable()
         or " " in parts.netloc
     ):
-        raise errors.no_address(url)
+        raise web_errors.make_address_error(url)
     host = parts.netloc.rpartition("@")[2]
     login = unquote(parts.username or ""), unquote(parts.password or "")
     return urlunsplit(parts._replace(netloc=host, fragment="")), login
@@ -453,11 +453,11 @@ def _resolve_redirect(url: str, location: str) -> str:
         WebError: it is invalid, or not encrypted, unlike the first one.
     """
     try:
-        target, _ = _without_credentials(urljoin(url, location))
+        target, _ = _split_credentials(urljoin(url, location))
     except (ValueError, WebError):
         raise WebError(
             f"{show_url(url)} redirects to an invalid URL",
-            hint=errors.ADDRESS,
+            hint=web_errors.ADDRESS,
         ) from None
     if url.startswith("https:") and not target.startswith("https:"):
         raise WebError(

@@ -9,10 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from envlock.lock.drafts import draft_folder
+from envlock.guest.target import Target, parse_target
 from envlock.lock.models import Lockfile
+from envlock.lock.temporary import open_draft_folder
 from envlock.lock.writer import write_atomically
-from envlock.numerics import repeat as numerics
+from envlock.numerics import repeated_runs as numerics
 from envlock.numerics.bisection import (
     PACKAGES,
     SOURCE,
@@ -26,9 +27,8 @@ from envlock.numerics.bisection import (
     read_variables,
     read_versions,
 )
-from envlock.numerics.repeat import Plan
-from envlock.numerics.target import Target, target
-from envlock.packages import cache
+from envlock.numerics.repeated_runs import Plan
+from envlock.packages import wheel_cache
 from envlock.packages.overlay import install_overlay
 from envlock.runtime.errors import UsageError, WriteError
 from envlock.runtime.report import UNKNOWN, Finding, Report
@@ -133,7 +133,7 @@ class Bench:
         plan = Plan(
             self.program, 1, fresh=True, seed=self.seed, python=self.python, environ=environ
         )
-        with draft_folder(None) as folder:
+        with open_draft_folder(None) as folder:
             results, interrupted = numerics.repeat(plan, folder)
         if interrupted:
             raise KeyboardInterrupt
@@ -182,14 +182,14 @@ def bisect(
         raise UsageError(
             "the two lockfiles do not differ", hint="name two that do: `envlock diff A B` shows it"
         )
-    folder = state or cache.folder(os.environ, Path.home()) / "bisect"
+    folder = state or wheel_cache.get_cache_folder(os.environ, Path.home()) / "bisect"
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise WriteError(
             f"cannot create {folder}: {error.strerror}", hint="name another with --state"
         ) from None
-    wanted = target(program, tuple(args), module=module)
+    wanted = parse_target(program, tuple(args), module=module)
     bench = Bench(wanted, seed, python, folder, one, read_versions(live), progress)
     if state is not None:
         bench.digests = read_digests(folder / DIGESTS)

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from envlock.containers.base import unasked
+from envlock.containers.base import resolve_offline
 from envlock.containers.engines.engine import check_name
 from envlock.containers.plan import plan
 from envlock.images.base_request import BaseRequest
 from envlock.lock.models import Image, Lockfile
 from envlock.runtime.errors import UsageError
-from envlock.workflows.container import find_engine, read_additions
+from envlock.workflows.container_settings import find_engine, read_additions
 from envlock.workflows.export import read_licenses
 from envlock.workflows.locks import get_name, load_lock
 from envlock.workflows.pin import resolve_base
@@ -21,9 +21,9 @@ from envlock.workflows.supply import Sources, Supplied, Wanted, find_unknown, pr
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from envlock.containers.build import Wish
     from envlock.containers.engines.engine import Engine
-    from envlock.containers.verification import Verdict
+    from envlock.containers.image_build import Wish
+    from envlock.containers.image_verification import Verdict
     from envlock.workflows.locks import Source
 
 
@@ -73,9 +73,9 @@ class BuiltImage:
             reason = "which needs Python 3.8 or newer in the image"
             return f"built {self.name} without verification, {reason}"
         # Start-up time, as in `build`.
-        from envlock.containers.verification import sentence
+        from envlock.containers.image_verification import describe_verdict
 
-        return sentence(self.verdict, self.name)
+        return describe_verdict(self.verdict, self.name)
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def dockerfile(
         chosen = resolve_base(model, BaseRequest.parse(base, platform, mirrors, accept))
         image, warnings = chosen.base, chosen.warnings
     else:
-        image, warnings = unasked(model, BaseRequest.parse(base, platform, (), None))
+        image, warnings = resolve_offline(model, BaseRequest.parse(base, platform, (), None))
     image, unknown = find_unknown(model, image)
     additions = read_additions(model, Sources(wheelhouse).folder, user)
     made = plan(model, image, None, deterministic=deterministic, added=additions, unknown=unknown)
@@ -221,7 +221,7 @@ def build(
     request = BaseRequest.parse(base, platform, mirrors, accept)
     model = _check_request(lock, request, tag, push=push)
     # Start-up time: HTTP and the templates, which a refusal does without.
-    from envlock.containers.build import Wish
+    from envlock.containers.image_build import Wish
     from envlock.workflows.push import check_login
 
     builder = find_engine(engine)
@@ -278,14 +278,14 @@ def _check_request(
 
         parse_target(tag)
     model = load_lock(lock)
-    unasked(model, request)
+    resolve_offline(model, request)
     return model
 
 
 def _make_image(supplied: Supplied, builder: Engine, progress: Progress, wish: Wish) -> BuiltImage:
     """Return the image of a plan, built and verified inside."""
     # Start-up time, as in `build`.
-    from envlock.containers import build as containers
+    from envlock.containers import image_build as containers
 
     for warning in supplied.warnings:
         progress.say(f"warning: {warning}")
@@ -320,7 +320,7 @@ def rebuild(
         LockfileError, OutsideError: as `build`.
     """
     # Start-up time, as in `build`.
-    from envlock.containers import build as containers
+    from envlock.containers import image_build as containers
 
     model = load_lock(lock)
     old = model.image

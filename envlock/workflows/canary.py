@@ -6,25 +6,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from envlock.lock.live import live
+from envlock.guest.target import Target
+from envlock.lock.live_facts import collect_live
 from envlock.lock.models import Lockfile
-from envlock.lock.numerics import Numerics, Operation, answered
-from envlock.numerics.canary.compare import (
+from envlock.lock.numerics import Numerics, Operation, parse_numerics
+from envlock.numerics.canary.canary_comparison import (
     CanaryEvidence,
     Comparison,
     compare,
-    coverage,
-    findings,
-    notes,
+    describe_coverage,
+    list_findings,
+    list_notes,
 )
-from envlock.numerics.canary.program import again, extended
-from envlock.numerics.canary.run import LIBRARY, Canary, Settings, compute
-from envlock.numerics.target import Target
+from envlock.numerics.canary.canary_run import LIBRARY, Canary, Settings, compute
+from envlock.numerics.canary.program_operations import compute_programs, recompute_program
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import FactError
-from envlock.runtime.policy import Policy
-from envlock.runtime.report import Report, count, ranked
-from envlock.runtime.verify import policy_of
+from envlock.runtime.judgement import build_policy
+from envlock.runtime.policies import Policy
+from envlock.runtime.report import Report, count, sort_findings
 from envlock.workflows.live_environment import LiveEnvironment, refuse_another_environment
 from envlock.workflows.locks import get_name, get_subject, load_lock
 from envlock.workflows.progress import SILENT, Progress
@@ -66,7 +66,7 @@ def canary(
         locked = model.numerics
     if required and locked is None:
         raise _make_missing_error(get_name(lock))
-    environment = LiveEnvironment(python, live(python))
+    environment = LiveEnvironment(python, collect_live(python))
     found = measure(pinned or get_settings(locked), environment, progress, locked)
     if model is None or locked is None:
         return Report(
@@ -75,7 +75,7 @@ def canary(
             headline="computed; the lockfile has no canary to compare with",
             evidence=CanaryEvidence(found),
         )
-    rules = policy_of(model.to_document())
+    rules = build_policy(model.to_document())
     return _make_report(compare(locked, found.numerics), rules, get_subject(lock), found)
 
 
@@ -95,7 +95,7 @@ def update_canary(
         FactError: the canary cannot be computed.
         UsageError: there is no such interpreter.
     """
-    environment = LiveEnvironment(python, live(python))
+    environment = LiveEnvironment(python, collect_live(python))
     refuse_another_environment(lock, environment.snapshot)
     found = measure(pinned or Settings(), environment, progress, lock.numerics)
     return lock.model_copy(update={"numerics": found.numerics})
@@ -155,7 +155,7 @@ def compare_with_lock(
         raise _make_missing_error(name)
     measured = measure(get_settings(lock.numerics), environment, progress, lock.numerics)
     compared = compare(lock.numerics, measured.numerics)
-    rules = policy_of(lock.to_document(), policy, overrides=overrides)
+    rules = build_policy(lock.to_document(), policy, overrides=overrides)
     equal = 0
     if compared.match:
         equal = len(compared.equal)
@@ -186,15 +186,15 @@ def measure(
     gpus = _has_gpu_build(environment.snapshot)
     own = None
     if programs:
-        own = extended(programs, python, settings, gpus=gpus, say=progress.say)
+        own = compute_programs(programs, python, settings, gpus=gpus, say=progress.say)
     elif earlier is not None and earlier.program is not None:
-        own = again(earlier.program, python, settings, gpus=gpus, say=progress.say)
+        own = recompute_program(earlier.program, python, settings, gpus=gpus, say=progress.say)
     progress.say("computing the canary with TensorFlow (takes seconds)")
     computed = compute(python, settings, gpus=gpus)
     if own is None:
         return computed
     numerics = computed.numerics.model_dump(mode="json", exclude_unset=True)
-    return replace(computed, numerics=answered({**numerics, "program": own}))
+    return replace(computed, numerics=parse_numerics({**numerics, "program": own}))
 
 
 def _has_gpu_build(snapshot: Snapshot) -> bool:
@@ -228,7 +228,7 @@ def describe_canary(lock: Lockfile) -> str:
     unstable = sum(result.unstable is not None for result in results)
     if numerics is not None and numerics.program is not None:
         results += [operation.result for operation in numerics.program.operations.values()]
-        targets = list(coverage(numerics.program.targets))
+        targets = list(describe_coverage(numerics.program.targets))
     parts = [f"a canary of {count(len(results), 'result')}"]
     if unstable:
         parts.append(f"{unstable} of them unstable")
@@ -239,12 +239,12 @@ def _make_report(
     compared: Comparison, rules: Policy, subject: str, canary: Canary | None
 ) -> Report[CanaryEvidence]:
     return Report(
-        ranked(findings(compared, rules)),
+        sort_findings(list_findings(compared, rules)),
         command="canary",
         policy=rules.name,
         overrides=len(rules.overrides),
         subject=subject,
-        notes=notes(compared),
+        notes=list_notes(compared),
         evidence=CanaryEvidence(canary, tuple(compared.suspects)),
     )
 

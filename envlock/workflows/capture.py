@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from envlock.lock import capture as lock
-from envlock.lock import machines
-from envlock.lock.live import ask, live, live_of
-from envlock.lock.merge import OF_COMMIT, accept, unmatched
+from envlock.lock import creation as lock
+from envlock.lock import machine_profiles
+from envlock.lock.live_facts import ask, collect_live, collect_live_for
+from envlock.lock.merging import OF_COMMIT, accept, find_unmatched
 from envlock.lock.models import Lockfile
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import UsageError
-from envlock.runtime.machines import sentence
-from envlock.runtime.policy import DEFAULT
+from envlock.runtime.machines import describe_choice
+from envlock.runtime.policies import DEFAULT
 from envlock.workflows.entry_points import make_section
 from envlock.workflows.live_environment import LiveEnvironment
 from envlock.workflows.locks import load_lock
@@ -25,7 +25,7 @@ from envlock.workflows.settings import read_project_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from envlock.numerics.target import Target
+    from envlock.guest.target import Target
     from envlock.workflows.locks import Source
 
 
@@ -46,13 +46,13 @@ class Renewal:
         """The lock as if this machine were its only one."""
         if self.whole is None or self.machine is None:
             return self.whole
-        return machines.seen_from(self.whole, self.machine)
+        return machine_profiles.select_machine(self.whole, self.machine)
 
     def merge(self, new: Lockfile) -> Lockfile:
         """Return a new lock of this machine together with the other machines of the old one."""
         if self.whole is None or self.machine is None:
             return new
-        return machines.folded(self.whole, new, self.machine)
+        return machine_profiles.update_machine(self.whole, new, self.machine)
 
 
 def capture(
@@ -99,7 +99,7 @@ def capture(
         FactError: the interpreter did not answer, or the canary cannot be computed.
         OutsideError: a package index failed.
     """
-    environment = LiveEnvironment(python, live(python))
+    environment = LiveEnvironment(python, collect_live(python))
     if need_tensorflow and (earlier is None or earlier.facts.tensorflow is not None):
         _check_tensorflow(environment)
     renewal = Renewal(earlier, _find_machine(earlier, environment.snapshot))
@@ -140,7 +140,7 @@ def capture_live_lock(python: Path | None = None) -> Lockfile:
     name = read_project_name(Path.cwd())
     if name is not None:
         project["name"] = name
-    return lock.capture(live=live(python), project=project or None)
+    return lock.capture(live=collect_live(python), project=project or None)
 
 
 def _check_tensorflow(environment: LiveEnvironment) -> None:
@@ -166,9 +166,9 @@ def _find_machine(earlier: Lockfile | None, found: Snapshot) -> int | None:
     """Return which of the machines of a lock is renewed; None where it has only one."""
     if earlier is None or not earlier.machines:
         return None
-    place = machines.place_of(earlier, found)
+    place = machine_profiles.find_place(earlier, found)
     if place is None:
-        raise machines.unknown(earlier)
+        raise machine_profiles.make_unknown_error(earlier)
     return place
 
 
@@ -184,8 +184,10 @@ def add_machine(lock: Source | None = None, *, python: Path | None = None) -> tu
         FactError: the interpreter did not answer.
     """
     model = load_lock(lock)
-    new, place = machines.with_another(model, live_of(model.to_document(), python))
-    return new, sentence(new.to_document(), place, fits=True)
+    new, place = machine_profiles.add_live_machine(
+        model, collect_live_for(model.to_document(), python)
+    )
+    return new, describe_choice(new.to_document(), place, fits=True)
 
 
 def _remove_commit(lock: Lockfile) -> dict[str, Any]:
@@ -209,7 +211,7 @@ def _accept_only(earlier: Lockfile | None, new: Lockfile, patterns: Sequence[str
             "`--only` needs a valid lockfile to renew",
             hint="run `envlock capture` without it first",
         )
-    for pattern in unmatched(patterns, earlier, new):
+    for pattern in find_unmatched(patterns, earlier, new):
         raise UsageError(
             f"no fact fits `{pattern}`", hint="run `envlock diff envlock.lock live` for the paths"
         )

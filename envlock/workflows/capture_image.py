@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from envlock.containers.engines.find import find
 from envlock.containers.inside import look_inside
-from envlock.lock.capture import capture
+from envlock.lock.creation import capture
 from envlock.lock.models import Lockfile
-from envlock.runtime.policy import DEFAULT
+from envlock.runtime.policies import DEFAULT
 from envlock.workflows.progress import SILENT, Progress
 
 

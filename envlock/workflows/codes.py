@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from envlock.data import file_table
-from envlock.data.lint import LintRule, dataset_rules, lint_rules, reference
-from envlock.diagnosis.rules import RULES
+from envlock.data import load_file_table
+from envlock.data.lint_tables import LintRule, find_reference, load_dataset_rules, load_lint_rules
+from envlock.diagnosis.checks import RULES
 from envlock.runtime.report import FILE_RULE
 
 EACH = "It depends on what is found: each finding says it."
@@ -35,22 +35,24 @@ class Code:
 
 
 @cache
-def codes() -> dict[str, Code]:
+def list_codes() -> dict[str, Code]:
     """Return all codes, by command and in the order of their tables."""
     doctor = [
         Code(rule, "envlock doctor", what, EACH, EACH, EACH) for rule, (_, what) in RULES.items()
     ]
-    linter = [_describe_rule(row, "envlock lint") for row in lint_rules().values()]
-    pipelines = [_describe_rule(row, "envlock.lint_dataset") for row in dataset_rules().values()]
+    linter = [_describe_rule(row, "envlock lint") for row in load_lint_rules().values()]
+    pipelines = [
+        _describe_rule(row, "envlock.lint_dataset") for row in load_dataset_rules().values()
+    ]
     return {code.code: code for code in [*_list_file_codes(), *doctor, *linter, *pipelines]}
 
 
 def _describe_rule(row: LintRule, command: str) -> Code:
-    return Code(row.id, command, row.title, row.why, row.fix, reference(row.source))
+    return Code(row.id, command, row.title, row.why, row.fix, find_reference(row.source))
 
 
 def _list_file_codes() -> list[Code]:
-    table = file_table()
+    table = load_file_table()
     command = "envlock verify --deep"
     return [
         Code(

@@ -6,15 +6,15 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from envlock.lock.machines import differing
+from envlock.lock.machine_profiles import compare_machines
 from envlock.lock.models import Lockfile
-from envlock.numerics.canary import compare as canaries
-from envlock.runtime.clear import show_in_clear
+from envlock.numerics.canary import canary_comparison as canaries
+from envlock.runtime.clear_values import show_in_clear
 from envlock.runtime.collectors import Snapshot
-from envlock.runtime.compare import both_untold, compare
-from envlock.runtime.policy import Policy
-from envlock.runtime.report import Finding, Report, ranked
-from envlock.runtime.verify import for_machine, policy_of
+from envlock.runtime.compare import are_both_unavailable, compare
+from envlock.runtime.judgement import build_policy, choose_machine
+from envlock.runtime.policies import Policy
+from envlock.runtime.report import Finding, Report, sort_findings
 from envlock.workflows.locks import get_name, load_lock
 
 TYPE_CHECKING = False
@@ -47,23 +47,25 @@ def diff(
     """
     called = names or (get_name(expected), get_name(actual))
     one, other = load_lock(expected), load_lock(actual)
-    rules = policy_of({"policy": {"name": policy, "overrides": dict(overrides or {})}}, policy)
+    rules = build_policy({"policy": {"name": policy, "overrides": dict(overrides or {})}}, policy)
     left, right = one.to_document(), other.to_document()
     if one_machine:
         left, right = (
-            for_machine(left, _make_snapshot(right)),
-            for_machine(right, _make_snapshot(left)),
+            choose_machine(left, _make_snapshot(right)),
+            choose_machine(right, _make_snapshot(left)),
         )
     sides = (left["facts"], left["unavailable"]), (right["facts"], right["unavailable"])
     # What both files could not tell is no difference between two files.
-    findings = [finding for finding in compare(*sides, rules, called) if not both_untold(finding)]
+    findings = [
+        finding for finding in compare(*sides, rules, called) if not are_both_unavailable(finding)
+    ]
     # Either side can be live, so that its variables are those of this process.
     show_in_clear(findings, os.environ)
     if not one_machine:
-        findings += differing(left, right, rules, called)
+        findings += compare_machines(left, right, rules, called)
     bits, notes = _compare_canaries(one, other, rules)
     return Report(
-        ranked(findings + bits),
+        sort_findings(findings + bits),
         command="diff",
         policy=policy,
         overrides=len(rules.overrides),
@@ -84,4 +86,4 @@ def _compare_canaries(
     if expected.numerics is None or actual.numerics is None:
         return [], ["numerics: not compared; one side has no canary"]
     compared = canaries.compare(expected.numerics, actual.numerics)
-    return canaries.findings(compared, rules), canaries.notes(compared)
+    return canaries.list_findings(compared, rules), canaries.list_notes(compared)

@@ -8,11 +8,11 @@ from pathlib import Path
 from envlock.divergence import two_traces
 from envlock.divergence.debug import debug
 from envlock.divergence.evidence import DivergeEvidence
-from envlock.divergence.observe import Request
-from envlock.divergence.record import Recorded, collect_conditions
-from envlock.divergence.record import record as write_trace
-from envlock.lock.live import live
-from envlock.numerics.target import target
+from envlock.divergence.observed_runs import Request
+from envlock.divergence.trace_recording import Recorded, collect_conditions
+from envlock.divergence.trace_recording import record as write_trace
+from envlock.guest.target import parse_target
+from envlock.lock.live_facts import collect_live
 from envlock.runtime.report import Report
 from envlock.workflows.progress import SILENT, Progress
 from envlock.workflows.repeat import need_folder_of
@@ -51,7 +51,7 @@ def diverge_script(
         UsageError: there is no such script or interpreter, or it cannot be run so.
         FactError: TensorFlow does not show its operations, or a run fails.
     """
-    wanted = target(script, tuple(args), module=module)
+    wanted = parse_target(script, tuple(args), module=module)
     request = Request(
         wanted,
         python,
@@ -95,9 +95,9 @@ def record_trace(
             writing fails.
     """
     need_folder_of(output)
-    conditions = collect_conditions(live(python).facts)
+    conditions = collect_conditions(collect_live(python).facts)
     request = Request(
-        target(script, tuple(args), module=module),
+        parse_target(script, tuple(args), module=module),
         python,
         runs=1,
         fresh=True,

@@ -6,21 +6,21 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from envlock.diagnosis import proof
+from envlock.diagnosis import tensorflow_state
+from envlock.diagnosis.checks import TITLES, diagnose
 from envlock.diagnosis.doctor_evidence import DoctorEvidence
-from envlock.diagnosis.examine import of_live, of_lock, requirements_of
-from envlock.diagnosis.rules import TITLES, diagnose
-from envlock.lock.live import live
+from envlock.diagnosis.examine import build_from_live, build_from_lock, list_requirements
+from envlock.lock.live_facts import collect_live
 from envlock.runtime.assertion import locate
 from envlock.runtime.errors import LockfileError
 from envlock.runtime.lockfile import read_file
-from envlock.runtime.report import ERROR, SUBJECT, Finding, Report, tally
+from envlock.runtime.report import ERROR, SUBJECT, Finding, Report, count_severities
 from envlock.workflows.locks import get_subject, load_lock
 from envlock.workflows.progress import SILENT, Progress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from envlock.diagnosis.environment import Environment
+    from envlock.diagnosis.diagnosed_environment import Environment
     from envlock.workflows.locks import Source
 
 
@@ -56,17 +56,19 @@ def doctor(
         if model is None:
             environment = _examine_live(python)
         else:
-            environment = of_lock(model)
-        return report_of(diagnose(environment), subject=get_subject(lock))
+            environment = build_from_lock(model)
+        return make_report(diagnose(environment), subject=get_subject(lock))
     progress.say("running probe operations in TensorFlow (takes seconds)")
-    seen = proof.observe(python, setup)
-    shown = proof.states(seen)
-    found = proof.missed(shown, proof.wanted(facts), seen["tensorflow"])
-    return report_of(found, DoctorEvidence(tuple(shown)), subject=get_subject(lock))
+    seen = tensorflow_state.observe(python, setup)
+    shown = tensorflow_state.read_states(seen)
+    found = tensorflow_state.find_deviations(
+        shown, tensorflow_state.list_wanted_states(facts), seen["tensorflow"]
+    )
+    return make_report(found, DoctorEvidence(tuple(shown)), subject=get_subject(lock))
 
 
 def _examine_live(python: Path | None) -> Environment:
-    found = of_live(live(python), os.environ, python, requirements_of(python))
+    found = build_from_live(collect_live(python), os.environ, python, list_requirements(python))
     return replace(found, locked_backend=_read_locked_backend())
 
 
@@ -82,7 +84,7 @@ def _read_locked_backend() -> str | None:
     return None
 
 
-def report_of(
+def make_report(
     found: list[Finding], evidence: DoctorEvidence | None = None, *, subject: str = SUBJECT
 ) -> Report[DoctorEvidence]:
     """Return findings as the doctor's report, which only an error makes no; `evidence` is that of a proof."""
@@ -92,9 +94,9 @@ def report_of(
     if evidence.states is not None:
         headline = "everything is as wanted"
     if found:
-        headline = f"sound: {tally(found)}"
+        headline = f"sound: {count_severities(found)}"
     if any(finding.severity == ERROR for finding in found):
-        headline = f"not sound: {tally(found)}"
+        headline = f"not sound: {count_severities(found)}"
     return Report(
         found,
         command="doctor",

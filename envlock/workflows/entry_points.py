@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from envlock.numerics.target import target
+from envlock.guest.target import parse_target
 from envlock.runtime import lockfile
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import UsageError
@@ -16,8 +16,8 @@ from envlock.workflows.locks import get_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from envlock.guest.target import Target
     from envlock.lock.models import Lockfile
-    from envlock.numerics.target import Target
     from envlock.workflows.locks import Source
 
 
@@ -59,7 +59,7 @@ def normalise_entry(entry: str, folder: Path) -> str:
     """Return an entry point as a lock names it: a file by its path from the project's folder, a module by its name."""
     if not (folder / entry).is_file():
         return entry
-    return os.path.relpath(folder / entry, lockfile.project(str(folder)))
+    return os.path.relpath(folder / entry, lockfile.find_project(str(folder)))
 
 
 def split_programs(
@@ -86,7 +86,7 @@ def split_programs(
         if ":" not in program or (folder / program).is_file():
             entries.append(normalise_entry(program, folder))
             continue
-        wanted = target(program)
+        wanted = parse_target(program)
         if not canary:
             raise UsageError(
                 f"`--for {program}` names a function, which only a canary runs",

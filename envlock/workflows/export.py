@@ -8,10 +8,10 @@ from importlib import import_module
 from pathlib import Path
 
 from envlock.forms import FORMS
-from envlock.packages import export as packages
-from envlock.packages.export import FORMATS, PYLOCK_NAME, Wheelhouse, Written
-from envlock.packages.licenses import License, declared
-from envlock.packages.wheelhouse import wheels_in
+from envlock.packages import export_formats as packages
+from envlock.packages.export_formats import FORMATS, PYLOCK_NAME, Wheelhouse, Written
+from envlock.packages.licenses import License, read_license
+from envlock.packages.wheelhouse import measure_wheels
 from envlock.runtime.errors import UsageError
 from envlock.workflows.locks import get_name, load_lock
 
@@ -38,7 +38,7 @@ def export(
 
     Args:
         lock: the lockfile; the one that `assert_locked()` would use when not given.
-        to: the format, one of `envlock.packages.export.FORMATS` or `envlock.forms.FORMS`.
+        to: the format, one of `envlock.packages.export_formats.FORMATS` or `envlock.forms.FORMS`.
         output: where the file will be: a path of wheels is relative to its folder.
         wheelhouse: a folder of wheels to name in the place of those on the web; `cyclonedx` takes
             licences from it.
@@ -87,14 +87,14 @@ def read_licenses(lock: Lockfile, folder: Path) -> dict[str, License]:
     """
     if not folder.is_dir():
         raise UsageError(f"folder not found: {folder}", hint="run `envlock vendor` to fill one")
-    sizes = wheels_in(folder)
+    sizes = measure_wheels(folder)
     found: dict[str, License] = {}
     if lock.identity is None:
         return found
     for name, package in lock.identity.packages.items():
         # A file of another size is another wheel, or part of one.
         if package.wheel is not None and sizes.get(package.wheel.name) == package.wheel.size:
-            found[name] = declared(folder / package.wheel.name)
+            found[name] = read_license(folder / package.wheel.name)
     return found
 
 
@@ -114,4 +114,4 @@ def _open_wheelhouse(folder: Path, output: Path | None, to: str) -> Wheelhouse:
             f"the path {path!r} cannot be written in this format",
             hint="use a folder with a plain name",
         )
-    return Wheelhouse(path, wheels_in(folder))
+    return Wheelhouse(path, measure_wheels(folder))

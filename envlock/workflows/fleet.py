@@ -12,18 +12,18 @@ from pathlib import Path
 from typing import Any
 
 from envlock.fleet import folder
-from envlock.fleet.drift import drift
+from envlock.fleet.drift import compare_jobs
 from envlock.fleet.engines import AUTO, ENGINES, FILES, Launcher, find, program_of
 from envlock.fleet.fleet_evidence import FleetEvidence
-from envlock.fleet.jobs import job_of
+from envlock.fleet.jobs import choose_job
 from envlock.fleet.meeting import Pause
-from envlock.fleet.rank_process import report as state
-from envlock.fleet.reduction import reduction, rules_of
+from envlock.fleet.rank_process import write_statement as state
+from envlock.fleet.reduction import choose_policy, reduction
 from envlock.guest import launch
 from envlock.lock.writer import write_atomically
 from envlock.runtime.errors import FactError, OutsideError, UsageError, WriteError
-from envlock.runtime.report import Report, clean, count, ranked
-from envlock.runtime.verify import overrides_count
+from envlock.runtime.judgement import has_overrides_enabled
+from envlock.runtime.report import Report, clean, count, sort_findings
 from envlock.workflows.fleet_bits import BITS, add_bits, make_bits_request
 from envlock.workflows.locks import get_subject, load_document
 from envlock.workflows.run import Prepared, find_program
@@ -49,7 +49,7 @@ def report_rank(to: str, lock: str | None = None, *, python: Path | None = None)
     if python is None:
         state(to, lock)
         return
-    program = launch.module("rank", _make_request(to, lock))
+    program = launch.build_module_arguments("rank", _make_request(to, lock))
     ended = launch.ask_python(program, python, timeout=ASK_TIMEOUT)
     if ended.code != 0:
         raise FactError(f"{python} {ended.ending}: {ended.last_words}")
@@ -101,7 +101,7 @@ def check_fleet(
         UsageError: several jobs have, or the number of ranks is unknown.
         LockfileError: the lock is missing, unreadable, invalid, or newer than this envlock.
     """
-    name = job_of(folder.jobs(path), path, os.environ, job)
+    name = choose_job(folder.list_jobs(path), path, os.environ, job)
     statements, documents, size = _collect_reports(path, name, ranks, wait)
     if not size:
         raise UsageError(
@@ -110,12 +110,12 @@ def check_fleet(
     report = _judge_ranks(statements, documents, size, lock, policy)
     if against is None:
         return report
-    rules = rules_of(_load_document(lock), policy, overrides=overrides_count())
-    earlier = folder.kept(against, job_of(folder.jobs(against), against, {}))
-    found, notes = drift(earlier, (statements, documents), rules)
+    rules = choose_policy(_load_document(lock), policy, overrides=has_overrides_enabled())
+    earlier = folder.read_statements(against, choose_job(folder.list_jobs(against), against, {}))
+    found, notes = compare_jobs(earlier, (statements, documents), rules)
     if found and report.match:
         report.headline += ", and not as before"
-    report.findings = ranked([*report.findings, *found])
+    report.findings = sort_findings([*report.findings, *found])
     report.notes += notes
     return report
 
@@ -186,7 +186,7 @@ def prepare_fleet(
                 hint=f"choose from: {', '.join(ENGINES)}",
             )
         request = _make_request(to, lock, policy=policy, command=list(command), timeout=timeout)
-        words = [str(interpreter), *launch.module("rank", request)]
+        words = [str(interpreter), *launch.build_module_arguments("rank", request)]
         return _make_prepared(words, Report([], headline=""))
     # The checks of two jobs that share a folder must not read each other's reports.
     place = Path(to).absolute() / f"run-{os.urandom(6).hex()}"
@@ -224,10 +224,10 @@ class _Job:
 
     def run(self, guest: str, request: Mapping[str, object], limit: float) -> tuple[bool, str]:
         """Run a program of ours as each rank; return whether the launcher ended well, and how, as a sentence."""
-        words = launch.module(guest, request)
+        words = launch.build_module_arguments(guest, request)
         if self.launcher.DRIVER:
             # This launcher starts one process, which starts the program as each rank.
-            program = launch.module(guest, {**request, "folder": None})
+            program = launch.build_module_arguments(guest, {**request, "folder": None})
             driver = {
                 "folder": request["folder"],
                 "job": request["job"],
@@ -236,7 +236,7 @@ class _Job:
                 "timeout": limit,
                 "nodes": self.ranks,
             }
-            words = launch.module(self.launcher.DRIVER, driver)
+            words = launch.build_module_arguments(self.launcher.DRIVER, driver)
             limit += PATIENCE
         argv = self.make_argv([str(self.python), *words])
         ended = launch.ask(argv[1:], Path(argv[0]), timeout=limit)
@@ -279,7 +279,7 @@ def _judge_ranks(
     policy: str | None,
 ) -> Report[FleetEvidence]:
     report, _ = reduction(
-        statements, documents, size, _load_document(lock), policy, overrides=overrides_count()
+        statements, documents, size, _load_document(lock), policy, overrides=has_overrides_enabled()
     )
     report.subject = get_subject(lock)
     return report
@@ -302,7 +302,7 @@ def _collect_reports(
     """
     pause = Pause(time.monotonic() + wait)
     while True:
-        statements, documents = folder.kept(to, job)
+        statements, documents = folder.read_statements(to, job)
         size = ranks or max((statement.get("size") or 0 for statement in statements), default=0)
         if 0 < size <= len(statements) or not pause.wait():
             return statements, documents, size

@@ -7,12 +7,12 @@ from pathlib import Path
 from envlock.fleet import folder
 from envlock.fleet.node_names import few
 from envlock.fleet.node_sets import NAMED
-from envlock.fleet.reduction import rules_of
+from envlock.fleet.reduction import choose_policy
 from envlock.guest import launch
+from envlock.numerics.canary.canary_run import make_request, read_answers
 from envlock.numerics.canary.node_bits import compare_nodes
-from envlock.numerics.canary.run import asked_of, heard_from
 from envlock.runtime.errors import FactError
-from envlock.runtime.report import Report, ranked
+from envlock.runtime.report import Report, sort_findings
 from envlock.workflows.canary import get_settings
 from envlock.workflows.locks import load_lock
 
@@ -32,7 +32,7 @@ def make_bits_request(place: Path, lock: str | None) -> dict[str, object]:
     locked = None
     if lock is not None:
         locked = load_lock(lock).numerics
-    battery = asked_of(get_settings(locked))
+    battery = make_request(get_settings(locked))
     return {
         "folder": str(place.parent),
         "job": place.name,
@@ -43,7 +43,7 @@ def make_bits_request(place: Path, lock: str | None) -> dict[str, object]:
 
 def _find_lowest_ranks(place: Path) -> dict[str, int]:
     """Return the lowest rank of each node: the one that computes for it."""
-    statements, _ = folder.kept(str(place.parent), place.name)
+    statements, _ = folder.read_statements(str(place.parent), place.name)
     lowest: dict[str, int] = {}
     for statement in statements:
         lowest.setdefault(statement["node"], statement["rank"])
@@ -81,9 +81,9 @@ def add_bits(
     found = {}
     for node, file in files.items():
         answer = launch.Ended(0, file.read_bytes(), b"", 0)
-        found[node] = heard_from(answer, get_settings(locked))
-    differing, note = compare_nodes(found, locked, rules_of(document, policy))
+        found[node] = read_answers(answer, get_settings(locked))
+    differing, note = compare_nodes(found, locked, choose_policy(document, policy))
     if report.match and differing:
         report.headline += ", and other bits"
-    report.findings = ranked([*report.findings, *differing])
+    report.findings = sort_findings([*report.findings, *differing])
     report.notes.append(note)

@@ -38,7 +38,7 @@ class Cleaned:
     failed: int = 0
     is_whole: bool = True
 
-    def lines(self, *, dry_run: bool = False) -> list[str]:
+    def describe(self, *, dry_run: bool = False) -> list[str]:
         """Return a line for each of the first jobs, and the sum."""
         texts = []
         all_files = 0

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from envlock.runtime.judgement import has_overrides_enabled
 from envlock.runtime.lockfile import read_file
 from envlock.runtime.report import ERROR, Finding, Report
-from envlock.runtime.verify import overrides_count
 from envlock.workflows.progress import SILENT, Progress
 from envlock.workflows.settings import Config, choose_policy
 from envlock.workflows.verify import verify
@@ -50,7 +50,7 @@ def check(
     report = verify(
         lock,
         policy,
-        overrides=overrides_count(),
+        overrides=has_overrides_enabled(),
         python=python,
         numerics=numerics,
         progress=progress,
@@ -60,7 +60,7 @@ def check(
         wanted = config.entry
     changed = list(_compare_settings(read_file(str(lock)), config, wanted))
     if changed:
-        report = report.with_more(changed)
+        report = report.add_findings(changed)
     return report
 
 

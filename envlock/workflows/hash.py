@@ -8,17 +8,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from envlock.lock.drafts import draft_folder
-from envlock.lock.live import live_of
+from envlock.lock.live_facts import collect_live_for
 from envlock.lock.models import Lockfile, PackageIdentity
-from envlock.packages import cache
-from envlock.packages import prove as packages
-from envlock.packages.indexes.online import online
+from envlock.lock.temporary import open_draft_folder
+from envlock.packages import prover as packages
+from envlock.packages import wheel_cache
+from envlock.packages.identity import find_lost_proofs
+from envlock.packages.indexes.online import configure_indexes
 from envlock.packages.indexes.page import SOURCES_ONLY
-from envlock.packages.installed import everything_installed
+from envlock.packages.installed_distributions import describe_all_installed
+from envlock.packages.local_wheels import Workshop, find_named_wheels
 from envlock.packages.parallel import TIMEOUT
-from envlock.packages.proven import lost
-from envlock.packages.workshop import Workshop, given
 from envlock.runtime.errors import EnvironmentMismatch, UsageError
 from envlock.runtime.report import ERROR, Finding, Report, count
 from envlock.workflows.live_environment import LiveEnvironment, refuse_another_environment
@@ -80,7 +80,7 @@ def hash_packages(
             kept.
     """
     old = load_lock(lock)
-    environment = LiveEnvironment(python, live_of(old.to_document(), python))
+    environment = LiveEnvironment(python, collect_live_for(old.to_document(), python))
     refuse_another_environment(old, environment.snapshot)
     request = HashRequest(indexes, offline, trust_index, keep, seconds, build, wheels)
     new = prove(old, environment, request, progress)
@@ -94,7 +94,7 @@ def _refuse_lost_proofs(old: Lockfile, new: Lockfile) -> None:
     Raises:
         EnvironmentMismatch: one has none.
     """
-    gone = lost(old, new)
+    gone = find_lost_proofs(old, new)
     if not gone:
         return
     fix = "Reinstall the package, or run `envlock capture` to accept the installed files."
@@ -125,17 +125,17 @@ def prove(
     known = {}
     if lock.identity is not None:
         known = lock.identity.packages
-    named = given(request.wheels)
+    named = find_named_wheels(request.wheels)
     own = None
     if lock.project is not None:
         own = lock.project.name
     # The project's own package is not locked: it needs a wheel only where one is asked for.
     has_own = request.build or own in known or own in named
-    installed = everything_installed(lock, place, own=has_own)
+    installed = describe_all_installed(lock, place, own=has_own)
     with _open_cache(request.keep) as folder, progress.bar("packages", len(installed)) as advance:
         index = None
         if not request.offline:
-            index = online(list(request.indexes), place.prefix, folder)
+            index = configure_indexes(list(request.indexes), place.prefix, folder)
         workshop = Workshop(environment.interpreter, folder, named, request.build, progress.say)
         identity = packages.prove(
             installed,
@@ -146,7 +146,7 @@ def prove(
             on_done=lambda _: advance(1),
             seconds=request.seconds,
         )
-    return packages.with_identity(lock, identity)
+    return packages.add_identity(lock, identity)
 
 
 def renew_proofs(
@@ -159,15 +159,15 @@ def renew_proofs(
 ) -> Lockfile:
     """Return a lock with what an earlier one has proven of its packages and still holds; `hashes` proves anew."""
     if earlier is not None and earlier.identity is not None:
-        installed = everything_installed(new, environment.installation, own=True)
-        identity = packages.kept(earlier.identity, installed)
-        new = packages.with_identity(new, identity)
+        installed = describe_all_installed(new, environment.installation, own=True)
+        identity = packages.keep_valid_proofs(earlier.identity, installed)
+        new = packages.add_identity(new, identity)
     if hashes:
         new = prove(new, environment, HashRequest(), progress)
     return new
 
 
-def summary(lock: Lockfile) -> Iterator[str]:
+def describe_proofs(lock: Lockfile) -> Iterator[str]:
     """Yield how many packages are proven, and why the others are not."""
     packages = {}
     if lock.identity is not None:
@@ -216,7 +216,7 @@ def _has_sources(package: PackageIdentity) -> bool:
 @contextmanager
 def _open_cache(keep: bool) -> Iterator[Path]:
     if not keep:
-        with draft_folder(None) as folder:
+        with open_draft_folder(None) as folder:
             yield folder
         return
-    yield cache.folder(os.environ, Path.home())
+    yield wheel_cache.get_cache_folder(os.environ, Path.home())

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from envlock.lock.document import load, save, validate
-from envlock.packages.closure import closure
-from envlock.packages.installation import Installation, by_name, installation
-from envlock.packages.observation import IMPORTED, MAPPED, used
+from envlock.packages.closure import find_imported_distributions
+from envlock.packages.installation import Installation, collect_distributions, find_installation
+from envlock.packages.observation import IMPORTED, MAPPED, find_used
 from envlock.runtime import lockfile
 
 
@@ -18,12 +18,12 @@ def find_held(entry: Sequence[str], folder: Path, place: Installation) -> dict[s
     Raises:
         UsageError: an entry point does not exist or is not Python.
     """
-    return closure(entry, Path(lockfile.project(str(folder))), place)
+    return find_imported_distributions(entry, Path(lockfile.find_project(str(folder))), place)
 
 
 def keep_installed(observed: Mapping[str, str], place: Installation) -> dict[str, str]:
     """Return which of the packages that runs have used are still installed."""
-    installed = by_name(place)
+    installed = collect_distributions(place)
     return {name: how for name, how in observed.items() if name in installed}
 
 
@@ -36,7 +36,7 @@ def add_observed(path: Path, lines: list[str], python: Path | None) -> tuple[lis
     lock = load(path)
     document = lock.to_document()
     project = document["project"]
-    found = used(lines, installation(python))
+    found = find_used(lines, find_installation(python))
     found.pop(project.get("name", ""), None)
     before = project.get("observed", {})
     new = sorted({*found} - {*project["held"], *before})

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from envlock.data.images import Tables, image_tables
-from envlock.images.cards import capability_of, what_runs
-from envlock.images.choose import Find, candidates, look_up, pin, trusted
-from envlock.images.listing import everything, ranking
+from envlock.data.image_tables import Tables, load_image_tables
+from envlock.images.cards import find_capability, list_runnable
+from envlock.images.choose import Find, candidates, collect_trust, look_up, resolve_image
+from envlock.images.listing import describe_all, describe_ranking
+from envlock.images.needs import BaseNeeds, collect_lock_needs
 from envlock.images.reference import parse_digest, parse_mirror, parse_platform
-from envlock.images.sources.interpreters import unknown_build
-from envlock.images.wanted import Wanted, wanted_by
+from envlock.images.sources.interpreters import find_unlisted_machine
 from envlock.runtime.errors import OutsideError
 from envlock.workflows.locks import load_lock
 from envlock.workflows.progress import SILENT, Progress
@@ -50,24 +50,26 @@ def base_images(
             lock.
     """
     if lock is None:
-        return everything(image_tables())
+        return describe_all(load_image_tables())
     model = load_lock(lock)
     named = None
     if platform is not None:
         named = parse_platform(platform)
-    needs = wanted_by(model, named)
+    needs = collect_lock_needs(model, named)
     if not resolve:
-        return ranking(candidates(needs, image_tables()), needs, {})
+        return describe_ranking(candidates(needs, load_image_tables()), needs, {})
     places = [parse_mirror(text) for text in mirrors]
     accepted = None
     if accept is not None:
         accepted = parse_digest(accept)
-    trust = trusted(model.base_image, accepted)
+    trust = collect_trust(model.base_image, accepted)
     progress.say("asking the registries")
-    tables = current(needs, progress)
-    find = partial(pin, registry(), platform=needs.platform, mirrors=places, trust=trust)
+    tables = refresh_tables(needs, progress)
+    find = partial(
+        resolve_image, get_registry_finder(), platform=needs.platform, mirrors=places, trust=trust
+    )
     found, pinned = look_up(candidates(needs, tables), needs, tables, find)
-    return ranking(found, needs, pinned)
+    return describe_ranking(found, needs, pinned)
 
 
 def find_gpu_support(gpu: str) -> dict[str, Any]:
@@ -79,24 +81,24 @@ def find_gpu_support(gpu: str) -> dict[str, Any]:
     Raises:
         UsageError: no table has such a card.
     """
-    tables = image_tables()
-    return what_runs(capability_of(gpu, tables), tables)
+    tables = load_image_tables()
+    return list_runnable(find_capability(gpu, tables), tables)
 
 
-def current(needs: Wanted, progress: Progress = SILENT) -> Tables:
+def refresh_tables(needs: BaseNeeds, progress: Progress = SILENT) -> Tables:
     """Return the tables; with the build of the locked Python, if only the newest release of its makers has it.
 
     That it cannot be had is a warning: the policy may accept another Python.
     """
-    tables = image_tables()
-    machine = unknown_build(needs, tables)
+    tables = load_image_tables()
+    machine = find_unlisted_machine(needs, tables)
     if machine is None or needs.python is None:
         return tables
     # Start-up time: HTTP, which most requests do without.
-    from envlock.packages.archives import newest_python
+    from envlock.packages.archives import find_newest_python
 
     try:
-        build = newest_python(needs.python, machine, os.environ)
+        build = find_newest_python(needs.python, machine, os.environ)
     except OutsideError as error:
         warning = f"warning: {error.message}"
         if error.hint:
@@ -107,7 +109,7 @@ def current(needs: Wanted, progress: Progress = SILENT) -> Tables:
     return tables.model_copy(update={"standalone": standalone})
 
 
-def registry() -> Find:
+def get_registry_finder() -> Find:
     """Return the function that asks a registry for an image."""
     # Start-up time: HTTP takes a tenth of a second, and an answer from the tables does without.
     from envlock.images.registry import Registry

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from envlock.runtime import lockfile
-from envlock.runtime.policy import DEFAULT
+from envlock.runtime.policies import DEFAULT
 from envlock.workflows.settings import add_policy
 
 HOOK = """\
@@ -65,7 +65,7 @@ def init(policy: str = DEFAULT) -> tuple[Path | None, str]:
     Raises:
         UsageError: pyproject.toml cannot be read or written, or its settings are not valid.
     """
-    folder = Path(lockfile.project(str(Path.cwd())))
+    folder = Path(lockfile.find_project(str(Path.cwd())))
     install = INSTALLS["pyproject.toml"]
     for name, command in INSTALLS.items():
         if (folder / name).is_file():

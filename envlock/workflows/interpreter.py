@@ -82,7 +82,7 @@ def _list_candidates(environ: Mapping[str, str], folder: Path) -> Iterator[Candi
         yield Candidate("CONDA_PREFIX", "CONDA_PREFIX (conda's own)", None)
     else:
         yield _find_active(environ, "CONDA_PREFIX")
-    border = Path(lockfile.project(str(folder)))
+    border = Path(lockfile.find_project(str(folder)))
     for parent in (folder, *folder.parents):
         yield from list_candidates(environ, parent)
         if parent == border:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from envlock.guest import launch
+from envlock.guest.target import parse_target
 from envlock.numerics.invariance import (
     LARGEST,
     MODES,
@@ -17,7 +18,6 @@ from envlock.numerics.invariance import (
     read_modes,
     turn_onednn,
 )
-from envlock.numerics.target import target
 from envlock.runtime.errors import UsageError
 from envlock.runtime.report import Report
 from envlock.workflows.progress import SILENT, Progress
@@ -89,7 +89,7 @@ def describe_model(text: str) -> dict[str, object]:
         if not path.exists():
             raise UsageError(f"model not found: {text}")
         return {"model": str(path), "script": None, "module": False, "function": None}
-    wanted = target(text)
+    wanted = parse_target(text)
     if wanted.function is None:
         hint = "write SCRIPT.py:FUNCTION, PACKAGE.MODULE:FUNCTION, MODEL.keras or the folder of a SavedModel"
         raise UsageError(f"`{text}` names no function that returns a model", hint=hint)
@@ -111,7 +111,7 @@ def measure(
     Raises:
         UsageError: the model cannot be loaded or called, or the program ended early.
     """
-    words = launch.module("invariance", asked)
+    words = launch.build_module_arguments("invariance", asked)
     done = launch.ask_python(words, python, timeout=LIMIT, environ=environ)
     environment: dict[str, str] = {}
     for answer in done.answers:

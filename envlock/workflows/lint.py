@@ -8,15 +8,15 @@ from dataclasses import dataclass
 
 from packaging.version import InvalidVersion, Version
 
-from envlock.data.determinism import sources_table
-from envlock.data.lint import lint_rules
+from envlock.data.determinism import load_source_table
+from envlock.data.lint_tables import load_lint_rules
 from envlock.linter.files import find
 from envlock.linter.linter import Settings
 from envlock.linter.linter import lint as judge
 from envlock.runtime.collectors import tensorflow as installed
 from envlock.runtime.errors import UsageError
 from envlock.runtime.host import Host
-from envlock.runtime.report import ERROR, WARNING, Evidence, Report, count, tally
+from envlock.runtime.report import ERROR, WARNING, Evidence, Report, count, count_severities
 from envlock.workflows.locks import load_lock
 from envlock.workflows.progress import SILENT, Progress
 
@@ -79,8 +79,8 @@ def lint(
     return Report(
         findings,
         command="lint",
-        headline=f"{tally(findings) or 'no findings'} in {read}, for TensorFlow {version} ({origin})",
-        titles={rule: row.title for rule, row in lint_rules().items()},
+        headline=f"{count_severities(findings) or 'no findings'} in {read}, for TensorFlow {version} ({origin})",
+        titles={rule: row.title for rule, row in load_lint_rules().items()},
         evidence=LintEvidence(len(files), version),
         breaking=(ERROR, WARNING),
     )
@@ -113,7 +113,7 @@ def _choose_version(version: str | None, source: Source | None) -> tuple[str, st
         parsed = _parse_version(known)
         if parsed is not None:
             return str(parsed), origin, switched_on
-    return sources_table().checked_through, "the newest known", switched_on
+    return load_source_table().checked_through, "the newest known", switched_on
 
 
 def _parse_version(text: object) -> Version | None:

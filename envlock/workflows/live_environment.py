@@ -10,8 +10,8 @@ from typing import Any
 
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import EnvironmentMismatch
+from envlock.runtime.judgement import judge
 from envlock.runtime.report import ERROR, Report
-from envlock.runtime.verify import judge
 from envlock.workflows.progress import Progress
 
 TYPE_CHECKING = False
@@ -49,9 +49,9 @@ class LiveEnvironment:
             FactError: it did not answer.
         """
         # Start-up time: `verify` reads no metadata of packages, and does without `packaging`.
-        from envlock.packages.installation import installation
+        from envlock.packages.installation import find_installation
 
-        return installation(self.python)
+        return find_installation(self.python)
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from envlock.lock import merge as models
-from envlock.lock.merge import Merged
+from envlock.lock import merging as models
+from envlock.lock.merging import Merged
 from envlock.workflows.locks import load_lock
 
 TYPE_CHECKING = False

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from envlock.containers.base import Chosen, asked_for, locked_base
+from envlock.containers.base import Chosen, get_locked_base, resolve_online
 from envlock.containers.debian import resolve
 from envlock.images.base_request import BaseRequest
-from envlock.images.wanted import wanted_by
+from envlock.images.needs import collect_lock_needs
 from envlock.lock.models import BaseImage, Lockfile
-from envlock.workflows.container import find_engine, read_apt_request
-from envlock.workflows.images import current, registry
+from envlock.workflows.container_settings import find_engine, read_apt_request
+from envlock.workflows.images import get_registry_finder, refresh_tables
 from envlock.workflows.locks import load_lock
 from envlock.workflows.progress import SILENT, Progress
 
@@ -82,6 +82,6 @@ def pin_base(
 def resolve_base(lock: Lockfile, request: BaseRequest, progress: Progress = SILENT) -> Chosen:
     """Return the base by what its registry says now; raises as `pin`."""
     tables = None
-    if locked_base(lock, request.choice) is None:
-        tables = current(wanted_by(lock, request.platform), progress)
-    return asked_for(lock, registry(), request, tables)
+    if get_locked_base(lock, request.choice) is None:
+        tables = refresh_tables(collect_lock_needs(lock, request.platform), progress)
+    return resolve_online(lock, get_registry_finder(), request, tables)

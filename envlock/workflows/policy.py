@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from envlock.lock.document import validate
-from envlock.lock.explanation import Allowed, Explained, allowances, explained
-from envlock.lock.live import live
+from envlock.lock.explanation import Allowed, Explained, explain_facts, list_allowed
+from envlock.lock.live_facts import collect_live
 from envlock.runtime.errors import LockfileError, UsageError
-from envlock.runtime.policy import DEFAULT
-from envlock.runtime.verify import for_machine, policy_of
+from envlock.runtime.judgement import build_policy, choose_machine
+from envlock.runtime.policies import DEFAULT
 from envlock.workflows.locks import load_document, load_lock
 from envlock.workflows.settings import add_override, check_pattern
 
@@ -33,9 +33,11 @@ def explain(
     """
     check_pattern(path)
     document = _load_document(lock)
-    found = live(python)
+    found = collect_live(python)
     live_document = {"facts": found.facts, "unavailable": found.unavailable}
-    return explained(path, for_machine(document, found), live_document, policy_of(document))
+    return explain_facts(
+        path, choose_machine(document, found), live_document, build_policy(document)
+    )
 
 
 def _load_document(lock: Source | None) -> dict[str, Any]:
@@ -56,7 +58,7 @@ def allowed(lock: Source | None = None, policy: str | None = None) -> list[Allow
         UsageError: there is no such policy.
     """
     document = load_document(lock)[0]
-    return allowances(document, policy_of(document, policy))
+    return list_allowed(document, build_policy(document, policy))
 
 
 def ignore(pattern: str, reason: str, lock: Source | None = None) -> tuple[Path, Lockfile | None]:

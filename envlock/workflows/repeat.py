@@ -7,18 +7,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from envlock.lock.drafts import draft_folder
-from envlock.numerics import repeat as numerics
+from envlock.guest.target import RELATIVE_IMPORT, Target, parse_target
+from envlock.lock.temporary import open_draft_folder
+from envlock.numerics import repeated_runs as numerics
 from envlock.numerics import results
-from envlock.numerics.matrices import matrices, size
+from envlock.numerics.matrices import compute_matrices, count_bytes
 from envlock.numerics.outcome import Outcome, RepeatEvidence, report
-from envlock.numerics.repeat import Plan
+from envlock.numerics.repeated_runs import Plan
 from envlock.numerics.results import Quantity, Results, Run
-from envlock.numerics.target import RELATIVE_IMPORT, Target, target
 from envlock.runtime.errors import LockfileError, UsageError, WriteError
 from envlock.runtime.report import Report
-from envlock.runtime.variables import NAME as HASH_SEED
-from envlock.runtime.variables import is_number
+from envlock.runtime.variable_plan import NAME as HASH_SEED
+from envlock.runtime.variable_plan import is_number
 from envlock.workflows.locks import load_document
 from envlock.workflows.progress import SILENT, Progress
 
@@ -71,13 +71,13 @@ def repeat(
             hint="use `--runs 2`, or `--save DIR` to compare later",
         )
     _need_free(save)
-    wanted = target(script, tuple(args), module=module)
+    wanted = parse_target(script, tuple(args), module=module)
     plan = Plan(wanted, runs, fresh, seed, python, limit, output, _read_locked_hash_seed())
     parent = None
     if save is not None:
         # Beside the folder that it becomes, as it is renamed.
         parent = save.absolute().parent
-    with draft_folder(parent) as folder:
+    with open_draft_folder(parent) as folder:
         found, interrupted = _make_runs(plan, folder, save, progress)
         outcome = _compare_runs({"": found}, runs, steps, python, progress)
         outcome = replace(outcome, interrupted=interrupted)
@@ -175,7 +175,7 @@ def _describe_set(name: str, found: Results) -> str:
     if len(found.finished) == 1:
         runs = "1 run"
     text = f"{name}: {runs} of {found.target} in {found.folder.name}"
-    number = len(results.groups(found.finished))
+    number = len(results.group_runs(found.finished))
     if number > 1:
         text += f", {number} different results"
     versions = ", ".join(f"{package} {version}" for package, version in found.environment.items())
@@ -195,17 +195,17 @@ def _compare_runs(
     for found in sets.values():
         all_runs += found.runs
         failed += found.failed
-    runs, cut = results.comparable(all_runs)
+    runs, cut = results.select_comparable(all_runs)
     first = None
     if len(runs) > 1:
-        first = results.first(runs)
+        first = results.find_first(runs)
     shown: list[Quantity] = []
     for step in _choose_steps(runs, steps, first):
-        shown += results.at(runs, step)
+        shown += results.collect_quantities(runs, step)
     differing = [quantity for quantity in shown if quantity.distinct > 1]
-    with progress.bar("comparing", size(differing), in_bytes=True) as advance:
+    with progress.bar("comparing", count_bytes(differing), in_bytes=True) as advance:
         arrays = [found.arrays for found in sets.values()]
-        compared = matrices(differing, arrays, python, advance)
+        compared = compute_matrices(differing, arrays, python, advance)
     return Outcome(
         runs=runs,
         failed=failed,
@@ -224,7 +224,7 @@ def _choose_steps(runs: Sequence[Run], asked: Sequence[int], first: Quantity | N
     Raises:
         UsageError: no run recorded a step that was asked for.
     """
-    recorded = results.steps(runs)
+    recorded = results.list_steps(runs)
     for step in asked:
         if step not in recorded:
             hint = "run it again: no run finished"

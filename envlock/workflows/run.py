@@ -9,18 +9,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from envlock.lock.live import live, live_of
+from envlock.lock.live_facts import collect_live, collect_live_for
 from envlock.runtime.collectors import tensorflow
 from envlock.runtime.errors import UsageError
 from envlock.runtime.host import Host
-from envlock.runtime.own_variables import ADDED, added, listed
-from envlock.runtime.recipe import recipe_for
+from envlock.runtime.judgement import annotate, choose_machine, has_overrides_enabled, judge_here
+from envlock.runtime.own_variables import ADDED, format_additions, get_additions
+from envlock.runtime.recipe import find_recipe
 from envlock.runtime.report import Report
-from envlock.runtime.short import with_acceptance
+from envlock.runtime.short_report import with_acceptance
 from envlock.runtime.tables import table
-from envlock.runtime.variables import NAME as HASH_SEED
-from envlock.runtime.variables import Variables, is_number, plan
-from envlock.runtime.verify import for_machine, judge_here, overrides_count, told
+from envlock.runtime.variable_plan import NAME as HASH_SEED
+from envlock.runtime.variable_plan import Variables, is_number, plan_variables
 from envlock.workflows.locks import load_document
 
 TYPE_CHECKING = False
@@ -112,14 +112,14 @@ def prepare(
         interpreter = str(python)
     facts = document["facts"]
     if "machines" in document:
-        facts = for_machine(document, live(python))["facts"]
+        facts = choose_machine(document, collect_live(python))["facts"]
     needs = _Needs(folder, _find_tensorflow(python), deterministic, seed)
     wanted = _make_variables(facts, needs)
     program = _find_command(command[0], wanted.environ["PATH"], folder)
     # Collected only now: the facts are compared as the command will find them.
-    found = live_of(document, python, wanted.environ)
-    report = judge_here(document, found, policy, subject, overrides_count(), interpreter)
-    report = with_acceptance(told(report, wanted.environ))
+    found = collect_live_for(document, python, wanted.environ)
+    report = judge_here(document, found, policy, subject, has_overrides_enabled(), interpreter)
+    report = with_acceptance(annotate(report, wanted.environ))
     changes = tuple((name, value) for name, value, _ in wanted.changes)
     return Prepared(program, tuple(command), wanted.environ, report, changes, tuple(wanted.kept))
 
@@ -130,7 +130,7 @@ def _find_tensorflow(python: Path | None) -> str | None:
         # Without the other facts, which takes a fraction of the time.
         installed: object = tensorflow.collect(Host())
     else:
-        installed = live(python).facts.get("tensorflow")
+        installed = collect_live(python).facts.get("tensorflow")
     if isinstance(installed, dict) and isinstance(installed.get("version"), str):
         return str(installed["version"])
     return None
@@ -144,24 +144,24 @@ def _make_variables(facts: Mapping[str, object], needs: _Needs) -> Variables:
     unwanted: Sequence[str] = ()
     recipe = None
     if needs.version is not None:
-        recipe = recipe_for(needs.version)
+        recipe = find_recipe(needs.version)
     if recipe is not None:
         needed.update(recipe.set)
         if needs.deterministic:
             needed.update(recipe.by_variable)
             unwanted = recipe.unset
-    wanted = plan(environ, facts, needed, unwanted)
+    wanted = plan_variables(environ, facts, needed, unwanted)
     own: dict[str, str] = {}
     # A hash seed that somebody has chosen, by the lock or in this shell, stays.
     if not is_number(wanted.environ.get(HASH_SEED, "")):
         own.update(table("determinism_recipes")["always"])
-    additions = {**added(wanted.environ), **own}
+    additions = {**get_additions(wanted.environ), **own}
     if needs.seed is not None:
         own["ENVLOCK_SEED"] = str(needs.seed)
     changes = [*wanted.changes, *((name, value, "") for name, value in own.items())]
     if additions:
         # By this an envlock in the command does not count our variables as a difference.
-        own[ADDED] = listed(additions)
+        own[ADDED] = format_additions(additions)
     return Variables({**wanted.environ, **own}, sorted(changes), wanted.kept)
 
 

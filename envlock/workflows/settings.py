@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from envlock.lock.exclusive import exclusive
-from envlock.lock.revision import revision
+from envlock.lock.folder_lock import hold_folder
+from envlock.lock.revision import find_revision
 from envlock.lock.writer import write_atomically
 from envlock.runtime import lockfile
 from envlock.runtime.distributions import normalise
 from envlock.runtime.errors import UsageError
-from envlock.runtime.policy import DEFAULT, Policy, nearest
+from envlock.runtime.policies import DEFAULT, Policy, find_nearest_pattern
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -59,11 +59,11 @@ def load(folder: Path) -> Config:
         UsageError: its pyproject.toml is not TOML, or `[tool.envlock]` has something that does not
             exist.
     """
-    file = Path(lockfile.project(str(folder))) / lockfile.SETTINGS
+    file = Path(lockfile.find_project(str(folder))) / lockfile.SETTINGS
     if not file.is_file():
         return Config()
     try:
-        return _parse_config(_get_value(_document(file), "tool", "envlock", missing={}), file)
+        return _parse_config(_get_value(_read_toml(file), "tool", "envlock", missing={}), file)
     except RecursionError:
         raise UsageError(
             f"cannot read {file}: it is nested too deeply", hint="correct the file"
@@ -90,7 +90,7 @@ def choose_target(output: Path | None, config: Config) -> Path:
     folder = str(Path.cwd())
     nearest_lock = lockfile.find(folder)
     if nearest_lock is None:
-        return _shorten_path(Path(lockfile.project(folder)) / lockfile.NAME)
+        return _shorten_path(Path(lockfile.find_project(folder)) / lockfile.NAME)
     return _shorten_path(Path(nearest_lock))
 
 
@@ -109,7 +109,7 @@ def check_pattern(pattern: str) -> None:
     if len(pattern) > LONGEST:
         hint = "write it like `packages.numpy.version` or `cpu.*`"
         raise UsageError(f"no fact fits `{pattern[:LONGEST]}...`", hint=hint)
-    near = nearest(pattern)
+    near = find_nearest_pattern(pattern)
     if near is None:
         hint = "see the reference of the policies"
         raise UsageError(f"no fact fits `{pattern}`", hint=hint)
@@ -132,8 +132,8 @@ def add_policy(folder: Path, name: str) -> Path | None:
     Raises:
         UsageError: it cannot be read or written, or its settings are not valid.
     """
-    file = Path(lockfile.project(str(folder))) / lockfile.SETTINGS
-    if file.is_file() and _get_value(_document(file), "tool", "envlock") is not None:
+    file = Path(lockfile.find_project(str(folder))) / lockfile.SETTINGS
+    if file.is_file() and _get_value(_read_toml(file), "tool", "envlock") is not None:
         return None
     return _write(folder, Setting(("tool", "envlock"), "policy", name, "see `envlock policy`"))
 
@@ -150,9 +150,9 @@ class Setting:
 
 def _write(folder: Path, setting: Setting) -> Path:
     """Set a value in the project's pyproject.toml; comments and line ends stay as they are."""
-    file = Path(lockfile.project(str(folder))) / lockfile.SETTINGS
+    file = Path(lockfile.find_project(str(folder))) / lockfile.SETTINGS
     # Of two processes that read and write the file at once, one would lose its change.
-    with exclusive(file.parent):
+    with hold_folder(file.parent):
         load(folder)
         text = ""
         if file.is_file():
@@ -198,7 +198,7 @@ def describe_project(folder: Path, lock: Path | None) -> dict[str, object]:
     name = read_project_name(folder)
     if name is not None:
         project["name"] = name
-    return {**project, **revision(Path(lockfile.project(str(folder))), lock)}
+    return {**project, **find_revision(Path(lockfile.find_project(str(folder))), lock)}
 
 
 def read_project_name(folder: Path) -> str | None:
@@ -207,11 +207,11 @@ def read_project_name(folder: Path) -> str | None:
     Raises:
         UsageError: its pyproject.toml is not TOML.
     """
-    root = Path(lockfile.project(str(folder)))
+    root = Path(lockfile.find_project(str(folder)))
     file = root / lockfile.SETTINGS
     document: dict[str, object] = {}
     if file.is_file():
-        document = _document(file)
+        document = _read_toml(file)
     written = (
         _get_value(document, "project", "name"),
         _get_value(document, "tool", "poetry", "name"),
@@ -247,7 +247,7 @@ def _shorten_path(path: Path) -> Path:
     return path
 
 
-def _document(file: Path) -> dict[str, Any]:
+def _read_toml(file: Path) -> dict[str, Any]:
     try:
         with file.open("rb") as stream:
             data = stream.read(SIZE_LIMIT + 1)

@@ -13,18 +13,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from envlock.containers import inside
-from envlock.containers.base import Chosen, locked_base, unasked, with_config
-from envlock.containers.debian import check_locked, locked_request
-from envlock.containers.engines.failures import EngineError
+from envlock.containers.base import Chosen, add_config, get_locked_base, resolve_offline
+from envlock.containers.debian import check_locked, get_locked_request
+from envlock.containers.engines.engine_errors import EngineError
 from envlock.containers.plan import Base, BuildPlan, Unknown, plan
 from envlock.images.base_request import BaseRequest
 from envlock.lock.models import Lockfile
 from envlock.lock.route import COMPLETE
-from envlock.packages import cache, proven
+from envlock.packages import identity, wheel_cache
 from envlock.packages.closure import is_held
 from envlock.runtime.errors import EnvironmentMismatch, FactError, OutsideError, UsageError
 from envlock.runtime.report import count
-from envlock.workflows.container import read_additions, read_apt_request
+from envlock.workflows.container_settings import read_additions, read_apt_request
 from envlock.workflows.interpreter import find_environment
 from envlock.workflows.pin import pin_base, resolve_base
 from envlock.workflows.progress import SILENT, Progress
@@ -70,7 +70,7 @@ class Sources:
         own = self._own
         if own is not None:
             return own
-        return cache.folder(os.environ, Path.home()) / "wheelhouse"
+        return wheel_cache.get_cache_folder(os.environ, Path.home()) / "wheelhouse"
 
     @property
     def is_own(self) -> bool:
@@ -136,14 +136,14 @@ def prepare_build(
         chosen = _resolve_offline(lock, wanted.base, sources, engine)
     else:
         chosen = resolve_base(lock, wanted.base)
-        if not again and locked_request(chosen.base.apt) != read_apt_request(lock):
+        if not again and get_locked_request(chosen.base.apt) != read_apt_request(lock):
             lock, chosen = _pin_packages(lock, chosen, wanted.base, engine, network, progress)
     names = _list_wanted(lock, chosen.base, sources, again=again)
     if names is None:
         names = []
         if engine is not None:
             names = _find_missing_in_base(lock, chosen.base, engine, progress)
-    missing = sorted(set(names) & set(proven.unasked(lock)))
+    missing = sorted(set(names) & set(identity.list_unhashed(lock)))
     if missing:
         if sources.offline:
             raise _make_offline_error([f"{_describe_wheels(missing)}: run `envlock hash`"])
@@ -162,9 +162,9 @@ def find_unknown(lock: Lockfile, base: Base) -> tuple[Base, Unknown]:
     """
     wheels: tuple[str, ...] = ()
     if base.route not in COMPLETE:
-        wheels = tuple(proven.unasked(lock))
+        wheels = tuple(identity.list_unhashed(lock))
     wanted = read_apt_request(lock)
-    if locked_request(base.apt) == wanted:
+    if get_locked_request(base.apt) == wanted:
         return base, Unknown(wheels)
     return replace(base, apt=None), Unknown(wheels, wanted.packages)
 
@@ -225,7 +225,7 @@ def _prove(
 ) -> Lockfile:
     """Return the lock with the wheel of every package, or the reason why none is known."""
     # Start-up time: HTTP, which a refusal does without.
-    from envlock.workflows.hash import hash_packages, summary
+    from envlock.workflows.hash import describe_proofs, hash_packages
 
     python = sources.python
     if python is None:
@@ -243,7 +243,7 @@ def _prove(
             hint="wheels are proven in the locked environment: activate it, name its interpreter "
             "with `--python`, or run `envlock hash` where it is",
         ) from None
-    for line in summary(new):
+    for line in describe_proofs(new):
         progress.say(line)
     return new
 
@@ -253,10 +253,10 @@ def _fill(
 ) -> Collection[str]:
     """Return the names of the wheels at hand, after those that are to be installed were put into the wheelhouse."""
     # Start-up time: HTTP and the templates, which a refusal does without.
-    from envlock.containers.payload import wheels_in
+    from envlock.containers.payload import list_wheels
     from envlock.workflows.vendor import vendor
 
-    at_hand = wheels_in(sources.folder)
+    at_hand = list_wheels(sources.folder)
     if lock.identity is None or (base.route in COMPLETE and sources.is_own and not names):
         return at_hand
     wheels = [wheel for wheel in plan(lock, base, None).wheels if wheel.name in names]
@@ -305,8 +305,8 @@ def _resolve_offline(
     Raises:
         UsageError: something is missing; the message names all of it, and how to get it.
     """
-    base, warnings = unasked(lock, request)
-    base_image = locked_base(lock, request.choice)
+    base, warnings = resolve_offline(lock, request)
+    base_image = get_locked_base(lock, request.choice)
     missing = list(_find_missing(lock, base, sources, is_pinned=base_image is not None))
     if base_image is not None and engine is not None:
         missing += _find_missing_images(base, engine)
@@ -328,7 +328,7 @@ def _add_config(base: Base, engine: Engine) -> Base:
     for text in config.get("Env") or ():
         name, _, value = text.partition("=")
         environ[name] = value
-    return with_config(base, config.get("Entrypoint") or (), config.get("Cmd") or (), environ)
+    return add_config(base, config.get("Entrypoint") or (), config.get("Cmd") or (), environ)
 
 
 def _make_offline_error(missing: Sequence[str]) -> UsageError:
@@ -348,10 +348,10 @@ def _find_missing(
     if not is_pinned:
         name, _, _ = base.reference.partition("@")
         yield f"the digest of the base image {name}: run `envlock build --pin`"
-    if locked_request(base.apt) != read_apt_request(lock):
+    if get_locked_request(base.apt) != read_apt_request(lock):
         yield "the Debian packages of `apt` in [tool.envlock.container]: run `envlock build --pin`"
     if base.route not in COMPLETE:
-        unknown = proven.unasked(lock)
+        unknown = identity.list_unhashed(lock)
         if unknown:
             yield f"{_describe_wheels(unknown)}: run `envlock hash`"
         yield from _find_missing_wheels(lock, base, folder)
@@ -367,10 +367,10 @@ def _find_missing(
 
 def _find_missing_wheels(lock: Lockfile, base: Base, folder: Path) -> Iterator[str]:
     """Yield a sentence on the wheels that are neither in the wheelhouse nor in the cache."""
-    cached = cache.folder(os.environ, Path.home())
+    cached = wheel_cache.get_cache_folder(os.environ, Path.home())
     missing = []
     for wheel in plan(lock, base, None).wheels:
-        copies = (folder / wheel.file, cache.wheel(cached, wheel.sha256, wheel.file))
+        copies = (folder / wheel.file, wheel_cache.get_wheel_path(cached, wheel.sha256, wheel.file))
         if not any(copy.is_file() for copy in copies):
             missing.append(wheel.file)
     if missing:

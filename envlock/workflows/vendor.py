@@ -11,12 +11,12 @@ from functools import cache as once
 from functools import partial
 from pathlib import Path
 
-from envlock.packages import cache
-from envlock.packages.indexes.online import fetcher, online
+from envlock.packages import wheel_cache
+from envlock.packages.identity import LeftOut, Proven, list_proven, split_by_policy
+from envlock.packages.indexes.online import configure_indexes, make_fetch
 from envlock.packages.parallel import TIMEOUT, Advance, Moved
-from envlock.packages.proven import LeftOut, Proven, held, proven
-from envlock.packages.wheelhouse import Fetch, Had, Missing, unowned
-from envlock.packages.wheelhouse import vendor as fill
+from envlock.packages.wheelhouse import Fetch, Had, Missing, find_unowned
+from envlock.packages.wheelhouse import fetch_wheels as fill
 from envlock.runtime.errors import OutsideError
 from envlock.workflows.locks import get_name, load_lock
 from envlock.workflows.progress import SILENT, Progress
@@ -77,18 +77,18 @@ def vendor(
         UsageError: the folder cannot be used.
     """
     model = load_lock(lock)
-    known, unproven = proven(model, get_name(lock))
-    left_out, _ = held(model, unproven)
+    known, unproven = list_proven(model, get_name(lock))
+    left_out, _ = split_by_policy(model, unproven)
     if left_out and require_all:
         return Vendored(Counter(), [], left_out, [])
     if only is not None:
         known = [package for package in known if package.name in only]
-    cached = cache.folder(os.environ, Path.home())
+    cached = wheel_cache.get_cache_folder(os.environ, Path.home())
     fetch: Fetch = _refuse
     if not offline:
         # An index that is named may be the only one that is reachable; else the lock's addresses.
-        index = online(list(indexes), Path(sys.prefix), cached)
-        fetch = fetcher(index, by_address=not indexes)
+        index = configure_indexes(list(indexes), Path(sys.prefix), cached)
+        fetch = make_fetch(index, by_address=not indexes)
     wait = once(partial(progress.say, f"waiting for another envlock that is filling {folder}"))
     events = fill(
         known,
@@ -100,7 +100,7 @@ def vendor(
         on_wait=wait,
     )
     how, missing = _watch(events, known, progress)
-    return Vendored(how, missing, left_out, unowned(folder, known))
+    return Vendored(how, missing, left_out, find_unowned(folder, known))
 
 
 def _refuse(package: Proven, target: Path, advance: Advance) -> None:

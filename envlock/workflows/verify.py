@@ -6,13 +6,13 @@ import os
 from pathlib import Path
 from typing import Any
 
-from envlock.lock.live import live_of
-from envlock.lock.revision import revision
+from envlock.lock.live_facts import collect_live_for
+from envlock.lock.revision import find_revision
 from envlock.reports.lock import count_held, describe_commit
 from envlock.runtime import lockfile
+from envlock.runtime.judgement import annotate, judge_here, needs_proof
 from envlock.runtime.report import Report
-from envlock.runtime.short import with_acceptance
-from envlock.runtime.verify import judge_here, needs_proof, told
+from envlock.runtime.short_report import with_acceptance
 from envlock.workflows.entry_points import add_newly_held
 from envlock.workflows.live_environment import LiveEnvironment, Question
 from envlock.workflows.locks import get_file, load_document, load_lock
@@ -52,7 +52,7 @@ def verify(
         FactError: the interpreter did not answer, or the lock has no canary and one is wanted.
     """
     document, subject = load_document(lock)
-    environment = LiveEnvironment(python, live_of(document, python))
+    environment = LiveEnvironment(python, collect_live_for(document, python))
     document, notes = add_newly_held(document, lock, environment)
     question = Question(lock, document, subject, environment, policy, overrides, progress)
     report = _judge(question)
@@ -62,7 +62,7 @@ def verify(
         from envlock.workflows.verify_further import look_further
 
         further = look_further(question, load_lock(lock), deep=deep, numerics=numerics)
-        report = report.with_more(further.findings, further.notes)
+        report = report.add_findings(further.findings, further.notes)
     return with_acceptance(report)
 
 
@@ -85,7 +85,7 @@ def _judge(question: Question) -> Report:
         # before it was written, each fact that it covers was a finding.
         return _compare_facts(question)
     if proof.findings or proof.notes:
-        return report.with_more(proof.findings, proof.notes)
+        return report.add_findings(proof.findings, proof.notes)
     return report
 
 
@@ -100,7 +100,7 @@ def _compare_facts(question: Question) -> Report:
         question.overrides,
         str(python) if python is not None else None,
     )
-    return told(report, os.environ)
+    return annotate(report, os.environ)
 
 
 def _describe_project(document: dict[str, Any], lock: Path) -> list[str]:
@@ -110,7 +110,7 @@ def _describe_project(document: dict[str, Any], lock: Path) -> list[str]:
     # Git is a process of its own, so it is started only for a lockfile that holds a commit.
     if "commit" not in project:
         return notes
-    current = revision(Path(lockfile.project(str(lock.parent))), lock)
+    current = find_revision(Path(lockfile.find_project(str(lock.parent))), lock)
     if not current:
         return notes
     locked = {key: value for key, value in project.items() if key in current}

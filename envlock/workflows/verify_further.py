@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from envlock.diagnosis import loaded_cuda
-from envlock.diagnosis.examine import with_installer
-from envlock.diagnosis.remedies import with_commands
+from envlock.diagnosis.examine import describe_installation
+from envlock.diagnosis.remedies import add_commands
 from envlock.lock.models import Lockfile
 from envlock.lock.writer import write_atomically
 from envlock.packages.file_verification import survey, verify_files
-from envlock.runtime import proof
+from envlock.runtime import machine_proof
 from envlock.runtime.compare import PROVEN
 from envlock.runtime.errors import UsageError
 from envlock.runtime.facts import Unavailable
@@ -84,13 +84,13 @@ def prove_machine(question: Question, lock: Lockfile, report: Report) -> Proof:
     """
     # The canary sets its own thread counts, so that they do not matter for the proof. Where
     # something else decides, the software is another one, and no canary can help.
-    ignored = {f"cpu.{name}" for name in proof.COUNTS}
+    ignored = {f"cpu.{name}" for name in machine_proof.COUNTS}
     for finding in report.findings:
         is_decisive = finding.rule != PROVEN and finding.severity in report.breaking
         if is_decisive and str(finding.where) not in ignored:
             return Proof(False, [], [])
-    folder = proof.folder(os.environ)
-    key = proof.key(lock.to_document(), question.environment.snapshot)
+    folder = machine_proof.folder(os.environ)
+    key = machine_proof.key(lock.to_document(), question.environment.snapshot)
     if folder is None:
         return _refuse_proof("this process has no home folder")
     if key is None:
@@ -105,7 +105,7 @@ def prove_machine(question: Question, lock: Lockfile, report: Report) -> Proof:
         overrides=question.overrides,
     )
     if answer.equal:
-        write_atomically(Path(folder) / key, proof.content(key, answer.equal))
+        write_atomically(Path(folder) / key, machine_proof.content(key, answer.equal))
         return Proof(True, [], [])
     for finding in report.findings:
         if finding.rule == PROVEN:
@@ -128,12 +128,12 @@ def _make_own_folder(folder: Path) -> None:
         folder.parent.mkdir(parents=True, exist_ok=True)
         for path in (folder.parent, folder):
             path.mkdir(mode=0o700, exist_ok=True)
-            if not proof.is_own(str(path)):
+            if not machine_proof.is_own(str(path)):
                 # Made under a umask that lets others write; another user's folder stays.
                 path.chmod(0o700)
     except OSError as error:
         raise UsageError(f"cannot keep proofs in {folder}: {error.strerror}", hint=hint) from None
-    if not (proof.is_own(str(folder)) and proof.is_own(str(folder.parent))):
+    if not (machine_proof.is_own(str(folder)) and machine_proof.is_own(str(folder.parent))):
         raise UsageError(f"cannot keep proofs in {folder}: it is not this user's folder", hint=hint)
 
 
@@ -150,7 +150,9 @@ def _verify_files(
     faults = verify_files(
         survey(environment.installation), environment.interpreter, packages, progress.bar
     )
-    return list(with_commands(faults, with_installer(environment.snapshot, environment.python)))
+    return list(
+        add_commands(faults, describe_installation(environment.snapshot, environment.python))
+    )
 
 
 def _find_contradictions(environment: LiveEnvironment, progress: Progress) -> list[Finding]:
@@ -162,5 +164,5 @@ def _find_contradictions(environment: LiveEnvironment, progress: Progress) -> li
     progress.say("asking TensorFlow which CUDA libraries it loads")
     answers = loaded_cuda.ask_tensorflow(Host(), python=environment.python)
     if isinstance(answers, Unavailable):
-        return [loaded_cuda.unanswered(answers)]
-    return loaded_cuda.contradictions(cuda, answers)
+        return [loaded_cuda.report_no_answer(answers)]
+    return loaded_cuda.find_contradictions(cuda, answers)

@@ -25,7 +25,7 @@ from pathlib import Path
 from random import Random
 from types import FrameType
 
-from envlock.lock import drafts, writer
+from envlock.lock import temporary, writer
 from tests import forking
 from tests.chaos.victims import VICTIMS, Victim
 
@@ -271,8 +271,8 @@ def _in_two_pieces(path: Path, what: str) -> Iterator[io.BytesIO]:
 
 
 PLANTS: dict[str, tuple[object, str, object]] = {
-    "in two pieces": (writer, "replacing", _in_two_pieces),
-    "no sweep": (drafts, "sweep", lambda folder: None),
+    "in two pieces": (writer, "replace_file", _in_two_pieces),
+    "no sweep": (temporary, "sweep", lambda folder: None),
 }
 """Defences that are taken away, by what is left."""
 

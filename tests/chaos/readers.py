@@ -21,7 +21,7 @@ from envlock.diagnosis.fatbin import read_gpu_code
 from envlock.divergence.trace import Trace, TraceError
 from envlock.fleet.statement import is_document, root_of
 from envlock.guest import launch
-from envlock.guest.environment import markers
+from envlock.guest.environment import collect_markers
 from envlock.images import logins, manifest
 from envlock.images.manifest import RegistryError
 from envlock.images.reference import parse as reference_of
@@ -29,27 +29,27 @@ from envlock.images.registry import Registry
 from envlock.linter import files as lint_files
 from envlock.lock import document as documents
 from envlock.numerics import results
-from envlock.numerics.canary import run as canary
+from envlock.numerics.canary import canary_run as canary
 from envlock.numerics.outcome import Outcome, report
 from envlock.packages import licenses
 from envlock.packages.indexes import credentials, page
-from envlock.packages.indexes.index_settings import ConfigFile, Index, settings
-from envlock.packages.indexes.ranges import BadWheel, record_of
-from envlock.packages.installation import Installation, by_name, required
+from envlock.packages.indexes.index_settings import ConfigFile, Index, choose_indexes
+from envlock.packages.indexes.ranges import BadWheel, read_wheel_record
+from envlock.packages.installation import Installation, collect_distributions, iter_requirements
 from envlock.reports import FORMATS, render
 from envlock.runtime import lockfile
-from envlock.runtime.collectors import Snapshot, snapshot
+from envlock.runtime.collectors import Snapshot, take_snapshot
 from envlock.runtime.errors import FactError, LockfileError, UsageError
-from envlock.runtime.facts import leaves, same, split
-from envlock.runtime.files import record
+from envlock.runtime.facts import is_same, iter_leaves, split
+from envlock.runtime.files import record_rows
 from envlock.runtime.gpu import devices, probe
-from envlock.runtime.loader.cache import LdCache
-from envlock.runtime.loader.elf import exported, read_elf
-from envlock.runtime.policy import Policy
-from envlock.runtime.tooling import tooling
-from envlock.runtime.verify import judge, policy_of
-from envlock.web.client import Answer, Client, _without_credentials
-from envlock.web.errors import WebError, no_address
+from envlock.runtime.judgement import build_policy, judge
+from envlock.runtime.loader.elf import find_exports, read_elf
+from envlock.runtime.loader.ld_cache import LdCache
+from envlock.runtime.policies import Policy
+from envlock.runtime.tooling import find_tooling
+from envlock.web.client import Answer, Client, _split_credentials
+from envlock.web.web_errors import WebError, make_address_error
 from envlock.workflows import settings as project_settings
 from envlock.workflows.fleet import check_fleet
 from tests.chaos.attack import AcceptedError, Reader
@@ -79,8 +79,8 @@ HEX = "0a" * 32
 def live() -> Snapshot:
     """Return the machine that the sound lockfile is of."""
     with tempfile.TemporaryDirectory() as folder:
-        found = snapshot(complete(Path(folder)))
-    gpu, _ = split(devices.tree({**capture(profile("h200__590__mig")), **ANSWERED}, wsl2=False))
+        found = take_snapshot(complete(Path(folder)))
+    gpu, _ = split(devices.convert_answer({**capture(profile("h200__590__mig")), **ANSWERED}, wsl2=False))
     return Snapshot({**found.facts, "gpu": {"kernel_module": None, "surroundings": [], **gpu}}, found.unavailable)
 
 
@@ -142,12 +142,12 @@ def _is_younger(path: str, valued: set[str], rules: Policy) -> bool:
 
 
 def _all_named(read: dict[str, Any], named: set[str]) -> None:
-    locked, here = dict(leaves(read["facts"])), dict(leaves(live().facts))
-    rules = policy_of(read)
+    locked, here = dict(iter_leaves(read["facts"])), dict(iter_leaves(live().facts))
+    rules = build_policy(read)
     valued = {path for path, value in locked.items() if value is not None}
     younger = {path for path in {*locked, *here} - valued if _is_younger(path, valued, rules)}
     for path in {*locked, *here} - {*read["unavailable"], *live().unavailable} - younger:
-        known = path in locked and path in here and same(locked[path], here[path])
+        known = path in locked and path in here and is_same(locked[path], here[path])
         steps = path.split(".")
         if not known and not any(".".join(steps[:end]) in named for end in range(1, len(steps) + 1)):
             below = any(each.startswith(f"{path}.") for each in named)
@@ -169,7 +169,7 @@ def _machine_file(name: str, *seeds: str, damages: Any = (bytewise, linewise), i
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
         try:
-            found = snapshot(host())
+            found = take_snapshot(host())
         finally:
             path.unlink() if before is None else path.write_bytes(before)
         _lockable(found)
@@ -206,9 +206,9 @@ def read_metadata(data: bytes, folder: Path) -> None:
     path = folder / SITE / "mine-1.0.dist-info" / "METADATA"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
-    tooling(host())
-    for found in by_name(Installation(folder, (folder / SITE,), markers())).values():
-        list(required(found, markers()))
+    find_tooling(host())
+    for found in collect_distributions(Installation(folder, (folder / SITE,), collect_markers())).values():
+        list(iter_requirements(found, collect_markers()))
     licence = licenses.parse(data)
     if not all(text.isprintable() for text in (licence.expression or "", *licence.names)):
         raise AcceptedError("a licence that a terminal obeys")
@@ -280,7 +280,9 @@ def read_gpu(data: bytes, folder: Path) -> None:
 
 
 def _gpu_facts(answer: dict[str, Any]) -> None:
-    facts, untold = split({"gpu": {"kernel_module": None, "surroundings": [], **devices.tree(answer, wsl2=False)}})
+    facts, untold = split(
+        {"gpu": {"kernel_module": None, "surroundings": [], **devices.convert_answer(answer, wsl2=False)}}
+    )
     _lockable(Snapshot(facts, untold))
 
 
@@ -310,7 +312,7 @@ def read_library(data: bytes, folder: Path) -> None:
     """Read a library as the loader, as `exported` and as the reader of GPU code."""
     path = folder / "libx.so.1"
     path.write_bytes(data)
-    for ask in (read_elf, read_gpu_code, lambda name: exported(name, ["one", "four"])):
+    for ask in (read_elf, read_gpu_code, lambda name: find_exports(name, ["one", "four"])):
         with suppress(ValueError, OSError):
             ask(str(path))
 
@@ -350,10 +352,10 @@ def read_results(data: bytes, folder: Path) -> None:
     (folder / "runs.jsonl").write_bytes(data)
     found = results.read(folder)
     if found.finished or found.failed:
-        runs, cut = results.comparable(found.runs)
-        shown = results.at(runs, 2)
+        runs, cut = results.select_comparable(found.runs)
+        shown = results.collect_quantities(runs, 2)
         told = report(
-            Outcome(runs, found.failed, 3, results.first(runs), shown, [], {"runs": found.environment}, cut=cut)
+            Outcome(runs, found.failed, 3, results.find_first(runs), shown, [], {"runs": found.environment}, cut=cut)
         )
         for format_ in FORMATS:
             text = render(told, format_)
@@ -463,28 +465,34 @@ def _silent(read: Callable[[], object]) -> None:
 def read_pip(data: bytes, folder: Path) -> None:
     """Read a pip.conf as it is read from a disk."""
     _silent(
-        lambda: settings({}, pip=[ConfigFile(folder / "pip.conf", data.decode("utf-8-sig", "replace"))], folder=folder)
+        lambda: choose_indexes(
+            {}, pip=[ConfigFile(folder / "pip.conf", data.decode("utf-8-sig", "replace"))], folder=folder
+        )
     )
 
 
 def read_uv(data: bytes, folder: Path) -> None:
     """Read a uv.toml."""
     _silent(
-        lambda: settings({}, uv=[ConfigFile(folder / "uv.toml", data.decode("utf-8-sig", "replace"))], folder=folder)
+        lambda: choose_indexes(
+            {}, uv=[ConfigFile(folder / "uv.toml", data.decode("utf-8-sig", "replace"))], folder=folder
+        )
     )
 
 
 def read_variables(data: bytes, folder: Path) -> None:
     """Read the variables of pip and uv."""
     rows = [line.partition("=") for line in data.decode("utf-8", "surrogateescape").splitlines()]
-    _silent(lambda: settings({name: value for name, _, value in rows if name}, folder=folder))
+    _silent(lambda: choose_indexes({name: value for name, _, value in rows if name}, folder=folder))
 
 
 def read_netrc(data: bytes, folder: Path) -> None:
     """Read a netrc."""
     path = folder / "netrc"
     path.write_bytes(data)
-    credentials.known([Index("https://pypi.example/simple")], {"NETRC": str(path)})("https://pypi.example/simple/x/")
+    credentials.find_credentials([Index("https://pypi.example/simple")], {"NETRC": str(path)})(
+        "https://pypi.example/simple/x/"
+    )
 
 
 # --- answers
@@ -507,13 +515,13 @@ def read_registry(data: bytes, folder: Path) -> None:
     original = registry_answers()[0]
     if data != original:
         with suppress(RegistryError):
-            manifest.check(data, manifest.digest_of(original), REFERENCE)
+            manifest.check(data, manifest.compute_digest(original), REFERENCE)
             raise AcceptedError("another document under a digest")
     document_ = manifest.parse(data, "a manifest", REFERENCE)
     for ask in (
-        lambda: manifest.manifest_for("linux/amd64", document_, REFERENCE),
-        lambda: manifest.config_digest(document_, REFERENCE),
-        lambda: manifest.told(manifest.config(document_)),
+        lambda: manifest.find_manifest("linux/amd64", document_, REFERENCE),
+        lambda: manifest.get_config_digest(document_, REFERENCE),
+        lambda: manifest.read_versions(manifest.config(document_)),
     ):
         with suppress(RegistryError):
             ask()
@@ -534,11 +542,11 @@ class _Challenging:
         self.shelf.image("25.02")
 
     def get(self, url: str, *, headers: Mapping[str, str], limit: int) -> Answer:
-        plain, _ = _without_credentials(url)
+        plain, _ = _split_credentials(url)
         try:
             shown, there = headers.get("Authorization", ""), parse_url(plain).host == REFERENCE.registry
         except LocationParseError:
-            raise no_address(url) from None
+            raise make_address_error(url) from None
         if shown.startswith("Basic") and not there:
             raise AcceptedError("a login for another host")
         if plain.startswith(f"https://{REFERENCE.registry}/v2/") and not shown:
@@ -563,7 +571,7 @@ def read_docker(data: bytes, folder: Path) -> None:
     path = folder / "config.json"
     path.write_bytes(data)
     try:
-        logins.login("nvcr.io", path)
+        logins.find_login("nvcr.io", path)
     except RegistryError as error:
         if SECRET in str(error):
             raise AcceptedError("a secret in an error") from None
@@ -614,14 +622,16 @@ def wheels() -> list[bytes]:
 
 def read_wheel(data: bytes, folder: Path) -> None:
     """Take the RECORD out of a wheel, and read it."""
-    listed = record.rows(record_of(io.BytesIO(data)).decode("utf-8", "replace"))
-    record.digest(record.content(listed))
+    listed = record_rows.parse_rows(read_wheel_record(io.BytesIO(data)).decode("utf-8", "replace"))
+    record_rows.hash_content(record_rows.get_common_content(listed))
 
 
 def read_record(data: bytes, folder: Path) -> None:
     """Read the RECORD of an installed package."""
     with suppress(FactError):
-        record.digest(record.content(record.rows(data.decode("utf-8", "replace"))))
+        record_rows.hash_content(
+            record_rows.get_common_content(record_rows.parse_rows(data.decode("utf-8", "replace")))
+        )
 
 
 def statements() -> list[bytes]:

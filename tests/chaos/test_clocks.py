@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from envlock.lock import drafts
-from envlock.lock.drafts import draft_file, draft_folder
+from envlock.lock import temporary
+from envlock.lock.temporary import open_draft_file, open_draft_folder
 from envlock.lock.writer import write_atomically
 from tests.conftest import absent
 from tests.locks import document, encode
@@ -25,7 +25,7 @@ FAKETIME = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1")
 def test_a_clock_that_is_set_within_a_write(shift: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = time.time
     path = tmp_path / "x.lock"
-    with draft_folder(tmp_path) as going, draft_file(tmp_path) as (_, held):
+    with open_draft_folder(tmp_path) as going, open_draft_file(tmp_path) as (_, held):
         monkeypatch.setattr(time, "time", lambda: real() + shift)
         write_atomically(path, b"new")
         assert sorted(each.name for each in tmp_path.iterdir()) == sorted([going.name, held.name, "x.lock"])
@@ -49,8 +49,8 @@ def test_what_a_killed_process_left_is_removed_once_the_clock_is_right(
 def test_without_a_defence_the_attack_succeeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing holds a draft: a clock that is set forward lets another process remove what is being written."""
     real = time.time
-    monkeypatch.setattr(drafts, "hold", lambda handle: None)
-    with draft_file(tmp_path) as (_, held):
+    monkeypatch.setattr(temporary, "hold", lambda handle: None)
+    with open_draft_file(tmp_path) as (_, held):
         monkeypatch.setattr(time, "time", lambda: real() + 86400)
         write_atomically(tmp_path / "x.lock", b"new")
         assert not held.exists()

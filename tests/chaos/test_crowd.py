@@ -15,7 +15,7 @@ import pytest
 from envlock.lock.document import dump, load, validate
 from envlock.lock.writer import write_atomically
 from envlock.runtime.collectors import Snapshot
-from envlock.runtime.verify import judge
+from envlock.runtime.judgement import judge
 from tests.locks import document
 
 pytestmark = pytest.mark.processes

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from envlock import cli
-from envlock.cli.output import failed
+from envlock.cli.output import make_disk_error
 from tests.chaos.failing import FAULTS
 from tests.chaos.killer import Outcome, attacked
 from tests.chaos.victims import VICTIMS
@@ -48,7 +48,10 @@ def test_the_faults_are_what_the_program_knows_as_the_disks() -> None:
 
 
 def test_an_error_of_the_disk_names_the_file() -> None:
-    error = failed(OSError(errno.EIO, "Input/output error", "a\x1b.lock"))
+    error = make_disk_error(OSError(errno.EIO, "Input/output error", "a\x1b.lock"))
     assert (error.message, error.exit_code) == ("cannot use a\\x1b.lock: Input/output error", 6)
     assert error.hint == "check permissions, free space and limits; files are replaced whole or not at all"
-    assert failed(OSError(errno.EMFILE, "Too many open files")).message == "cannot use a file: Too many open files"
+    assert (
+        make_disk_error(OSError(errno.EMFILE, "Too many open files")).message
+        == "cannot use a file: Too many open files"
+    )

@@ -39,7 +39,7 @@ def test_a_command_that_is_killed_often(name: str, record_property: Any) -> None
     assert places() & set(outcome.sites) == set(VICTIMS[name].sites)
 
 
-DOORS = {"write_atomically", "replacing", "draft_file", "draft_folder"}
+DOORS = {"write_atomically", "replace_file", "open_draft_file", "open_draft_folder"}
 ROOT = Path(cli.__file__).parents[1]
 
 
@@ -47,7 +47,7 @@ ROOT = Path(cli.__file__).parents[1]
 def places() -> set[str]:
     """Return every function of envlock in which a file is written to stay, as "ROOM/FILE.py:FUNCTION"."""
     found = set()
-    doors = {ROOT / "lock" / f"{name}.py" for name in ("writer", "drafts", "document")}
+    doors = {ROOT / "lock" / f"{name}.py" for name in ("writer", "temporary", "document")}
     for file in sorted(set(ROOT.rglob("*.py")) - doors):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.FunctionDef) and any(map(_writes, ast.walk(node))):

@@ -25,7 +25,7 @@ from envlock.images.manifest import RegistryError
 from envlock.packages.indexes.index_settings import Index
 from envlock.packages.indexes.page import IndexFile
 from envlock.runtime.errors import UsageError
-from envlock.runtime.files.record import Row
+from envlock.runtime.files.record_rows import Row
 from tests.chaos.attack import MEGABYTES, Outcome, attack, loaded
 from tests.chaos.readers import READERS
 
@@ -92,21 +92,21 @@ PLANTS: dict[str, tuple[str, Any]] = {
     "netrc": ("envlock.packages.indexes.credentials.suppress", lambda *_: nullcontext()),
     "source": ("envlock.linter.files._code", lambda path: (Path(path).read_text("utf-8"), None)),
     "fleet": ("envlock.fleet.folder.is_statement", lambda value: isinstance(value, dict)),
-    "lockfile": ("envlock.runtime.compare.same", lambda left, right: True),
+    "lockfile": ("envlock.runtime.compare.is_same", lambda left, right: True),
     "WHEEL": ("envlock.runtime.collectors.packages._is_tag", lambda text: True),
-    "direct_url.json": ("envlock.runtime.collectors.packages.public_url", lambda url: url),
-    "keras.json": ("envlock.runtime.collectors.keras._as_keras_reads", json.loads),
+    "direct_url.json": ("envlock.runtime.collectors.packages.strip_url_secrets", lambda url: url),
+    "keras.json": ("envlock.runtime.collectors.keras_settings._parse_as_keras", json.loads),
     "NVML": ("envlock.runtime.gpu.devices.is_version", lambda text: True),
     "NVML process": ("envlock.runtime.gpu.probe._decode", json.loads),
     "ELF": ("envlock.diagnosis.fatbin.check_header", lambda head, machine: struct.unpack("<Q", head[:8])),
-    "ld.so.cache": ("envlock.runtime.loader.cache._HEADER", 0),
+    "ld.so.cache": ("envlock.runtime.loader.ld_cache._HEADER", 0),
     "trace": ("envlock.divergence.trace._parse_line", lambda line, name: json.loads(line)),
     "results": ("envlock.reports.text._disarm_line", lambda line: line),
-    "canary": ("envlock.numerics.canary.run._check_fields", lambda answer, wanted: answer),
-    "pyproject.toml": ("envlock.workflows.settings._document", lambda file: tomllib.loads(file.read_text())),
+    "canary": ("envlock.numerics.canary.canary_run._check_fields", lambda answer, wanted: answer),
+    "pyproject.toml": ("envlock.workflows.settings._read_toml", lambda file: tomllib.loads(file.read_text())),
     "uv.toml": ("envlock.packages.indexes.index_settings._words", lambda value: list(value)),
     "registry": ("envlock.images.manifest.check", lambda data, digest, reference: None),
-    "challenge": ("envlock.images.registry.may_have_login", lambda *_: True),
+    "challenge": ("envlock.images.registry.can_have_login", lambda *_: True),
     "docker config": ("envlock.images.logins._unreadable", lambda path, why: RegistryError(path.read_text())),
     "index page in JSON": ("envlock.packages.indexes.page.NAME", re.compile(r"(?s).*")),
     "index page in HTML": (
@@ -114,7 +114,7 @@ PLANTS: dict[str, tuple[str, Any]] = {
         lambda file, index: IndexFile(file.filename, file.url),
     ),
     "wheel": ("envlock.packages.indexes.ranges._unsound", lambda file, why: ValueError(why)),
-    "RECORD": ("envlock.runtime.files.record.row_of", lambda fields: Row(fields[0], fields[1], None)),
+    "RECORD": ("envlock.runtime.files.record_rows.parse_row", lambda fields: Row(fields[0], fields[1], None)),
     "notebook": ("envlock.linter.notebooks._source", lambda cell: cell["source"]),
 }
 """By reader: a defence, and what takes its place."""

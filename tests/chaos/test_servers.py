@@ -19,7 +19,7 @@ from envlock.images.reference import parse
 from envlock.images.registry import Registry
 from envlock.packages.indexes import page
 from envlock.packages.indexes.index_settings import Index
-from envlock.packages.indexes.ranges import NoRanges, remote_file
+from envlock.packages.indexes.ranges import NoRanges, open_remote_file
 from envlock.runtime.errors import EnvlockError
 from envlock.web.client import Client
 from envlock.web.limits import Limits
@@ -133,7 +133,7 @@ MODES: dict[str, Callable[[], Reply]] = {
 
 
 def _index(server: Hostile, limits: Limits) -> object:
-    return page.files(Client(limits=limits), Index(server.url("/simple")), "thing")
+    return page.list_index_files(Client(limits=limits), Index(server.url("/simple")), "thing")
 
 
 def _registry(server: Hostile, limits: Limits) -> object:
@@ -142,7 +142,7 @@ def _registry(server: Hostile, limits: Limits) -> object:
 
 
 def _wheel(server: Hostile, limits: Limits) -> object:
-    return remote_file(Client(limits=limits), server.url("/thing-1-py3-none-any.whl")).read()
+    return open_remote_file(Client(limits=limits), server.url("/thing-1-py3-none-any.whl")).read()
 
 
 CLIENTS = {"index": _index, "registry": _registry, "wheel": _wheel}

@@ -22,9 +22,9 @@ import pydantic
 
 import envlock as facade
 from envlock.__main__ import main as envlock
-from envlock.containers import build as make
+from envlock.containers import image_build as make
 from envlock.containers.plan import BuildPlan
-from envlock.divergence import record
+from envlock.divergence import trace_recording
 from envlock.guest import launch
 from envlock.guest.observer import SEEN
 from envlock.lock.document import validate
@@ -34,10 +34,10 @@ from envlock.packages import overlay
 from envlock.packages.indexes import online
 from envlock.packages.indexes.online import Online
 from envlock.packages.indexes.page import IndexFile
+from envlock.packages.local_wheels import into_cache
 from envlock.packages.overlay import install_overlay
-from envlock.packages.workshop import into_cache
 from envlock.web.client import Client
-from envlock.workflows import archive, bisect, build, observe, pin, supply, verify_further
+from envlock.workflows import bisect, build, image_archive, observed_run, pin, supply, verify_further
 from tests.chaos import readers
 from tests.containers import test_archive
 from tests.containers.plans import lock as planned_lock
@@ -398,7 +398,7 @@ VICTIMS: dict[str, Victim] = {
         command("run", "-q", "--unverified", "--observe", "true"),
         ("envlock.lock",),
         ("workflows/held_packages.py:add_observed",),
-        _both(_after(_entered, CAPTURE), replaced((observe, "_run", _seen))),
+        _both(_after(_entered, CAPTURE), replaced((observed_run, "_run", _seen))),
     ),
     "ignore": Victim(
         holding(envlock__lock=LOCK, pyproject__toml=PYPROJECT),
@@ -442,7 +442,7 @@ VICTIMS: dict[str, Victim] = {
         _given,
         lambda: into_cache(Path(NAMES[1]), Path("../cache")),
         (f"../cache/wheels/{hashlib.sha256(CONTENT[f'/files/{NAMES[1]}']).hexdigest()}/{NAMES[1]}",),
-        ("packages/workshop.py:into_cache",),
+        ("packages/local_wheels.py:into_cache",),
     ),
     "fleet report": Victim(
         holding(pyproject__toml=b""),
@@ -478,8 +478,8 @@ VICTIMS: dict[str, Victim] = {
         _built,
         command("build", "-q", "--archive", "image.tar"),
         ("envlock.lock", "image.tar"),
-        ("cli/build.py:_build", "containers/payload.py:write_context", "workflows/archive.py:write_archive"),
-        replaced((facade, "build", _image), (archive, "find", lambda name: SimpleNamespace(save=_save))),
+        ("cli/build.py:_build", "containers/payload.py:write_context", "workflows/image_archive.py:write_archive"),
+        replaced((facade, "build", _image), (image_archive, "find", lambda name: SimpleNamespace(save=_save))),
     ),
     "stamp": Victim(
         holding(envlock__lock=LOCK, model__keras=_model()),
@@ -516,8 +516,8 @@ VICTIMS: dict[str, Victim] = {
         holding(train__py=SCRIPT, a__trace=b"old"),
         command("diverge", "record", "train.py:step", "-o", "a.trace", "-q"),
         ("a.trace",),
-        ("divergence/record.py:record",),
-        replaced((record, "observe", _traced)),
+        ("divergence/trace_recording.py:record",),
+        replaced((trace_recording, "observe", _traced)),
     ),
     "bisect --state": Victim(
         holding(a__lock=LOCK, b__lock=FLAGGED, train__py=SCRIPT, state___digests__json=b"old"),

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from envlock.lock.document import load, save
-from envlock.numerics.canary.run import Settings
+from envlock.numerics.canary.canary_run import Settings
 from envlock.reports import FORMATS
 from envlock.workflows.canary import canary, update_canary
 from tests.conftest import Command

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from envlock.runtime.short import ACCEPT
+from envlock.runtime.short_report import ACCEPT
 from tests.conftest import Command
 from tests.machines import distribution
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from envlock.numerics.target import FORMS
+from envlock.guest.target import FORMS
 from envlock.reports import FORMATS
 from tests.conftest import Command
 from tests.divergence.animals import ZOO, lines

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from envlock.divergence.trace import Record, Value
-from envlock.numerics.target import FORMS
+from envlock.guest.target import FORMS
 from tests.conftest import Command
 from tests.divergence.traces import op, value, write
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from envlock.runtime.collectors import Snapshot
+from envlock.runtime.judgement import judge
 from envlock.runtime.lockfile import read_file
-from envlock.runtime.policy import UNUSED
-from envlock.runtime.verify import judge
+from envlock.runtime.policies import UNUSED
 from tests.conftest import Command
 from tests.packages.installed import Prefix
 

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from envlock.data.lint import dataset_rules, lint_rules
-from envlock.diagnosis.rules import RULES
-from envlock.workflows.codes import codes
+from envlock.data.lint_tables import load_dataset_rules, load_lint_rules
+from envlock.diagnosis.checks import RULES
+from envlock.workflows.codes import list_codes
 from tests.conftest import Command
 
 MISSING = "an import fails, or finds another module of that name."
@@ -59,8 +59,8 @@ def test_a_code_is_explained_without_a_lockfile(code: str, shown: list[str], env
 
 
 def test_no_rule_is_without_a_code() -> None:
-    assert {*RULES, *lint_rules(), *dataset_rules()} < set(codes())
-    assert all(all(vars(each).values()) for each in codes().values())
+    assert {*RULES, *load_lint_rules(), *load_dataset_rules()} < set(list_codes())
+    assert all(all(vars(each).values()) for each in list_codes().values())
 
 
 def test_what_is_neither_a_fact_nor_a_code(envlock: Command) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from envlock.forms import FORMS
-from envlock.packages.export import FORMATS
+from envlock.packages.export_formats import FORMATS
 from tests.conftest import Command
 from tests.containers.stocked import demo_wheel
 from tests.locks import document, encode

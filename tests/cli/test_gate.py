@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 import yaml
 
-from envlock.runtime.machines import profile
-from envlock.runtime.short import ACCEPT, LINES
+from envlock.runtime.machines import get_profile
+from envlock.runtime.short_report import ACCEPT, LINES
 from envlock.workflows import init
 from tests.conftest import Command
 from tests.machines import distribution, write
@@ -95,7 +95,7 @@ def _loose(project: Project) -> None:
 
 
 def _second_machine(document: dict[str, Any]) -> None:
-    document["machines"] = [profile(document)]
+    document["machines"] = [get_profile(document)]
     document["facts"]["cpu"] = {**document["facts"]["cpu"], "model_name": "Another", "flags": ["sse"]}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from envlock.data.images import image_tables
+from envlock.data.image_tables import load_image_tables
 from tests.conftest import Command
 from tests.images.registries import Shelf, digest_of
 from tests.locks import document, encode
@@ -145,7 +145,7 @@ def test_without_a_lock_everything_is_listed(envlock: Command) -> None:
 
 def test_without_a_lock_as_json(envlock: Command) -> None:
     told = json.loads(envlock("images", "-f", "json").stdout)
-    tables = image_tables()
+    tables = load_image_tables()
     assert {row["release"] for row in told["releases"]} == {row.release for row in tables.ngc.release}
     assert len(told["python"]) == 28
     known = [digest for row in told["releases"] for digest in row["digests"]]

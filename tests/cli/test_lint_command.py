@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 import yaml
 
-from envlock.data.lint import lint_rules
+from envlock.data.lint_tables import load_lint_rules
 from envlock.reports import FORMATS
 from tests.conftest import Command
 from tests.locks import FACTS, document, encode
@@ -24,7 +24,7 @@ import tensorflow as tf
 tf.config.experimental.enable_op_determinism
 x = tf.constant("é"); tf.random.set_seed = 1
 """
-WHY = lint_rules()["ENV101"].why
+WHY = load_lint_rules()["ENV101"].why
 TEXT = f"""\
 train.py:3:1: ENV101 error: tf.config.experimental.enable_op_determinism is named but not called, so this does nothing
     tf.config.experimental.enable_op_determinism

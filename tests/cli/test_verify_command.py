@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from envlock.runtime.short import ACCEPT
-from envlock.runtime.variables import locked_environ
+from envlock.runtime.short_report import ACCEPT
+from envlock.runtime.variable_plan import locked_environ
 from tests.conftest import Command
 from tests.machines import distribution
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from envlock.data.backends import backend_table
-from envlock.lock.capture import capture
-from envlock.runtime.collectors import snapshot
-from envlock.runtime.collectors.backends import DISTRIBUTIONS
-from envlock.runtime.collectors.keras import FACTS, collect
+from envlock.data.backends import load_backend_table
+from envlock.lock.creation import capture
+from envlock.runtime.collectors import take_snapshot
+from envlock.runtime.collectors.keras_backends import DISTRIBUTIONS
+from envlock.runtime.collectors.keras_settings import FACTS, collect
 from envlock.runtime.compare import BACKENDS
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import Host
@@ -64,9 +64,9 @@ def test_what_is_locked_of_jax(tmp_path: Path) -> None:
     found = facts(host, "jax")
     assert (found["version"], found["jaxlib"], found["settings"][X64]) == ("3.12.0", "3.12.0", "1")
     assert found["settings"]["JAX_PLATFORMS"].startswith("sha256:")
-    assert list(found["settings"]) == [row.name for row in backend_table().setting if row.backend == "jax"]
+    assert list(found["settings"]) == [row.name for row in load_backend_table().setting if row.backend == "jax"]
     assert sum(value is not None for value in found["settings"].values()) == 2
-    assert capture(live=snapshot(host)).facts.keras.jax.settings[X64] == "1"  # type: ignore[union-attr, index]
+    assert capture(live=take_snapshot(host)).facts.keras.jax.settings[X64] == "1"  # type: ignore[union-attr, index]
 
 
 def test_what_is_locked_of_pytorch(tmp_path: Path) -> None:
@@ -183,7 +183,7 @@ def test_what_no_variable_sets_is_asked_of_pytorch(
 
 def test_the_lists_of_back_ends_agree_and_each_row_has_a_source() -> None:
     assert set(FACTS) == set(DISTRIBUTIONS) == set(table("backends")) == {name for name in BACKENDS if BACKENDS[name]}
-    rows = backend_table()
+    rows = load_backend_table()
     assert [row.name for row in rows.setting if not row.source.startswith(("https://", *rows.evidence))] == []
     assert set(rows.evidence) <= {row.source for row in rows.setting}
     names = [(row.backend, not row.name.isupper(), row.name) for row in rows.setting]

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from envlock.lock.capture import capture
-from envlock.runtime.collectors import snapshot
+from envlock.lock.creation import capture
+from envlock.runtime.collectors import take_snapshot
 from envlock.runtime.collectors.cpu import collect, read_quota
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import Host
@@ -76,7 +76,7 @@ def test_without_cpuinfo_it_is_unavailable(tmp_path: Path) -> None:
 
 def test_an_undecodable_name_never_keeps_a_lock_from_being_made(tmp_path: Path) -> None:
     host = machine(tmp_path, files={"proc/cpuinfo": b"vendor_id : \xff\xfe\nflags : avx\n"})
-    lock = capture(live=snapshot(host))
+    lock = capture(live=take_snapshot(host))
     assert lock.unavailable["cpu.vendor"].code == "malformed"
 
 

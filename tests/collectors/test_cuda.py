@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from envlock.runtime.collectors.cuda import collect
+from envlock.runtime.collectors.cuda_build import collect
 from envlock.runtime.cuda.section import find_google_release
 from envlock.runtime.facts import Unavailable
 from tests.fakes.elf_writer import write_elf
@@ -209,7 +209,7 @@ def test_ptxas_in_xlas_order(installed: Installation) -> None:
 
 @pytest.mark.processes
 def test_nothing_costly_is_imported_on_the_way() -> None:
-    code = "import sys; import envlock.runtime.collectors.cuda; print(*sys.modules)"
+    code = "import sys; import envlock.runtime.collectors.cuda_build; print(*sys.modules)"
     words = [sys.executable, "-S", "-c", code]
     environ = {"PYTHONPATH": str(Path(__file__).parents[2])}
     done = subprocess.run(words, env=environ, capture_output=True, text=True, check=True)

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envlock.lock.capture import capture
-from envlock.runtime.collectors import snapshot
-from envlock.runtime.collectors.environ import collect, record
+from envlock.lock.creation import capture
+from envlock.runtime.collectors import take_snapshot
+from envlock.runtime.collectors.environment_variables import collect, make_recordable
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import Host
 from envlock.runtime.tables import table
@@ -34,7 +34,7 @@ def kind_of(kind: str) -> dict[str, Any]:
 class Late(Host):
     """A process that has imported TensorFlow."""
 
-    def imported(self, module: str) -> bool:
+    def has_imported(self, module: str) -> bool:
         return module == "tensorflow"
 
 
@@ -69,9 +69,9 @@ def set_ones(found: dict[str, Any]) -> dict[str, Any]:
 def test_what_looks_like_its_kind_is_kept_and_all_else_is_a_digest(
     kind: str, kept: list[str], digested: list[str]
 ) -> None:
-    assert [record(value, kind_of(kind)) for value in kept] == kept
-    assert [record(value, kind_of(kind)) for value in digested] == [hashed(value) for value in digested]
-    assert record(None, kind_of(kind)) is None
+    assert [make_recordable(value, kind_of(kind)) for value in kept] == kept
+    assert [make_recordable(value, kind_of(kind)) for value in digested] == [hashed(value) for value in digested]
+    assert make_recordable(None, kind_of(kind)) is None
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_what_looks_like_its_kind_is_kept_and_all_else_is_a_digest(
     ],
 )
 def test_a_uuid_leaves_not_even_a_digest_which_would_identify_the_gpu_as_well(value: str, recorded: str) -> None:
-    assert record(value, kind_of("devices")) == recorded
+    assert make_recordable(value, kind_of("devices")) == recorded
 
 
 @pytest.mark.parametrize(
@@ -114,12 +114,12 @@ def test_a_uuid_leaves_not_even_a_digest_which_would_identify_the_gpu_as_well(va
     ],
 )
 def test_flags_are_recorded_one_by_one(value: str, recorded: str) -> None:
-    assert record(value, kind_of("flags")) == recorded
+    assert make_recordable(value, kind_of("flags")) == recorded
 
 
 @given(kind=st.sampled_from(KINDS), value=st.text(st.characters() | st.sampled_from(" -=_,:;\x1b\udcff"), max_size=80))
 def test_what_is_recorded_is_printable_ascii(kind: str, value: str) -> None:
-    told = record(value.encode("utf-8", "surrogatepass").decode("utf-8", "surrogateescape"), kind_of(kind))
+    told = make_recordable(value.encode("utf-8", "surrogatepass").decode("utf-8", "surrogateescape"), kind_of(kind))
     assert told is not None
     assert (told.isascii(), told.isprintable()) == (True, True)
 
@@ -127,7 +127,7 @@ def test_what_is_recorded_is_printable_ascii(kind: str, value: str) -> None:
 @given(kind=st.sampled_from(KINDS), left=st.text(max_size=30), right=st.text(max_size=30))
 def test_two_values_are_recorded_as_two(kind: str, left: str, right: str) -> None:
     same = left.split() == right.split() if kind == "flags" else left == right
-    assert (record(left, kind_of(kind)) == record(right, kind_of(kind))) is same
+    assert (make_recordable(left, kind_of(kind)) == make_recordable(right, kind_of(kind))) is same
 
 
 @pytest.mark.parametrize(
@@ -159,16 +159,16 @@ def test_two_values_are_recorded_as_two(kind: str, left: str, right: str) -> Non
     ],
 )
 def test_what_a_variable_takes_is_kept(name: str, value: str) -> None:
-    assert record(value, ROWS[name]) == value
+    assert make_recordable(value, ROWS[name]) == value
 
 
 @pytest.mark.parametrize(
     "secret", ["ghp_0123456789abcdefMARKERSECRET", "MARKERSECRET", "hunter2", "a:b:MARKER", "0,MARKER"]
 )
 def test_a_secret_in_any_variable_is_a_digest(secret: str) -> None:
-    assert {name for name in NAMES if record(secret, ROWS[name]) != hashed(secret)} == set()
+    assert {name for name in NAMES if make_recordable(secret, ROWS[name]) != hashed(secret)} == set()
     for flag in ("--xla_dump_to=", "--tf_xla_clustering_fuel="):
-        told = {name: record(flag + secret, ROWS[name]) for name in NAMES}
+        told = {name: make_recordable(flag + secret, ROWS[name]) for name in NAMES}
         fine = (hashed(flag + secret), flag + hashed(secret))
         assert {name: text for name, text in told.items() if text not in fine} == {}
 
@@ -253,7 +253,7 @@ def test_many_long_flags_are_still_a_fact(tmp_path: Path) -> None:
     """A text too long for a lock would be unavailable on both sides, and so equal to any other such text."""
     first = " ".join(f"--xla_dump_to_{number}=/a/long/path" for number in range(20))
     locks = [
-        capture(live=snapshot(machine(tmp_path, environ={"XLA_FLAGS": flags})))
+        capture(live=take_snapshot(machine(tmp_path, environ={"XLA_FLAGS": flags})))
         for flags in (first, first + " --xla_dump_hlo_as_dot")
     ]
     assert [lock.facts.environ and lock.facts.environ["XLA_FLAGS"] for lock in locks] == [

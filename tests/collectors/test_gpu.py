@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from envlock.runtime.collectors import gpu
-from envlock.runtime.facts import leaves, split
+from envlock.runtime.facts import iter_leaves, split
 from envlock.runtime.gpu import probe
 from envlock.runtime.host import Host
 from tests.fakes.fake_nvml import profile
@@ -110,7 +110,7 @@ def test_every_leaf_is_a_fact(tmp_path: Path) -> None:
     facts = gpu.collect(machine.host())
     assert isinstance(facts, dict)
     kept, unavailable = split(facts)
-    for path, value in leaves(kept):
+    for path, value in iter_leaves(kept):
         items = value if isinstance(value, list) else [value]
         assert all(item is None or isinstance(item, (str, int, bool)) for item in items), path
     untold = {"ecc", "mig", "virtualization", "info.persistence", "info.vbios"}

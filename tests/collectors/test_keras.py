@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from envlock.lock.capture import capture
+from envlock.lock.creation import capture
 from envlock.lock.document import dump
-from envlock.runtime.collectors import snapshot
-from envlock.runtime.collectors.keras import DEFAULTS, collect
+from envlock.runtime.collectors import take_snapshot
+from envlock.runtime.collectors.keras_settings import DEFAULTS, collect
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import Host
 from tests.machines import distribution, machine, write
@@ -90,7 +90,7 @@ def test_a_value_of_another_kind_is_unavailable(keras_json: str, name: str, tmp_
     host = with_keras(tmp_path, keras_json)
     problem = Unavailable(f"keras.json has an unexpected value for {name}", "malformed")
     assert config(host) == {**DEFAULTS, name: problem}
-    assert b'"keras"' in dump(capture(live=snapshot(host)))
+    assert b'"keras"' in dump(capture(live=take_snapshot(host)))
 
 
 @pytest.mark.parametrize("value", ["jax", "torch"])

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from envlock.lock.capture import capture
+from envlock.lock.creation import capture
 from envlock.lock.document import dump
-from envlock.runtime.collectors import snapshot
+from envlock.runtime.collectors import take_snapshot
 from envlock.runtime.collectors.numpy import collect
 from tests.machines import distribution, machine, write
 
@@ -70,7 +70,7 @@ def test_the_blas(version: str, files: dict[str, str | bytes], blas: dict[str, A
     distribution(site, "numpy", version)
     host = machine(tmp_path / "root", site=site)
     assert collect(host) == {"version": version, "blas": blas}
-    assert b'"blas"' in dump(capture(live=snapshot(host)))
+    assert b'"blas"' in dump(capture(live=take_snapshot(host)))
 
 
 @pytest.mark.parametrize("half", ["metadata", "package", "neither"])

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envlock.lock.capture import capture
+from envlock.lock.creation import capture
 from envlock.lock.document import dump
-from envlock.runtime.collectors import snapshot
-from envlock.runtime.collectors.packages import collect, public_url
-from envlock.runtime.distributions import installed, normalise
+from envlock.runtime.collectors import take_snapshot
+from envlock.runtime.collectors.packages import collect, strip_url_secrets
+from envlock.runtime.distributions import find_distributions, normalise
 from envlock.runtime.facts import Unavailable
 from tests.machines import distribution, machine, write
 
@@ -119,7 +119,7 @@ def test_the_current_folder_is_not_installed(tmp_path: Path, monkeypatch: pytest
     monkeypatch.chdir(tmp_path)
     assert found(tmp_path, tmp_path) == {}
     host = machine(tmp_path / "root", site=tmp_path, environ={"PYTHONPATH": str(tmp_path)})
-    assert set(installed(host)) == {"stray"}
+    assert set(find_distributions(host)) == {"stray"}
 
 
 def origin(**changes: Any) -> dict[str, Any]:
@@ -226,7 +226,7 @@ def test_a_direct_url_that_is_no_json(text: bytes, tmp_path: Path) -> None:
     ],
 )
 def test_a_public_url_has_no_credentials(url: str, public: str | None) -> None:
-    assert public_url(url) == public
+    assert strip_url_secrets(url) == public
 
 
 PIECES = st.text(st.sampled_from("@:/?#.-%[]ab1"), max_size=8)
@@ -234,7 +234,7 @@ PIECES = st.text(st.sampled_from("@:/?#.-%[]ab1"), max_size=8)
 
 @given(before=PIECES, after=PIECES, scheme=st.sampled_from(["https://", "git+https://", "ssh://"]))
 def test_what_stands_before_an_at_sign_is_never_kept(before: str, after: str, scheme: str) -> None:
-    public = public_url(f"{scheme}{before}SECRET{after}@h.org/x.git")
+    public = strip_url_secrets(f"{scheme}{before}SECRET{after}@h.org/x.git")
     assert public is None or "SECRET" not in public
 
 
@@ -296,7 +296,7 @@ def test_a_normal_name_is_its_own_normal_name(name: str) -> None:
 )
 def test_garbage_in_metadata_never_keeps_a_lock_from_being_made(files: dict[str, str | bytes], tmp_path: Path) -> None:
     distribution(tmp_path / "site", "mine", "1.0", files)
-    lock = capture(live=snapshot(machine(tmp_path / "root", site=tmp_path / "site")))
+    lock = capture(live=take_snapshot(machine(tmp_path / "root", site=tmp_path / "site")))
     assert b'"mine": {' in dump(lock)
 
 
@@ -304,5 +304,5 @@ def test_garbage_in_metadata_never_keeps_a_lock_from_being_made(files: dict[str,
 def test_a_version_that_is_none_never_keeps_a_lock_from_being_made(version: str, tmp_path: Path) -> None:
     distribution(tmp_path / "site", "mine", version)
     distribution(tmp_path / "site", "mine", version + "x")
-    lock = capture(live=snapshot(machine(tmp_path / "root", site=tmp_path / "site")))
+    lock = capture(live=take_snapshot(machine(tmp_path / "root", site=tmp_path / "site")))
     assert [path for path in lock.unavailable if path.startswith("packages")] == ["packages.mine.version"]

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from envlock.lock.capture import capture
-from envlock.runtime.collectors import python, snapshot, system
+from envlock.lock.creation import capture
+from envlock.runtime.collectors import python, system, take_snapshot
 from envlock.runtime.host import Host
-from envlock.runtime.startup import startup
+from envlock.runtime.startup import collect_startup
 from tests.machines import machine
 
 
@@ -84,7 +84,7 @@ def test_container_evidence_names_the_rule_and_not_the_site(
 
 def test_garbage_never_keeps_a_lock_from_being_made(tmp_path: Path) -> None:
     lock = capture(
-        live=snapshot(machine(tmp_path, files={"etc/os-release": b"ID=\xff\x1b\nVERSION_ID=" + b"x" * 2000}))
+        live=take_snapshot(machine(tmp_path, files={"etc/os-release": b"ID=\xff\x1b\nVERSION_ID=" + b"x" * 2000}))
     )
     assert sorted(lock.unavailable) == ["system.os", "system.os_version"]
 
@@ -98,5 +98,5 @@ def test_this_python(tmp_path: Path) -> None:
         "abi": suffix.removeprefix(".").removesuffix(".so"),
         "compiler": platform.python_compiler().strip(),
         "prefix_kind": "conda" if Path(sys.prefix, "conda-meta").is_dir() else kind,
-        "startup": startup(Host(str(tmp_path))),
+        "startup": collect_startup(Host(str(tmp_path))),
     }

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from envlock.lock.capture import capture
+from envlock.lock.creation import capture
 from envlock.lock.document import dump
-from envlock.runtime.collectors import snapshot
+from envlock.runtime.collectors import take_snapshot
 from envlock.runtime.collectors.tensorflow import DISTRIBUTIONS, collect
 from envlock.runtime.facts import Unavailable
 from tests.machines import (
@@ -186,7 +186,7 @@ def test_a_distribution_in_another_folder_does_not_own_it(tmp_path: Path) -> Non
 )
 def test_garbage_in_its_files_never_keeps_a_lock_from_being_made(build_info: bytes, tmp_path: Path) -> None:
     install(tmp_path, {BUILD_INFO: build_info}, tensorflow="2.21.0")
-    lock = capture(live=snapshot(machine(tmp_path / "root", site=tmp_path / "site")))
+    lock = capture(live=take_snapshot(machine(tmp_path / "root", site=tmp_path / "site")))
     assert b'"version": "2.21.0"' in dump(lock)
 
 
@@ -199,6 +199,6 @@ def test_metadata_without_a_version(name: str, tmp_path: Path) -> None:
 
 def test_a_file_that_cannot_be_read_makes_the_section_unavailable(tmp_path: Path) -> None:
     site = write(tmp_path / "site", {"tensorflow/__init__.py": "", f"tensorflow/{BUILD_INFO}/a-folder": ""})
-    found = snapshot(machine(tmp_path / "root", site=site))
+    found = take_snapshot(machine(tmp_path / "root", site=site))
     expected = {"reason": "cannot read a file: Is a directory", "code": "unreadable"}
     assert (found.unavailable["tensorflow"], "tensorflow" in found.facts) == (expected, False)

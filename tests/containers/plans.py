@@ -11,7 +11,7 @@ from typing import Any
 from envlock.containers.plan import Base, BuildPlan, plan
 from envlock.lock.document import validate
 from envlock.lock.models import Lockfile
-from envlock.runtime.collectors import snapshot
+from envlock.runtime.collectors import take_snapshot
 from tests.locks import document
 from tests.machines import complete
 
@@ -69,7 +69,7 @@ def content(name: str) -> bytes:
 @functools.cache
 def _facts() -> tuple[dict[str, Any], dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
-        found = snapshot(complete(Path(folder)))
+        found = take_snapshot(complete(Path(folder)))
     own = {
         "python": {**found.facts["python"], "version": "3.11.7", "abi": "cpython-311-x86_64-linux-gnu"},
         "cpu": {**found.facts["cpu"], "affinity_count": 2, "intra_op_threads": 2, "inter_op_threads": 2},

@@ -13,7 +13,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from envlock.runtime.files.record import content, digest, rows
+from envlock.runtime.files.record_rows import get_common_content, hash_content, parse_rows
 from tests.containers.bed.images import Image, Layer
 from tests.containers.bed.session import ROOT, Bed
 from tests.locks import document
@@ -28,8 +28,8 @@ cd /
 /tmp/venv/bin/python -B -c '
 import json, sys
 sys.path.append("/tmp")
-from envlock.runtime.collectors import snapshot
-found = snapshot()
+from envlock.runtime.collectors import take_snapshot
+found = take_snapshot()
 print(json.dumps([found.facts, found.unavailable]))
 '
 """
@@ -67,7 +67,7 @@ def identity(wheelhouse: Path) -> dict[str, Any]:
         data = wheel.read_bytes()
         packages[name.lower().replace("_", "-")] = {
             "version": version,
-            "content": digest(content(rows(_record(wheel)))),
+            "content": hash_content(get_common_content(parse_rows(_record(wheel)))),
             "origin": "index",
             "proof": "file",
             "wheel": {

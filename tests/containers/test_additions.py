@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from envlock.containers import render
-from envlock.containers.additions import Additions, CopiedFile, additions
+from envlock.containers.additions import Additions, CopiedFile, parse_additions
 from envlock.containers.copies import collect
 from envlock.runtime.errors import UsageError
 from tests.conftest import Command
@@ -23,10 +23,10 @@ WHERE = "[tool.envlock.container]"
 
 
 def test_defaults_and_what_is_recorded() -> None:
-    assert additions({}, [], WHERE) == Additions((), "/home/user", "1000:1000", (), ())
+    assert parse_additions({}, [], WHERE) == Additions((), "/home/user", "1000:1000", (), ())
     file = CopiedFile("src/train.py", "ab" * 32, False, Path("/p/src/train.py"))
     wanted = {"workdir": "/app/", "user": "1234", "command": ["python", "train.py"], "environ": {"TEAM": "vision 2"}}
-    made = additions(wanted, [file], WHERE)
+    made = parse_additions(wanted, [file], WHERE)
     assert made == Additions((file,), "/app", "1234:1234", ("python", "train.py"), (("TEAM", "vision 2"),))
     recorded = {**wanted, "files": {"src/train.py": "ab" * 32}, "workdir": "/app", "user": "1234:1234"}
     assert made.recorded.model_dump() == recorded
@@ -58,7 +58,7 @@ REFUSED: list[tuple[str, Any, str]] = [
 @pytest.mark.parametrize(("key", "value", "message"), REFUSED)
 def test_a_bad_value_is_refused_by_its_key(key: str, value: Any, message: str) -> None:
     with pytest.raises(UsageError) as raised:
-        additions({key: value}, [], WHERE)
+        parse_additions({key: value}, [], WHERE)
     assert raised.value.message == f"{WHERE}: {message}"
 
 
@@ -67,7 +67,7 @@ def test_nothing_hostile_becomes_syntax(key: str) -> None:
     for text in HOSTILE:
         value = {"command": [text], "environ": {"TEAM": text}}.get(key, text)
         try:
-            made = additions({key: value}, [], WHERE)
+            made = parse_additions({key: value}, [], WHERE)
         except UsageError:
             continue
         for line in render.dockerfile(planned("wheels", added=made)).splitlines():

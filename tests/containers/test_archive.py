@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from envlock.containers.archive import write
+from envlock.containers.oci_archive import write
 from envlock.runtime.errors import OutsideError
 from tests.containers.bed import podman as bed_podman
 from tests.containers.bed.debian import BedError

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from envlock.containers.build import EMPTY_LAYER
+from envlock.containers.image_build import EMPTY_LAYER
 from tests.containers.bed.fixtures import StartEngine
 from tests.containers.bed.session import ROOT, Bed
 from tests.containers.project import Project

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from envlock.containers.debian import AptRequest, _parse_answers, apt_request, check_locked
+from envlock.containers.debian import AptRequest, _parse_answers, check_locked, parse_apt_request
 from envlock.lock.models import DebianPackage, DebianPackages
 from envlock.runtime.errors import EnvlockError, OutsideError, UsageError
 from tests.containers.plans import BASES, DEBIAN
@@ -84,7 +84,7 @@ def test_a_wish_is_held_against_the_lock() -> None:
 
 @pytest.mark.parametrize("name", ["libgl1", "libstdc++6", "ffmpeg=7:5.1.6-0+deb12u1", "0ad=0.0.26-3~x"])
 def test_names_and_versions_of_debian(name: str) -> None:
-    assert apt_request({"apt": [name, name]}, WHERE).packages == (name,)
+    assert parse_apt_request({"apt": [name, name]}, WHERE).packages == (name,)
 
 
 @pytest.mark.parametrize("key", ["apt", "apt-sources"])
@@ -110,7 +110,7 @@ def test_nothing_hostile_is_asked_for(key: str) -> None:
     ]
     for text in malformed:
         with pytest.raises(UsageError) as raised:
-            apt_request({key: [text]}, WHERE)
+            parse_apt_request({key: [text]}, WHERE)
         assert raised.value.message.startswith(f"{WHERE}: `{key}` has a malformed entry: ")
         assert raised.value.message.isprintable()
 

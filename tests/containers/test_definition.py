@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from envlock.containers.payload import wheels_in, write_context
+from envlock.containers.payload import list_wheels, write_context
 from envlock.containers.plan import Base, plan
 from tests.containers.bed.session import Bed
 from tests.containers.plans import model
@@ -54,7 +54,7 @@ def test_its_lines_give_the_locked_environment(bed: Bed, tmp_path: Path) -> None
     demo_wheel(stock, "alpha", "1.0")
     held: dict[str, Any] = captured(bed, bed.python, stock, system=False)
     base = Base(bed.python, "wheels", (), ("python3",), ())
-    write_context(plan(model(held), base, wheels_in(stock)), stock, context)
+    write_context(plan(model(held), base, list_wheels(stock)), stock, context)
     text = translated((context / "apptainer.def").read_text(encoding="ascii"), context)
     (context / "Dockerfile").write_text(text, encoding="ascii")
     (context / ".dockerignore").unlink()

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from envlock.containers.engines.container import Finished
-from envlock.containers.engines.failures import EngineError
+from envlock.containers.engines.container_run import Finished
+from envlock.containers.engines.engine_errors import EngineError
 from envlock.containers.inside import look_inside
 from envlock.lock.document import load
 from envlock.runtime.errors import FactError

@@ -201,9 +201,9 @@ def test_a_full_disk(house: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_wheels_in_a_folder(house: Path, tmp_path: Path) -> None:
-    assert payload.wheels_in(house) == sorted(file for _, file in WHEELS.values())
-    assert payload.wheels_in(tmp_path / "gone") == []
+    assert payload.list_wheels(house) == sorted(file for _, file in WHEELS.values())
+    assert payload.list_wheels(tmp_path / "gone") == []
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(UsageError) as raised:
-        payload.wheels_in(tmp_path / "file")
+        payload.list_wheels(tmp_path / "file")
     assert raised.value.message == f"cannot read the wheelhouse {tmp_path / 'file'}: Not a directory"

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from envlock.images.manifest import digest_of
+from envlock.images.manifest import compute_digest
 from envlock.lock.document import load
 from tests.containers.bed import registry
 from tests.containers.bed.fixtures import StartEngine
@@ -92,7 +92,7 @@ def test_it_is_pulled_by_digest_on_another_engine(bed: Bed, project: Path, start
     for each, text in zip(beside, (each.stdout for each in exported), strict=True):
         artifact = fetched(bed, f"manifests/{each['digest']}")
         assert artifact["subject"]["digest"] == digest
-        assert artifact["layers"][0]["digest"] == digest_of(text.encode())
+        assert artifact["layers"][0]["digest"] == compute_digest(text.encode())
     again = run(bed, project, "build", "--base", bed.python, "--tag", TAG, "--push")
     assert again.returncode == 0, again.stderr
     assert fetched(bed, f"manifests/{digest.replace(':', '-')}")["manifests"] == beside

@@ -148,4 +148,4 @@ def test_a_wheel_with_another_hash(tmp_path: Path, capsys: pytest.CaptureFixture
     ],
 )
 def test_tags(tag: str, fits: bool) -> None:
-    assert unpack.suits(tag) is fits
+    assert unpack.is_for_this_python(tag) is fits

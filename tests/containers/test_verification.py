@@ -7,10 +7,16 @@ from typing import Any
 
 import pytest
 
-from envlock.containers.engines.container import Finished
-from envlock.containers.verification import ask_entrypoint, is_of_machine, list_differences, sentence, verify
+from envlock.containers.engines.container_run import Finished
+from envlock.containers.image_verification import (
+    ask_entrypoint,
+    describe_verdict,
+    is_of_machine,
+    list_differences,
+    verify,
+)
 from envlock.runtime.errors import OutsideError
-from envlock.runtime.files.findings import Fault, findings
+from envlock.runtime.files.findings import Fault, make_findings
 from tests.containers.plans import lock
 from tests.trees import put
 
@@ -31,13 +37,15 @@ def test_whose_a_fact_is() -> None:
 def test_the_locked_environment_on_the_locked_machine() -> None:
     verdict = verify(HELD, run(HELD["facts"]))
     assert (verdict.image.match, verdict.machine.match) == (True, True)
-    assert sentence(verdict, "x:1") == "x:1 was verified inside: it matches under policy strict, with 1 override"
+    assert (
+        describe_verdict(verdict, "x:1") == "x:1 was verified inside: it matches under policy strict, with 1 override"
+    )
 
 
 def test_another_machine_is_said_and_is_no_fault_of_the_image() -> None:
     verdict = verify(HELD, run(put(HELD["facts"], "cpu.flags", ["avx"])))
     assert (verdict.image.match, verdict.machine.match) == (True, False)
-    assert sentence(verdict, "x:1") == (
+    assert describe_verdict(verdict, "x:1") == (
         "x:1 was verified inside: it is the locked environment. This machine is not the locked one (cpu.flags), "
         "so the image refuses to start here"
     )
@@ -52,7 +60,7 @@ def test_another_package_is_a_fault_of_the_image() -> None:
 
 def test_a_file_that_the_build_has_installed_must_be_as_recorded_and_one_of_the_base_need_not() -> None:
     wrong = [Fault("modified", path, "different content") for path in ("/opt/venv/s/absl/a.py", "/usr/lib/b.py")]
-    files = [each.to_json() for each in findings(wrong, ["/opt/venv/s"])]
+    files = [each.to_json() for each in make_findings(wrong, ["/opt/venv/s"])]
     found = verify(HELD, run(HELD["facts"], files)).image
     assert found.to_text().splitlines()[:2] == [
         "does not match under policy strict, with 1 override: 1 file is not as recorded",

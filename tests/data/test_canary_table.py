@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from envlock.data.canary import Cause, canary_table, replay_table
-from envlock.data.determinism import operation_groups
+from envlock.data.canary_tables import Cause, load_canary_table, load_replay_table
+from envlock.data.determinism import load_operation_groups
 from envlock.runtime.tables import table
 from tests.ground import battery
 
-TABLE = canary_table()
+TABLE = load_canary_table()
 GROUPS = {"numpy", "cpu-onednn", "cpu-eigen", "cpu-graph", "xla", "bf16"}
 
 
@@ -53,12 +53,16 @@ def test_a_malformed_row_is_refused(change: dict[str, Any]) -> None:
 
 
 def test_no_operation_that_is_run_from_a_lockfile_touches_a_file_python_or_the_state_of_a_process() -> None:
-    found = replay_table().operations
+    found = load_replay_table().operations
     assert found == sorted(found)
     words = (
         "PyFunc File Rpc Remote Save Restore Print Send Recv Variable Resource Dataset Iterator Queue TPU Collective"
     )
     assert [name for name in found for word in words.split() if word in name] == []
-    stateful = operation_groups()["random"] | operation_groups()["python"] | operation_groups()["next_element"]
+    stateful = (
+        load_operation_groups()["random"] | load_operation_groups()["python"] | load_operation_groups()["next_element"]
+    )
     assert set(found) & stateful == set()
-    assert table("replay") == replay_table().model_dump(exclude={"source": True, "undefined": {"__all__": {"source"}}})
+    assert table("replay") == load_replay_table().model_dump(
+        exclude={"source": True, "undefined": {"__all__": {"source"}}}
+    )

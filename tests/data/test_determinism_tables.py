@@ -8,11 +8,11 @@ from pydantic import ValidationError
 
 from envlock import data
 from envlock.data import determinism as tables
-from envlock.data.determinism import operation_groups
-from envlock.runtime.recipe import nvidia_switch, recipe_for
+from envlock.data.determinism import load_operation_groups
+from envlock.runtime.recipe import find_nvidia_switch, find_recipe
 from envlock.runtime.tables import table
 
-NEWEST = int(tables.sources_table().checked_through.split(".")[1])
+NEWEST = int(tables.load_source_table().checked_through.split(".")[1])
 RELEASES = [f"1.{minor}.0" for minor in range(12, 16)] + [f"2.{minor}.0" for minor in range(NEWEST + 1)]
 PATCHES = [
     {"package": "framework-reproducibility", "call": "fwr13y.d9m.tensorflow.enable_determinism()"},
@@ -22,7 +22,7 @@ BUILDS = ["1.15.5+nv23.03", "2.8.0rc0", "2.17.0+nv25.2"]
 
 
 def test_every_source_of_noise_is_there_once() -> None:
-    ids = [source.id for source in tables.sources_table().source]
+    ids = [source.id for source in tables.load_source_table().source]
     assert len(ids) == len(set(ids)) == 112
 
 
@@ -38,19 +38,19 @@ def test_every_source_is_an_address_a_public_file_or_a_key_of_evidence(name: str
 
 
 def test_specifiers_are_specifiers() -> None:
-    rows = tables.sources_table().source
+    rows = tables.load_source_table().source
     every = [text for row in rows for text in row.affected] + [s.tensorflow for row in rows for s in row.solutions]
     every += [raised.tensorflow for row in rows for raised in row.raises]
-    every += [text for row in tables.variable_table().variable for text in row.tensorflow]
-    every += [text for row in tables.variable_table().flag for text in row.tensorflow]
+    every += [text for row in tables.load_variable_table().variable for text in row.tensorflow]
+    every += [text for row in tables.load_variable_table().flag for text in row.tensorflow]
     for text in set(every) - {"*"}:
         assert str(SpecifierSet(text))
 
 
 @pytest.mark.parametrize("code", ["TCD", "TDO", "TDP", "NS1"])
 def test_the_codes_of_nvidias_table_all_occur(code: str) -> None:
-    meant = tables.sources_table().codes[code]
-    solutions = [solution for source in tables.sources_table().source for solution in source.solutions]
+    meant = tables.load_source_table().codes[code]
+    solutions = [solution for source in tables.load_source_table().source for solution in source.solutions]
     assert [s for s in solutions if s.kind == meant.kind and meant.set.items() <= s.set.items()] != []
 
 
@@ -70,23 +70,25 @@ NVIDIA = {
 
 @pytest.mark.parametrize("identifier", NVIDIA)
 def test_rows_of_nvidias_table(identifier: str) -> None:
-    (source,) = [row for row in tables.sources_table().source if row.id == identifier]
-    codes = tables.sources_table().codes
+    (source,) = [row for row in tables.load_source_table().source if row.id == identifier]
+    codes = tables.load_source_table().codes
     for version, ngc, code in zip(("1.14.0", "2.1.0", "1.14.0"), (False, False, True), NVIDIA[identifier], strict=True):
-        fit = source.solutions_for(version, ngc=ngc)
+        fit = source.find_solutions(version, ngc=ngc)
         assert any(s.kind == codes[code].kind and codes[code].set.items() <= s.set.items() for s in fit)
 
 
 def test_every_active_source_says_what_to_do_or_that_there_is_nothing() -> None:
     for version in RELEASES + BUILDS:
-        active = [source for source in tables.sources_table().source if source.active(version)]
+        active = [source for source in tables.load_source_table().source if source.is_active(version)]
         assert active, version
-        assert {source.id for source in active if not source.solutions_for(version)} == set(), version
+        assert {source.id for source in active if not source.find_solutions(version)} == set(), version
 
 
 def of_table(version: str) -> tables.Recipe:
     """Return the one row of the table that takes a version."""
-    (row,) = (recipe for recipe in tables.recipe_table().recipe if tables.holds(recipe.tensorflow, version))
+    (row,) = (
+        recipe for recipe in tables.load_recipe_table().recipe if tables.matches_version(recipe.tensorflow, version)
+    )
     return row
 
 
@@ -98,16 +100,16 @@ def test_recipes_say_what_the_variables_need() -> None:
     for version in RELEASES:
         needed = {
             row.name: need.value
-            for row in tables.variable_table().variable
+            for row in tables.load_variable_table().variable
             for need in row.needed
-            if tables.holds(need.tensorflow, version) and need.build != "nvidia" and need.severity == "error"
+            if tables.matches_version(need.tensorflow, version) and need.build != "nvidia" and need.severity == "error"
         }
         assert of_table(version).set == needed, version
 
 
 def test_the_runtime_half_takes_the_recipe_of_the_table() -> None:
     for version in RELEASES + BUILDS:
-        recipe, found = of_table(version), recipe_for(version)
+        recipe, found = of_table(version), find_recipe(version)
         assert found is not None, version
         taken, wanted = ((each.calls, each.seeds, each.unset, each.remarks) for each in (found, recipe))
         assert taken == wanted, version
@@ -121,11 +123,11 @@ def test_the_runtime_half_takes_the_recipe_of_the_table() -> None:
 
 
 def test_what_is_no_version_has_no_recipe() -> None:
-    assert recipe_for("nightly") is None
+    assert find_recipe("nightly") is None
 
 
 def test_a_major_version_alone_has_the_recipe_of_its_first_release() -> None:
-    recipes = [recipe_for(version) for version in ("2", "2.0")]
+    recipes = [find_recipe(version) for version in ("2", "2.0")]
     wanted = of_table("2.0")
     assert [each and (each.seeds, each.set) for each in recipes] == [(wanted.seeds, wanted.set)] * 2
 
@@ -135,12 +137,12 @@ def test_a_major_version_alone_has_the_recipe_of_its_first_release() -> None:
     [("19.05", {}), ("19.06", {"TF_DETERMINISTIC_OPS": "1"}), ("25.02", {"TF_DETERMINISTIC_OPS": "1"})],
 )
 def test_nvidias_own_builds_are_switched_by_release(release: str, switch: dict[str, str]) -> None:
-    assert nvidia_switch(release) == switch
+    assert find_nvidia_switch(release) == switch
 
 
 def test_recipes_set_nothing_that_is_dangerous_and_unset_nothing_that_is_needed() -> None:
-    rows = {row.name: row for row in tables.variable_table().variable}
-    for recipe in tables.recipe_table().recipe:
+    rows = {row.name: row for row in tables.load_variable_table().variable}
+    for recipe in tables.load_recipe_table().recipe:
         assert not set(recipe.set) & set(recipe.unset)
         for name, value in recipe.set.items():
             assert value not in [bad for each in rows[name].dangerous for bad in each.values]
@@ -148,7 +150,7 @@ def test_recipes_set_nothing_that_is_dangerous_and_unset_nothing_that_is_needed(
 
 def test_a_row_says_nothing_again_that_environ_toml_says() -> None:
     mine = data.read("determinism_variables")["variable"]
-    known = {row.name for row in data.variables()}
+    known = {row.name for row in data.load_variables()}
     assert {row["name"] for row in mine if row["name"] in known and row.keys() & {"read_by", "tensorflow"}} == set()
     assert {
         row["name"] for row in mine if row["name"] not in known and not row.keys() >= {"read_by", "tensorflow"}
@@ -156,21 +158,21 @@ def test_a_row_says_nothing_again_that_environ_toml_says() -> None:
 
 
 def test_every_name_that_a_table_mentions_is_known() -> None:
-    rows = tables.variable_table()
-    known = {row.name for row in data.variables()} | {row.name for row in rows.variable}
+    rows = tables.load_variable_table()
+    known = {row.name for row in data.load_variables()} | {row.name for row in rows.variable}
     named = {name for each in rows.combination for name in [*each.values, *each.set, *each.unset]}
-    named |= {name for each in tables.recipe_table().recipe for name in [*each.set, *each.unset]}
+    named |= {name for each in tables.load_recipe_table().recipe for name in [*each.set, *each.unset]}
     named |= {row.meant for row in rows.variable if row.meant}
-    solutions = [s for source in tables.sources_table().source for s in source.solutions]
+    solutions = [s for source in tables.load_source_table().source for s in source.solutions]
     named |= {name for s in solutions for name in [*s.set, *s.unset]}
     assert named - known == {"NCCL_TREE_THRESHOLD"}  # of NCCL 2.4: no TensorFlow that a lock can hold
 
 
 def test_what_a_source_raises_depends_on_the_version() -> None:
-    found = [source for source in tables.sources_table().source if "tf.image.crop_and_resize" in source.calls]
+    found = [source for source in tables.load_source_table().source if "tf.image.crop_and_resize" in source.calls]
     assert [source.id for source in found] == ["crop-and-resize-backprop-gpu", "crop-and-resize-backprop-cpu"]
-    assert [raised.error for raised in found[0].errors_in("2.21.0")] == ["UnimplementedError", "UnimplementedError"]
-    assert found[0].errors_in("2.5.0") == []
+    assert [raised.error for raised in found[0].find_errors("2.21.0")] == ["UnimplementedError", "UnimplementedError"]
+    assert found[0].find_errors("2.5.0") == []
 
 
 @pytest.mark.parametrize(
@@ -185,7 +187,7 @@ def test_what_a_source_raises_depends_on_the_version() -> None:
     ],
 )
 def test_holds(specifiers: list[str], version: str, expected: bool) -> None:
-    assert tables.holds(specifiers, version) is expected
+    assert tables.matches_version(specifiers, version) is expected
 
 
 def test_a_row_that_contradicts_itself_is_refused() -> None:
@@ -207,4 +209,4 @@ def test_groups_of_operations_say_each_name_once_and_sorted() -> None:
     names = [group["name"] for group in groups]
     assert len(names) == len(set(names))
     assert [group["name"] for group in groups if group["operations"] != sorted(set(group["operations"]))] == []
-    assert table("operations") == {name: sorted(found) for name, found in operation_groups().items()}
+    assert table("operations") == {name: sorted(found) for name, found in load_operation_groups().items()}

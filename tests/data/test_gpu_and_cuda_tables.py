@@ -10,14 +10,14 @@ from pydantic import BaseModel, ValidationError
 
 from envlock import data
 from envlock.runtime.cuda import section
-from envlock.runtime.cuda.libraries import LIBRARIES, cudnn_parts, other_users, tensorrt_number
+from envlock.runtime.cuda.library_list import LIBRARIES, get_tensorrt_number, list_cudnn_parts, list_other_users
 from envlock.runtime.tables import table
 
 SOURCED: dict[str, Callable[[], data.PolicyTable | data.GpuTable | data.CudaTable | data.FileTable]] = {
-    "policy": data.policy_table,
-    "gpu": data.gpu_table,
-    "cuda": data.cuda_table,
-    "files": data.file_table,
+    "policy": data.load_policy_table,
+    "gpu": data.load_gpu_table,
+    "cuda": data.load_cuda_table,
+    "files": data.load_file_table,
 }
 
 
@@ -58,21 +58,21 @@ def test_no_evidence_is_left_without_a_row(name: str) -> None:
 
 
 def test_every_variable_and_every_group_of_flags_has_a_source() -> None:
-    assert [row.name for row in data.variables() if not all(row.sources)] == []
-    assert [row.name for row in data.variables()] == sorted({row.name for row in data.variables()})
-    assert data.cpu_flags() == sorted(set(data.cpu_flags()))
+    assert [row.name for row in data.load_variables() if not all(row.sources)] == []
+    assert [row.name for row in data.load_variables()] == sorted({row.name for row in data.load_variables()})
+    assert data.load_cpu_flags() == sorted(set(data.load_cpu_flags()))
 
 
 @pytest.mark.parametrize("name", ["architecture", "virtualization", "compute_mode"])
 def test_a_number_of_nvml_has_one_name(name: str) -> None:
-    found: list[data.NvmlNumber] = getattr(data.gpu_table(), name)
+    found: list[data.NvmlNumber] = getattr(data.load_gpu_table(), name)
     order = [row.number for row in found]
     assert order == sorted(set(order))
     assert len({row.name for row in found}) == len(found)
 
 
 def test_a_compute_capability_stands_in_one_row() -> None:
-    groups = data.gpu_table().cores_per_sm
+    groups = data.load_gpu_table().cores_per_sm
     every = [capability for row in groups for capability in row.compute_capabilities]
     assert len(set(every)) == len(every) == len(table("gpu")["cores_per_sm"])
     assert [row.compute_capabilities for row in groups] == [
@@ -86,7 +86,7 @@ def test_the_recordings_that_cores_per_sm_was_checked_against() -> None:
 
 
 def test_versions_ascend_and_stand_once() -> None:
-    cuda = data.cuda_table()
+    cuda = data.load_cuda_table()
     for versions in ([row.tensorflow for row in cuda.tensorrt], [row.isa for row in cuda.ptx_isa]):
         ascending = [numbers(version) for version in versions]
         assert ascending == sorted(ascending)
@@ -95,31 +95,31 @@ def test_versions_ascend_and_stand_once() -> None:
     assert compiled_by == sorted(compiled_by)
 
 
-@pytest.mark.parametrize("major", sorted({row.cudnn for row in data.cuda_table().cudnn_part}))
+@pytest.mark.parametrize("major", sorted({row.cudnn for row in data.load_cuda_table().cudnn_part}))
 def test_a_part_of_cudnn_stands_once_and_behind_who_opens_it(major: str) -> None:
     known = ["cudnn"]
-    for row in cudnn_parts(major):
+    for row in list_cudnn_parts(major):
         assert row["asker"] in known
         assert f"cudnn_{row['name']}" not in known
         known.append(f"cudnn_{row['name']}")
     assert len(known) > 1
-    assert cudnn_parts("7") == []
+    assert list_cudnn_parts("7") == []
 
 
 def test_who_opens_a_library_is_a_library_or_a_part_of_cudnn() -> None:
-    keys = {library.key for library in LIBRARIES} | {f"cudnn_{row.name}" for row in data.cuda_table().cudnn_part}
+    keys = {library.key for library in LIBRARIES} | {f"cudnn_{row.name}" for row in data.load_cuda_table().cudnn_part}
     assert {library.asker for library in LIBRARIES if library.asker is not None} <= keys
 
 
 def test_other_users_stand_once() -> None:
-    assert len(set(other_users())) == len(other_users()) > 0
+    assert len(set(list_other_users())) == len(list_other_users()) > 0
 
 
 @pytest.mark.parametrize(
     ("release", "number"), [("2.12", "8"), ("2.17", "8.6.1"), ("2.13", None), ("2.21", None), ("", None), (None, None)]
 )
 def test_the_tensorrt_that_a_tensorflow_asks_for(release: str | None, number: str | None) -> None:
-    assert tensorrt_number(release) == number
+    assert get_tensorrt_number(release) == number
 
 
 @pytest.mark.parametrize(
@@ -136,15 +136,15 @@ def test_the_tensorrt_that_a_tensorflow_asks_for(release: str | None, number: st
     ],
 )
 def test_the_ptxas_that_xla_refuses(version: str | None, verdict: bool) -> None:
-    assert section.refused(version) is verdict
+    assert section.is_ptxas_refused(version) is verdict
 
 
 @pytest.mark.parametrize(
     ("release", "verdict"), [("2.18", False), ("2.20", False), ("2.21", True), ("2.100", True), ("3.0", True)]
 )
 def test_the_tensorflow_that_looks_at_cuda_home(release: str, verdict: bool) -> None:
-    assert section.reads_cuda_home(release) is verdict
-    assert section.reads_cuda_home(None) is False, "a build of others: not known"
+    assert section.is_cuda_home_read(release) is verdict
+    assert section.is_cuda_home_read(None) is False, "a build of others: not known"
 
 
 @pytest.mark.parametrize(

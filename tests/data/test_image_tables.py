@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from envlock.data import Row, images
+from envlock.data import Row, image_tables
 from envlock.images.reference import Reference, parse
-from envlock.runtime.release import minor, numbers
+from envlock.runtime.release import minor, parse_release
 
-TABLES = images.image_tables()
+TABLES = image_tables.load_image_tables()
 EACH = {"ngc": TABLES.ngc, "cuda": TABLES.cuda, "python": TABLES.python, "builds": TABLES.builds}
 
 
@@ -43,7 +43,7 @@ def test_no_evidence_is_left_without_a_row(table: Any) -> None:
 
 def ascending(versions: Iterable[str]) -> bool:
     """Return whether versions ascend, none of them twice."""
-    found = [numbers(version) for version in versions]
+    found = [parse_release(version) for version in versions]
     return found == sorted(set(found))
 
 
@@ -66,7 +66,7 @@ def test_versions_ascend_and_stand_once() -> None:
 
 def test_a_newer_cuda_of_a_minor_version_wants_no_older_driver() -> None:
     for one, other in zip(TABLES.cuda.driver, TABLES.cuda.driver[1:], strict=False):
-        assert numbers(one.driver) <= numbers(other.driver), other.cuda
+        assert parse_release(one.driver) <= parse_release(other.driver), other.cuda
 
 
 def test_no_release_is_lost() -> None:
@@ -116,7 +116,11 @@ def test_a_tag_with_two_digests_has_moved_from_the_earlier_one() -> None:
 
 def test_every_system_that_an_image_stands_on_is_known() -> None:
     known = {row.name for row in TABLES.python.system}
-    stacks: list[images.Stack | images.CudaImage] = [*TABLES.ngc.release, *TABLES.ngc.sibling, *TABLES.cuda.image]
+    stacks: list[image_tables.Stack | image_tables.CudaImage] = [
+        *TABLES.ngc.release,
+        *TABLES.ngc.sibling,
+        *TABLES.cuda.image,
+    ]
     ubuntus = {row.ubuntu for row in stacks if row.ubuntu}
     assert {f"ubuntu{ubuntu}" for ubuntu in ubuntus} | {row.suite for row in TABLES.python.slim} == known
 
@@ -134,7 +138,11 @@ def test_where_ubuntu_and_python_are_both_told_they_belong_together() -> None:
 
 def test_a_driver_is_known_for_every_cuda_of_an_image() -> None:
     minors = {minor(row.cuda) for row in TABLES.cuda.driver}
-    stacks: list[images.Stack | images.CudaImage] = [*TABLES.ngc.release, *TABLES.ngc.sibling, *TABLES.cuda.image]
+    stacks: list[image_tables.Stack | image_tables.CudaImage] = [
+        *TABLES.ngc.release,
+        *TABLES.ngc.sibling,
+        *TABLES.cuda.image,
+    ]
     held = [row.cuda for row in stacks if row.cuda]
     assert {minor(cuda) for cuda in held} - minors == {"8.0"}  # of 17.05, and of no TensorFlow since 1.13
 
@@ -150,14 +158,14 @@ def test_the_extra_brings_the_cuda_that_its_tensorflow_was_built_for() -> None:
 @pytest.mark.parametrize(
     ("model", "row"),
     [
-        (images.NgcRelease, {"release": "25.2", "tags": ["x"], "source": "x"}),
-        (images.NgcRelease, {"release": "25.02", "tags": [], "source": "x"}),
-        (images.NgcRelease, {"release": "25.02", "tags": ["x"], "tf2": "2.17", "source": "x"}),
-        (images.NgcRelease, {"release": "25.02", "tags": ["x"], "confidence": "high", "source": "x"}),
-        (images.NgcRelease, {"release": "25.02", "tags": ["x:y"], "source": "x"}),
-        (images.KnownDigest, {"digest": "sha256:" + "0" * 63, "source": "x"}),
-        (images.CudaImage, {"cuda": "12.0", "ubuntu": "22.10", "token": "cudnn8", "cudnn": "8.0", "source": "x"}),
-        (images.SlimImages, {"python": "3.11", "suite": "sid", "first": 0, "last": 1, "source": "x"}),
+        (image_tables.NgcRelease, {"release": "25.2", "tags": ["x"], "source": "x"}),
+        (image_tables.NgcRelease, {"release": "25.02", "tags": [], "source": "x"}),
+        (image_tables.NgcRelease, {"release": "25.02", "tags": ["x"], "tf2": "2.17", "source": "x"}),
+        (image_tables.NgcRelease, {"release": "25.02", "tags": ["x"], "confidence": "high", "source": "x"}),
+        (image_tables.NgcRelease, {"release": "25.02", "tags": ["x:y"], "source": "x"}),
+        (image_tables.KnownDigest, {"digest": "sha256:" + "0" * 63, "source": "x"}),
+        (image_tables.CudaImage, {"cuda": "12.0", "ubuntu": "22.10", "token": "cudnn8", "cudnn": "8.0", "source": "x"}),
+        (image_tables.SlimImages, {"python": "3.11", "suite": "sid", "first": 0, "last": 1, "source": "x"}),
     ],
 )
 def test_a_row_that_is_none_is_refused(model: type[BaseModel], row: dict[str, Any]) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from envlock.data import determinism, variables
-from envlock.data.compatibility import compatibility_table
-from envlock.data.images import image_tables
-from envlock.diagnosis.environment import Environment
-from envlock.runtime.recipe import recipe_for
+from envlock.data import determinism, load_variables
+from envlock.data.compatibility import load_compatibility_table
+from envlock.data.image_tables import load_image_tables
+from envlock.diagnosis.diagnosed_environment import Environment
+from envlock.runtime.recipe import find_recipe
 from tests.trees import put
 
 LINES = ["1.15", "2.0", "2.1", "2.4", "2.5", "2.7", "2.8", "2.12", "2.15", "2.16", "2.18", "2.20", "2.21"]
@@ -20,7 +20,7 @@ def clean(line: str = "2.21", *, gpu: bool = False) -> Environment:
     facts: dict[str, Any] = {
         "python": {"version": f"{_python(line)}.7"},
         "packages": {
-            row.package: {"version": _fitting(row.takes)} for row in compatibility_table().needs if _is(row, line)
+            row.package: {"version": _fitting(row.takes)} for row in load_compatibility_table().needs if _is(row, line)
         },
         "tensorflow": {
             "version": f"{line}.0",
@@ -35,9 +35,9 @@ def clean(line: str = "2.21", *, gpu: bool = False) -> Environment:
     facts["packages"]["framework-reproducibility"] = {"version": "0.6.0"}
     if gpu:
         facts = with_gpu(facts)
-    names = {row.name for row in variables()} | {row.name for row in determinism.variable_table().variable}
+    names = {row.name for row in load_variables()} | {row.name for row in determinism.load_variable_table().variable}
     values: dict[str, str | None] = dict.fromkeys(names)
-    recipe = recipe_for(f"{line}.0")
+    recipe = find_recipe(f"{line}.0")
     assert recipe is not None
     values.update(PYTHONHASHSEED="0", **recipe.set)
     return Environment(facts, {}, values, others=["HOME", "PATH", "LANG", "TF_GPU_THREAD_COUNT", "NCCL_MAX_NCHANNELS"])
@@ -87,7 +87,7 @@ def _is(row: Any, line: str) -> bool:
 
 
 def _python(line: str) -> str:
-    builds = image_tables().builds.build
+    builds = load_image_tables().builds.build
     return next((row.python[-1] for row in builds if row.tensorflow.startswith(f"{line}.")), "3.7")
 
 

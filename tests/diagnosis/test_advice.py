@@ -6,9 +6,9 @@ from pathlib import Path
 
 from packaging.specifiers import SpecifierSet
 
-from envlock.data.determinism import sources_table
-from envlock.data.lint import dataset_rules, lint_rules
-from envlock.diagnosis.rules import RULES, diagnose
+from envlock.data.determinism import load_source_table
+from envlock.data.lint_tables import load_dataset_rules, load_lint_rules
+from envlock.diagnosis.checks import RULES, diagnose
 from envlock.linter.linter import Settings, lint
 from tests.diagnosis.advice import Claim, claims, texts
 from tests.diagnosis.environments import changed, clean
@@ -53,7 +53,7 @@ def test_five_texts_and_one_page_each_have_their_claims_under_names_of_their_own
 
 
 def test_versions_and_sources_are_real() -> None:
-    sources = {row.id for row in sources_table().source}
+    sources = {row.id for row in load_source_table().source}
     for claim in claims():
         for specifier in claim.holds:
             assert specifier == "*" or len(SpecifierSet(specifier)) >= 1
@@ -62,7 +62,7 @@ def test_versions_and_sources_are_real() -> None:
 
 
 def test_rules_that_are_named_exist() -> None:
-    known = {*RULES, *lint_rules(), *dataset_rules(), *(row.id for row in sources_table().source)}
+    known = {*RULES, *load_lint_rules(), *load_dataset_rules(), *(row.id for row in load_source_table().source)}
     for claim in claims():
         words = {word.strip("`.,;:()") for word in claim.envlock.split()}
         named = {word for word in words if (word.startswith("ENV") and word != "ENV") or word in known}

@@ -57,7 +57,7 @@ def test_what_all_and_what_some_hold(tmp_path: Path) -> None:
     assert code is not None
     assert code.fatbins == 2
     assert (code.list_targets(), code.list_partial_targets()) == (["sm_80", "sm_90"], ["compute_90"])
-    assert (code.ptx_isa, code.ptx_cuda()) == ((8, 3), "12.3")
+    assert (code.ptx_isa, code.get_ptx_cuda()) == ((8, 3), "12.3")
 
 
 def test_a_library_without_gpu_code(tmp_path: Path) -> None:

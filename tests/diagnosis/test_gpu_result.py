@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from envlock.data.determinism import SourceTable, sources_table
+from envlock.data.determinism import SourceTable, load_source_table
 from tests.ground import ROOT
 
 sys.path.append(str(ROOT / "tools"))
@@ -132,13 +132,13 @@ def test_nothing_private_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_each_row_that_promises_something_on_a_gpu_has_a_program() -> None:
-    rows = {row.id: row for row in sources_table().source}
+    rows = {row.id: row for row in load_source_table().source}
     assert {rows[each].latest for each in gpu_experiments.RAISES} == {"raises"}
     assert {rows[each].latest for each in gpu_experiments.FIXED} == {"fixed"}
     wanted = {
         row.id
         for row in rows.values()
-        if row.platform == "gpu" and row.latest in ("fixed", "raises") and row.active("2.21.0")
+        if row.platform == "gpu" and row.latest in ("fixed", "raises") and row.is_active("2.21.0")
     }
     named = {row for cases in gpu_experiments.EXPERIMENTS.values() for case in cases for row in case.rows}
     assert wanted - named == set()
@@ -147,7 +147,7 @@ def test_each_row_that_promises_something_on_a_gpu_has_a_program() -> None:
 
 
 def test_until_it_was_run_pages_say_that_gpus_were_not_measured() -> None:
-    measured = any(row.measured for row in sources_table().source)
+    measured = any(row.measured for row in load_source_table().source)
     pages = [
         "canary",
         *(

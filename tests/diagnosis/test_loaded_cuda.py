@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from envlock.diagnosis.loaded_cuda import ask_tensorflow, contradictions, spell
+from envlock.diagnosis.loaded_cuda import ask_tensorflow, find_contradictions, spell
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import Host
 
@@ -108,8 +108,8 @@ def test_contradictions_are_told_as_far_as_both_sides_tell() -> None:
         "nccl": "2.2.0",
         "cublasLt": None,
     }
-    assert contradictions(cuda, agreeing) == []
-    found = contradictions(cuda, {**agreeing, "cudnn": "9.28.0", "cufft": "11.2.3", "cublas": None})
+    assert find_contradictions(cuda, agreeing) == []
+    found = find_contradictions(cuda, {**agreeing, "cudnn": "9.28.0", "cufft": "11.2.3", "cublas": None})
     assert [(one.where.fact, one.expected, one.actual, one.severity) for one in found] == [
         ("cuda.cudnn.version", "9.3.0", "9.28.0", "error"),
         ("cuda.cublas.version", "12.5.3.2", None, "error"),

@@ -6,10 +6,10 @@ from typing import Any, cast
 
 import pytest
 
-from envlock.diagnosis import proof
-from envlock.lock.facts import Facts
+from envlock.diagnosis import tensorflow_state
+from envlock.lock.fact_models import Facts
 
-SEEN: proof.Observations = {
+SEEN: tensorflow_state.Observations = {
     "tensorflow": "2.21.0",
     "reasons": {},
     "threads": [2, 2],
@@ -28,7 +28,11 @@ ONE = f"scatter_add gave one result {CALLS}, crop_and_resize gave one result {CA
 
 def state(what: str, **seen: Any) -> tuple[str, str]:
     """Return state and evidence of one subject, with observations changed."""
-    (shown,) = [each for each in proof.states(cast(proof.Observations, {**SEEN, **seen})) if each.what == what]
+    (shown,) = [
+        each
+        for each in tensorflow_state.read_states(cast(tensorflow_state.Observations, {**SEEN, **seen}))
+        if each.what == what
+    ]
     return shown.state, shown.evidence
 
 
@@ -87,11 +91,11 @@ def test_the_others() -> None:
 
 
 def test_what_is_asked_for() -> None:
-    assert proof.wanted(None) == {"op determinism": "on"}
+    assert tensorflow_state.list_wanted_states(None) == {"op determinism": "on"}
     environ = {"TF_DETERMINISTIC_OPS": None, "TF_ENABLE_ONEDNN_OPTS": "0", "TF_XLA_FLAGS": None}
     environ["NVIDIA_TF32_OVERRIDE"] = "0"
     threads = {"intra_op_threads": 4, "inter_op_threads": 8}
-    assert proof.wanted(Facts.model_validate({"environ": environ, "cpu": threads})) == {
+    assert tensorflow_state.list_wanted_states(Facts.model_validate({"environ": environ, "cpu": threads})) == {
         "op determinism": "on",
         "oneDNN": "off",
         "TF32": "off",
@@ -99,13 +103,15 @@ def test_what_is_asked_for() -> None:
         "intra-op threads": "4",
         "inter-op threads": "8",
     }
-    assert proof.wanted(Facts.model_validate({"environ": {"TF_DETERMINISTIC_OPS": "0"}})) == {"op determinism": "off"}
+    assert tensorflow_state.list_wanted_states(Facts.model_validate({"environ": {"TF_DETERMINISTIC_OPS": "0"}})) == {
+        "op determinism": "off"
+    }
 
 
 def test_what_is_not_as_asked_is_a_finding() -> None:
-    shown = proof.states({**SEEN, "clock": "ran", "threads": [4, 2]})
+    shown = tensorflow_state.read_states({**SEEN, "clock": "ran", "threads": [4, 2]})
     asked = {"op determinism": "on", "intra-op threads": "2", "inter-op threads": "2", "TF32": "off", "oneDNN": "on"}
-    found = proof.missed(shown, asked, "2.21.0")
+    found = tensorflow_state.find_deviations(shown, asked, "2.21.0")
     assert [(each.rule, each.severity, each.message, each.fix) for each in found] == [
         (
             "proof",
@@ -132,12 +138,15 @@ def test_what_is_not_as_asked_is_a_finding() -> None:
     ],
 )
 def test_the_fix_is_the_recipe_of_the_version(version: str, fix: str) -> None:
-    shown = [proof.Shown("op determinism", "off", "e")]
-    (found,) = proof.missed(shown, {"op determinism": "on"}, version)
+    shown = [tensorflow_state.ObservedState("op determinism", "off", "e")]
+    (found,) = tensorflow_state.find_deviations(shown, {"op determinism": "on"}, version)
     assert found.fix == f"call envlock.activate() on line 1, which does: {fix}"
 
 
 def test_what_cannot_be_observed_is_a_warning() -> None:
-    shown = [proof.Shown("op determinism", "unknown", "e"), proof.Shown("TF32", "unknown", "no GPU is visible")]
-    found = proof.missed(shown, {"op determinism": "on", "TF32": "off"}, "2.4.0")
+    shown = [
+        tensorflow_state.ObservedState("op determinism", "unknown", "e"),
+        tensorflow_state.ObservedState("TF32", "unknown", "no GPU is visible"),
+    ]
+    found = tensorflow_state.find_deviations(shown, {"op determinism": "on", "TF32": "off"}, "2.4.0")
     assert [(each.where.fact, each.severity) for each in found] == [("op determinism", "warning")]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from envlock.diagnosis.proof import observe
+from envlock.diagnosis.tensorflow_state import observe
 from envlock.runtime.errors import FactError, UsageError
 
 pytestmark = pytest.mark.processes

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from packaging.requirements import Requirement as Parsed
 from packaging.specifiers import SpecifierSet
 
-from envlock.data.installers import installers
-from envlock.diagnosis.environment import Environment, Requirement
+from envlock.data.installers import load_installers
+from envlock.diagnosis.diagnosed_environment import Environment, Requirement
 from envlock.diagnosis.remedies import Action, choose_installer, format_command, get_pinned_requirement
 from envlock.diagnosis.requirements import find_common_requirement, is_satisfiable
 from tests.diagnosis.environments import changed, clean
@@ -39,7 +39,7 @@ def test_a_command(installer: str, action: Action, line: str) -> None:
 
 
 def test_an_uninstallation_asks_nothing() -> None:
-    lines = {name: format_command(name, "python", "uninstall", ["pynvml"]) for name in installers()}
+    lines = {name: format_command(name, "python", "uninstall", ["pynvml"]) for name in load_installers()}
     assert lines == {
         "pip": "python -m pip uninstall --yes pynvml",
         "pip-elsewhere": "pip --python python uninstall --yes pynvml",
@@ -51,7 +51,7 @@ def test_an_uninstallation_asks_nothing() -> None:
     python=st.text(min_size=1).filter(lambda text: "\0" not in text), words=st.lists(st.text(min_size=1), min_size=1)
 )
 def test_whatever_is_named_is_one_word_for_the_shell(python: str, words: list[str]) -> None:
-    for name in installers():
+    for name in load_installers():
         parts = shlex.split(format_command(name, python, "install", words))
         assert parts[-len(words) :] == words
         assert parts.count(python) >= 1

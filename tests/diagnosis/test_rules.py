@@ -11,17 +11,17 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envlock.data import determinism, variables
-from envlock.diagnosis import flags, gpus, libraries, packages
-from envlock.diagnosis import variables as environ
+from envlock.data import determinism, load_variables
+from envlock.diagnosis import flag_checks, gpu_checks, library_checks, package_checks
+from envlock.diagnosis import variable_checks as environ
+from envlock.diagnosis.checks import RULES, diagnose
+from envlock.diagnosis.diagnosed_environment import Environment, Requirement
 from envlock.diagnosis.doctor_evidence import DoctorEvidence
-from envlock.diagnosis.environment import Environment, Requirement
-from envlock.diagnosis.proof import Shown
-from envlock.diagnosis.rules import RULES, diagnose
-from envlock.diagnosis.values import exports
+from envlock.diagnosis.tensorflow_state import ObservedState
+from envlock.diagnosis.values import list_fixes
 from envlock.reports import render
 from envlock.runtime.report import Finding
-from envlock.workflows.doctor import report_of
+from envlock.workflows.doctor import make_report
 from tests.diagnosis.environments import LINES, changed, clean
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "doctor.json"
@@ -244,7 +244,7 @@ def test_every_rule_fires_and_every_finding_is_of_a_rule() -> None:
 def test_every_function_that_looks_for_something_has_a_rule() -> None:
     looking = {
         each
-        for module in (flags, gpus, libraries, packages, environ)
+        for module in (flag_checks, gpu_checks, library_checks, package_checks, environ)
         for name, each in vars(module).items()
         if inspect.isfunction(each) and not name.startswith("_") and each.__module__ == module.__name__
         if inspect.signature(each).return_annotation == "Iterator[Finding]"
@@ -289,54 +289,54 @@ def test_without_a_driver_what_needs_it_is_no_trouble() -> None:
 
 
 def test_of_a_lock_nothing_is_said_about_variables_that_no_lock_holds() -> None:
-    locked = {row.name: None for row in variables()}
+    locked = {row.name: None for row in load_variables()}
     assert [each.message for each in diagnose(Environment(CPU.facts, {}, locked))] == ["PYTHONHASHSEED is unset"]
 
 
 def test_errors_come_first_and_decide() -> None:
     many = changed(CPU, PYTHONHASHSEED=None, TF_DETERMINISTIC_OPS="yes", TF_CUDNN_USE_FRONTEND="1")
-    report = report_of(diagnose(many))
+    report = make_report(diagnose(many))
     assert [finding.severity for finding in report.findings] == ["error", "warning", "info"]
     assert (report.match, report.exit_code) == (False, 1)
     assert next(report.lines()) == ("title", "not sound: 1 error, 1 warning, 1 note")
-    unseeded = report_of(diagnose(changed(CPU, PYTHONHASHSEED=None)))
+    unseeded = make_report(diagnose(changed(CPU, PYTHONHASHSEED=None)))
     assert (unseeded.exit_code, unseeded.headline) == (0, "sound: 1 warning")
-    assert list(report_of([]).lines()) == [("title", "no problems found")]
+    assert list(make_report([]).lines()) == [("title", "no problems found")]
 
 
 def test_exports_mend_what_a_variable_can_mend() -> None:
     wrong = {"PYTHONHASHSEED": None, "KERAS_MAX_EPOCHS": "1", "TF_DETERMINISTIC_OPS": "yes"}
-    lines = exports(diagnose(changed(CPU, **wrong)))
+    lines = list_fixes(diagnose(changed(CPU, **wrong)))
     assert lines == ["unset KERAS_MAX_EPOCHS", "export PYTHONHASHSEED=0", "export TF_DETERMINISTIC_OPS=1"]
     mended = changed(CPU, PYTHONHASHSEED="0", KERAS_MAX_EPOCHS=None, TF_DETERMINISTIC_OPS="1")
     assert diagnose(mended) == []
 
 
 VALUES = st.none() | st.sampled_from(["0", "1", "true", "yes", "", "jax", "BF16", "$(reboot)", "sha256:00", "a b\x1b["])
-NAMES = [row.name for row in determinism.variable_table().variable]
+NAMES = [row.name for row in determinism.load_variable_table().variable]
 
 
 @given(line=st.sampled_from(LINES), values=st.dictionaries(st.sampled_from(NAMES), VALUES, max_size=6))
 def test_whatever_is_set_lines_for_the_shell_come_from_the_tables(line: str, values: dict[str, str | None]) -> None:
-    rows = determinism.variable_table()
+    rows = determinism.load_variable_table()
     good = {need.value for row in rows.variable for need in row.needed} | {
         value for each in rows.combination for value in each.set.values()
     }
     found = diagnose(changed(clean(line), **values))
-    for text in exports(found):
+    for text in list_fixes(found):
         word, _, rest = text.partition(" ")
         name, _, value = rest.partition("=")
         assert word in ("export", "unset")
         assert name in NAMES
         assert value in good if word == "export" else value == ""
-    told = "\n".join(line for _, line in report_of(found).lines())
+    told = "\n".join(line for _, line in make_report(found).lines())
     assert "reboot" not in told
     assert "\x1b" not in told
 
 
 def test_a_finding_in_text() -> None:
     finding = Finding("flag-file", "error", "x", "A\x1b is wrong", "Because.", "mend it", "a source")
-    lines = [line for _, line in report_of([finding]).lines()]
+    lines = [line for _, line in make_report([finding]).lines()]
     assert lines == [
         "not sound: 1 error",
         "  x A\\x1b is wrong [flag-file]",
@@ -346,11 +346,11 @@ def test_a_finding_in_text() -> None:
 
 
 def test_the_states_that_were_shown_stand_above_the_findings() -> None:
-    states = DoctorEvidence((Shown("oneDNN", "on", "it ran as \x1b"),))
+    states = DoctorEvidence((ObservedState("oneDNN", "on", "it ran as \x1b"),))
     finding = Finding("proof", "error", "oneDNN", "oneDNN: on, wanted: off", "Because.", "mend it", "a source")
-    assert render(report_of([finding], states)).splitlines()[:3] == [
+    assert render(make_report([finding], states)).splitlines()[:3] == [
         "oneDNN: on (it ran as \\x1b)",
         "not sound: 1 error",
         "  x oneDNN: on, wanted: off [proof]",
     ]
-    assert render(report_of([], states)).splitlines()[1:] == ["everything is as wanted"]
+    assert render(make_report([], states)).splitlines()[1:] == ["everything is as wanted"]

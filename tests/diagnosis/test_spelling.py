@@ -5,11 +5,13 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envlock.data import determinism, variables
-from envlock.diagnosis.variables import SHORTEST, check_spelling, find_nearest, measure_distance
+from envlock.data import determinism, load_variables
+from envlock.diagnosis.variable_checks import SHORTEST, check_spelling, find_nearest, measure_distance
 from tests.diagnosis.environments import changed, clean
 
-KNOWN = sorted({row.name for row in variables()} | {row.name for row in determinism.variable_table().variable})
+KNOWN = sorted(
+    {row.name for row in load_variables()} | {row.name for row in determinism.load_variable_table().variable}
+)
 LONG = [name for name in KNOWN if len(name) >= SHORTEST]
 
 

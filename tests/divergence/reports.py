@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 from envlock.divergence.comparison import Difference, Line, Origin
+from envlock.divergence.divergence_report import report as report_on
 from envlock.divergence.evidence import DivergeEvidence, Level, Verdict
-from envlock.divergence.known import Known
+from envlock.divergence.known_causes import Known
 from envlock.divergence.trace import Operation, Place, Record, Value
-from envlock.divergence.verdict import report as report_on
 from envlock.runtime.report import Report
 
 PLACE = Place("train.py", 12, "step")

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from envlock.data.determinism import makers, source
+from envlock.data.determinism import get_source, load_makers
 from envlock.divergence.makers import find_candidates
-from envlock.guest.tracing.makers import Makers, _find_owner
 from envlock.guest.tracing.source_lines import Places
+from envlock.guest.tracing.value_makers import Makers, _find_owner
 
 HERE = Path(__file__).name
 
@@ -27,7 +27,7 @@ HERE = Path(__file__).name
 def watched(call: Callable[[], Any], held: tuple[str, str, int] | None = None) -> tuple[Any, list[dict[str, Any]]]:
     """Return what a call gives while it is watched, and what was noted."""
     seen = Makers(Places(str(Path(__file__).parent)), lambda: 3, held)
-    with seen.watched():
+    with seen.watch():
         given = call()
     return given, seen.to_json()
 
@@ -39,8 +39,8 @@ def noted(name: str, *prints: str | None, line: int = 7, entries: int = 3, numbe
 
 
 def test_every_row_is_of_a_source_and_every_function_is_there() -> None:
-    assert [source(row.row).id for row in makers() if row.row] == ["unseeded-random-ops"] * 2
-    names = [name for row in makers() for name in row.functions]
+    assert [get_source(row.row).id for row in load_makers() if row.row] == ["unseeded-random-ops"] * 2
+    names = [name for row in load_makers() for name in row.functions]
     assert [name for name in names if getattr(*_find_owner(name), None) is None] == []
 
 
@@ -73,9 +73,9 @@ def test_a_line_is_noted_and_held_it_gives_the_same(name: str, call: Callable[[]
 
 
 def test_afterwards_all_is_as_it_was() -> None:
-    before = [getattr(*_find_owner(name)) for row in makers() for name in row.functions]
+    before = [getattr(*_find_owner(name)) for row in load_makers() for name in row.functions]
     watched(random.random)
-    assert [getattr(*_find_owner(name)) for row in makers() for name in row.functions] == before
+    assert [getattr(*_find_owner(name)) for row in load_makers() for name in row.functions] == before
     assert multiprocessing.pool.IMapUnorderedIterator.__next__.__module__ == "multiprocessing.pool"
 
 

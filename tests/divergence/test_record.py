@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from envlock.divergence.comparison import CALL
-from envlock.divergence.record import collect_conditions, collect_results, compare_results
 from envlock.divergence.trace import Record, Value, read
+from envlock.divergence.trace_recording import collect_conditions, collect_results, compare_results
 from tests.divergence.traces import op, value, write
 
 

@@ -11,10 +11,10 @@ import pytest
 
 from envlock.divergence.comparison import Entry, compare
 from envlock.divergence.debug import LEFT, NOTHING, SHOW, debug
-from envlock.divergence.observe import AGAIN, Observed, Request
+from envlock.divergence.observed_runs import AGAIN, Observed, Request
 from envlock.divergence.trace import Record, Value
+from envlock.guest.target import Target
 from envlock.guest.tracing.source_lines import Places
-from envlock.numerics.target import Target
 from envlock.runtime.errors import FactError
 from envlock.runtime.report import Report
 from tests.divergence.traces import HEADER, op, write

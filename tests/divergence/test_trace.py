@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from envlock.divergence.trace import Operation, Place, Record, Trace, TraceError, Value, read
 from envlock.guest.tracing import trace_writer
-from envlock.guest.tracing.trace_writer import DEFINITIONS_LIMIT, LINE_LIMIT, TraceWriter, spec
+from envlock.guest.tracing.trace_writer import DEFINITIONS_LIMIT, LINE_LIMIT, TraceWriter, format_spec
 
 HEADER: dict[str, Any] = {
     "made_by": "envlock 0.1.0",
@@ -111,7 +111,7 @@ def test_the_end_says_what_is_known_only_then() -> None:
 
 
 def test_a_spec_is_the_type_and_the_shape() -> None:
-    assert [spec("float32", shape) for shape in ((2, 3), (None, 3), (), None)] == [
+    assert [format_spec("float32", shape) for shape in ((2, 3), (None, 3), (), None)] == [
         *("float32[2,3]", "float32[?,3]", "float32[]", "float32[*]")
     ]
 

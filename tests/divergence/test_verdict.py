@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import pytest
 
-from envlock.data.determinism import makers
+from envlock.data.determinism import load_makers
 from envlock.divergence.evidence import Level, Suspect, Verdict
-from envlock.divergence.known import look_up
+from envlock.divergence.known_causes import look_up
 from envlock.divergence.makers import Maker
 from envlock.divergence.sentences import make_headline
 from envlock.divergence.trace import Place
 from envlock.reports import render
+from envlock.runtime.finding_place import Where
 from envlock.runtime.report import Finding
-from envlock.runtime.where import Where
 from tests.divergence.reports import KNOWN, PLACE, evidence, report
 
 TEXT = """\
@@ -195,7 +195,7 @@ def test_a_remedy_that_is_in_force_and_did_not_help_is_not_named() -> None:
 
 
 def test_the_line_that_made_a_value_is_told_with_its_remedy() -> None:
-    (random,) = [row for row in makers() if "random.sample" in row.functions]
+    (random,) = [row for row in load_makers() if "random.sample" in row.functions]
     maker = Maker("random.sample", Place("data.py", 4, "batch"), random, "rows = random.sample(rows, 8)")
     row = replace(KNOWN, row="unseeded-random-ops")
     shown = report("outside", known=row, others=(), maker=maker)
@@ -207,5 +207,5 @@ def test_the_line_that_made_a_value_is_told_with_its_remedy() -> None:
     assert "made by: random.sample, data.py:4 in batch" in render(shown)
     likely = report("outside", known=None, others=(), maker=replace(maker, is_shown=False))
     assert likely.findings[0].message.endswith("; random.sample at data.py:4 may have made it")
-    (queue,) = [row for row in makers() if "queue.Queue.get" in row.functions]
+    (queue,) = [row for row in load_makers() if "queue.Queue.get" in row.functions]
     assert report("outside", known=None, maker=replace(maker, row=queue)).findings[0].fix == queue.fix

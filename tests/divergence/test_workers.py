@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from envlock.divergence.comparison import compare
-from envlock.divergence.observe import Observed, Request
+from envlock.divergence.observed_runs import Observed, Request
 from envlock.divergence.readings import describe_other_workers
 from envlock.divergence.threads import ThreadEvidence
+from envlock.guest.target import parse_target
 from envlock.guest.tracing.runs import count_workers
-from envlock.numerics.target import target
 from tests.divergence.traces import HEADER, op
 
 
@@ -46,5 +46,5 @@ def test_what_combines_devices_or_is_a_graph_can_bring_it_from_elsewhere(
     script.touch()
     runs = compare([[op(kind, 7, [1], [made])] for made in (2, 3)])
     answers = {"ends": {number: {"workers": count} for number in range(2)}}
-    seen = Observed(Request(target(f"{script}:step"), None, 2, fresh=False), tmp_path, HEADER, runs, answers)
+    seen = Observed(Request(parse_target(f"{script}:step"), None, 2, fresh=False), tmp_path, HEADER, runs, answers)
     assert describe_other_workers(seen, ThreadEvidence()) == said

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from envlock.divergence.children import Children
 from envlock.divergence.debug import debug
-from envlock.divergence.observe import AGAIN, Observed, Request, need_finished, observe
-from envlock.numerics.target import target
+from envlock.divergence.observed_runs import AGAIN, Observed, Request, need_finished, observe
+from envlock.guest.target import parse_target
 from envlock.runtime.report import Report
 from tests.divergence.animals import ZOO
 
@@ -26,7 +26,7 @@ class Keeper:
 
     def ask(self, name: str, *, runs: int, zoo: Path = ZOO, fresh: bool = False) -> Report:
         """Return what is said of a program of the zoo; `fresh`: with a process of its own for each run."""
-        request = Request(target(f"{zoo}:{name}"), self._python, runs, fresh=fresh)
+        request = Request(parse_target(f"{zoo}:{name}"), self._python, runs, fresh=fresh)
         return debug(request, lambda text: None, None if fresh else self._observe)
 
     def close(self) -> None:

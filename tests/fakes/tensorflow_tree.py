@@ -35,7 +35,7 @@ class FakeHost(Host):
     def uname(self) -> tuple[str, str, str]:
         return "Linux", "6.1", "x86_64"
 
-    def imported(self, module: str) -> bool:
+    def has_imported(self, module: str) -> bool:
         return module in self._modules
 
 

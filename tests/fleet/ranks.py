@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from envlock.fleet.ranks import Rank
-from envlock.fleet.statement import stated
+from envlock.fleet.statement import make_statement
 from envlock.runtime.collectors import Snapshot
 from tests.locks import document
 
@@ -27,7 +27,7 @@ def rank(number: int, size: int = 8, *, per_node: int = 2, job: str = "7.0", **c
     lock, launch, proven, rules = (changes.pop(name, None) for name in ("lock", "launch", "proven", "rules"))
     found = changes.pop("facts", None) or facts(**changes)
     who = Rank(number, size, f"n{number // per_node + 1}", job)
-    made: Made = stated(who, Snapshot(found, {}), launch or {}, lock or "", rules, proven=bool(proven))
+    made: Made = make_statement(who, Snapshot(found, {}), launch or {}, lock or "", rules, proven=bool(proven))
     return made
 
 

@@ -29,7 +29,7 @@ def meeting(folder: Path, monkeypatch: pytest.MonkeyPatch, job: str = "7.0", siz
         rank(each, size, facts={**facts(A=str(each)), "packages": newer if each else names}, job=job)
         for each in range(size)
     ]
-    monkeypatch.setattr(fleet_assertion, "looked", lambda rank, *_: (None, made[rank.rank]))
+    monkeypatch.setattr(fleet_assertion, "inspect_rank", lambda rank, *_: (None, made[rank.rank]))
 
     def come(number: int) -> None:
         gather_report(Rank(number, size, f"n{number}", job), Folder(str(folder), job), None, None, 30.0)
@@ -57,14 +57,14 @@ def test_all_that_a_job_wrote_is_removed_once_it_is_old(tmp_path: Path, monkeypa
     stems = {each.name.partition(".")[0].partition("-")[0] for each in files if each.parent.name == "7.0"}
     assert stems - {attempt.name} == {"call", "facts", "rank", "report"}
     assert {each.name.partition(".")[0] for each in attempt.iterdir()} == {"of", *map(str, range(12))}
-    assert clean_fleet(str(tmp_path)).lines() == ["removed 0 files, 0.0 kB of 0 jobs"]
+    assert clean_fleet(str(tmp_path)).describe() == ["removed 0 files, 0.0 kB of 0 jobs"]
     age(tmp_path, 8)
     size = sum(each.stat().st_size for each in files)
     amount = f"{len(files)} files, {size / 1000:,.1f} kB"
     tried = clean_fleet(str(tmp_path), dry_run=True)
-    assert tried.lines(dry_run=True) == [f"  job 7.0: {amount}", f"would remove {amount} of 1 job"]
+    assert tried.describe(dry_run=True) == [f"  job 7.0: {amount}", f"would remove {amount} of 1 job"]
     assert all(each.exists() for each in files)
-    assert clean_fleet(str(tmp_path)).lines() == [f"  job 7.0: {amount}", f"removed {amount} of 1 job"]
+    assert clean_fleet(str(tmp_path)).describe() == [f"  job 7.0: {amount}", f"removed {amount} of 1 job"]
     assert os.listdir(tmp_path) == []
 
 
@@ -120,7 +120,7 @@ def test_the_work_of_a_call_has_an_end(tmp_path: Path, monkeypatch: pytest.Monke
     age(tmp_path, 8)
     monkeypatch.setattr(fleet_clean, "MOST_FILES", 8)
     done = clean_fleet(str(tmp_path))
-    assert (list(done.jobs), done.lines()[-1]) == (["7.0"], "stopped after 8 files: run it again")
+    assert (list(done.jobs), done.describe()[-1]) == (["7.0"], "stopped after 8 files: run it again")
     assert list(clean_fleet(str(tmp_path)).jobs) == ["8.0"]
 
 

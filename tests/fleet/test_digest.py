@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 
 from envlock.fleet import fleet_assertion
 from envlock.fleet.digest import DOCUMENT_SIZE, LINES, PARTS, SIZE, digest, split_by_root
-from envlock.fleet.drift import drift
+from envlock.fleet.drift import compare_jobs
 from envlock.fleet.fleet_assertion import Verdict, gather_report
 from envlock.fleet.folder import Folder
 from envlock.fleet.node_names import NAME_LIMIT, few, node_list
 from envlock.fleet.ranks import Rank
 from envlock.fleet.reduction import reduction
-from envlock.fleet.statement import canonical, failed
-from envlock.runtime.policy import Policy
+from envlock.fleet.statement import canonical, make_failure
+from envlock.runtime.policies import Policy
 from envlock.runtime.report import Report
 from tests.fleet.ranks import Made, facts, lockfile, rank
 from tests.test_documentation import ROOT
@@ -103,7 +103,7 @@ def test_failures_with_one_cause_are_together() -> None:
     """The case that was measured at 3,339 lines: the path of each rank is in its text."""
     causes = ("lockfile not found: /scratch/job.{0}/n{1}/envlock.lock", "cannot read {1}.so: error 0x{0:x}")
     made = [
-        failed(Rank(each, RANKS, aws(each // 8), "7.0"), causes[each % 2].format(each, each // 8))
+        make_failure(Rank(each, RANKS, aws(each // 8), "7.0"), causes[each % 2].format(each, each // 8))
         for each in range(RANKS)
     ]
     report = reduction(made, {}, RANKS)[0]
@@ -115,7 +115,7 @@ def test_failures_with_one_cause_are_together() -> None:
     ]
     assert len(report.attachments["fleet"]["failed"]) == RANKS
     words = ["one", "two", "three", "four", "five", "six", "seven"]
-    many = [failed(Rank(each, 7, f"n{each}", "7.0"), word) for each, word in enumerate(words)]
+    many = [make_failure(Rank(each, 7, f"n{each}", "7.0"), word) for each, word in enumerate(words)]
     assert [each.message for each in reduction(many, {}, 7)[0].findings][-1] == (
         "n[5-6] (ranks 5-6): cannot report: 2 other reasons"
     )
@@ -154,7 +154,7 @@ def crowds(draw: st.DrawFn) -> tuple[list[Made], int]:
     for number in range(size):
         node = nodes[draw(st.integers(0, 10**6)) % len(nodes)] if number < 40 else nodes[number % len(nodes)]
         if problems and number % 5 == 0:
-            made.append((failed(Rank(number, size, node, "7.0"), problems[number % len(problems)]), None))
+            made.append((make_failure(Rank(number, size, node, "7.0"), problems[number % len(problems)]), None))
         elif number % 7:
             statement, document = kinds[number % len(kinds)]
             made.append(({**statement, "rank": number, "node": node}, document))
@@ -205,7 +205,7 @@ def test_a_rank_learns_what_differs_where_it_is(
     """Of 12 environments the report shows five; a rank has its own, and the whole report is a file."""
     kinds = [packages(30 if each else 0, TF_NUM_INTRAOP_THREADS=str(each)) for each in range(12)]
     made = [rank(each, 12, per_node=1, facts=kinds[each]) for each in range(12)]
-    monkeypatch.setattr(fleet_assertion, "looked", lambda rank, *_: (None, made[rank.rank]))
+    monkeypatch.setattr(fleet_assertion, "inspect_rank", lambda rank, *_: (None, made[rank.rank]))
     heard: dict[int, Report] = {}
 
     def come(number: int) -> None:
@@ -246,5 +246,5 @@ def test_what_others_state_names_no_file() -> None:
 
 def test_what_has_changed_on_many_nodes_begins_with_a_few_of_them() -> None:
     before, after = (job(aws, [packages(each)], lambda number: 0, 4_000) for each in (0, 1))
-    (found,), _ = drift(before, after, Policy("strict"))
+    (found,), _ = compare_jobs(before, after, Policy("strict"))
     assert found.message.startswith("ip-10-0-0-0.eu-west-1.compute.internal and 499 more: packages.package-0.version: ")

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from envlock.fleet import fleet_assertion, meeting
-from envlock.fleet.folder import Folder, jobs, kept
-from envlock.fleet.jobs import job_of
+from envlock.fleet.folder import Folder, list_jobs, read_statements
+from envlock.fleet.jobs import choose_job
 from envlock.fleet.meeting import meet
-from envlock.fleet.rank_process import report as state
+from envlock.fleet.rank_process import write_statement as state
 from envlock.fleet.reduction import reduction
 from envlock.fleet.tf_store import Store
 from envlock.runtime.errors import EnvironmentMismatch, FactError, UsageError, WriteError
@@ -209,7 +209,7 @@ def test_files_that_are_no_statements_are_not_taken_for_one(tmp_path: Path, junk
     folder.mkdir()
     for name in ("call", "rank-0", "facts.x", "rank-1"):
         (folder / f"{name}.json").write_bytes(junk)
-    assert kept(str(tmp_path), "7.0") == ([], {})
+    assert read_statements(str(tmp_path), "7.0") == ([], {})
     assert headlines(together(tmp_path, [rank(0, 2), rank(1, 2)])) == {"2 ranks alike"}
 
 
@@ -217,8 +217,8 @@ def test_a_statement_of_another_job_or_with_other_facts_is_left_out(tmp_path: Pa
     statement, document = rank(0, 2)
     Folder(str(tmp_path), "7.0").keep(statement, document)
     Folder(str(tmp_path), "8.0").keep(statement, {**document, "facts": {}})
-    assert kept(str(tmp_path), "7.0") == ([statement], {statement["root"]: document})
-    assert kept(str(tmp_path), "8.0") == ([], {})
+    assert read_statements(str(tmp_path), "7.0") == ([statement], {statement["root"]: document})
+    assert read_statements(str(tmp_path), "8.0") == ([], {})
 
 
 def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
@@ -247,26 +247,26 @@ def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     ],
 )
 def test_the_job_that_is_meant(found: list[str], environ: dict[str, str], named: str | None, expected: str) -> None:
-    assert job_of(found, "reports", environ, named) == expected
+    assert choose_job(found, "reports", environ, named) == expected
 
 
 def test_yesterdays_reports_are_not_those_of_todays_job() -> None:
     with pytest.raises(FactError) as raised:
-        job_of(["6.0"], "reports", {"SLURM_JOB_ID": "7"})
+        choose_job(["6.0"], "reports", {"SLURM_JOB_ID": "7"})
     assert str(raised.value) == (
         "no rank of job 7 has reported to reports (it has reports of 6.0)\n"
         "hint: let each rank run `envlock fleet report --to FOLDER`"
     )
     with pytest.raises(UsageError) as several:
-        job_of(["7.0", "7.1"], "reports", {"SLURM_JOB_ID": "7"})
+        choose_job(["7.0", "7.1"], "reports", {"SLURM_JOB_ID": "7"})
     assert str(several.value) == "several jobs have reported to reports: 7.0, 7.1\nhint: name one with `--job`"
     with pytest.raises(FactError, match="no job has reported to reports"):
-        job_of([], "reports", {})
+        choose_job([], "reports", {})
 
 
 def test_a_folder_that_is_not_there_has_no_jobs(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as raised:
-        jobs(str(tmp_path / "none"))
+        list_jobs(str(tmp_path / "none"))
     assert str(raised.value) == (
         f"cannot read {tmp_path}/none: No such file or directory\n"
         "hint: name the folder that `envlock fleet report --to` wrote to"

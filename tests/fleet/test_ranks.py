@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envlock.fleet.node_names import node_list, ranges
-from envlock.fleet.ranks import LONGEST, rank_of
+from envlock.fleet.ranks import LONGEST, find_rank
 from envlock.runtime.errors import UsageError
 
 SRUN = {
@@ -90,23 +90,23 @@ def config(kind: str, index: int, cluster: Any = None) -> dict[str, str]:
     ],
 )
 def test_each_launcher_numbers_its_processes(environ: dict[str, str], expected: tuple[Any, ...]) -> None:
-    found = rank_of(environ, "host")
+    found = find_rank(environ, "host")
     assert (found.rank, found.size, found.node, found.job) == expected
 
 
 @pytest.mark.parametrize(("kind", "index", "rank"), [("chief", 0, 0), ("worker", 0, 1), ("worker", 1, 2)])
 def test_tf_config_numbers_the_tasks_of_a_cluster(kind: str, index: int, rank: int) -> None:
-    found = rank_of(config(kind, index), "host")
+    found = find_rank(config(kind, index), "host")
     assert (found.rank, found.size, found.is_aside) == (rank, 3, False)
-    assert found.job == rank_of(config("worker", 1), "host").job
-    assert found.job != rank_of(config("worker", 1, {**CLUSTER, "ps": ["e:1"]}), "host").job
+    assert found.job == find_rank(config("worker", 1), "host").job
+    assert found.job != find_rank(config("worker", 1, {**CLUSTER, "ps": ["e:1"]}), "host").job
 
 
 @pytest.mark.parametrize("kind", ["evaluator", "ps"])
 def test_a_task_that_no_other_waits_for_is_no_rank(kind: str) -> None:
-    found = rank_of(config(kind, 0), "host")
+    found = find_rank(config(kind, 0), "host")
     assert (found.rank, found.size, found.is_aside) == (0, 1, True)
-    named = rank_of({**config(kind, 0), "ENVLOCK_FLEET_RANK": "3", "ENVLOCK_FLEET_SIZE": "4"}, "host")
+    named = find_rank({**config(kind, 0), "ENVLOCK_FLEET_RANK": "3", "ENVLOCK_FLEET_SIZE": "4"}, "host")
     assert (named.rank, named.size, named.is_aside) == (3, 4, False)
 
 
@@ -130,7 +130,7 @@ NOWHERE = (
 )
 def test_a_process_that_nobody_has_numbered_is_no_rank(environ: dict[str, str]) -> None:
     with pytest.raises(UsageError) as raised:
-        rank_of(environ, "host")
+        find_rank(environ, "host")
     assert str(raised.value) == NOWHERE
 
 
@@ -155,13 +155,13 @@ def test_a_process_that_nobody_has_numbered_is_no_rank(environ: dict[str, str]) 
 )
 def test_a_number_that_cannot_be_is_refused(environ: dict[str, str], message: str) -> None:
     with pytest.raises(UsageError) as raised:
-        rank_of(environ, "host")
+        find_rank(environ, "host")
     assert str(raised.value) == message
 
 
 @given(st.text(min_size=1))
 def test_names_are_short_and_name_no_other_folder(name: str) -> None:
-    found = rank_of({**MPIRUN, "ENVLOCK_FLEET_JOB": name, "ENVLOCK_FLEET_NODE": name}, "host")
+    found = find_rank({**MPIRUN, "ENVLOCK_FLEET_JOB": name, "ENVLOCK_FLEET_NODE": name}, "host")
     for word in (found.job, found.node):
         assert len(word) <= LONGEST
         assert word.isascii()
@@ -220,5 +220,5 @@ def test_ranges_hold_the_numbers_and_no_others(numbers: set[int]) -> None:
 @pytest.mark.parametrize("hosts", ["", "{", "[]", "[1]", '["algo-1"]', '["algo-2", 3]', '"algo-2"'])
 def test_a_host_that_the_list_of_hosts_lacks_is_no_rank(hosts: str) -> None:
     with pytest.raises(UsageError) as raised:
-        rank_of({**SAGEMAKER, "SM_HOSTS": hosts}, "host")
+        find_rank({**SAGEMAKER, "SM_HOSTS": hosts}, "host")
     assert raised.value.message == "cannot find the rank of this process: no launcher has set one"

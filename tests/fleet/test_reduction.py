@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envlock.data import launcher_table
+from envlock.data import load_launcher_table
 from envlock.fleet.digest import parse_report
-from envlock.fleet.drift import drift
+from envlock.fleet.drift import compare_jobs
 from envlock.fleet.folder import Folder
 from envlock.fleet.node_names import is_name
 from envlock.fleet.ranks import Rank
@@ -23,17 +23,17 @@ from envlock.fleet.statement import (
     MOST,
     canonical,
     drop_unjudged,
-    failed,
     is_document,
     is_statement,
+    make_failure,
+    make_statement,
     root_of,
-    stated,
 )
 from envlock.fleet.texts import collect_texts
-from envlock.runtime.collectors import Snapshot, snapshot
-from envlock.runtime.collectors.environ import digest, record
-from envlock.runtime.facts import leaves
-from envlock.runtime.policy import Policy, names
+from envlock.runtime.collectors import Snapshot, take_snapshot
+from envlock.runtime.collectors.environment_variables import hash_value, make_recordable
+from envlock.runtime.facts import iter_leaves
+from envlock.runtime.policies import Policy, names
 from envlock.runtime.report import Report
 from envlock.runtime.tables import table
 from envlock.workflows.fleet import check_fleet
@@ -122,7 +122,10 @@ def test_a_rank_that_is_missing_is_a_finding() -> None:
 
 
 def test_a_rank_that_cannot_look_says_why() -> None:
-    made: list[Made] = [*ranks()[:7], (failed(Rank(7, 8, "n4", "7.0"), "lockfile not found: /x/envlock.lock"), None)]
+    made: list[Made] = [
+        *ranks()[:7],
+        (make_failure(Rank(7, 8, "n4", "7.0"), "lockfile not found: /x/envlock.lock"), None),
+    ]
     found = report(made)
     assert (found.exit_code, messages(found)) == (
         4,
@@ -211,8 +214,8 @@ PATHS = ("/opt/lib", "/scratch/n3/lib:/opt/lib", "ghp_0123456789", "/opt/lib\x1b
 
 def with_path(number: int, path: str, size: int = 3) -> Made:
     """Return what a rank states, with LD_LIBRARY_PATH as a SHA-256 and, where that may be, as text."""
-    recorded = {"LD_LIBRARY_PATH": digest(path)}
-    statement, found = rank(number, size, LD_LIBRARY_PATH=digest(path))
+    recorded = {"LD_LIBRARY_PATH": hash_value(path)}
+    statement, found = rank(number, size, LD_LIBRARY_PATH=hash_value(path))
     return statement, {**found, "texts": collect_texts(recorded, {"LD_LIBRARY_PATH": path})}
 
 
@@ -221,27 +224,30 @@ def test_paths_that_differ_are_shown_as_text_and_nothing_else_is() -> None:
     here = [report([with_path(0, PATHS[0]), with_path(1, PATHS[0]), each], 3) for each in shown[1:]]
     start = "error: n2 (rank 2): environ.LD_LIBRARY_PATH: most ranks /opt/lib, here "
     assert [messages(each) for each in here] == [
-        [start + text] for text in (PATHS[1], digest(PATHS[2]), digest(PATHS[3]), digest(PATHS[4]))
+        [start + text] for text in (PATHS[1], hash_value(PATHS[2]), hash_value(PATHS[3]), hash_value(PATHS[4]))
     ]
-    locked = lockfile(facts=facts(LD_LIBRARY_PATH=digest("/usr/lib")))
+    locked = lockfile(facts=facts(LD_LIBRARY_PATH=hash_value("/usr/lib")))
     (against,) = report([with_path(0, PATHS[0], 1)], 1, lock=locked).findings
-    assert against.message == f"all ranks: environ.LD_LIBRARY_PATH: locked {digest('/usr/lib')}, live /opt/lib"
+    assert against.message == f"all ranks: environ.LD_LIBRARY_PATH: locked {hash_value('/usr/lib')}, live /opt/lib"
 
 
 def test_a_text_is_that_of_its_digest() -> None:
     _, found = with_path(0, PATHS[1])
-    assert found["texts"] == {digest(PATHS[1]): PATHS[1]}
+    assert found["texts"] == {hash_value(PATHS[1]): PATHS[1]}
     assert is_document(found)
-    lies: list[Any] = [{digest("/a"): "/b"}, {digest("a"): "a"}, {"x": 5}, {5: "/a"}, [], None]
+    lies: list[Any] = [{hash_value("/a"): "/b"}, {hash_value("a"): "a"}, {"x": 5}, {5: "/a"}, [], None]
     for lie in lies:
         assert not is_document({**found, "texts": lie})
-    many = {digest(f"/{each}"): f"/{each}" for each in range(21)}
+    many = {hash_value(f"/{each}"): f"/{each}" for each in range(21)}
     assert not is_document({**found, "texts": many})
     flags = "--xla_dump_to=/a --xla_gpu_cuda_data_dir=/b --xla_x=word"
-    recorded = record(flags, {"records": "flags", "words": []})
-    assert collect_texts({"XLA_FLAGS": recorded}, {"XLA_FLAGS": flags}) == {digest("/a"): "/a", digest("/b"): "/b"}
-    assert collect_texts({"X": None, "LD_LIBRARY_PATH": digest("/a:/b")}, {"LD_LIBRARY_PATH": "/a:/b:/added"}) == {
-        digest("/a:/b"): "/a:/b"
+    recorded = make_recordable(flags, {"records": "flags", "words": []})
+    assert collect_texts({"XLA_FLAGS": recorded}, {"XLA_FLAGS": flags}) == {
+        hash_value("/a"): "/a",
+        hash_value("/b"): "/b",
+    }
+    assert collect_texts({"X": None, "LD_LIBRARY_PATH": hash_value("/a:/b")}, {"LD_LIBRARY_PATH": "/a:/b:/added"}) == {
+        hash_value("/a:/b"): "/a:/b"
     }
 
 
@@ -284,7 +290,7 @@ def test_what_ranks_leave_out_is_what_every_policy_ignores() -> None:
         value: Any = 0
         for step in reversed(path.split(".")):
             value = {step: value}
-        kept = dict(leaves(drop_unjudged(value, {}, {})[0])) == dict(leaves(value))
+        kept = dict(iter_leaves(drop_unjudged(value, {}, {})[0])) == dict(iter_leaves(value))
         assert kept == (path not in ignored or path == "environ.CUDA_VISIBLE_DEVICES"), path
 
 
@@ -292,7 +298,7 @@ def test_what_a_launcher_changes_on_all_ranks_is_one_finding_with_the_recipe() -
     bound = {**facts(), "cpu": {"affinity_count": 1, "intra_op_threads": 1, "inter_op_threads": 1}}
     made = [rank(each, facts=bound, launch={"OMPI_COMM_WORLD_SIZE": "1"}) for each in range(8)]
     (finding,) = report(made, lock=lockfile()).findings
-    row = next(row for row in launcher_table().launcher if row.name == "Open MPI")
+    row = next(row for row in load_launcher_table().launcher if row.name == "Open MPI")
     assert (finding.rule, finding.severity, finding.fix) == ("launcher", "error", row.fix)
     assert finding.message == (
         "all ranks: Open MPI started this process (OMPI_COMM_WORLD_SIZE is set) and explains cpu.affinity_count, "
@@ -323,18 +329,18 @@ def test_a_machine_that_the_lockfile_accepts_can_stand_beside_another() -> None:
 
 
 def test_a_statement_is_small_and_says_what_it_stands_for() -> None:
-    live = snapshot()
-    statement, document = stated(Rank(123456, 200000, "n" * 64, "j" * 64), live, {}, "a" * 32)
+    live = take_snapshot()
+    statement, document = make_statement(Rank(123456, 200000, "n" * 64, "j" * 64), live, {}, "a" * 32)
     assert len(canonical(statement)) <= LIMIT
     assert len(statement["sections"]) == 10
     assert root_of(json.loads(canonical(document))) == statement["root"]
-    assert stated(Rank(1, 2, "other"), live, {})[0]["root"] == statement["root"]
+    assert make_statement(Rank(1, 2, "other"), live, {})[0]["root"] == statement["root"]
 
 
 def test_an_unavailable_fact_counts_by_its_code_and_not_by_its_words() -> None:
     def root(reason: str, code: str) -> str:
         live = Snapshot({"cpu": {}}, {"gpu.devices": {"reason": reason, "code": code}})
-        return str(stated(Rank(0, 1, "n"), live, {})[0]["root"])
+        return str(make_statement(Rank(0, 1, "n"), live, {})[0]["root"])
 
     assert root("one", "nvml-9") == root("other", "nvml-9")
     assert root("one", "nvml-9") != root("one", "nvml-3")
@@ -455,10 +461,10 @@ def test_what_has_changed_since_yesterday() -> None:
         return [each for each, _ in made], {statement["root"]: found for statement, found in made}
 
     yesterday, today = ranks(), [*ranks(4, 5, **ODD), rank(8, 9)]
-    found, notes = drift(side(yesterday[:6]), side(today), Policy("strict"))
+    found, notes = compare_jobs(side(yesterday[:6]), side(today), Policy("strict"))
     assert [each.message for each in found] == ["n3: environ.TF_ENABLE_ONEDNN_OPTS: then unset, now 0"]
     assert notes == ["nodes that are new: n[4-5]"]
-    assert drift(side(yesterday), side(yesterday), Policy("strict")) == ([], [])
+    assert compare_jobs(side(yesterday), side(yesterday), Policy("strict")) == ([], [])
 
 
 def test_what_the_policy_lets_differ_makes_no_groups() -> None:

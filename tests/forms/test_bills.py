@@ -21,7 +21,7 @@ from pypi_simple import PYPI_SIMPLE_ENDPOINT
 
 from envlock.forms import cyclonedx, slsa
 from envlock.lock.models import Lockfile
-from envlock.packages.licenses import License, declared, parse
+from envlock.packages.licenses import License, parse, read_license
 from envlock.runtime.errors import LockfileError, OutsideError, UsageError
 from tests.containers.plans import model
 from tests.containers.test_injection import HOSTILE, put, strings
@@ -223,6 +223,6 @@ def test_a_broken_wheel_is_told(tmp_path: Path) -> None:
     wheel = tmp_path / "x-1.0-py3-none-any.whl"
     wheel.write_bytes(b"no zip")
     with pytest.raises(OutsideError) as raised:
-        declared(wheel)
+        read_license(wheel)
     assert raised.value.message == f"cannot read the wheel {wheel}: File is not a zip file"
     assert raised.value.hint == "remove it and run `envlock vendor` again"

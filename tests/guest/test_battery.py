@@ -26,7 +26,7 @@ def threads_at_import(tmp_path: Path, sitecustomize: str) -> list[str]:
     log = tmp_path / "log"
     (tmp_path / "numpy.py").write_text(NUMPY.format(log=str(log)), encoding="utf-8")
     (tmp_path / "sitecustomize.py").write_text(sitecustomize, encoding="utf-8")
-    words = launch.text(launch.read("battery"), ASKED)
+    words = launch.build_text_arguments(launch.read("battery"), ASKED)
     environ = {"PATH": os.environ["PATH"], "PYTHONPATH": str(tmp_path)}
     ended = launch.ask_python(words, Path(sys.executable), timeout=60, environ=environ)
     assert [list(answer) for answer in ended.answers] == [["failed"]], ended.errors

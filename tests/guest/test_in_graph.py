@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from envlock.divergence.comparison import Difference
-from envlock.divergence.observe import Request, observe
-from envlock.divergence.record import Effect, record
+from envlock.divergence.observed_runs import Request, observe
 from envlock.divergence.trace import Place, Record
+from envlock.divergence.trace_recording import Effect, record
 from envlock.divergence.two_traces import report
-from envlock.numerics.target import Target
+from envlock.guest.target import Target
 from envlock.runtime.report import Report
 from tests.conftest import Command
 from tests.exhaustive import exhaustive

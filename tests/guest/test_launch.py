@@ -25,7 +25,7 @@ time.sleep(60)
 """
 PARENT = """
 from envlock.guest import launch
-launch.ask_python(launch.text({child!r}, {{}}), None, timeout=60)
+launch.ask_python(launch.build_text_arguments({child!r}, {{}}), None, timeout=60)
 """
 
 
@@ -61,5 +61,5 @@ import json, sys
 asked = json.loads(sys.argv[1])
 print(asked.pop("mark") + json.dumps(asked), len(sys.argv), __name__)
 """
-    ended = launch.ask_python(launch.text(program, {"a": 1}), None, timeout=60)
+    ended = launch.ask_python(launch.build_text_arguments(program, {"a": 1}), None, timeout=60)
     assert (ended.code, ended.output) == (0, b'envlock-answer:{"a": 1} 2 __main__\n')

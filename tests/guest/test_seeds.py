@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from envlock.guest.training.seeds import seed_all
+from envlock.guest.training.seed_setting import set_all_seeds
 
 MODULE = "seen = []\nclass random:\n    set_seed = staticmethod(seen.append)\n"
 KERAS = "seen = []\nclass utils:\n    set_random_seed = staticmethod(seen.append)\n"
@@ -34,31 +34,31 @@ def _fakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def test_python_and_numpy() -> None:
-    seed_all(3)
+    set_all_seeds(3)
     first = (random.random(), np.random.random())
-    seed_all(3)
+    set_all_seeds(3)
     assert first == (random.random(), np.random.random())
-    seed_all(4)
+    set_all_seeds(4)
     assert first != (random.random(), np.random.random())
 
 
 def test_nothing_is_imported_for_it_and_what_comes_later_is_seeded_then() -> None:
-    seed_all(5)
+    set_all_seeds(5)
     assert "tensorflow" not in sys.modules
     import tensorflow
 
     assert tensorflow.seen == [5]
-    seed_all(6)
+    set_all_seeds(6)
     assert tensorflow.seen == [5, 6]
     import keras
 
     assert keras.seen == [6]
-    seed_all(7)
+    set_all_seeds(7)
     assert (tensorflow.seen, keras.seen) == ([5, 6, 7], [6, 7])
     assert len([finder for finder in sys.meta_path if type(finder).__name__ == "_AfterImport"]) == 1
 
 
 def test_a_module_that_is_not_there_stays_missing() -> None:
-    seed_all(5)
+    set_all_seeds(5)
     with pytest.raises(ModuleNotFoundError, match=r"^No module named 'tf_keras'$"):
         import tf_keras  # noqa: F401

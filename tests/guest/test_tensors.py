@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from envlock.guest.tracing import names
+from envlock.guest.tracing import temporary_names
 from envlock.guest.tracing.tensors import LARGE, STRIDES, VERY_LARGE, hash_array, hash_tensor
 
 SIZES = [0, 1, 8, LARGE - 1, LARGE, VERY_LARGE - 1, VERY_LARGE, VERY_LARGE + 5, 3 * 8 * STRIDES[0] * STRIDES[1] // 100]
@@ -54,7 +54,7 @@ def test_layout_is_no_difference_and_the_sign_of_zero_is() -> None:
 
 
 def test_names_of_temporary_folders_and_ports_are_left_out_and_marked(tmp_path: Path) -> None:
-    with names.watched():
+    with temporary_names.watch_names():
         drawn = [Path(tempfile.mkdtemp(dir=tmp_path)).name for _ in range(2)]
         texts = [
             *(f"/tmp/{each}/0.tfrecord" for each in drawn),

@@ -5,22 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from envlock.data.images import NgcRelease, WheelBuild, image_tables
+from envlock.data.image_tables import NgcRelease, WheelBuild, load_image_tables
 from envlock.images.candidate import Candidate, explain_candidate
 from envlock.images.choose import choose
+from envlock.images.needs import collect_needs
 from envlock.images.sources import ngc
-from envlock.images.wanted import collect_needs
-from envlock.lock.facts import Facts
-from envlock.runtime.release import numbers
+from envlock.lock.fact_models import Facts
+from envlock.runtime.release import parse_release
 
 GOLDEN = Path(__file__).parent / "golden" / "choices.txt"
-TABLES = image_tables()
-BUILDS = [row for row in TABLES.builds.build if numbers(row.tensorflow) >= (1, 15)]
+TABLES = load_image_tables()
+BUILDS = [row for row in TABLES.builds.build if parse_release(row.tensorflow) >= (1, 15)]
 PYTHONS = ["3.6.15", "3.7.17", "3.8.20", "3.9.23", "3.10.18", "3.11.13", "3.12.11", "3.13.6"]
 LABELLED = [
     image
     for image in ngc.list_images(TABLES.ngc)
-    if image.tensorflow is not None and numbers(image.release.release) >= (19, 11)
+    if image.tensorflow is not None and parse_release(image.release.release) >= (19, 11)
 ]
 """NVIDIA's images with a TensorFlow of 1.15 or later."""
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from envlock.images.candidate import explain_candidate
 from envlock.images.choose import choose
-from envlock.images.wanted import collect_needs
-from envlock.lock.facts import Facts
+from envlock.images.needs import collect_needs
+from envlock.lock.fact_models import Facts
 from tests.images.asking import facts
 
 GOLDEN = Path(__file__).parent / "golden" / "experts.txt"

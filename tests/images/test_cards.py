@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from envlock.data.images import image_tables
-from envlock.images.cards import ORDER, capability_of, what_runs
-from envlock.reports.images import render_answers
+from envlock.data.image_tables import load_image_tables
+from envlock.images.cards import ORDER, find_capability, list_runnable
+from envlock.reports.image_tables import render_answers
 from envlock.runtime.errors import UsageError
 from tests.conftest import Command
 
-TABLES = image_tables()
+TABLES = load_image_tables()
 NGC = "nvcr.io/nvidia/tensorflow"
 BLACKWELL = """\
 GPUs of compute capability 12.0 (RTX 5070, RTX 5070 Ti, RTX 5080, RTX 5090, RTX PRO 6000)
@@ -42,7 +42,7 @@ Not to be expected to run:
 
 def runs(capability: str) -> dict[str, tuple[str, str]]:
     """Return how each image and wheel runs, and why, by its name."""
-    return {row["name"]: (row["runs"], row["why"]) for row in what_runs(capability, TABLES)["answers"]}
+    return {row["name"]: (row["runs"], row["why"]) for row in list_runnable(capability, TABLES)["answers"]}
 
 
 @pytest.mark.parametrize(
@@ -59,13 +59,13 @@ def runs(capability: str) -> dict[str, tuple[str, str]]:
     ],
 )
 def test_a_card_is_named_by_number_or_name(text: str, capability: str) -> None:
-    assert capability_of(text, TABLES) == capability
+    assert find_capability(text, TABLES) == capability
 
 
 @pytest.mark.parametrize("text", ["", "RTX 9999", "sm_", "9", "NVIDIA"])
 def test_a_card_that_no_table_has_is_refused(text: str) -> None:
     with pytest.raises(UsageError) as raised:
-        capability_of(text, TABLES)
+        find_capability(text, TABLES)
     assert raised.value.message == f"unknown GPU `{text}`"
     assert raised.value.hint == (
         "name its compute capability, such as sm_120: `nvidia-smi --query-gpu=compute_cap --format=csv` prints it"
@@ -81,8 +81,8 @@ def test_no_card_has_two_capabilities() -> None:
 
 
 def test_what_runs_on_blackwell() -> None:
-    assert render_answers(what_runs("12.0", TABLES)) + "\n" == BLACKWELL
-    everything = render_answers(what_runs("12.0", TABLES), every=True)
+    assert render_answers(list_runnable("12.0", TABLES)) + "\n" == BLACKWELL
+    everything = render_answers(list_runnable("12.0", TABLES), every=True)
     assert f"{NGC}:24.11-tf2-py3,\n" in everything
     assert "--all" not in everything
 
@@ -100,7 +100,7 @@ def test_what_runs_on_hopper_by_machine_code_ptx_or_nobodys_word() -> None:
 def test_code_for_a_lower_minor_number_runs_too() -> None:
     assert runs("12.1")[f"{NGC}:25.02-tf2-py3"][0] == "yes"
     assert runs("8.9")[f"{NGC}:20.10-tf2-py3"][0] == "yes"
-    assert what_runs("8.9", TABLES)["gpu"]["first_cuda"] == "11.0"
+    assert list_runnable("8.9", TABLES)["gpu"]["first_cuda"] == "11.0"
 
 
 def test_an_old_card_is_not_in_new_images_and_wheels() -> None:
@@ -110,7 +110,7 @@ def test_an_old_card_is_not_in_new_images_and_wheels() -> None:
         "no",
         "TensorFlow holds no code for compute capability 3.5, only sm_60, sm_70, sm_80, sm_89, compute_90.",
     )
-    assert render_answers(what_runs("3.5", TABLES)).splitlines()[0] == "GPUs of compute capability 3.5"
+    assert render_answers(list_runnable("3.5", TABLES)).splitlines()[0] == "GPUs of compute capability 3.5"
 
 
 def test_a_card_of_tomorrow_is_nobodys() -> None:
@@ -121,7 +121,7 @@ def test_a_card_of_tomorrow_is_nobodys() -> None:
 
 @pytest.mark.parametrize("capability", ["5.2", "7.0", "9.0", "10.3", "12.0"])
 def test_every_answer_has_a_source_and_its_place(capability: str) -> None:
-    rows: list[dict[str, Any]] = what_runs(capability, TABLES)["answers"]
+    rows: list[dict[str, Any]] = list_runnable(capability, TABLES)["answers"]
     assert [row["runs"] for row in rows] == sorted((row["runs"] for row in rows), key=ORDER.index)
     assert all(row["source"] and row["why"].endswith(".") for row in rows)
 

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envlock.data.images import WheelBuild
+from envlock.data.image_tables import WheelBuild
 from envlock.images.candidate import SUBJECTS, explain_candidate
 from envlock.images.choose import candidates, choose
+from envlock.images.needs import BaseNeeds, collect_needs
 from envlock.images.reference import parse
 from envlock.images.sources import SOURCES, cuda, ngc, slim
-from envlock.images.wanted import Wanted, collect_needs
 from envlock.runtime.release import minor
 from tests.images.asking import BUILDS, GOLDEN, LABELLED, PYTHONS, TABLES, choices, cpu, facts, gpu, nvidias, reviewed
 
@@ -304,7 +304,7 @@ def test_the_sources_do_not_depend_on_their_order() -> None:
 
 
 def test_what_is_compared_is_what_is_asked_for() -> None:
-    assert set(SUBJECTS) <= set(Wanted.__dataclass_fields__)
+    assert set(SUBJECTS) <= set(BaseNeeds.__dataclass_fields__)
 
 
 def test_siblings_that_contradict_each_other_tell_nothing() -> None:

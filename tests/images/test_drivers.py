@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from envlock.images.candidate import Value
-from envlock.images.drivers import driver_floor, judge_driver, judge_gpus, oldest_driver
-from envlock.images.wanted import Wanted
+from envlock.images.drivers import find_driver_floor, find_oldest_driver, judge_driver, judge_gpus
+from envlock.images.needs import BaseNeeds
 from tests.images.asking import TABLES
 
 
@@ -20,9 +20,9 @@ def test_the_driver_that_came_with_a_cuda_and_the_oldest_that_runs_it() -> None:
         "10.1.243": ("418.39", "418.39"),
         "13.0.1": ("580.82.07", "580"),
     }
-    floors = {cuda: driver_floor(cuda, TABLES.cuda) for cuda in drivers}
+    floors = {cuda: find_driver_floor(cuda, TABLES.cuda) for cuda in drivers}
     assert {
-        cuda: (floor and floor.driver, oldest_driver(cuda, TABLES.cuda)) for cuda, floor in floors.items()
+        cuda: (floor and floor.driver, find_oldest_driver(cuda, TABLES.cuda)) for cuda, floor in floors.items()
     } == drivers
 
 
@@ -46,11 +46,11 @@ def test_the_driver_that_came_with_a_cuda_and_the_oldest_that_runs_it() -> None:
     ],
 )
 def test_a_driver_under_a_cuda(driver: str | None, doubt: str | None, note: str | None) -> None:
-    assert judge_driver(Value("12.8.0"), Wanted(driver=driver), TABLES.cuda) == (doubt, note)
+    assert judge_driver(Value("12.8.0"), BaseNeeds(driver=driver), TABLES.cuda) == (doubt, note)
 
 
 def test_of_a_cuda_that_is_not_known_nothing_is_said() -> None:
-    said = {cuda: judge_driver(Value(cuda), Wanted(driver="470.57"), TABLES.cuda) for cuda in (None, "7.5", "99.9")}
+    said = {cuda: judge_driver(Value(cuda), BaseNeeds(driver="470.57"), TABLES.cuda) for cuda in (None, "7.5", "99.9")}
     assert said == dict.fromkeys(said, (None, None))
 
 
@@ -67,6 +67,6 @@ def test_a_cuda_that_makes_no_code_for_a_gpu() -> None:
         *(("9.0", "7.5", "10.0"), ("12.6", "8.9", None), ("11.0", "99.0", None), ("11.0", "8.8", "11.4")),
     ]
     for cuda, capability, first in rows:
-        found = list(judge_gpus(Value(cuda), None, Wanted(capabilities=(capability,)), TABLES.cuda))
+        found = list(judge_gpus(Value(cuda), None, BaseNeeds(capabilities=(capability,)), TABLES.cuda))
         said = f"CUDA {cuda} does not support compute capability {capability} ({first} and later do)."
         assert found == ([] if first is None else [said]), (cuda, capability)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from envlock.images import logins
-from envlock.images.logins import find_config, login, may_have_login
+from envlock.images.logins import can_have_login, find_config, find_login
 from envlock.images.manifest import RegistryError
 
 PACKED = base64.b64encode(b"me:pass:word").decode()
@@ -77,17 +77,17 @@ def test_a_login_in_the_file(tmp_path: Path) -> None:
         ({"auths": {}}, "nvcr.io", None),
         ({}, "nvcr.io", None),
     ]
-    assert [(config, asked, login(asked, write(tmp_path, config))) for config, asked, _ in rows] == rows
+    assert [(config, asked, find_login(asked, write(tmp_path, config))) for config, asked, _ in rows] == rows
 
 
 def test_a_fifo_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "config.json")
     with pytest.raises(RegistryError, match=r"config\.json: it is not a regular file"):
-        login("nvcr.io", tmp_path / "config.json")
+        find_login("nvcr.io", tmp_path / "config.json")
 
 
 def test_no_file_is_no_login(tmp_path: Path) -> None:
-    assert login("nvcr.io", tmp_path / "none" / "config.json") is None
+    assert find_login("nvcr.io", tmp_path / "none" / "config.json") is None
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_no_file_is_no_login(tmp_path: Path) -> None:
 def test_a_file_that_is_none(config: str, why: str, tmp_path: Path) -> None:
     path = write(tmp_path, config)
     with pytest.raises(RegistryError) as caught:
-        login("nvcr.io", path)
+        find_login("nvcr.io", path)
     assert str(caught.value) == (
         f"cannot read the logins in {path}: {why}\nhint: correct the file, or name another folder in DOCKER_CONFIG"
     )
@@ -114,7 +114,7 @@ def test_a_file_that_is_none(config: str, why: str, tmp_path: Path) -> None:
 def test_a_login_of_a_credential_helper(config: Any, tmp_path: Path) -> None:
     path = write(tmp_path, config)
     logins = {"nvcr.io": ("$oauthtoken", "key"), "docker.io": ("hub", "s"), "a.example": None, "token.example": None}
-    assert {registry: login(registry, path) for registry in logins} == logins
+    assert {registry: find_login(registry, path) for registry in logins} == logins
 
 
 def test_an_entry_that_docker_does_not_write(tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_an_entry_that_docker_does_not_write(tmp_path: Path) -> None:
     for entry in entries:
         path = write(tmp_path, {"auths": {"nvcr.io": entry}})
         with pytest.raises(RegistryError) as caught:
-            pytest.fail(f"{entry} is taken for {login('nvcr.io', path)}")
+            pytest.fail(f"{entry} is taken for {find_login('nvcr.io', path)}")
         assert caught.value.message in (
             "Docker's configuration gave no login: an entry is not one of `docker login`",
             "Docker's configuration gave no login: a credential helper is missing, or failed",
@@ -151,7 +151,7 @@ def test_a_credential_helper_that_fails(
 ) -> None:
     monkeypatch.setattr(logins, "SECONDS", 0.1 if why.endswith("0.1 s") else 15)
     with pytest.raises(RegistryError) as caught:
-        login(registry, write(tmp_path, {"credsStore": name}))
+        find_login(registry, write(tmp_path, {"credsStore": name}))
     assert str(caught.value) == (
         f"Docker's configuration gave no login: {why}\n"
         "hint: correct it, or set DOCKER_CONFIG to an empty folder to continue without logins"
@@ -175,4 +175,4 @@ def test_a_credential_helper_that_fails(
 )
 def test_who_gets_a_login_to_make_a_token(registry: str, host: str, may: bool) -> None:
     named = {"ENVLOCK_TOKEN_SERVERS": "registry.example:5000=tokens.example nonsense ="}
-    assert may_have_login(registry, host, named) == may
+    assert can_have_login(registry, host, named) == may

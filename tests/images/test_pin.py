@@ -8,9 +8,9 @@ import pytest
 
 from envlock.images.candidate import Value, explain_candidate
 from envlock.images.choose import ChosenImage, MovedTagError, Pinned, candidates, look_up, make_base_image
-from envlock.images.manifest import ImageConfig, RegistryError, told
+from envlock.images.manifest import ImageConfig, RegistryError, read_versions
+from envlock.images.needs import collect_needs
 from envlock.images.reference import Reference
-from envlock.images.wanted import collect_needs
 from tests.images.asking import BUILDS, LABELLED, TABLES, gpu, nvidias
 
 LAST = next(image for image in LABELLED if image[1] == "25.02-tf2-py3")
@@ -38,7 +38,7 @@ def test_what_an_image_tells_of_itself() -> None:
         ({"PYTHON_VERSION": "3.11.7"}, {}, {"python": "3.11.7"}),
         ({"CUDA_VERSION": "", "NCCL_VERSION": "x", "CUDNN_VERSION": "9", "PYTHON_VERSION": "3.\u0661"}, {}, {}),
     ]
-    assert [(environ, labels, told(config(environ, labels))) for environ, labels, _ in rows] == rows
+    assert [(environ, labels, read_versions(config(environ, labels))) for environ, labels, _ in rows] == rows
 
 
 def test_what_the_image_says_wins_over_the_table_and_changes_the_order() -> None:

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from envlock.containers.base import unasked
+from envlock.containers.base import resolve_offline
 from envlock.images.base_request import BaseRequest
 from envlock.images.candidate import Candidate, Value
 from envlock.images.choose import candidates, choose
 from envlock.images.drivers import JETSON
+from envlock.images.needs import BaseNeeds, collect_needs
 from envlock.images.preflight import CannotMatchError, check_base, find_mismatches
 from envlock.images.reference import parse
-from envlock.images.wanted import Wanted, collect_needs
 from envlock.runtime.errors import UsageError
-from envlock.runtime.release import numbers
+from envlock.runtime.release import parse_release
 from tests.containers.plans import lock, model, without
 from tests.containers.test_injection import put
 from tests.images.asking import TABLES, facts
@@ -41,7 +41,7 @@ def test_every_reason_is_the_one_that_was_reviewed() -> None:
     assert choices() == GOLDEN.read_text(encoding="utf-8")
 
 
-def _slim(asked: Wanted) -> Candidate:
+def _slim(asked: BaseNeeds) -> Candidate:
     return next(each for each in candidates(asked, TABLES) if str(each.reference) == SLIM)
 
 
@@ -111,7 +111,7 @@ def test_a_python_that_only_a_newer_release_can_have_is_looked_for_where_the_net
     }
     locked_by = model(document(facts=held, unavailable={}))
     with pytest.raises(CannotMatchError) as caught:
-        unasked(locked_by, BaseRequest())
+        resolve_offline(locked_by, BaseRequest())
     assert caught.value.hint == (
         "run `envlock build --pin`, which looks for this Python in the newest release of python-build-standalone, "
         "or accept the facts with `envlock ignore`, or lock them less closely with another policy"
@@ -205,7 +205,7 @@ def test_wheels_for_another_python_are_told_before_anything_is_built() -> None:
     ]
 
 
-def _tagged(*tags: str) -> Wanted:
+def _tagged(*tags: str) -> BaseNeeds:
     packages = {"numpy": {"version": "2.3.0", "wheel_tags": list(tags)}, "six": {"wheel_tags": ["py3-none-any"]}}
     return collect_needs(facts(**{**UBU.model_dump(exclude_unset=True), "packages": packages}), policy="functional")
 
@@ -263,7 +263,7 @@ def test_a_cudnn_older_than_tensorflow_was_compiled_against_is_an_obstacle() -> 
     )
     assert not old.able
     able = [each.holds["cudnn"].version or "" for each in found.values() if each.route == "cuda" and each.able]
-    assert min(able, key=numbers) == "9.3.0.75"
+    assert min(able, key=parse_release) == "9.3.0.75"
 
 
 def test_the_whole_major_version_of_a_cuda_is_offered_and_no_other() -> None:

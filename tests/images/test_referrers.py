@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from envlock.images.manifest import RegistryError, digest_of
+from envlock.images.manifest import RegistryError, compute_digest
 from envlock.images.reference import Reference
 from envlock.images.referrers import Document, attach, check_writable
 from envlock.web.client import Answer
 
 SUBJECT = json.dumps({"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json"}).encode()
-IMAGE = Reference("ghcr.io", "team/train", digest=digest_of(SUBJECT))
-TAG = digest_of(SUBJECT).replace(":", "-")
+IMAGE = Reference("ghcr.io", "team/train", digest=compute_digest(SUBJECT))
+TAG = compute_digest(SUBJECT).replace(":", "-")
 BILL = Document("application/vnd.cyclonedx+json", b'{"bomFormat": "CycloneDX"}')
 
 

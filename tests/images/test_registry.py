@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from envlock.images.choose import MovedTagError, Trust, pin
+from envlock.images.choose import MovedTagError, Trust, resolve_image
 from envlock.images.manifest import Found, RegistryError
 from envlock.images.reference import Mirror, Reference, parse
 from envlock.images.registry import Registry
@@ -444,7 +444,7 @@ def test_a_mirror_is_asked_and_the_name_stays() -> None:
         asked.append(f"{reference} {platform}")
         return FOUND
 
-    pinned = pin(find, NVIDIAS, AMD64, mirrors=[Mirror("nvcr.io", "harbor.example/nvcr")])
+    pinned = resolve_image(find, NVIDIAS, AMD64, mirrors=[Mirror("nvcr.io", "harbor.example/nvcr")])
     assert asked == [f"harbor.example/nvcr/nvidia/tensorflow:{TAG} {AMD64}"]
     assert str(pinned.reference) == f"{NVIDIAS}@{FOUND.digest}"
     assert str(pinned.place) == f"harbor.example/nvcr/nvidia/tensorflow:{TAG}@{FOUND.digest}"
@@ -456,11 +456,11 @@ def test_a_second_source_is_asked_only_where_the_fault_is_ours(ours: bool) -> No
         raise RegistryError("no", ours=ours)
 
     if ours:
-        pinned = pin(find, NVIDIAS, AMD64, second=lambda reference, platform: "sha256:" + "c" * 64)
+        pinned = resolve_image(find, NVIDIAS, AMD64, second=lambda reference, platform: "sha256:" + "c" * 64)
         assert (pinned.reference.digest, pinned.manifest, pinned.config) == ("sha256:" + "c" * 64, None, None)
     else:
         with pytest.raises(RegistryError):
-            pin(find, NVIDIAS, AMD64, second=lambda reference, platform: "sha256:" + "c" * 64)
+            resolve_image(find, NVIDIAS, AMD64, second=lambda reference, platform: "sha256:" + "c" * 64)
 
 
 def _found(reference: Reference, platform: str) -> Found:
@@ -474,27 +474,30 @@ def test_a_release_that_is_served_as_another_image_stops_everything(source: str)
     trust = Trust((locked,) if source == "lock" else ())
     known = locked.digest if source == "lock" else PUBLIC
     with pytest.raises(MovedTagError) as caught:
-        pin(_found, NVIDIAS, AMD64, trust=trust)
+        resolve_image(_found, NVIDIAS, AMD64, trust=trust)
     assert (caught.value.exit_code, str(caught.value)) == (
         1,
         f"{NVIDIAS} is another image than the known one: known {known}, served {FOUND.digest} by nvcr.io\n"
         f"hint: build on the known one with `--base {NVIDIAS}@{known}`; if NVIDIA published the other, accept it "
         f"with `--accept {FOUND.digest}`",
     )
-    assert pin(_found, NVIDIAS, AMD64, trust=replace(trust, accepted=FOUND.digest)).reference.digest == FOUND.digest
-    assert pin(_found, NVIDIAS.at(FOUND.digest), AMD64, trust=trust).reference.digest == FOUND.digest
+    assert (
+        resolve_image(_found, NVIDIAS, AMD64, trust=replace(trust, accepted=FOUND.digest)).reference.digest
+        == FOUND.digest
+    )
+    assert resolve_image(_found, NVIDIAS.at(FOUND.digest), AMD64, trust=trust).reference.digest == FOUND.digest
 
 
 def test_the_known_digest_may_be_of_the_index_or_of_the_platform() -> None:
     for digest in (FOUND.digest, FOUND.manifest):
         locked = PinnedImage(name=NVIDIAS.name, tag=TAG, digest=digest, manifest=None)
-        assert pin(_found, NVIDIAS, AMD64, trust=Trust((locked,))).reference.digest == FOUND.digest
+        assert resolve_image(_found, NVIDIAS, AMD64, trust=Trust((locked,))).reference.digest == FOUND.digest
 
 
 def test_a_tag_that_names_the_newest_build_may_move() -> None:
     python = parse("docker.io/library/python:3.11-slim-bookworm")
     locked = PinnedImage(name=python.name, tag=python.tag, digest="sha256:" + "d" * 64, manifest=None)
-    assert pin(_found, python, AMD64, trust=Trust((locked,))).reference.digest == FOUND.digest
+    assert resolve_image(_found, python, AMD64, trust=Trust((locked,))).reference.digest == FOUND.digest
 
 
 def test_a_name_without_a_tag_is_not_looked_up() -> None:

@@ -10,7 +10,7 @@ from envlock.images.manifest import RegistryError
 from envlock.images.reference import Reference
 from envlock.images.registry import Registry
 from envlock.web.client import Client
-from envlock.web.errors import NETWORK, PROXY_LOGIN, TRUST
+from envlock.web.web_errors import NETWORK, PROXY_LOGIN, TRUST
 from tests.images.registries import digest_of
 from tests.images.test_registry import AMD64, QUICK, _alone  # noqa: F401 (a fixture)
 from tests.web.hostile import Hostile, Reply, always, answer, hostile

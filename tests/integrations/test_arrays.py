@@ -25,7 +25,7 @@ class Tensor:
 
 
 def test_a_digest_is_that_of_the_canary() -> None:
-    assert compute_digest(ONES) == battery.digest(ONES)
+    assert compute_digest(ONES) == battery.compute_digest(ONES)
 
 
 def test_it_is_of_type_shape_and_bytes() -> None:

@@ -12,8 +12,8 @@ import pytest
 
 import envlock
 from envlock.integrations.jupyter import render_html
+from envlock.runtime.finding_place import Where
 from envlock.runtime.report import ERROR, INFO, UNKNOWN, Finding, Report
-from envlock.runtime.where import Where
 from tests.machines import distribution
 
 ROOT = Path(envlock.__file__).parent
@@ -53,8 +53,8 @@ print(json.dumps([answers, left, sorted({name.partition(".")[0] for name in sys.
 
 LOCK = """
 import json
-from envlock.runtime.collectors import snapshot
-found = snapshot()
+from envlock.runtime.collectors import take_snapshot
+found = take_snapshot()
 policy = {"name": "functional", "overrides": {"environ.**": "ignore"}}
 print(json.dumps({"lock_version": 1, "created_by": "a test", "facts": found.facts, "unavailable": found.unavailable,
                   "policy": policy}))

@@ -8,7 +8,7 @@ import pytest
 
 import envlock
 from envlock.integrations.mlflow import LockContext
-from envlock.lock.capture import capture
+from envlock.lock.creation import capture
 from envlock.lock.document import dump
 
 ONEDNN = "TF_ENABLE_ONEDNN_OPTS"

@@ -12,7 +12,7 @@ import numpy  # noqa: F401 (pytester forgets modules that a test imports first, 
 import pytest
 
 import envlock
-from envlock.lock.capture import capture
+from envlock.lock.creation import capture
 from envlock.lock.document import dump
 from tests.integrations.page import headings, program
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from envlock.data.lint import lint_rules
+from envlock.data.lint_tables import load_lint_rules
 from envlock.linter.linter import Settings, lint
 
 EXAMPLES = Path(__file__).parent / "examples"
@@ -37,7 +37,7 @@ def test_an_example_gives_what_it_says_and_nothing_else() -> None:
 
 def test_every_rule_has_examples_of_both_kinds_and_they_say_what_they_are() -> None:
     folders = sorted(folder.name for folder in EXAMPLES.iterdir())
-    assert folders == list(lint_rules()), "each rule has a folder of examples: docs/contributing/rule.md"
+    assert folders == list(load_lint_rules()), "each rule has a folder of examples: docs/contributing/rule.md"
     for folder in EXAMPLES.iterdir():
         kinds = {file: file.stem.partition("_")[0] for file in folder.iterdir()}
         assert set(kinds.values()) == {"bad", "good"}

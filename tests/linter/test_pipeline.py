@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from envlock.data.lint import dataset_rules, reference
+from envlock.data.lint_tables import find_reference, load_dataset_rules
 from envlock.linter.pipeline import Body, Graph, Node, Value, digest, findings
 
 RETURN = Node("end", "_Retval", ("last",))
@@ -57,7 +57,7 @@ GRAPHS = {
 def test_each_finding() -> None:
     found = {name: [each.rule for each in findings(graph, switched_on=False)] for name, (graph, _) in GRAPHS.items()}
     assert found == {name: rules for name, (_, rules) in GRAPHS.items()}
-    assert {rule for rules in found.values() for rule in rules} == set(dataset_rules())
+    assert {rule for rules in found.values() for rule in rules} == set(load_dataset_rules())
 
 
 def test_op_determinism_mends_threads_and_no_missing_seed() -> None:
@@ -119,5 +119,7 @@ def test_a_long_pipeline_is_no_deep_recursion() -> None:
 
 
 def test_every_rule_can_be_followed_to_its_source() -> None:
-    for row in dataset_rules().values():
-        assert reference(row.source).startswith("https://") or "determinism_sources.toml" in reference(row.source)
+    for row in load_dataset_rules().values():
+        assert find_reference(row.source).startswith("https://") or "determinism_sources.toml" in find_reference(
+            row.source
+        )

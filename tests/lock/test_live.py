@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from envlock.lock.live import live, told
+from envlock.lock.live_facts import collect_live, parse_snapshot
 from envlock.runtime.errors import FactError
 from envlock.runtime.gpu import probe
 from envlock.runtime.host import Host
@@ -41,7 +41,7 @@ def test_a_file_in_the_current_folder_is_not_imported(
     write(tmp_path, {name: FOREIGN})
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONSAFEPATH", safe)
-    assert live(bare / "bin/python").facts["python"]["prefix_kind"] == "venv"
+    assert collect_live(bare / "bin/python").facts["python"]["prefix_kind"] == "venv"
 
 
 def test_another_package_called_envlock_does_not_stand_in(tmp_path: Path) -> None:
@@ -49,19 +49,19 @@ def test_another_package_called_envlock_does_not_stand_in(tmp_path: Path) -> Non
     site = site_of(tmp_path)
     distribution(site, "envlock", "9.9")
     write(site, {"envlock/__init__.py": "", "envlock/runtime/__init__.py": "", "auto.pth": "import envlock.runtime\n"})
-    assert live(tmp_path / "bin/python").facts["packages"]["envlock"]["version"] == "9.9"
+    assert collect_live(tmp_path / "bin/python").facts["packages"]["envlock"]["version"] == "9.9"
 
 
 def test_nothing_of_this_environment_is_seen_in_that_one(bare: Path) -> None:
-    assert live(bare / "bin/python").facts["packages"] == {}
+    assert collect_live(bare / "bin/python").facts["packages"] == {}
 
 
 def test_an_environment_without_a_binding_is_asked_with_ours(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "pynvml.py").write_text("", encoding="utf-8")
     host = Host(path=[str(tmp_path / "first")])
-    assert probe._command("python", host)[-1] == str(tmp_path / "first")
+    assert probe._build_command("python", host)[-1] == str(tmp_path / "first")
     monkeypatch.setattr(probe, "LAST_RESORT", [str(tmp_path)])
-    assert probe._command("python", host)[-2:] == [str(tmp_path / "first"), str(tmp_path)]
+    assert probe._build_command("python", host)[-2:] == [str(tmp_path / "first"), str(tmp_path)]
 
 
 def test_the_folder_of_our_binding_is_handed_over(envlock: Command, tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_the_folder_of_our_binding_is_handed_over(envlock: Command, tmp_path: Pa
 )
 def test_an_answer_that_is_not_one_is_refused(answer: dict[str, Any]) -> None:
     with pytest.raises(FactError) as caught:
-        told(answer, "hostile:1")
+        parse_snapshot(answer, "hostile:1")
     assert str(caught.value) == (
         "hostile:1 gave an answer that is not one\nhint: envlock needs Python 3.8 or newer there"
     )
@@ -97,5 +97,5 @@ def test_an_answer_that_is_not_one_is_refused(answer: dict[str, Any]) -> None:
 
 def test_an_answer_without_tooling_is_one() -> None:
     untold = {"cpu": {"reason": "no", "code": "x"}}
-    found = told({"facts": {"python": None}, "unavailable": untold}, "image:1")
+    found = parse_snapshot({"facts": {"python": None}, "unavailable": untold}, "image:1")
     assert (found.facts, found.unavailable, list(found.tooling)) == ({"python": None}, untold, [])

@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envlock.lock.document import validate
-from envlock.lock.machines import folded, place_of, seen_from, united, with_another
-from envlock.lock.merge import merge
+from envlock.lock.machine_profiles import add_live_machine, find_place, merge_machines, select_machine, update_machine
+from envlock.lock.merging import merge
 from envlock.lock.models import Lockfile
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import EnvironmentMismatch, LockfileError
+from envlock.runtime.judgement import judge
 from envlock.runtime.lockfile import parse
-from envlock.runtime.machines import problems, profile, title, with_machine
-from envlock.runtime.verify import judge
+from envlock.runtime.machines import describe_machine, get_profile, iter_problems, replace_machine
 from envlock.workflows.diff import diff
 from tests.locks import FACTS, document, encode
 
@@ -88,12 +88,12 @@ def test_a_lockfile_of_one_machine_says_nothing_of_machines() -> None:
 
 
 def test_a_machine_is_added_once_and_the_software_must_be_the_locked_one() -> None:
-    found, place = with_another(lock(LAPTOP), live(NODE))
+    found, place = add_live_machine(lock(LAPTOP), live(NODE))
     assert (found, place) == (lock(LAPTOP, NODE), 1)
-    assert with_another(found, live(NODE)) == (found, 1)
-    assert with_another(found, live(LAPTOP)) == (found, 0)
+    assert add_live_machine(found, live(NODE)) == (found, 1)
+    assert add_live_machine(found, live(LAPTOP)) == (found, 0)
     with pytest.raises(EnvironmentMismatch) as caught:
-        with_another(found, live(RUNNER, tensorflow={"version": "2.18.1"}))
+        add_live_machine(found, live(RUNNER, tensorflow={"version": "2.18.1"}))
     assert caught.value.report.to_text().splitlines()[:2] == [
         "does not match under policy strict: 1 fact differs",
         "  x tensorflow: locked none, live 2.18.1",
@@ -103,44 +103,44 @@ def test_a_machine_is_added_once_and_the_software_must_be_the_locked_one() -> No
 def test_a_renewal_renews_the_software_and_this_machine_only() -> None:
     before = lock(LAPTOP, NODE, RUNNER)
     upgraded = {**NODE, "system": {"libc_version": "2.39"}}
-    place = place_of(before, live(upgraded))
+    place = find_place(before, live(upgraded))
     assert place == 1
-    new = seen_from(before, place).to_document()
+    new = select_machine(before, place).to_document()
     new["facts"].update(python={"implementation": "cpython", "version": "3.12.0"}, **upgraded)
-    after = folded(before, validate(new, "x.lock"), place)
+    after = update_machine(before, validate(new, "x.lock"), place)
     assert after.to_document() == {
         **lock(LAPTOP, upgraded, RUNNER).to_document(),
         "facts": {**SOFTWARE, **LAPTOP, "python": {"implementation": "cpython", "version": "3.12.0"}},
     }
-    assert place_of(before, live({"cpu": {"model_name": "Another"}, "system": {}})) is None
+    assert find_place(before, live({"cpu": {"model_name": "Another"}, "system": {}})) is None
 
 
 @given(st.permutations([LAPTOP, RUNNER, NODE]), st.integers(0, 2))
 def test_what_is_seen_from_a_machine_and_folded_again_is_the_same(machines: list[dict[str, Any]], place: int) -> None:
     found = lock(*machines)
-    assert folded(found, seen_from(found, place), place) == found
-    assert seen_from(found, place) == lock(machines[place])
+    assert update_machine(found, select_machine(found, place), place) == found
+    assert select_machine(found, place) == lock(machines[place])
 
 
 def test_the_driver_is_the_machines_and_the_cuda_beside_it_the_softwares() -> None:
     """Of its section only the driver is of the machine."""
     both = {"cuda_driver": {"version": "12.4"}, "cudart": {"version": "12.5.82"}}
     held = {"facts": {**SOFTWARE, **LAPTOP, "cuda": both}, "unavailable": {}}
-    own = profile(held)
+    own = get_profile(held)
     assert own["facts"] == {**LAPTOP, "cuda": {"cuda_driver": both["cuda_driver"]}}
     node = {"facts": {**NODE, "cuda": {"cuda_driver": {"version": "12.8"}}}, "unavailable": {}}
-    assert with_machine(held, node)["facts"] == {
+    assert replace_machine(held, node)["facts"] == {
         **SOFTWARE,
         **NODE,
         "cuda": {"cudart": both["cudart"], "cuda_driver": {"version": "12.8"}},
     }
-    assert with_machine(with_machine(held, node), own) == held
-    assert list(problems([own, node])) == []
+    assert replace_machine(replace_machine(held, node), own) == held
+    assert list(iter_problems([own, node])) == []
 
 
 def test_a_machine_of_which_little_is_known_has_a_name() -> None:
-    assert title({"facts": {"cpu": {"model_name": "Laptop"}}}) == "Laptop"
-    assert title({"facts": {}}) == "unknown processor"
+    assert describe_machine({"facts": {"cpu": {"model_name": "Laptop"}}}) == "Laptop"
+    assert describe_machine({"facts": {}}) == "unknown processor"
 
 
 def test_a_merge_has_the_machines_of_both_sides_without_those_that_one_has_removed() -> None:
@@ -151,7 +151,7 @@ def test_a_merge_has_the_machines_of_both_sides_without_those_that_one_has_remov
 
 @given(*[st.lists(st.sampled_from("abcd"), unique=True)] * 3)
 def test_a_union_has_what_a_side_added_and_not_what_a_side_removed(old: Any, left: Any, right: Any) -> None:
-    found = united(*({"machines": side} for side in (old, left, right)))
+    found = merge_machines(*({"machines": side} for side in (old, left, right)))
     assert set(found) == ({*left} | {*right}) - ({*old} - ({*left} & {*right}))
     assert len(found) == len(set(found))
 

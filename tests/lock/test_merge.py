@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envlock.lock.document import dump, validate
-from envlock.lock.merge import accept, merge, unmatched
+from envlock.lock.merging import accept, find_unmatched, merge
 from envlock.lock.models import Lockfile
 from tests.conftest import Command
 from tests.locks import FACTS, document, encode
@@ -46,7 +46,7 @@ def test_only_what_fits_is_accepted() -> None:
     assert accept(old, new, ["cpu.*", "keras"]).facts.cpu == new.facts.cpu
     assert accept(old, new, ["keras"]).unavailable == {}
     assert accept(old, new, ["**"]).facts == new.facts
-    assert unmatched(["cpu.flags", "cpu", "packages.nunpy", "keras"], old, new) == ["packages.nunpy"]
+    assert find_unmatched(["cpu.flags", "cpu", "packages.nunpy", "keras"], old, new) == ["packages.nunpy"]
 
 
 def test_a_package_that_comes_or_goes_is_accepted() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from envlock.lock import models
 from envlock.lock.document import dump, load, parse, validate
-from envlock.lock.facts import Facts
+from envlock.lock.fact_models import Facts
 from envlock.runtime.errors import LockfileError
 from tests.locks import document, encode
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from envlock.lock.numerics import answered
+from envlock.lock.numerics import parse_numerics
 from tests.numerics.canaries import section, with_program
 
 
@@ -19,7 +19,7 @@ def refused(change: dict[str, Any], *path: str) -> str:
         node = node[int(name) if name.isdigit() else name]
     node.update(copy.deepcopy(change))
     with pytest.raises(ValueError, match="program") as caught:
-        answered(document)
+        parse_numerics(document)
     return str(caught.value)
 
 
@@ -62,6 +62,6 @@ def test_a_reason_is_one_of_those_that_reports_know() -> None:
     from typing import get_args
 
     from envlock.lock.numerics import LeftOut
-    from envlock.reports.canary import LEFT_OUT
+    from envlock.reports.canary_text import LEFT_OUT
 
     assert sorted(get_args(LeftOut)) == sorted(LEFT_OUT)

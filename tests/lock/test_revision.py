@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from envlock.lock.revision import revision
+from envlock.lock.revision import find_revision
 from envlock.runtime import lockfile
 from tests.cli.test_entry_points import Project
 from tests.conftest import Command
@@ -45,34 +45,34 @@ def repository(tmp_path: Path) -> Repository:
 
 def test_the_commit_is_read_wherever_git_keeps_it(repository: Repository, tmp_path: Path) -> None:
     first = {"commit": repository.first, "dirty": False}
-    assert revision(tmp_path) == first
+    assert find_revision(tmp_path) == first
     repository.git("pack-refs", "--all")
-    assert revision(tmp_path) == first
+    assert find_revision(tmp_path) == first
     repository.git("checkout", "-q", "--detach")
-    assert revision(tmp_path) == first
+    assert find_revision(tmp_path) == first
     repository.git("worktree", "add", "-q", "-b", "topic/a", str(tmp_path / "ignored"))
-    assert revision(tmp_path / "ignored") == first
+    assert find_revision(tmp_path / "ignored") == first
     repository.git("checkout", "-q", "--orphan", "empty")
-    assert revision(tmp_path) == {}
+    assert find_revision(tmp_path) == {}
 
 
 def test_what_makes_a_project_dirty(repository: Repository, tmp_path: Path) -> None:
     lock = tmp_path / "envlock.lock"
     lock.write_text("{}", encoding="utf-8")
     (tmp_path / "ignored").write_text("", encoding="utf-8")
-    assert revision(tmp_path, lock)["dirty"] is False
-    assert revision(tmp_path)["dirty"] is True
+    assert find_revision(tmp_path, lock)["dirty"] is False
+    assert find_revision(tmp_path)["dirty"] is True
     repository.commit()
     (tmp_path / "part").mkdir()
     (tmp_path / "train.py").write_text("import numpy\n", encoding="utf-8")
-    assert (revision(tmp_path, lock)["dirty"], revision(tmp_path / "part", lock)["dirty"]) == (True, False)
+    assert (find_revision(tmp_path, lock)["dirty"], find_revision(tmp_path / "part", lock)["dirty"]) == (True, False)
 
 
 def test_without_git_only_the_commit_is_known(
     repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert revision(tmp_path) == {"commit": repository.first}
+    assert find_revision(tmp_path) == {"commit": repository.first}
 
 
 @pytest.mark.parametrize("head", ["ref: refs/../../secret", "ref: refs/heads/none", "secret", "\0", "gitdir: /"])
@@ -80,7 +80,7 @@ def test_a_repository_that_is_none_says_nothing(head: str, tmp_path: Path) -> No
     (tmp_path / ".git").mkdir()
     (tmp_path / ".git/HEAD").write_text(head, encoding="utf-8")
     (tmp_path / "secret").write_text("token", encoding="utf-8")
-    assert revision(tmp_path) == {}
+    assert find_revision(tmp_path) == {}
 
 
 def test_a_commit_is_recorded_shown_and_never_held(repository: Repository, envlock: Command, tmp_path: Path) -> None:

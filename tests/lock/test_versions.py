@@ -9,8 +9,8 @@ import pytest
 from envlock.lock.document import dump, load
 from envlock.lock.models import Lockfile
 from envlock.runtime.collectors import Snapshot
+from envlock.runtime.judgement import judge
 from envlock.runtime.lockfile import LOCK_VERSION
-from envlock.runtime.verify import judge
 
 FOLDER = Path(__file__).resolve().parents[1] / "golden" / "lockfiles"
 FILES = sorted(FOLDER.iterdir(), key=lambda path: int(path.stem))

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import envlock
-from envlock.lock.drafts import draft_file, draft_folder
+from envlock.lock.temporary import open_draft_file, open_draft_folder
 from envlock.lock.writer import write_atomically
 from envlock.runtime.errors import WriteError
 
@@ -216,7 +216,7 @@ def test_what_a_killed_process_left_is_removed_by_the_next_and_nothing_else(tmp_
     link.symlink_to("aim")
     for each in (left, folder, kept[0], kept[2]):
         aged(each)
-    with draft_folder(tmp_path) as going, draft_file(tmp_path) as (_, written):
+    with open_draft_folder(tmp_path) as going, open_draft_file(tmp_path) as (_, written):
         aged(going), aged(written)
         write_atomically(tmp_path / "x.lock", b"new")
         expected = [*(each.name for each in kept), "x.lock", going.name, written.name, link.name]
@@ -232,7 +232,7 @@ def test_what_a_killed_process_left_in_the_temporary_folder_is_removed_as_well(
     left.mkdir()
     (left / "payload.tar").write_bytes(b"gigabytes")
     aged(left)
-    with draft_folder(None) as folder:
+    with open_draft_folder(None) as folder:
         assert names(tmp_path) == [folder.name]
     assert names(tmp_path) == []
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from envlock.data.canary import canary_table
+from envlock.data.canary_tables import load_canary_table
 from envlock.lock.numerics import Numerics
 
 ONEDNN = (
@@ -20,7 +20,7 @@ ONEDNN = (
 ALONE = {"train": "cpu-graph", "train_xla": "xla", "matmul_bf16": "bf16"}
 EXECUTION = {"numpy": "library", "cpu-graph": "graph", "xla": "xla"}
 MARK = "envlock-answer:"
-COUNT = len(canary_table().operation)
+COUNT = len(load_canary_table().operation)
 
 
 def group_of(operation: str) -> str:
@@ -53,7 +53,7 @@ def result(value: float = 1.0) -> dict[str, Any]:
 def section(other: tuple[str, ...] = (), *, without: tuple[str, ...] = (), value: float = 1.5, **fields: Any) -> Any:
     """Return a canary with all operations; those in `other` have the value given, those in `without` are not there."""
     groups: dict[str, Any] = {}
-    for row in canary_table().operation:
+    for row in load_canary_table().operation:
         name = group_of(row.name)
         groups.setdefault(name, {"conditions": conditions(name), "operations": {}})
         if row.name not in without:

@@ -12,7 +12,7 @@ import pytest
 from envlock.guest.training import store as arrays
 from envlock.guest.training.store import Store
 from envlock.numerics import results
-from envlock.numerics.matrices import Matrix, matrices, size
+from envlock.numerics.matrices import Matrix, compute_matrices, count_bytes
 from envlock.numerics.results import Run, Value
 from envlock.runtime.errors import FactError, UsageError
 
@@ -35,8 +35,8 @@ def runs_of(folder: Path, *runs: dict[str, Any]) -> list[Run]:
 
 def matrix(folder: Path, *runs: dict[str, Any]) -> Matrix:
     """Return the matrix of the only quantity that differs."""
-    quantities = list(results.differing(runs_of(folder, *runs)))
-    (found,) = matrices(quantities, [folder / "arrays"], None)
+    quantities = list(results.iter_differing(runs_of(folder, *runs)))
+    (found,) = compute_matrices(quantities, [folder / "arrays"], None)
     return found
 
 
@@ -75,34 +75,34 @@ def test_bits_that_no_value_shows(tmp_path: Path) -> None:
 
 def test_equal_arrays_of_two_runs_are_read_once(tmp_path: Path) -> None:
     a = np.arange(1000, dtype="f8")
-    quantities = list(results.differing(runs_of(tmp_path, {"w": a}, {"w": a}, {"w": a + 1})))
+    quantities = list(results.iter_differing(runs_of(tmp_path, {"w": a}, {"w": a}, {"w": a + 1})))
     read: list[int] = []
-    (found,) = matrices(quantities, [tmp_path / "arrays"], None, read.append)
+    (found,) = compute_matrices(quantities, [tmp_path / "arrays"], None, read.append)
     assert found.cells["sum"] == [[0, 0, 1000], [0, 0, 1000], [1000, 1000, 0]]
-    assert sum(read) == size(quantities) == 2 * 8000
+    assert sum(read) == count_bytes(quantities) == 2 * 8000
 
 
 def test_an_array_that_was_cut_off(tmp_path: Path) -> None:
-    quantities = list(results.differing(runs_of(tmp_path, {"w": np.zeros(9)}, {"w": np.ones(9)})))
+    quantities = list(results.iter_differing(runs_of(tmp_path, {"w": np.zeros(9)}, {"w": np.ones(9)})))
     next((tmp_path / "arrays").iterdir()).write_bytes(b"short")
     with pytest.raises(UsageError) as caught:
-        matrices(quantities, [tmp_path / "arrays"], None)
+        compute_matrices(quantities, [tmp_path / "arrays"], None)
     assert caught.value.message == "the saved arrays are damaged: some are truncated"
 
 
 def test_an_interpreter_without_numpy_and_one_that_dies(tmp_path: Path) -> None:
-    quantities = list(results.differing(runs_of(tmp_path, {"w": np.zeros(1)}, {"w": np.ones(1)})))
+    quantities = list(results.iter_differing(runs_of(tmp_path, {"w": np.zeros(1)}, {"w": np.ones(1)})))
     python = tmp_path / "python"
     python.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n', encoding="utf-8")
     python.chmod(0o755)
     with pytest.raises(UsageError) as caught:
-        matrices(quantities, [tmp_path / "arrays"], python)
+        compute_matrices(quantities, [tmp_path / "arrays"], python)
     assert caught.value.message == "distances need numpy, which is not installed for the interpreter"
     python.write_text("#!/bin/sh\necho 'no memory left' >&2\nkill -9 $$\n", encoding="utf-8")
     with pytest.raises(FactError) as died:
-        matrices(quantities, [tmp_path / "arrays"], python)
+        compute_matrices(quantities, [tmp_path / "arrays"], python)
     assert died.value.message == "the distances could not be computed: the process was ended by SIGKILL: no memory left"
     python.write_text("#!/bin/sh\nkill -9 $$\n", encoding="utf-8")
     with pytest.raises(FactError) as silent:
-        matrices(quantities, [tmp_path / "arrays"], python)
+        compute_matrices(quantities, [tmp_path / "arrays"], python)
     assert silent.value.message == "the distances could not be computed: the process was ended by SIGKILL: no output"

@@ -21,9 +21,9 @@ VERSIONS = {"runs": {"python": "3.11.7", "tensorflow": "2.21.0"}}
 
 def report(runs: list[Run], **more: Any) -> Report:
     """Return the report on runs whose values are numbers; their distance is that of the numbers."""
-    first = results.first(runs) if len(runs) > 1 else None
-    at = [] if first is None else sorted({first.step, results.steps(runs)[-1]})
-    shown = [quantity for step in at for quantity in results.at(runs, step)]
+    first = results.find_first(runs) if len(runs) > 1 else None
+    at = [] if first is None else sorted({first.step, results.list_steps(runs)[-1]})
+    shown = [quantity for step in at for quantity in results.collect_quantities(runs, step)]
     fields = {"failed": [], "wanted": len(runs), "environments": VERSIONS, **more}
     matrices = [matrix(quantity) for quantity in shown if quantity.distinct > 1]
     return outcome.report(Outcome(runs=runs, first=first, shown=shown, matrices=matrices, **fields))
@@ -97,7 +97,7 @@ def test_where_too_few_runs_finish_no_run_decides() -> None:
 
 def test_numbers_that_are_none() -> None:
     runs = [run(str(n), {"w": n}) for n in range(3)]
-    (quantity,) = results.at(runs, 0)
+    (quantity,) = results.collect_quantities(runs, 0)
     cells: list[list[float | None]] = [[0.0, None, 0.0], [None, 0.0, math.inf], [0.0, math.inf, 0.0]]
     told = outcome.report(
         Outcome(

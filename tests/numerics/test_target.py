@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from envlock.numerics.target import Target, target
+from envlock.guest.target import Target, parse_target
 from envlock.runtime.errors import UsageError
 
 
@@ -18,29 +18,29 @@ def script(tmp_path: Path) -> Path:
 
 
 def test_a_script_and_a_function_of_it(script: Path) -> None:
-    assert target(str(script)) == Target(script, None, ())
-    assert target(f"{script}:step", ("--fast",)) == Target(script, "step", ("--fast",))
-    assert target(f"{script}:Trainer.step").function == "Trainer.step"
-    assert [str(target(str(script))), str(target(f"{script}:step"))] == [str(script), f"{script}:step"]
+    assert parse_target(str(script)) == Target(script, None, ())
+    assert parse_target(f"{script}:step", ("--fast",)) == Target(script, "step", ("--fast",))
+    assert parse_target(f"{script}:Trainer.step").function == "Trainer.step"
+    assert [str(parse_target(str(script))), str(parse_target(f"{script}:step"))] == [str(script), f"{script}:step"]
 
 
 def test_a_module_and_a_function_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    step = target("pkg.train:Trainer.step", ("--fast",))
+    step = parse_target("pkg.train:Trainer.step", ("--fast",))
     assert step == Target(Path("pkg/train.py"), "Trainer.step", ("--fast",), "pkg.train")
     assert (str(step), step.title, step.folder) == ("pkg.train:Trainer.step", "pkg.train:Trainer.step", Path())
-    whole = target("pkg.train", module=True)
+    whole = parse_target("pkg.train", module=True)
     assert (whole.name, whole.function) == ("pkg.train", None)
     assert whole.to_json() == {"script": "pkg.train", "module": True, "function": None, "args": []}
-    assert target("train:step").module == "train"
-    assert target("pkg.train:step", module=True).module == "pkg.train"
+    assert parse_target("train:step").module == "train"
+    assert parse_target("pkg.train:step", module=True).module == "pkg.train"
 
 
 def test_a_file_is_no_module_unless_it_is_said(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(script.parent)
-    assert target("train.py:step").module is None
+    assert parse_target("train.py:step").module is None
     with pytest.raises(UsageError) as caught:
-        target("a/train.py", module=True)
+        parse_target("a/train.py", module=True)
     assert caught.value.message == "`a/train.py` is not the name of a module"
 
 
@@ -73,7 +73,7 @@ def test_the_module_of_a_file_is_told(
 def test_a_file_whose_name_has_a_colon(tmp_path: Path) -> None:
     path = tmp_path / "a:b"
     path.write_text("", encoding="utf-8")
-    assert target(str(path)) == Target(path, None, ())
+    assert parse_target(str(path)) == Target(path, None, ())
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_a_file_whose_name_has_a_colon(tmp_path: Path) -> None:
 )
 def test_what_is_not_there(text: str, message: str, script: Path) -> None:
     with pytest.raises(UsageError) as caught:
-        target(text.format(folder=script.parent))
+        parse_target(text.format(folder=script.parent))
     assert caught.value.message == message.format(folder=script.parent)
     assert caught.value.hint is not None
     assert caught.value.hint.startswith("write SCRIPT.py")

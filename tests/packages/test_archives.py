@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from envlock.images.choose import candidates
-from envlock.images.wanted import Wanted
-from envlock.packages.archives import MIRROR, fetch_python, newest_python
+from envlock.images.needs import BaseNeeds
+from envlock.packages.archives import MIRROR, fetch_python, find_newest_python
 from envlock.runtime.errors import OutsideError
-from envlock.workflows.images import current
+from envlock.workflows.images import refresh_tables
 from envlock.workflows.progress import Silent
 from tests.images.asking import TABLES
 from tests.web.hostile import Hostile, Request, answer, hostile
@@ -26,7 +26,7 @@ DAY = "20991231"
 BUILD = f"cpython-3.13.99+{DAY}-x86_64-unknown-linux-gnu-install_only"
 LATEST = json.dumps({"version": 1, "tag": DAY, "release_url": "http://elsewhere.invalid/", "asset_url_prefix": "/"})
 SUMS = f"{'a1' * 32}  {BUILD}.tar.gz\n{'b2' * 32}  {BUILD}_stripped.tar.gz\n{'c3' * 32}  LICENSE\n"
-ASKED = Wanted(
+ASKED = BaseNeeds(
     tensorflow="2.21.0", python="3.13.99", compiler="Clang 30.1.0", os="ubuntu 24.04", libc="2.39", machine="x86_64"
 )
 
@@ -50,7 +50,7 @@ def mirror(server: Hostile) -> dict[str, str]:
 def test_the_stripped_build_of_the_newest_release_else_the_other(sums: str, sha256: str, stripped: bool) -> None:
     sums = sums if stripped else SUMS.partition("\n")[0] + "\n"
     with hostile(serving(sums=sums)) as server:
-        found = newest_python("3.13.99", "x86_64", mirror(server))
+        found = find_newest_python("3.13.99", "x86_64", mirror(server))
     assert [each.path for each in server.requests] == ["/pbs/latest-release.json", f"/pbs/{DAY}/SHA256SUMS"]
     assert (found.file, found.sha256) == (f"{BUILD}{'_stripped' if stripped else ''}.tar.gz", sha256)
     assert (found.stripped, found.compiler) == (stripped, None)
@@ -58,8 +58,8 @@ def test_the_stripped_build_of_the_newest_release_else_the_other(sums: str, sha2
 
 def test_without_a_mirror_the_makers_are_asked() -> None:
     table = TABLES.standalone
-    assert table.url(f"{BUILD}.tar.gz") == f"{table.releases}/{DAY}/{BUILD.replace('+', '%2B')}.tar.gz"
-    assert table.url(f"{BUILD}.tar.gz", "http://m/").startswith(f"http://m/{DAY}/cpython")
+    assert table.make_url(f"{BUILD}.tar.gz") == f"{table.releases}/{DAY}/{BUILD.replace('+', '%2B')}.tar.gz"
+    assert table.make_url(f"{BUILD}.tar.gz", "http://m/").startswith(f"http://m/{DAY}/cpython")
 
 
 LIST = "it is not a list of SHA-256 digests, with each file once"
@@ -90,7 +90,7 @@ HOSTILE = [
 def test_what_no_release_says_is_refused(files: dict[str, str | bytes], message: str) -> None:
     with hostile(serving(**files)) as server:
         with pytest.raises(OutsideError) as raised:
-            newest_python("3.13.99", "x86_64", mirror(server))
+            find_newest_python("3.13.99", "x86_64", mirror(server))
         latest, sums = server.url("/pbs/latest-release.json"), server.url(f"/pbs/{DAY}/SHA256SUMS")
     assert raised.value.message == message.format(latest=latest, sums=sums)
     assert raised.value.hint
@@ -110,7 +110,7 @@ def test_a_build_that_the_table_lacks_becomes_a_candidate(monkeypatch: pytest.Mo
     said = Said()
     with hostile(serving()) as server:
         monkeypatch.setenv(MIRROR, mirror(server)[MIRROR])
-        found = candidates(ASKED, current(ASKED, said))[0]
+        found = candidates(ASKED, refresh_tables(ASKED, said))[0]
     assert found.python_archive is not None
     assert (found.python_archive.file, found.python_archive.sha256) == (f"{BUILD}_stripped.tar.gz", "b2" * 32)
     assert (found.mismatches, said.lines) == ((), [])
@@ -121,7 +121,7 @@ def test_where_it_cannot_be_had_the_tables_stand_and_a_warning_says_why(monkeypa
     said = Said()
     with hostile(serving(sums="")) as server:
         monkeypatch.setenv(MIRROR, mirror(server)[MIRROR])
-        assert current(ASKED, said) is TABLES
+        assert refresh_tables(ASKED, said) is TABLES
     assert said.lines == [
         f"warning: release {DAY} of python-build-standalone, the newest one, has no Python 3.13.99 for x86_64; "
         "update envlock, whose table may have it, or capture with a Python that is in the table"
@@ -144,7 +144,7 @@ def test_nobody_is_asked_for_what_is_known_or_no_release(
 ) -> None:
     with hostile(serving()) as server:
         monkeypatch.setenv(MIRROR, mirror(server)[MIRROR])
-        assert current(replace(ASKED, **known)) is TABLES  # type: ignore[arg-type]
+        assert refresh_tables(replace(ASKED, **known)) is TABLES  # type: ignore[arg-type]
     assert server.requests == []
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from envlock.packages.file_verification import survey
 from envlock.runtime.errors import FactError
-from envlock.runtime.files import as_built
+from envlock.runtime.files import image_baseline
 from envlock.runtime.files.findings import Fault
-from envlock.runtime.files.verification import check
+from envlock.runtime.files.verify_files import check
 from envlock.runtime.report import INFO
 from tests.packages.installed import Prefix, usual
 from tests.packages.test_file_verification import CASES, copied
@@ -22,16 +22,16 @@ def pristine(tmp_path_factory: pytest.TempPathFactory) -> Prefix:
     return usual(tmp_path_factory.mktemp("pristine") / "venv")
 
 
-def written(prefix: Prefix, path: Path) -> list[as_built.Known]:
+def written(prefix: Prefix, path: Path) -> list[image_baseline.BaselineEntry]:
     """Return what a build would write down, as a start reads it."""
     found = survey(prefix.place)
-    as_built.write(as_built.known(found, check(found, {})[0]), str(path))
-    return as_built.read(str(path))
+    image_baseline.write(image_baseline.collect_baseline(found, check(found, {})[0]), str(path))
+    return image_baseline.read(str(path))
 
 
-def wrong(prefix: Prefix, rows: list[as_built.Known]) -> list[Fault]:
+def wrong(prefix: Prefix, rows: list[image_baseline.BaselineEntry]) -> list[Fault]:
     found = survey(prefix.place)
-    return [fault for fault in as_built.accept(found, check(found, {})[0], rows) if fault.severity != INFO]
+    return [fault for fault in image_baseline.accept(found, check(found, {})[0], rows) if fault.severity != INFO]
 
 
 @pytest.mark.slow
@@ -74,7 +74,7 @@ def test_what_was_written_down_is_damaged(tmp_path: Path) -> None:
     for text in ("[", "[1]", '[["a"]]', "{", "7"):
         path.write_text(text)
         with pytest.raises(FactError) as raised:
-            as_built.read(str(path))
+            image_baseline.read(str(path))
         assert raised.value.message.startswith(f"{path} cannot be read: ")
 
 

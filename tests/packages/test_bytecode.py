@@ -17,9 +17,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envlock.packages import bytecode
-from envlock.packages.bytecode import CHILD, compare
-from envlock.runtime.files.compiled import Compiled, compiled
+from envlock.packages import bytecode_comparison
+from envlock.packages.bytecode_comparison import CHILD, compare
+from envlock.runtime.files.compiled_file import CompiledFile, parse_compiled_name
 
 pytestmark = pytest.mark.processes
 
@@ -28,18 +28,18 @@ SOURCE = '"""Text."""\n\n\ndef f(x):\n    return [x + 1, "one", 2.5]\n\n\nassert
 OTHER = SOURCE.replace("one", "two")
 
 
-def make(folder: Path, mode: PycInvalidationMode = PycInvalidationMode.TIMESTAMP, optimize: int = 0) -> Compiled:
+def make(folder: Path, mode: PycInvalidationMode = PycInvalidationMode.TIMESTAMP, optimize: int = 0) -> CompiledFile:
     source = folder / "mine.py"
     source.write_text(SOURCE)
     path = py_compile.compile(str(source), doraise=True, invalidation_mode=mode, optimize=optimize)
-    return Compiled(str(path), str(source), str(sys.implementation.cache_tag), optimize)
+    return CompiledFile(str(path), str(source), str(sys.implementation.cache_tag), optimize)
 
 
-def told(made: Compiled) -> str:
+def told(made: CompiledFile) -> str:
     return compare(PYTHON, [made]).get(made.path, "fine")
 
 
-def rewrite(made: Compiled, text: str) -> None:
+def rewrite(made: CompiledFile, text: str) -> None:
     """Give the source another content, of the same size and time."""
     status = Path(made.source).stat()
     Path(made.source).write_text(text)
@@ -52,7 +52,7 @@ def test_what_python_makes_is_fine_and_an_unchecked_hash_is_named(
     mode: PycInvalidationMode, optimize: int, tmp_path: Path
 ) -> None:
     made = make(tmp_path, mode, optimize)
-    assert compiled(made.path) == made
+    assert parse_compiled_name(made.path) == made
     assert told(made) == ("unchecked" if mode is PycInvalidationMode.UNCHECKED_HASH else "fine")
 
 
@@ -140,7 +140,7 @@ def test_one_that_ends_the_interpreter_does_not_hide_the_others(
     child = tmp_path / "child.py"
     fatal = f"if pyc == {made[2].path!r}: os.abort()\n        word ="
     child.write_text(CHILD.read_text().replace("word =", fatal, 1))
-    monkeypatch.setattr(bytecode, "CHILD", child)
+    monkeypatch.setattr(bytecode_comparison, "CHILD", child)
     assert compare(PYTHON, made) == {made[2].path: "crashed", made[4].path: "other-code"}
 
 
@@ -148,8 +148,8 @@ def test_one_that_never_answers_is_given_up(tmp_path: Path, monkeypatch: pytest.
     made = make(tmp_path)
     child = tmp_path / "child.py"
     child.write_text("import time; print('ready', flush=True); time.sleep(600)\n")
-    monkeypatch.setattr(bytecode, "CHILD", child)
-    monkeypatch.setattr(bytecode, "SILENCE", 0.5)
+    monkeypatch.setattr(bytecode_comparison, "CHILD", child)
+    monkeypatch.setattr(bytecode_comparison, "SILENCE", 0.5)
     begin = time.monotonic()
     assert told(made) == "crashed"
     assert time.monotonic() - begin < 30
@@ -164,7 +164,7 @@ def test_an_interrupt_does_not_wait_for_a_child(tmp_path: Path, monkeypatch: pyt
     child = tmp_path / "child.py"
     silent = f"time.sleep(0 if {made[0].path!r} in sys.stdin.read() else 600)"
     child.write_text(f"import sys, time; print('ready', flush=True); {silent}; print('fine', flush=True)\n")
-    monkeypatch.setattr(bytecode, "CHILD", child)
+    monkeypatch.setattr(bytecode_comparison, "CHILD", child)
 
     def interrupt(_: int) -> None:
         raise KeyboardInterrupt
@@ -195,7 +195,7 @@ def test_an_interpreter_that_is_none(python: str, tmp_path: Path) -> None:
     ],
 )
 def test_what_a_name_says(name: str, expected: tuple[str, int] | None) -> None:
-    found = compiled(f"/s/p/__pycache__/{name}")
+    found = parse_compiled_name(f"/s/p/__pycache__/{name}")
     assert (None if found is None else (found.source, found.optimization)) == (
         None if expected is None else (f"/s/p/{expected[0]}", expected[1])
     )
@@ -207,6 +207,6 @@ def test_bytecode_of_pytests_own_assertions_is_no_false_alarm(tmp_path: Path) ->
     other = made.path.replace(".pyc", "-pytest-9.0.pyc")
     shutil.copy(made.path, other)
     rewrite(made, OTHER)
-    found = compiled(other)
+    found = parse_compiled_name(other)
     assert found is not None
     assert (found.source, compare(PYTHON, [found])) == (made.source, {})

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from envlock.packages.closure import closure
+from envlock.packages.closure import find_imported_distributions
 from tests.machines import write
 from tests.packages.installed import Prefix
 
@@ -25,7 +25,7 @@ class Environment(Prefix):
     def held(self, program: str) -> list[str]:
         """Return what a program can import."""
         write(self.root / "project", {"train.py": program})
-        return list(closure(["train.py"], self.root / "project", self.place))
+        return list(find_imported_distributions(["train.py"], self.root / "project", self.place))
 
 
 @pytest.fixture
@@ -137,7 +137,7 @@ def test_each_package_is_told_with_the_shortest_way_to_it(environment: Environme
     environment.package("numpy")
     environment.install("hook", "1", {"hook.pth": "import hook\n"})
     write(environment.root / "project", {"train.py": "import keras\n"})
-    assert closure(["train.py"], environment.root / "project", environment.place) == {
+    assert find_imported_distributions(["train.py"], environment.root / "project", environment.place) == {
         "h5py": "required by keras",
         "hook": "loaded at start",
         "keras": "imported by train.py",

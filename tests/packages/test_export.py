@@ -15,9 +15,9 @@ from packaging.pylock import Pylock
 from packaging.requirements import Requirement
 
 from envlock.lock.models import Lockfile
-from envlock.packages import export as module
-from envlock.packages.export import FORMATS, Wheelhouse, export
-from envlock.packages.proven import proven
+from envlock.packages import export_formats as module
+from envlock.packages.export_formats import FORMATS, Wheelhouse, export
+from envlock.packages.identity import list_proven
 from envlock.runtime.errors import LockfileError
 from tests.packages.identified import INDEX, doubt, lock_of, proof, wheel
 
@@ -60,7 +60,7 @@ def _lock() -> Lockfile:
 
 
 def _house(lock: Lockfile) -> Wheelhouse:
-    known, _ = proven(lock, "x.lock")
+    known, _ = list_proven(lock, "x.lock")
     return Wheelhouse("../wheels", {each.wheel.name: each.wheel.size for each in known})
 
 
@@ -216,7 +216,7 @@ def test_whatever_a_lock_holds_what_is_written_is_what_it_proves(
     lock = lock_of(identities, packages=packages)
     written = export(lock, "x", to, _house(lock) if vendored else None)
     assert written == export(lock, "x", to, _house(lock) if vendored else None)
-    known, _ = proven(lock, "x")
+    known, _ = list_proven(lock, "x")
     expected = {each.name: (each.version, each.wheel.sha256) for each in known}
     left_out = {each.name for each in [*written.left_out, *written.not_held]}
     assert left_out.isdisjoint(_read(to, written.text))

@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 from envlock import data
 from envlock.guest import bytecode as child
 from envlock.lock.models import PackageIdentity
-from envlock.packages import bytecode
+from envlock.packages import bytecode_comparison
 from envlock.packages import file_verification as files
 from envlock.packages.file_verification import survey
 from envlock.packages.installation import Installation
 from envlock.runtime import tables
-from envlock.runtime.files.compiled import Compiled
-from envlock.runtime.files.record import content, digest, rows
+from envlock.runtime.files.compiled_file import CompiledFile
+from envlock.runtime.files.record_rows import get_common_content, hash_content, parse_rows
 from envlock.runtime.report import ABSENT, Finding
 from tests.machines import write as write_all
 from tests.packages.installed import CUBLAS, NUMPY, Prefix, row, usual
@@ -66,10 +66,10 @@ def prefix(pristine: Prefix, tmp_path: Path) -> Prefix:
 def _compared_here(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Bytecode is judged by the program of the child, but without a child (test_bytecode.py has those)."""
     if request.node.get_closest_marker("processes") is None:
-        monkeypatch.setattr(bytecode, "_ask", judged_here)
+        monkeypatch.setattr(bytecode_comparison, "_ask", judged_here)
 
 
-def judged_here(python: Path, asked: list[Compiled], *_: object) -> tuple[bool, list[str]]:
+def judged_here(python: Path, asked: list[CompiledFile], *_: object) -> tuple[bool, list[str]]:
     """Return the child's words."""
     assert {each.tag for each in asked} <= {sys.implementation.cache_tag}
     return True, [child._judge(each.path, each.source, each.optimization) for each in asked]
@@ -91,7 +91,7 @@ def test_bytecode_of_another_source_is_named(prefix: Prefix) -> None:
 def test_a_modified_file_as_a_whole_finding(prefix: Prefix) -> None:
     before = (prefix.site / INIT).read_bytes()
     (prefix.site / INIT).write_bytes(b"x")
-    (kind,) = [row for row in data.file_table().kind if row.name == "modified"]
+    (kind,) = [row for row in data.load_file_table().kind if row.name == "modified"]
     (found,) = verify(prefix.place)
     assert found.to_json() == {
         "where": {"fact": INIT},
@@ -349,7 +349,7 @@ def test_the_record_is_not_the_locked_one(prefix: Prefix) -> None:
         "wheel": None,
         "reason": "Not asked.",
     }
-    own = digest(content(rows(text)))
+    own = hash_content(get_common_content(parse_rows(text)))
     locked = {"six": PackageIdentity(content=own, **fields), "gone": PackageIdentity(content="0" * 64, **fields)}
     assert verify(prefix.place, locked) == []
     locked["six"] = PackageIdentity(content="0" * 64, **fields)
@@ -478,7 +478,7 @@ def test_a_hash_in_digits_is_read_too(prefix: Prefix) -> None:
 
 
 def test_no_two_kinds_share_a_name_and_every_kind_can_be_found() -> None:
-    names = [kind.name for kind in data.file_table().kind]
+    names = [kind.name for kind in data.load_file_table().kind]
     assert len(names) == len(set(names))
 
 

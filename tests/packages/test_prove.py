@@ -17,12 +17,12 @@ import requests
 from envlock.lock.models import Lockfile, PackageIdentity, WheelFile
 from envlock.packages.indexes.online import Glance, Whole
 from envlock.packages.indexes.page import IndexFile
-from envlock.packages.installed import InstalledPackage, describe_installed
-from envlock.packages.prove import prove
+from envlock.packages.installed_distributions import InstalledPackage, describe_installed
+from envlock.packages.prover import prove
 from envlock.runtime.errors import EnvlockError, OutsideError
-from envlock.runtime.files.record import content, digest, rows
-from envlock.web.errors import explain_failure
-from envlock.workflows.hash import summary
+from envlock.runtime.files.record_rows import get_common_content, hash_content, parse_rows
+from envlock.web.web_errors import explain_failure
+from envlock.workflows.hash import describe_proofs
 from tests.locks import document
 from tests.packages.wheels import make_wheel, record_in
 
@@ -30,8 +30,8 @@ HOME = "https://index.example/simple/"
 RECORD = "six.py,sha256=aaaa,10\nsix-1.17.0.dist-info/METADATA,sha256=bbbb,20\nsix-1.17.0.dist-info/RECORD,,\n"
 OTHER = RECORD.replace("aaaa", "AAAA")
 INSTALLED_RECORD = RECORD + "six-1.17.0.dist-info/INSTALLER,sha256=cccc,4\n__pycache__/six.cpython-311.pyc,,\n"
-COMMON = content(rows(RECORD))
-CONTENT = digest(COMMON)
+COMMON = get_common_content(parse_rows(RECORD))
+CONTENT = hash_content(COMMON)
 SIX = InstalledPackage("six", "1.17.0", ("py2-none-any", "py3-none-any"), "index", None, COMMON, None)
 WHEEL = "six-1.17.0-py2.py3-none-any.whl"
 HASH = hashlib.sha256(b"the wheel").hexdigest()
@@ -159,7 +159,7 @@ def test_what_cannot_be_proven_says_why(records: dict[str, str], reason: str) ->
 )
 def test_how_a_wheel_is_built_is_said_where_its_sources_are_known(file: str, hint: list[str]) -> None:
     identity = {"packages": {"six": ask(FakeIndex({file: ""})).model_dump()}}
-    assert list(summary(Lockfile.model_validate(document(identity=identity))))[2:] == hint
+    assert list(describe_proofs(Lockfile.model_validate(document(identity=identity))))[2:] == hint
 
 
 def test_that_the_project_itself_is_left_out_is_said() -> None:
@@ -170,9 +170,9 @@ def test_that_the_project_itself_is_left_out_is_said() -> None:
         "hint: the project's own package, segment, is left out: if it is installed and belongs into an image, use "
         "`envlock hash --build`"
     )
-    assert hint in list(summary(Lockfile.model_validate(lock)))
+    assert hint in list(describe_proofs(Lockfile.model_validate(lock)))
     lock["project"] = {"name": "six"}
-    assert not [line for line in summary(Lockfile.model_validate(lock)) if "own package" in line]
+    assert not [line for line in describe_proofs(Lockfile.model_validate(lock)) if "own package" in line]
 
 
 def test_offline_asks_nobody_and_keeps_what_still_holds() -> None:
@@ -189,7 +189,7 @@ def test_what_was_proven_is_not_asked_for_again() -> None:
 @pytest.mark.parametrize(
     ("each", "earlier"),
     [
-        (SIX._replace(files=content(rows(OTHER))), proven()),
+        (SIX._replace(files=get_common_content(parse_rows(OTHER))), proven()),
         (SIX._replace(version="1.18.0"), proven()),
         (SIX, proven("record")),  # weaker than what is asked for now
     ],
@@ -215,7 +215,7 @@ def test_what_came_with_the_distributions_python_says_what_to_do(
     files: dict[str, bytes] | None, is_bundled: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = record_in(make_wheel(tmp_path / "other", "setuptools", "66.1.1", {"setuptools.py": b"patched"})).decode()
-    monkeypatch.setattr("envlock.packages.prove.BUNDLED", tmp_path / "system")
+    monkeypatch.setattr("envlock.packages.prover.BUNDLED", tmp_path / "system")
     name = "setuptools-66.1.1-py3-none-any.whl"
     bundled = tmp_path / "system" / name
     if files:
@@ -223,7 +223,9 @@ def test_what_came_with_the_distributions_python_says_what_to_do(
     elif files is None:
         bundled.parent.mkdir()
         bundled.write_bytes(b"damaged")
-    each = InstalledPackage("setuptools", "66.1.1", ("py3-none-any",), "index", None, content(rows(own)), None)
+    each = InstalledPackage(
+        "setuptools", "66.1.1", ("py3-none-any",), "index", None, get_common_content(parse_rows(own)), None
+    )
     found = ask(FakeIndex({name: RECORD}), each)
     fix = "reinstall setuptools==66.1.1 from an index to have its wheel"
     sentence = f"it is the distribution's own build ({bundled}), which no index has; {fix}"

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from envlock.lock.models import UnavailableFact
-from envlock.packages.proven import Checkout, checkout, proven
+from envlock.packages.identity import Checkout, find_checkout, list_proven
 from envlock.runtime.errors import UsageError
 from tests.packages.identified import doubt, lock_of, proof, wheel
 
 
 def test_a_package_is_proven_or_left_out_with_its_reason() -> None:
-    known, others = proven(
+    known, others = list_proven(
         lock_of(
             {
                 "zz": proof("1.0", wheel("zz-1.0-py3-none-any.whl")),
@@ -53,7 +53,7 @@ def test_a_package_is_proven_or_left_out_with_its_reason() -> None:
 def test_a_wheel_that_no_installer_would_take_for_it_proves_nothing(
     name: str, version: str | None, file: str, reason: str
 ) -> None:
-    known, others = proven(lock_of({name: proof(version, wheel(file))}), "x.lock")
+    known, others = list_proven(lock_of({name: proof(version, wheel(file))}), "x.lock")
     assert (known, [each.name for each in others]) == ([], [name])
     assert others[0].reason.startswith(reason)
 
@@ -61,20 +61,20 @@ def test_a_wheel_that_no_installer_would_take_for_it_proves_nothing(
 def test_a_checkout_in_an_unknown_folder_is_none() -> None:
     origin = {"url": "https://git.example.org/a.git", "vcs": "git", "commit": "c" * 40}
     lock = lock_of({"a": doubt("1.0", "x")}, packages={"a": {"version": "1.0", "origin": origin}})
-    assert checkout(lock, "a") == Checkout("a", "https://git.example.org/a.git", "c" * 40, None)
+    assert find_checkout(lock, "a") == Checkout("a", "https://git.example.org/a.git", "c" * 40, None)
     unknown = {"packages.a.origin.subdirectory": UnavailableFact(reason="it is no path", code="malformed")}
-    assert checkout(lock.model_copy(update={"unavailable": unknown}), "a") is None
+    assert find_checkout(lock.model_copy(update={"unavailable": unknown}), "a") is None
 
 
 def test_versions_are_compared_as_installers_do() -> None:
-    known, others = proven(lock_of({"a": proof("1.0", wheel("a-1.0.0-py3-none-any.whl"))}), "x.lock")
+    known, others = list_proven(lock_of({"a": proof("1.0", wheel("a-1.0.0-py3-none-any.whl"))}), "x.lock")
     assert (len(known), others) == (1, [])
 
 
 def test_a_lock_without_identities_is_refused() -> None:
     lock = lock_of({}).model_copy(update={"identity": None})
     with pytest.raises(UsageError) as error:
-        proven(lock, "x.lock")
+        list_proven(lock, "x.lock")
     assert str(error.value) == (
         "lockfile x.lock does not name the wheels of its packages\nhint: run `envlock hash` to add them"
     )
@@ -86,7 +86,7 @@ def test_a_lock_without_identities_is_refused() -> None:
 def test_identities_of_other_packages_are_refused(packages: dict[str, Any]) -> None:
     lock = lock_of({"a": proof("1.0", wheel("a-1.0-py3-none-any.whl"))}, packages=packages)
     with pytest.raises(UsageError) as error:
-        proven(lock, "x.lock")
+        list_proven(lock, "x.lock")
     name = "b" if "b" in packages else "a"
     assert str(error.value) == (
         f"lockfile x.lock: the recorded wheel of {name} is for another version\nhint: run `envlock hash` again"

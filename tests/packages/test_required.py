@@ -10,10 +10,16 @@ from pathlib import Path
 import pytest
 from packaging.markers import default_environment
 
-from envlock.diagnosis.environment import Requirement
-from envlock.diagnosis.examine import requirements_of
-from envlock.guest.environment import markers
-from envlock.packages.installation import Installation, by_name, header, installation, required
+from envlock.diagnosis.diagnosed_environment import Requirement
+from envlock.diagnosis.examine import list_requirements
+from envlock.guest.environment import collect_markers
+from envlock.packages.installation import (
+    Installation,
+    collect_distributions,
+    find_installation,
+    iter_requirements,
+    read_field,
+)
 from tests.machines import distribution
 
 METADATA = """\
@@ -41,7 +47,7 @@ def test_metadata_that_are_a_fifo_or_a_link_in_a_circle_name_no_package(tmp_path
     os.mkfifo(tmp_path / "other-1.0.dist-info" / "METADATA")
     (tmp_path / "third-1.0.dist-info" / "METADATA").symlink_to("METADATA")
     (tmp_path / "fourth-1.0.dist-info").symlink_to("fourth-1.0.dist-info")
-    assert list(by_name(Installation(tmp_path, (tmp_path,)))) == ["thing"]
+    assert list(collect_distributions(Installation(tmp_path, (tmp_path,)))) == ["thing"]
 
 
 def test_metadata_need_not_be_utf_8(tmp_path: Path) -> None:
@@ -50,9 +56,11 @@ def test_metadata_need_not_be_utf_8(tmp_path: Path) -> None:
     distribution(tmp_path, "thing", "1.0", {"METADATA": ""})
     (tmp_path / "thing-1.0.dist-info" / "METADATA").write_bytes(text.encode("latin-1"))
     place = Installation(tmp_path, (tmp_path,))
-    found = by_name(place)["thing"]
+    found = collect_distributions(place)["thing"]
     assert (found.version, found.metadata["Author"]) == ("1.0", "Mul\ufffdoz")
-    assert [each.name for each, _ in required(found, {**markers(), "python_version": "3.8"}, [""])] == [
+    assert [
+        each.name for each, _ in iter_requirements(found, {**collect_markers(), "python_version": "3.8"}, [""])
+    ] == [
         "Six_Of.One",
         "old",
         "other",
@@ -65,15 +73,15 @@ def test_metadata_may_lack_any_field(tmp_path: Path) -> None:
     distribution(tmp_path, "other", "1.0", {"METADATA": "Version: 1.0\n"})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = by_name(Installation(tmp_path, (tmp_path,)))
-        assert [(name, header(each, "Version")) for name, each in found.items()] == [("thing", None)]
+        found = collect_distributions(Installation(tmp_path, (tmp_path,)))
+        assert [(name, read_field(each, "Version")) for name, each in found.items()] == [("thing", None)]
 
 
 def of(folder: Path, **values: str) -> list[tuple[str, str]]:
     """Return (requirement without its marker, extra) of the distribution `thing`."""
     distribution(folder, "thing", "1.0", {"METADATA": METADATA})
     place = Installation(folder, (folder,))
-    found = required(by_name(place)["thing"], {**place.markers, **values})
+    found = iter_requirements(collect_distributions(place)["thing"], {**place.markers, **values})
     return [(each.url or str(each).partition(";")[0], extra) for each, extra in found]
 
 
@@ -85,7 +93,7 @@ def test_requirements_follow_the_markers(tmp_path: Path) -> None:
 
 
 def test_the_markers_are_those_that_packaging_finds() -> None:
-    assert markers() == {name: str(value) for name, value in default_environment().items()}
+    assert collect_markers() == {name: str(value) for name, value in default_environment().items()}
 
 
 @pytest.mark.processes
@@ -99,8 +107,8 @@ def test_of_another_interpreter_its_own(tmp_path: Path) -> None:
     python.symlink_to(Path(sys.executable).resolve())
     settings = f"home = {Path(sys.executable).resolve().parent}\ninclude-system-site-packages = false\n"
     (home / "pyvenv.cfg").write_text(settings, encoding="utf-8")
-    assert installation(python).markers == markers()
-    assert requirements_of(python) == [
+    assert find_installation(python).markers == collect_markers()
+    assert list_requirements(python) == [
         Requirement("thing", "1.0", "six-of-one", ">=1.16"),
         Requirement("thing", "1.0", "new", "<2"),
         Requirement("thing", "1.0", "speed", "==2.*", ("more",), extra="fast"),

@@ -19,9 +19,9 @@ import pytest
 
 from envlock.lock.models import WheelFile
 from envlock.packages import wheelhouse
+from envlock.packages.identity import Proven
 from envlock.packages.parallel import Advance, Moved
-from envlock.packages.proven import Proven
-from envlock.packages.wheelhouse import Had, Missing, held, unowned, vendor, wheels_in
+from envlock.packages.wheelhouse import Had, Missing, fetch_wheels, find_unowned, measure_wheels, wait_for_folder
 from envlock.runtime.errors import OutsideError, UsageError
 from tests.packages.identified import wheel
 
@@ -70,7 +70,7 @@ class Web:
 def _fill(folder: Path, web: Web, cache: Path | None, packages: list[Proven] = PACKAGES) -> dict[str, str]:
     """Return name -> how, or the reason why it is missing."""
     told = {}
-    for event in vendor(packages, folder, web, cache=cache, jobs=3):
+    for event in fetch_wheels(packages, folder, web, cache=cache, jobs=3):
         if isinstance(event, Had):
             told[event.package.name] = event.how
         elif isinstance(event, Missing):
@@ -140,7 +140,7 @@ def test_what_cannot_be_had_is_told_and_the_others_stay(cached: bool, tmp_path: 
     told = _fill(tmp_path / "house", Web(broken=("bb",)), cache)
     assert (told["aa"], told["bb"]) == ("fetched", "it answered 503")
     assert told["cc"].startswith("it cannot be written: ")
-    assert list(wheels_in(tmp_path / "house")) == ["aa-1.0-py3-none-any.whl"]
+    assert list(measure_wheels(tmp_path / "house")) == ["aa-1.0-py3-none-any.whl"]
 
 
 def test_an_error_of_ours_is_not_taken_for_the_index(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_a_second_one_waits_for_the_first_and_fetches_nothing(tmp_path: Path) ->
         running = pool.submit(_fill, tmp_path / "house", first, None)
         while not first.asked:
             time.sleep(0.01)
-        events = vendor(PACKAGES, tmp_path / "house", second, cache=None, jobs=1, on_wait=lambda: waits.append(1))
+        events = fetch_wheels(PACKAGES, tmp_path / "house", second, cache=None, jobs=1, on_wait=lambda: waits.append(1))
         told = {event.package.name: event.how for event in events if isinstance(event, Had)}
         assert running.result() == _every("fetched")
     assert (told, second.asked, bool(waits)) == (_every("there"), [], True)
@@ -196,14 +196,14 @@ def test_two_that_share_a_cache_fetch_each_wheel_once(tmp_path: Path) -> None:
 def test_an_interruption_leaves_no_wheel_that_is_none(tmp_path: Path) -> None:
     web = Web(seconds=30, slow=("bb", "cc"))
     threads = threading.active_count()
-    events = vendor(PACKAGES, tmp_path / "house", web, cache=None, jobs=3)
+    events = fetch_wheels(PACKAGES, tmp_path / "house", web, cache=None, jobs=3)
     assert any(isinstance(event, Had) for event in events)  # the first one; then nobody listens any more
     events.close()  # type: ignore[attr-defined]  # it is a generator
     until = time.monotonic() + 5
     while threading.active_count() > threads and time.monotonic() < until:
         time.sleep(0.01)
     assert threading.active_count() == threads
-    assert list(wheels_in(tmp_path / "house")) == ["aa-1.0-py3-none-any.whl"]
+    assert list(measure_wheels(tmp_path / "house")) == ["aa-1.0-py3-none-any.whl"]
     assert _fill(tmp_path / "house", Web(), None) == {**_every("fetched"), "aa": "there"}
     assert _files(tmp_path / "house") == ALL
 
@@ -234,7 +234,7 @@ def test_a_full_disk_is_told_and_leaves_nothing_broken(small_disk: Path, tmp_pat
 
     told = [
         event
-        for event in vendor([package], small_disk / "house", fetch, cache=tmp_path / "cache", jobs=1)
+        for event in fetch_wheels([package], small_disk / "house", fetch, cache=tmp_path / "cache", jobs=1)
         if not isinstance(event, Moved)
     ]
     assert told == [Missing(package, "it cannot be written: No space left on device")]
@@ -270,7 +270,7 @@ def test_strangers_are_wheels_of_nobody(tmp_path: Path) -> None:
     for name in ("zz-1.0-py3-none-any.whl", "aa-2.0-py3-none-any.whl", "notes.txt"):
         (tmp_path / "house" / name).write_bytes(b"")
     (tmp_path / "house" / "folder.whl").mkdir()
-    assert [file.name for file in unowned(tmp_path / "house", PACKAGES)] == [
+    assert [file.name for file in find_unowned(tmp_path / "house", PACKAGES)] == [
         "aa-2.0-py3-none-any.whl",
         "zz-1.0-py3-none-any.whl",
     ]
@@ -284,7 +284,7 @@ def test_a_lock_that_the_file_system_does_not_know_keeps_nobody_out(
 
     monkeypatch.setattr(fcntl, "flock", no_locks)
     on_wait: Callable[[], None] = lambda: pytest.fail("it waits for nobody")  # noqa: E731
-    with held(tmp_path, on_wait), held(tmp_path, on_wait):
+    with wait_for_folder(tmp_path, on_wait), wait_for_folder(tmp_path, on_wait):
         pass
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from envlock.packages.file_verification import survey, verify_files
-from envlock.packages.installation import Installation, installation
+from envlock.packages.installation import Installation, find_installation
 from envlock.runtime.files.survey import Survey
 from envlock.runtime.report import INFO, Finding
 
@@ -26,7 +26,7 @@ class Copy:
 
     def __init__(self, python: Path, folder: Path) -> None:
         self.python = python
-        original = installation(python)
+        original = find_installation(python)
         (site,) = [each for each in original.folders if each.name == "site-packages"]
         self.prefix = folder / "prefix"
         self.site = self.prefix / site.relative_to(original.prefix.resolve())

@@ -6,8 +6,8 @@ that needs them, so a library that is not mapped contradicts nothing.
 
 from __future__ import annotations
 
-from envlock.runtime.cuda.libraries import is_cuda
-from envlock.runtime.loader.search import mapped_files, stem
+from envlock.runtime.cuda.library_list import is_cuda
+from envlock.runtime.loader.search import get_stem, parse_mapped_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,10 +43,10 @@ def loaded_cuda(maps: str, write: Callable[[str], str]) -> dict[str, list[str]]:
         write: how a mapped path is written in facts (`PortablePaths.render_path`).
     """
     found: dict[str, list[str]] = {}
-    for path in mapped_files(maps):
+    for path in parse_mapped_files(maps):
         name = path.rpartition("/")[2]
         if is_cuda(name):
-            found.setdefault(stem(name), []).append(write(path))
+            found.setdefault(get_stem(name), []).append(write(path))
     return found
 
 
@@ -66,6 +66,6 @@ def contradictions(maps: str, cuda: Mapping[str, Any], write: Callable[[str], st
         expected = facts.get("file")
         if expected is not None and not isinstance(expected, str):
             continue  # it could not be told
-        actual = mapped.get(stem(facts["soname"]), ())
+        actual = mapped.get(get_stem(facts["soname"]), ())
         found += [Contradiction(key, expected, file) for file in actual if file != expected]
     return found

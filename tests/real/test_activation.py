@@ -54,10 +54,10 @@ print("answer:" + json.dumps({
 
 LATE = """
 import tensorflow as tf
-from envlock.runtime.calls import initialised
-print(initialised(tf), initialised(tf), tf.config.threading.get_intra_op_parallelism_threads())
+from envlock.runtime.calls import is_initialised
+print(is_initialised(tf), is_initialised(tf), tf.config.threading.get_intra_op_parallelism_threads())
 tf.constant(1.0) + 1.0
-print(initialised(tf))
+print(is_initialised(tf))
 import envlock
 try:
     envlock.activate()

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from envlock.data.canary import canary_table
+from envlock.data.canary_tables import load_canary_table
 from envlock.lock.numerics import Numerics
-from envlock.numerics.canary.compare import Comparison, compare
-from envlock.numerics.canary.run import Settings, compute
+from envlock.numerics.canary.canary_comparison import Comparison, compare
+from envlock.numerics.canary.canary_run import Settings, compute
 from tests.conftest import Command
 from tests.exhaustive import exhaustive
 
 THREADS = Settings(threads=None)
 DETERMINISM = Settings(determinism=None)
-NAMES = {row.name for row in canary_table().operation}
+NAMES = {row.name for row in load_canary_table().operation}
 
 
 @cache

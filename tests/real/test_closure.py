@@ -9,9 +9,9 @@ import pytest
 
 from envlock.guest.launch import read
 from envlock.guest.observer import SEEN
-from envlock.packages.closure import closure
-from envlock.packages.installation import by_name, installation
-from envlock.packages.observation import used
+from envlock.packages.closure import find_imported_distributions
+from envlock.packages.installation import collect_distributions, find_installation
+from envlock.packages.observation import find_used
 from tests.conftest import Command
 from tests.exhaustive import first
 from tests.machines import write
@@ -73,11 +73,11 @@ net(tf.zeros((1, 32, 32, 3)))
 def missing(python: Path, program: str, folder: Path) -> tuple[list[str], int]:
     """Run a program; return what it used unforeseen, and how much it used."""
     write(folder, {"train.py": DATA + program, "notes/sitecustomize.py": read("observer")})
-    place = installation(python)
-    held = {*closure(["train.py"], folder, place)}
+    place = find_installation(python)
+    held = {*find_imported_distributions(["train.py"], folder, place)}
     done = Command([str(python)], folder)("train.py", environ={"PYTHONPATH": str(folder / "notes")})
     assert done.returncode == 0, done.stderr
-    found = used((folder / "notes" / SEEN).read_text(encoding="utf-8").splitlines(), place)
+    found = find_used((folder / "notes" / SEEN).read_text(encoding="utf-8").splitlines(), place)
     return sorted({*found} - held), len(found)
 
 
@@ -104,8 +104,8 @@ def test_none_is_missing_with_an_older_tensorflow(
 @pytest.mark.slow
 def test_some_packages_of_the_environment_are_not_held(tensorflow_python: Path, tmp_path: Path) -> None:
     write(tmp_path, {"train.py": "import tensorflow\n"})
-    place = installation(tensorflow_python)
-    every = {*by_name(place)}
-    held = {*closure(["train.py"], tmp_path, place)}
+    place = find_installation(tensorflow_python)
+    every = {*collect_distributions(place)}
+    held = {*find_imported_distributions(["train.py"], tmp_path, place)}
     assert {"tensorflow-cpu", "keras", "numpy", "h5py"} <= held
     assert {"tomlkit", "docker", "jinja2"} <= every - held

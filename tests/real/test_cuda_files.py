@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from envlock.packages.file_verification import survey, verify_files
-from envlock.packages.installation import installation
+from envlock.packages.installation import find_installation
 from envlock.runtime.report import INFO
 from tests.real.corruption import Copy, Damage
 from tests.real.test_cuda_install import INTERPRETERS, each_environment
@@ -21,7 +21,7 @@ one_environment = pytest.mark.parametrize("python", INTERPRETERS[:1], ids=[INTER
 
 @each_environment
 def test_an_untouched_environment_with_cuda(python: Path) -> None:
-    seen = survey(installation(python))
+    seen = survey(find_installation(python))
     assert seen.size > 3_000_000_000
     assert [each.to_json() for each in verify_files(seen, python, {}) if each.severity != INFO] == []
 

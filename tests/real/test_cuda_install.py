@@ -45,22 +45,22 @@ for path in preload:
         handle.cudnnGetVersion()
         __import__("_ctypes").dlclose(handle._handle)
 sys.path.append(sys.argv[2])
-from envlock.runtime.collectors.cuda import collect
+from envlock.runtime.collectors.cuda_build import collect
 from envlock.runtime.facts import split
 from envlock.runtime.host import Host
-from envlock.runtime.loader.search import mapped_files
+from envlock.runtime.loader.search import parse_mapped_files
 from tests.real.mapped_cuda import contradictions, loaded_cuda
 from envlock.runtime.cuda.library_facts import PortablePaths
 PortablePaths.render_path = lambda self, path: path  # a lock names no folder outside; here the very file is compared
 def maps():
     return open("/proc/self/maps").read()
-told = {"before": mapped_files(maps())}
+told = {"before": parse_mapped_files(maps())}
 if collects:
     begin = time.perf_counter()
     tree = collect(Host())
     told["ms"] = (time.perf_counter() - begin) * 1e3
     told["tree"], told["unavailable"] = split(tree)
-    told["after"] = mapped_files(maps())
+    told["after"] = parse_mapped_files(maps())
 if imports:
     import tensorflow
     library = ctypes.CDLL(os.path.join(os.path.dirname(tensorflow.__file__), "libtensorflow_framework.so.2"))
@@ -278,7 +278,7 @@ def test_a_lock_names_no_folder_outside_the_environment(python: Path) -> None:
     folder, version = second_cudnn(python)
     code = (
         "import sys, json; sys.path.append(sys.argv[1])\n"
-        "from envlock.runtime.collectors.cuda import collect\n"
+        "from envlock.runtime.collectors.cuda_build import collect\n"
         "from envlock.runtime.host import Host\n"
         "print(json.dumps(collect(Host())['cudnn']))\n"
     )
@@ -300,11 +300,11 @@ def test_collecting_loads_nothing_and_changes_nothing(python: Path) -> None:
 def test_the_child_that_asks_tensorflow_contradicts_nothing(python: Path) -> None:
     code = (
         "import sys, json; sys.path.append(sys.argv[1])\n"
-        "from envlock.runtime.collectors.cuda import collect\n"
-        "from envlock.diagnosis.loaded_cuda import ask_tensorflow, contradictions\n"
+        "from envlock.runtime.collectors.cuda_build import collect\n"
+        "from envlock.diagnosis.loaded_cuda import ask_tensorflow, find_contradictions\n"
         "from envlock.runtime.host import Host\n"
         "answers = ask_tensorflow(Host())\n"
-        "print(json.dumps([answers, contradictions(collect(Host()), answers)]))\n"
+        "print(json.dumps([answers, find_contradictions(collect(Host()), answers)]))\n"
     )
     done = subprocess.run([str(python), "-c", code, str(ROOT)], capture_output=True, text=True, check=True, timeout=300)
     answers, found = json.loads(done.stdout)
@@ -323,7 +323,7 @@ def test_the_code_in_the_library_is_what_the_build_info_says(python: Path) -> No
     assert isinstance(targets, list)
     assert {f"sm_{target.rpartition('_')[2]}" for target in targets} == {f"sm_{number}" for number in code.sass}
     assert {target for target in targets if target.startswith("compute_")} == {f"compute_{n}" for n in code.ptx}
-    assert code.ptx_cuda() is not None
+    assert code.get_ptx_cuda() is not None
 
 
 @each_environment

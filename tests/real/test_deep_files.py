@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from envlock.packages.file_verification import survey, verify_files
-from envlock.packages.installation import installation
-from envlock.runtime.files.compiled import compiled
+from envlock.packages.installation import find_installation
+from envlock.runtime.files.compiled_file import parse_compiled_name
 from envlock.runtime.report import INFO
 from tests.conftest import Command
 from tests.exhaustive import exhaustive
@@ -52,7 +52,7 @@ def corrupt_in_rounds(copy: Copy, random_: random.Random) -> int:
 
 @exhaustive
 def test_an_untouched_environment_of_pip(tensorflow_python: Path) -> None:
-    seen = survey(installation(tensorflow_python))
+    seen = survey(find_installation(tensorflow_python))
     assert len(seen.claims) > 5000
     assert any(path.endswith(".pyc") for path in seen.claims)
     assert [each.to_json() for each in verify_files(seen, tensorflow_python, {}) if each.severity != INFO] == []
@@ -88,7 +88,7 @@ def test_a_changed_byte_of_bytecode_is_named_or_python_runs_the_same(
 
 
 def _same(path: Path) -> bool:
-    made_of = compiled(str(path))
+    made_of = parse_compiled_name(str(path))
     assert made_of is not None
     held, whole = path.read_bytes(), Path(made_of.path).resolve()
     if held[:16] != _original_header(whole, made_of.source):
@@ -134,7 +134,7 @@ def test_an_untouched_environment_of_uv(mode: str, cache: Path, tmp_path: Path) 
     writes = {name: value for name, value in environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     imports = [str(python), "-c", "import numpy, requests"]
     subprocess.run(imports, check=True, env=writes)  # leaves bytecode that no RECORD lists
-    seen = survey(installation(python))
+    seen = survey(find_installation(python))
     assert list(Path(seen.sites[0]).rglob("*.pyc"))
     assert [each.to_json() for each in verify_files(seen, python, {}) if each.severity != INFO] == []
 
@@ -147,5 +147,5 @@ def test_an_untouched_environment_under_another_umask(umask: int, tmp_path: Path
     python = target / "bin" / "python"
     subprocess.run([sys.executable, "-m", "venv", str(target)], check=True, umask=umask)
     subprocess.run([str(python), "-m", "pip", "install", "--quiet", *PACKAGES], check=True, umask=umask)
-    found = verify_files(survey(installation(python)), python, {})
+    found = verify_files(survey(find_installation(python)), python, {})
     assert [each.to_json() for each in found if each.severity != INFO] == []

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from envlock.data import policy_table
+from envlock.data import load_policy_table
 from tests.conftest import Command
 
 LET_THROUGH = (
@@ -24,16 +24,16 @@ LET_THROUGH = (
 SCRIPT = Path(__file__).with_name("every_leaf.py")
 
 
-UNHELD = {row.path.split(".")[1] for row in policy_table().fact if row.path.split(".")[::2] == ["packages", "**"]}
+UNHELD = {row.path.split(".")[1] for row in load_policy_table().fact if row.path.split(".")[::2] == ["packages", "**"]}
 """Packages that cannot change bits: installers, development tools, notebook front ends."""
 
 
-ADDED = {row.path for row in policy_table().fact if row.path.startswith("packages.") and row.strict == "superset"}
+ADDED = {row.path for row in load_policy_table().fact if row.path.startswith("packages.") and row.strict == "superset"}
 """Packages that may be there in addition: the lock can lack them."""
 
 HELD_WHERE_LOCKED = {
     "environ.PYTHONHASHSEED",
-    *(row.path for row in policy_table().fact if row.strict == "exact_where_locked"),
+    *(row.path for row in load_policy_table().fact if row.strict == "exact_where_locked"),
 }
 """Facts that older lockfiles lack: held only where the lockfile has them."""
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from envlock.numerics.canary.program import replay
-from envlock.numerics.canary.run import Settings
+from envlock.numerics.canary.canary_run import Settings
+from envlock.numerics.canary.program_operations import replay
 from tests.conftest import Command
 from tests.exhaustive import exhaustive
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from envlock.diagnosis import loaded_cuda
+from envlock.diagnosis.checks import diagnose
 from envlock.diagnosis.doctor_evidence import DoctorEvidence
-from envlock.diagnosis.proof import Shown
-from envlock.diagnosis.rules import diagnose
+from envlock.diagnosis.tensorflow_state import ObservedState
 from envlock.divergence import two_traces
 from envlock.divergence.comparison import Difference
 from envlock.divergence.evidence import Suspect
@@ -19,27 +19,27 @@ from envlock.divergence.trace import Operation, Place, Record
 from envlock.divergence.trace import Value as Quantity
 from envlock.fleet.ranks import Rank
 from envlock.fleet.reduction import reduction
-from envlock.fleet.statement import failed
+from envlock.fleet.statement import make_failure
 from envlock.linter.live_dataset import report_of as dataset_report
 from envlock.linter.pipeline import Body, Graph, Node
 from envlock.lock.document import validate
 from envlock.lock.models import Lockfile
 from envlock.numerics import bisection, outcome, results
 from envlock.numerics import invariance as batches
-from envlock.numerics.canary.run import Canary
+from envlock.numerics.canary.canary_run import Canary
 from envlock.numerics.matrices import MEASURES, Matrix
 from envlock.numerics.outcome import Outcome
 from envlock.numerics.results import Run, Value
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.files.findings import Fault
-from envlock.runtime.files.findings import findings as file_findings
-from envlock.runtime.report import INFO, Finding, Report, ranked
-from envlock.runtime.verify import judge
-from envlock.runtime.where import Where
+from envlock.runtime.files.findings import make_findings as file_findings
+from envlock.runtime.finding_place import Where
+from envlock.runtime.judgement import judge
+from envlock.runtime.report import INFO, Finding, Report, sort_findings
 from envlock.workflows import canary as canaries
 from envlock.workflows.diff import diff as compare_locks
-from envlock.workflows.doctor import report_of as doctor_report
+from envlock.workflows.doctor import make_report as doctor_report
 from envlock.workflows.lint import lint as lint_files
 from tests.diagnosis.environments import changed, clean
 from tests.divergence.reports import KNOWN, evidence
@@ -70,9 +70,9 @@ def verify(word: str, folder: Path, patch: pytest.MonkeyPatch) -> list[Report]:
     report = judge(document(), Snapshot(facts, unavailable))
     faults = [Fault("modified", word, word, (word,)), Fault("startup", word, word, severity=INFO)]
     cuda = {"cudnn": {"linkage": "dlopen", "version": word, "resolved_by": word}}
-    asked = loaded_cuda.contradictions(cuda, {"cudnn": f"{word} 2"})
-    more = [*file_findings(faults, []), *asked, loaded_cuda.unanswered(Unavailable(word, word))]
-    found = Report(ranked([*report.findings, *more]), policy=report.policy, subject=word, notes=[word])
+    asked = loaded_cuda.find_contradictions(cuda, {"cudnn": f"{word} 2"})
+    more = [*file_findings(faults, []), *asked, loaded_cuda.report_no_answer(Unavailable(word, word))]
+    found = Report(sort_findings([*report.findings, *more]), policy=report.policy, subject=word, notes=[word])
     return [found, judge(document(unavailable={}), Snapshot(FACTS, {}))]
 
 
@@ -94,9 +94,9 @@ def doctor(word: str, folder: Path, patch: pytest.MonkeyPatch) -> list[Report]:
     wrong = changed(clean(gpu=True), ("cuda.cudnn.problem", word), TF_DETERMINISTIC_OPS=word, unavailable=unavailable)
     flag = f"--{printable(word)}"
     misspelt = changed(clean(), others=[f"PYTHONHASHSEED{word[:1]}"], XLA_FLAGS=flag, strange_flags=[flag])
-    states = DoctorEvidence((Shown("op determinism", "off", word),))
-    sound = DoctorEvidence((Shown("op determinism", "on", word),))
-    return [doctor_report(ranked([*diagnose(wrong), *diagnose(misspelt)]), states), doctor_report([], sound)]
+    states = DoctorEvidence((ObservedState("op determinism", "off", word),))
+    sound = DoctorEvidence((ObservedState("op determinism", "on", word),))
+    return [doctor_report(sort_findings([*diagnose(wrong), *diagnose(misspelt)]), states), doctor_report([], sound)]
 
 
 def lint(word: str, folder: Path, patch: pytest.MonkeyPatch) -> list[Report]:
@@ -131,7 +131,7 @@ def canary(word: str, folder: Path, patch: pytest.MonkeyPatch) -> list[Report]:
         **here.groups,
         "bf16": here.groups["bf16"].model_copy(update={"operations": {}, "ended": printable(word)}),
     }
-    patch.setattr(canaries, "live", lambda python: Snapshot(FACTS, {}))
+    patch.setattr(canaries, "collect_live", lambda python: Snapshot(FACTS, {}))
     patch.setattr(canaries, "measure", lambda *_: Canary(here.model_copy(update={"groups": groups}), None, None))
     locked = lock(numerics=numerics().model_dump(mode="json", exclude_unset=True))
     return [canaries.canary(locked), canaries.canary()]
@@ -144,14 +144,16 @@ def repeat(word: str, folder: Path, patch: pytest.MonkeyPatch) -> list[Report]:
         return Run(label, {0: {word: Value("float32", (), f"{number:064x}")}}, "finished")
 
     runs = [run("A0", 0), run("B0", 1)]
-    (quantity,) = results.at(runs, 0)
+    (quantity,) = results.collect_quantities(runs, 0)
     cells: list[list[float | None]] = [[0.0, float("inf")], [None, 0.0]]
     matrix = Matrix(quantity, dict.fromkeys(MEASURES, cells), (word,))
     failed, environments = [Run("A1", {}, "failed", word)], {word: {"tensorflow": word}}
     same = [run("A0", 0), run("B0", 0)]
     return [
         outcome.report(Outcome(runs, failed, 4, quantity, [quantity], [matrix], environments, about=(word,))),
-        outcome.report(Outcome(same, [], 2, None, results.at(same, 0), [], environments, about=(word,))),
+        outcome.report(
+            Outcome(same, [], 2, None, results.collect_quantities(same, 0), [], environments, about=(word,))
+        ),
     ]
 
 
@@ -206,7 +208,7 @@ def fleet_check(word: str, folder: Path, patch: pytest.MonkeyPatch) -> list[Repo
     """Ranks are alike; or one differs, one cannot look, one has another lockfile, and one is missing."""
     said = {"node": word, "job": word}
     alike = [rank(number, 2) for number in range(2)]
-    lost = {**failed(Rank(4, 6, word, word), word), **said}
+    lost = {**make_failure(Rank(4, 6, word, word), word), **said}
     apart = [*(rank(number, 6) for number in range(3)), rank(3, 6, lock=word, TF_ENABLE_ONEDNN_OPTS=word)]
     statements = [*({**each, **said} for each, _ in apart), lost]
     return [

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from envlock.divergence.known import Known
-from envlock.reports.divergence_page import page
+from envlock.divergence.known_causes import Known
+from envlock.reports.divergence_page import render_page
+from envlock.runtime.finding_place import Where
 from envlock.runtime.report import Finding
-from envlock.runtime.where import Where
 from tests.conftest import absent
 from tests.divergence.reports import KNOWN, report
 
@@ -36,7 +36,7 @@ class _Tags(HTMLParser):
 
 
 def test_nothing_of_the_program_becomes_markup_and_nothing_is_fetched() -> None:
-    text = page(report())
+    text = render_page(report())
     parsed = _Tags()
     parsed.feed(text)
     assert parsed.tags & {"script", "b", "i", "img", "link", "iframe", "object"} == set()
@@ -48,12 +48,12 @@ def test_nothing_of_the_program_becomes_markup_and_nothing_is_fetched() -> None:
 
 
 def test_the_timeline_marks_the_cause_and_what_follows() -> None:
-    rows = re.findall(r'<tr class="(\w+)"><td>(\d+)</td>', page(report()))
+    rows = re.findall(r'<tr class="(\w+)"><td>(\d+)</td>', render_page(report()))
     assert rows == [("same", "22"), ("cause", "23"), ("carried", "24")]
 
 
 def test_identical_runs_have_a_page_without_a_cause() -> None:
-    text = page(report("identical", record=None, timeline=()))
+    text = render_page(report("identical", record=None, timeline=()))
     assert "<h2>Where</h2>" not in text
     assert 'class="ok"' in text
 
@@ -62,7 +62,7 @@ def test_pipelines_and_what_else_differs_have_their_lists() -> None:
     pipeline = Finding(
         "ENV501", "error", Where(operation="it", file="train.py", line=8), "it has no seed", "", "Seed.", ""
     )
-    text = page(report("data", pipelines=(pipeline,), notes=("<i>",)))
+    text = render_page(report("data", pipelines=(pipeline,), notes=("<i>",)))
     assert "<h2>The pipeline</h2>\n<ul><li>ENV501 it has no seed (read at train.py:8); Seed.</li></ul>" in text
     other = "also an independent cause: Sum at train.py:30, step 1: 2 results"
     assert f"<h2>Other findings</h2>\n<ul><li>{other}</li></ul>" in text
@@ -71,7 +71,7 @@ def test_pipelines_and_what_else_differs_have_their_lists() -> None:
 
 @pytest.mark.parametrize("known", [KNOWN, None])
 def test_why_remedy_and_limits_stand_before_all_evidence(known: Known | None) -> None:
-    text = page(report("outside", known=known, notes=("it ran in one process",)))
+    text = render_page(report("outside", known=known, notes=("it ran in one process",)))
     titles = ["Why", "Remedies", "Limits", "Where", "Comparisons", "Inputs", "Other findings", "Surrounding operations"]
     assert re.findall("<h2>(.*?)</h2>", text) == titles
     why = "it comes from Python or NumPy: an unseeded random generator, the time, files, or an order of names"
@@ -94,7 +94,7 @@ def chromium() -> str:
 @pytest.mark.slow
 def test_a_real_browser_shows_it(chromium: str, tmp_path: Path) -> None:
     file = tmp_path / "report.html"
-    file.write_text(page(report()), encoding="utf-8")
+    file.write_text(render_page(report()), encoding="utf-8")
     command = [chromium, *FLAGS, f"--user-data-dir={tmp_path / 'profile'}", "--window-size=1200,1000"]
     dump = subprocess.run([*command, "--dump-dom", file.as_uri()], capture_output=True, timeout=120, check=False)
     dom = _Tags()

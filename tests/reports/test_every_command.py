@@ -19,10 +19,10 @@ from envlock.cli.options import DATA_FORMATS
 from envlock.containers.engines import AUTO, ENGINES
 from envlock.fleet.engines import CHOICES as LAUNCHERS
 from envlock.forms import FORMS
-from envlock.packages.export import FORMATS as EXPORTS
+from envlock.packages.export_formats import FORMATS as EXPORTS
 from envlock.reports import FORMATS, render
-from envlock.reports.files import is_file
-from envlock.runtime.policy import names
+from envlock.reports.file_tables import is_file
+from envlock.runtime.policies import names
 from envlock.runtime.report import Report, clean, count
 from tests.reports.commands import COMMANDS
 from tests.reports.test_formats import VALIDATOR

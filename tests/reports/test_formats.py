@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from envlock.reports import render
 from envlock.runtime.facts import Unavailable
+from envlock.runtime.finding_place import Where
 from envlock.runtime.report import ABSENT, ERROR, INFO, UNKNOWN, WARNING, Finding, Report, show
-from envlock.runtime.where import Where
 
 HERE = Path(__file__).parent
 GOLDEN = HERE.parent / "golden"

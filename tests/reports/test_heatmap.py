@@ -14,8 +14,8 @@ from envlock.numerics import outcome, results
 from envlock.numerics.matrices import MEASURES, Matrix
 from envlock.numerics.outcome import Outcome, RepeatEvidence
 from envlock.reports import render
-from envlock.reports.heatmap import COLORS, need_png, png
-from envlock.reports.repeat_page import page
+from envlock.reports.heatmap import COLORS, need_matplotlib, render_png
+from envlock.reports.repeat_page import render_page
 from envlock.runtime.errors import UsageError
 from envlock.runtime.report import Report
 from tests.numerics.test_comparison import run
@@ -35,7 +35,7 @@ def report(
     """Return a report of `repeat` with a matrix at each step; with `more`, of two steps."""
     steps = steps if more is None else 2
     runs = [run(label, *({name: number} for _ in range(steps))) for number, label in enumerate(labels)]
-    shown = [quantity for step in range(steps) for quantity in results.at(runs, step)]
+    shown = [quantity for step in range(steps) for quantity in results.collect_quantities(runs, step)]
     matrices = [Matrix(quantity, dict.fromkeys(MEASURES, cells), (note,)) for quantity in shown]
     if more is not None:
         matrices[1] = Matrix(shown[1], dict.fromkeys(MEASURES, more), (note,))
@@ -77,7 +77,7 @@ class Reader(HTMLParser):
 
 def test_the_page_holds_every_number_and_nothing_that_runs_or_loads() -> None:
     found = report(CELLS)
-    text = page(found, render(found))
+    text = render_page(found, render(found))
     read = Reader(text)
     assert "<h3>step 0, weights: sum of the absolute differences</h3>" in text
     assert "<p>A note.</p>" in text
@@ -109,12 +109,12 @@ def test_all_matrices_have_one_scale_and_its_legend() -> None:
     """The same distance has the same color in both, though it is the largest of one and the smallest of the other."""
     small: list[list[float | None]] = [[0.0, 1e-6, 3e-3], [1e-6, 0.0, 3e-3], [3e-3, 3e-3, 0.0]]
     large: list[list[float | None]] = [[0.0, 3e-3, 1e2], [3e-3, 0.0, 1e2], [1e2, 1e2, 0.0]]
-    text = page(report(small, more=large), "")
+    text = render_page(report(small, more=large), "")
     classes = {value: name for name, value in Reader(text).cells}
     assert classes == {"0": "z", "1.0e-06": "l0", "3.0e-03": "l3", "1.0e+02": "l7"}
     assert text.count('<span class="key l') == 8
     assert '<span class="key l7">from 1.0e+01</span>' in text
-    one = page(report([[0.0, 1e-6], [1e-6, 0.0]], "01"), "")
+    one = render_page(report([[0.0, 1e-6], [1e-6, 0.0]], "01"), "")
     assert [part[:23] for part in one.split('<span class="key ')[1:]] == ['l7">from 1.0e-06</span>']
 
 
@@ -125,19 +125,19 @@ def test_the_chart_has_the_compared_steps_and_its_bar_all_steps() -> None:
         matrices=tuple(each for each in found.evidence.matrices if each.step in (1, 3)),
         differing=tuple(each for each in found.evidence.differing if each.step != 0),
     )
-    text = page(found, "")
+    text = render_page(found, "")
     assert text.count("<circle") == 2
     assert "<title>weights, step 1: inf</title>" in text
     assert Reader(text).bar == ["even", "rug"]
     assert "<title>step 0: the same bits</title>" in text
     assert "<title>steps 1 to 3: weights differ</title>" in text
     assert "at the 2 compared steps" in text
-    assert "<svg" not in page(report(CELLS), "")  # one step is no line
+    assert "<svg" not in render_page(report(CELLS), "")  # one step is no line
 
 
 def test_what_a_user_names_is_text() -> None:
     evil = "<script>alert(1)"
-    text = page(report(CELLS, "<&>", evil, evil), evil)
+    text = render_page(report(CELLS, "<&>", evil, evil), evil)
     assert "<script" not in text
     assert text.count("&lt;script&gt;alert(1)") == 4
     assert Reader(text).open == []
@@ -145,25 +145,25 @@ def test_what_a_user_names_is_text() -> None:
 
 def test_a_page_without_matrices() -> None:
     same = report([], steps=0)
-    assert Reader(page(same, render(same))).cells == []
+    assert Reader(render_page(same, render(same))).cells == []
 
 
 @pytest.mark.slow
 @pytest.mark.processes  # matplotlib asks `fc-list` once for each user
 def test_the_picture_is_a_png_of_all_matrices_and_always_the_same() -> None:
-    one, two = png(report(CELLS)), png(report(CELLS, steps=2))
+    one, two = render_png(report(CELLS)), render_png(report(CELLS, steps=2))
     assert one[:8] == b"\x89PNG\r\n\x1a\n"
     assert [struct.unpack(">II", picture[16:24]) for picture in (one, two)] == [(700, 600), (700, 1200)]
-    assert png(report(CELLS)) == one
-    assert png(report(ZEROS, "01", "$w_1$ and <b>"))[:4] == b"\x89PNG"
-    assert png(report([], steps=0))[:4] == b"\x89PNG"
+    assert render_png(report(CELLS)) == one
+    assert render_png(report(ZEROS, "01", "$w_1$ and <b>"))[:4] == b"\x89PNG"
+    assert render_png(report([], steps=0))[:4] == b"\x89PNG"
     assert len(COLORS) == 8
 
 
 def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
-    need_png()
+    need_matplotlib()
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(UsageError) as caught:
-        need_png()
+        need_matplotlib()
     assert caught.value.message == "PNG needs matplotlib, which is not installed with envlock"
     assert caught.value.hint == "install envlock again with its extra `plots`, or use `--html`"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from envlock.reports.summary import LIMIT, LINE_LIMIT, summary
-from envlock.runtime.line import line_of
+from envlock.reports.summary import LIMIT, LINE_LIMIT, render_summary
+from envlock.runtime.environment_line import make_line
 from tests.locks import document
 
 H100 = {"name": "NVIDIA H100 80GB HBM3", "compute_capability": "9.0", "memory_mib": 81559}
@@ -43,8 +43,8 @@ FACTS: dict[str, Any] = {
 
 def test_a_machine_with_gpus() -> None:
     lock = document(facts=FACTS, unavailable={})
-    assert summary(lock) == [
-        line_of(lock),
+    assert render_summary(lock) == [
+        make_line(lock),
         "TensorFlow: 2.21.0 (tensorflow) built with CUDA 12.5.1, cuDNN 9",
         "Keras: 3.15.1 tf-keras 2.21.0 backend tensorflow",
         "NumPy: 2.4.6 OpenBLAS 0.3.31 Haswell",
@@ -64,8 +64,8 @@ def test_a_machine_with_gpus() -> None:
 
 def test_nvidias_own_build_says_so() -> None:
     lock = document(facts={"tensorflow": {"version": "2.17.0", "nvidia_build": "nv25.2"}})
-    assert summary(lock)[1] == "TensorFlow: 2.17.0 NVIDIA nv25.2"
-    assert summary(lock)[5] == "packages: none"
+    assert render_summary(lock)[1] == "TensorFlow: 2.17.0 NVIDIA nv25.2"
+    assert render_summary(lock)[5] == "packages: none"
 
 
 def test_what_is_more_is_counted() -> None:
@@ -75,7 +75,7 @@ def test_what_is_more_is_counted() -> None:
         "environ": {f"VARIABLE_{number}": "\x1b[2J" * 300 for number in range(50)},
     }
     untold = {f"cpu.{number}": {"reason": "x", "code": "x"} for number in range(9)}
-    lines = summary(document(facts={**FACTS, **many}, unavailable=untold))
+    lines = render_summary(document(facts={**FACTS, **many}, unavailable=untold))
     assert [line for line in lines if line.startswith("and ")] == [
         "and 8 more like it",
         "and 22 more like it",

@@ -27,8 +27,8 @@ CPUS = len(os.sched_getaffinity(0))
 THREADS = [f"fixed intra-op threads to {CPUS}", f"fixed inter-op threads to {CPUS}"]
 UNFIXED = "Python's hash seed is not fixed, so the order of sets differs from run to run (`envlock run` fixes it)"
 LOCK = """
-from envlock.runtime.collectors import snapshot
-found = snapshot()
+from envlock.runtime.collectors import take_snapshot
+found = take_snapshot()
 import json
 document = {"lock_version": 1, "created_by": "a test", "facts": found.facts, "unavailable": found.unavailable,
             "policy": {"name": "strict", "overrides": {}}}

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import envlock
-from envlock.runtime.short import ACCEPT
+from envlock.runtime.short_report import ACCEPT
 from tests.machines import distribution
 from tests.measured import MEASURED
 
@@ -24,8 +24,8 @@ ROOT = str(Path(envlock.__file__).parents[1])
 LOCK = """
 import sys
 sys.path.append({root!r})
-from envlock.runtime.collectors import snapshot
-found = snapshot()
+from envlock.runtime.collectors import take_snapshot
+found = take_snapshot()
 import base64
 import hashlib
 import json

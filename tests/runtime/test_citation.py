@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import envlock
-from envlock.lock.capture import capture
+from envlock.lock.creation import capture
 from envlock.lock.document import dump, parse
-from envlock.runtime.collectors import snapshot
-from envlock.runtime.line import line_of
+from envlock.runtime.collectors import take_snapshot
+from envlock.runtime.environment_line import make_line
 from tests.conftest import Command
 from tests.locks import FACTS, document, encode
 from tests.machines import complete
@@ -27,7 +27,7 @@ CANONICAL = (
 
 def test_the_line_is_the_digest_that_the_page_of_formats_defines() -> None:
     """Lines are printed in papers: where this fails, the definition gets another number, and this value stays."""
-    assert line_of(document()) == GOLDEN == f"envlock:1:sha256:{sha256(CANONICAL.encode()).hexdigest()}"
+    assert make_line(document()) == GOLDEN == f"envlock:1:sha256:{sha256(CANONICAL.encode()).hexdigest()}"
 
 
 def test_only_what_was_captured_counts() -> None:
@@ -38,26 +38,26 @@ def test_only_what_was_captured_counts() -> None:
         "project": {"commit": "1" * 40, "dirty": True},
         "unavailable": {"keras": {"reason": "said in other words", "code": "permission-denied"}},
     }
-    assert line_of(document(**more)) == GOLDEN
+    assert make_line(document(**more)) == GOLDEN
     changed = [
         document(facts={**FACTS, "tensorflow": {"version": "2.21.0"}}),
         document(unavailable={}),
         document(unavailable={"keras": {"reason": "keras.json cannot be read", "code": "not-readable"}}),
     ]
-    assert len({GOLDEN, *map(line_of, changed)}) == 4
+    assert len({GOLDEN, *map(make_line, changed)}) == 4
 
 
 def test_a_word_of_any_script_is_digested_as_utf_8() -> None:
     digest = sha256('{"facts":{"system":{"name":"Größe"}},"unavailable":{}}'.encode()).hexdigest()
-    assert line_of({"facts": {"system": {"name": "Größe"}}, "unavailable": {}}) == f"envlock:1:sha256:{digest}"
+    assert make_line({"facts": {"system": {"name": "Größe"}}, "unavailable": {}}) == f"envlock:1:sha256:{digest}"
 
 
 def test_the_models_change_nothing_about_it(tmp_path: Path) -> None:
-    found = capture(live=snapshot(complete(tmp_path / "machine")))
+    found = capture(live=take_snapshot(complete(tmp_path / "machine")))
     written = tmp_path / "envlock.lock"
     written.write_bytes(dump(found))
     again = parse(written.read_bytes(), "envlock.lock").to_document()
-    assert envlock.cite(written) == line_of(again) == line_of(found.to_document())
+    assert envlock.cite(written) == make_line(again) == make_line(found.to_document())
 
 
 @pytest.mark.parametrize("words", [[], ["envlock.lock"], ["-"]])

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envlock.runtime.clear import WORDS, in_clear, show_in_clear
-from envlock.runtime.collectors.environ import digest, record
+from envlock.runtime.clear_values import WORDS, in_clear, show_in_clear
+from envlock.runtime.collectors.environment_variables import hash_value, make_recordable
 from envlock.runtime.report import ERROR, Finding
 from envlock.runtime.tables import table
 
@@ -32,7 +32,7 @@ def test_of_flags_only_the_secret_stays_a_digest() -> None:
     (shown,) = in_clear(
         "XLA_FLAGS", {"XLA_FLAGS": f"--xla_gpu_autotune_level=fast --xla_dump_to=/home/{SECRET}"}
     ).values()
-    assert shown == f"--xla_gpu_autotune_level=fast --xla_dump_to={digest(f'/home/{SECRET}')}"
+    assert shown == f"--xla_gpu_autotune_level=fast --xla_dump_to={hash_value(f'/home/{SECRET}')}"
 
 
 @pytest.mark.parametrize("name", ["TF_DETERMINISTIC_OPS", "LD_LIBRARY_PATH", "XLA_FLAGS", "CUDA_VISIBLE_DEVICES"])
@@ -49,11 +49,13 @@ def test_a_digest_is_replaced_only_by_the_value_that_gives_it() -> None:
     """The value in force may be the one at the start of the process, or that of another environment."""
     name = "TF_DETERMINISTIC_OPS"
     (row,) = [each for each in table("environ") if each["name"] == name]
-    said = f"environ.{name}: locked unset, live {record('yes', row)}"
+    said = f"environ.{name}: locked unset, live {make_recordable('yes', row)}"
     for value, shown in (("yes", f"environ.{name}: locked unset, live yes"), ("no", said)):
-        finding = Finding("exact", ERROR, f"environ.{name}", said, "It may.", "Do it.", "x", actual=record("yes", row))
+        finding = Finding(
+            "exact", ERROR, f"environ.{name}", said, "It may.", "Do it.", "x", actual=make_recordable("yes", row)
+        )
         show_in_clear([finding], {name: value})
-        assert (finding.message, finding.actual) == (shown, record("yes", row))
+        assert (finding.message, finding.actual) == (shown, make_recordable("yes", row))
 
 
 def test_words_are_lower_case() -> None:

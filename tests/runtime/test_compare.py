@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envlock.runtime.collectors import Snapshot, snapshot
+from envlock.runtime.collectors import Snapshot, take_snapshot
 from envlock.runtime.compare import ASK_AGAIN, STEADY, compare
-from envlock.runtime.facts import Unavailable, leaves, same
-from envlock.runtime.policy import Policy, is_protected, names
+from envlock.runtime.facts import Unavailable, is_same, iter_leaves
+from envlock.runtime.judgement import judge
+from envlock.runtime.policies import Policy, is_protected, names
 from envlock.runtime.report import ABSENT, ERROR, INFO, UNKNOWN, Finding, Report
-from envlock.runtime.verify import judge
 from tests.machines import complete
 from tests.trees import LEAVES, TREES, put
 
@@ -193,7 +193,7 @@ def test_a_tree_differs_not_from_itself(tree: dict[str, Any]) -> None:
 def test_the_two_directions_find_the_same_paths(left: dict[str, Any], right: dict[str, Any]) -> None:
     there, back = differences(left, right), differences(right, left)
     assert [(path, new, old) for path, old, new in there] == back
-    assert bool(there) is not same(left, right)
+    assert bool(there) is not is_same(left, right)
 
 
 @given(TREES, TREES)
@@ -202,14 +202,16 @@ def test_the_differences_make_one_side_of_the_other(left: dict[str, Any], right:
     made = left
     for path, _, new in differences(left, right):
         made = put(made, path, ... if new is ABSENT else new)
-    assert same(made, right)
+    assert is_same(made, right)
 
 
-@given(tree=TREES.filter(lambda tree: any(True for _ in leaves(tree))), value=LEAVES | st.just(...), data=st.data())
+@given(
+    tree=TREES.filter(lambda tree: any(True for _ in iter_leaves(tree))), value=LEAVES | st.just(...), data=st.data()
+)
 def test_changing_one_leaf_yields_exactly_that_path(tree: dict[str, Any], value: Any, data: st.DataObject) -> None:
-    path, old = data.draw(st.sampled_from(sorted(leaves(tree), key=lambda leaf: leaf[0])))
+    path, old = data.draw(st.sampled_from(sorted(iter_leaves(tree), key=lambda leaf: leaf[0])))
     found = differences(tree, put(tree, path, value))
-    assert found == ([] if same(old, value) else [(path, old, ABSENT if value is ... else value)])
+    assert found == ([] if is_same(old, value) else [(path, old, ABSENT if value is ... else value)])
 
 
 @given(TREES, TREES)
@@ -264,7 +266,7 @@ def test_unavailable_never_reads_as_different() -> None:
 
 @pytest.mark.parametrize("gone", ["unavailable", "null", "absent"])
 def test_a_section_that_is_gone_never_matches(gone: str, tmp_path: Path) -> None:
-    found = snapshot(complete(tmp_path))
+    found = take_snapshot(complete(tmp_path))
     severity = UNKNOWN if gone == "unavailable" else ERROR
     sections = ["python", "packages", "tensorflow", "keras", "numpy", "cpu", "system", "environ"]
     assert set(sections) <= set(found.facts)
@@ -307,8 +309,8 @@ def _judge(locked: dict[str, Any], live: Snapshot) -> tuple[int, list[Finding]]:
 
 
 def test_under_strict_any_change_of_any_leaf_of_a_lock_is_refused_by_name(tmp_path: Path) -> None:
-    live = snapshot(complete(tmp_path))
-    every = list(leaves(live.facts))
+    live = take_snapshot(complete(tmp_path))
+    every = list(iter_leaves(live.facts))
     assert len(every) > 120
     for path, value in every:
         for other in _changed(value):
@@ -321,8 +323,8 @@ def test_under_strict_any_change_of_any_leaf_of_a_lock_is_refused_by_name(tmp_pa
 
 
 def test_under_strict_any_leaf_added_to_a_lock_is_refused_by_name(tmp_path: Path) -> None:
-    live = snapshot(complete(tmp_path))
-    folders = {path.rpartition(".")[0] for path, _ in leaves(live.facts)} - {""}
+    live = take_snapshot(complete(tmp_path))
+    folders = {path.rpartition(".")[0] for path, _ in iter_leaves(live.facts)} - {""}
     assert len(folders) > 12
     for folder in folders:
         added: list[Any] = ["x", None, {}, ["x"]]

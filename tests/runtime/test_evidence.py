@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from envlock.runtime.collectors import Snapshot
-from envlock.runtime.collectors.keras import DISTRIBUTIONS as KERAS
+from envlock.runtime.collectors.keras_settings import DISTRIBUTIONS as KERAS
 from envlock.runtime.collectors.tensorflow import DISTRIBUTIONS as TENSORFLOW
 from envlock.runtime.compare import find_uncompared
-from envlock.runtime.policy import Policy, is_protected, names
+from envlock.runtime.judgement import judge, judge_here
+from envlock.runtime.policies import Policy, is_protected, names
 from envlock.runtime.report import Report
-from envlock.runtime.verify import judge, judge_here
 from tests.locks import document
 
 FACTS: dict[str, Any] = {

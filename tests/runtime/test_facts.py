@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import given
 
-from envlock.runtime.facts import Unavailable, leaves, same, split
+from envlock.runtime.facts import Unavailable, is_same, iter_leaves, split
 from tests.trees import LEAVES, TREES
 
 
@@ -51,18 +51,18 @@ UNEQUAL = [0, 0.0, False, None, "", "0", [], {}, [0], [False], {"a": 0}, {"a": 0
 
 
 def test_values_of_two_types_are_two_values() -> None:
-    found = [(a, b) for a, left in enumerate(UNEQUAL) for b, right in enumerate(UNEQUAL) if same(left, right)]
+    found = [(a, b) for a, left in enumerate(UNEQUAL) for b, right in enumerate(UNEQUAL) if is_same(left, right)]
     assert found == [(number, number) for number in range(len(UNEQUAL))]
 
 
 @given(TREES)
 def test_a_tree_is_the_same_as_itself(tree: dict[str, Any]) -> None:
-    assert same(tree, tree)
+    assert is_same(tree, tree)
 
 
 def test_leaves_give_every_path_and_the_empty_object() -> None:
     tree = {"a": {"b": 1, "c": {"d": [1]}}, "e": {}, "f": None}
-    assert list(leaves(tree)) == [("a.b", 1), ("a.c.d", [1]), ("e", {}), ("f", None)]
+    assert list(iter_leaves(tree)) == [("a.b", 1), ("a.c.d", [1]), ("e", {}), ("f", None)]
 
 
 def test_unavailable_is_equal_by_reason_and_code_and_to_nothing_else() -> None:
@@ -75,4 +75,4 @@ def test_unavailable_is_equal_by_reason_and_code_and_to_nothing_else() -> None:
 
 @given(LEAVES)
 def test_nothing_is_the_same_as_what_is_unavailable(value: Any) -> None:
-    assert not same(value, Unavailable("why", "code"))
+    assert not is_same(value, Unavailable("why", "code"))

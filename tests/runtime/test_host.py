@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from envlock.runtime.collectors import COLLECTORS, snapshot
-from envlock.runtime.facts import Unavailable, leaves
+from envlock.runtime.collectors import COLLECTORS, take_snapshot
+from envlock.runtime.facts import Unavailable, iter_leaves
 from envlock.runtime.host import Host, read_bytes, read_text
 from tests.machines import complete, machine
 
@@ -51,10 +51,10 @@ def test_a_fifo_in_the_place_of_a_file_does_not_hang(tmp_path: Path) -> None:
 
 
 def test_every_collector_is_run_and_every_leaf_is_a_fact(tmp_path: Path) -> None:
-    found = snapshot(complete(tmp_path))
+    found = take_snapshot(complete(tmp_path))
     assert list(found.facts) == list(COLLECTORS)
     assert found.unavailable == {}
-    kinds = {type(value) for _, value in leaves(found.facts)}
+    kinds = {type(value) for _, value in iter_leaves(found.facts)}
     assert kinds <= {str, int, float, bool, list, type(None)}
 
 
@@ -68,7 +68,7 @@ def test_a_collector_answers_none_unavailable_or_with_an_error_and_the_others_ar
         "c": denied,
         "d": lambda host: {"e": Unavailable("not this", "y"), "f": 1},
     }
-    found = snapshot(machine(tmp_path), table)
+    found = take_snapshot(machine(tmp_path), table)
     assert found.facts == {"a": None, "d": {"f": 1}}
     assert found.unavailable == {
         "b": {"reason": "no way", "code": "x"},
@@ -79,13 +79,13 @@ def test_a_collector_answers_none_unavailable_or_with_an_error_and_the_others_ar
 
 def test_a_bug_in_a_collector_is_not_hidden(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError):
-        snapshot(machine(tmp_path), {"a": lambda host: {"b": 1 // 0}})
+        take_snapshot(machine(tmp_path), {"a": lambda host: {"b": 1 // 0}})
 
 
 def test_capturing_leaves_no_trace(tmp_path: Path) -> None:
     host = complete(tmp_path)
     before = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*")}
     variables = dict(os.environ)
-    snapshot(host)
+    take_snapshot(host)
     assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*")} == before
     assert dict(os.environ) == variables

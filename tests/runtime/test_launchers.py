@@ -7,10 +7,10 @@ import re
 import pytest
 from pydantic import ValidationError
 
-from envlock.data import LauncherTable, launcher_table, read
-from envlock.runtime.launchers import explain_differences, traces
+from envlock.data import LauncherTable, load_launcher_table, read
+from envlock.runtime.judgement import annotate
+from envlock.runtime.launchers import collect_traces, explain_differences
 from envlock.runtime.report import ERROR, INFO, UNKNOWN, Finding, Report
-from envlock.runtime.verify import told
 
 THREADS = ("cpu.affinity_count", "cpu.inter_op_threads", "cpu.intra_op_threads")
 LIBRARIES = "environ.LD_LIBRARY_PATH"
@@ -68,7 +68,7 @@ def test_a_launcher_explains_what_it_changes_and_nothing_else(
 @pytest.mark.parametrize("own", [{}, {"OMP_NUM_THREADS": "3"}, {"OMP_NUM_THREADS": "4,2"}])
 def test_another_process_explains_by_traces_what_this_one_does(environ: dict[str, str], own: dict[str, str]) -> None:
     here, differ = {**environ, **own, "TOKEN": "s3cret"}, findings(LIBRARIES, OMP, MKL, BLAS, *THREADS)
-    kept = traces(here)
+    kept = collect_traces(here)
     by_traces, by_variables = ([each.message for each in explain_differences(differ, known)] for known in (kept, here))
     assert by_traces == by_variables
     assert set(kept.values()) <= {"set", "1", "3"}
@@ -101,11 +101,11 @@ def test_the_report_shows_it_behind_the_differences_and_stays_what_it_was() -> N
     ignored = findings("cpu.quota", severity=INFO)
     report = Report([*findings("cpu.affinity_count"), *ignored], policy="strict")
     before = (report.headline, report.exit_code)
-    assert (told(report, MPIRUN).headline, report.exit_code) == before
+    assert (annotate(report, MPIRUN).headline, report.exit_code) == before
     assert report.to_text().splitlines()[4:] == [
         "  i Open MPI started this process (OMPI_COMM_WORLD_SIZE is set) and explains cpu.affinity_count",
-        f"      why: {next(row for row in launcher_table().launcher if row.name == 'Open MPI').why}",
-        f"      fix: {next(row for row in launcher_table().launcher if row.name == 'Open MPI').fix}",
+        f"      why: {next(row for row in load_launcher_table().launcher if row.name == 'Open MPI').why}",
+        f"      fix: {next(row for row in load_launcher_table().launcher if row.name == 'Open MPI').fix}",
         "1 difference that policy strict allows",
         "  i cpu.quota: differs",
         "      why: Why.",
@@ -132,4 +132,4 @@ def test_a_row_that_is_not_sound_is_refused(change: dict[str, object], message: 
 
 def test_a_report_that_matches_is_left_alone() -> None:
     report = Report(findings("cpu.affinity_count", severity=INFO), policy="strict")
-    assert [each.rule for each in told(report, MPIRUN).findings] == ["exact"]
+    assert [each.rule for each in annotate(report, MPIRUN).findings] == ["exact"]

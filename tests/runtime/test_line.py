@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from envlock.lock.capture import capture
-from envlock.runtime.collectors import snapshot
+from envlock.lock.creation import capture
+from envlock.runtime.collectors import take_snapshot
+from envlock.runtime.environment_line import compare_line, make_line, parse_line
 from envlock.runtime.errors import UsageError
-from envlock.runtime.facts import leaves
-from envlock.runtime.line import checked, difference, line_of
+from envlock.runtime.facts import iter_leaves
 from tests.locks import document
 from tests.machines import complete
 from tests.runtime.test_citation import GOLDEN
@@ -23,7 +23,7 @@ OTHER = f"envlock:1:sha256:{'0' * 64}"
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Return a lockfile with facts in every section."""
-    return capture(live=snapshot(complete(tmp_path_factory.mktemp("machine")))).to_document()
+    return capture(live=take_snapshot(complete(tmp_path_factory.mktemp("machine")))).to_document()
 
 
 def others(value: Any) -> Iterator[Any]:
@@ -57,10 +57,10 @@ def with_fact(lock: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
 
 
 def test_no_other_value_of_any_fact_has_the_same_line(whole: dict[str, Any]) -> None:
-    found = list(leaves(whole["facts"]))
-    lines = [line_of(whole)]
+    found = list(iter_leaves(whole["facts"]))
+    lines = [make_line(whole)]
     for path, value in found:
-        lines += [line_of(with_fact(whole, path, other)) for other in (*others(value), ...)]
+        lines += [make_line(with_fact(whole, path, other)) for other in (*others(value), ...)]
     assert len(found) > 150
     assert len(set(lines)) == len(lines)
 
@@ -72,15 +72,15 @@ def test_a_line_knows_no_policy_machines_commit_or_proofs(whole: dict[str, Any])
         {"project": {"commit": "1" * 40, "dirty": True, "held": {"numpy": "imported"}}},
         {"created_by": "envlock 9.9.9", "identity": {"packages": {}}, "image": {}, "numerics": {}},
     ]
-    assert {line_of({**whole, **change}) for change in changes} == {line_of(whole)}
+    assert {make_line({**whole, **change}) for change in changes} == {make_line(whole)}
 
 
 def test_the_same_line_is_no_difference() -> None:
-    assert difference(GOLDEN, document()) is None
+    assert compare_line(GOLDEN, document()) is None
 
 
 def test_another_line_says_where_to_look_for_the_fact() -> None:
-    found = difference(OTHER, document())
+    found = compare_line(OTHER, document())
     assert found is not None
     assert found.to_json() == {
         "rule": "line",
@@ -96,13 +96,13 @@ def test_another_line_says_where_to_look_for_the_fact() -> None:
 
 
 def test_a_line_is_taken_as_it_is_pasted() -> None:
-    assert checked(f"  {GOLDEN}\n") == GOLDEN
+    assert parse_line(f"  {GOLDEN}\n") == GOLDEN
 
 
 @pytest.mark.parametrize("digest", ["", "sha256:", "sha256:" + "0" * 63, "sha256:" + "0" * 65, "sha256:" + "G" * 64])
 def test_what_is_cut_off_or_misread_is_no_line(digest: str) -> None:
     with pytest.raises(UsageError) as caught:
-        checked(f"envlock:1:{digest}")
+        parse_line(f"envlock:1:{digest}")
     assert str(caught.value) == (
         f"not a line of `envlock show --line`: envlock:1:{digest[:70]}\n"
         "hint: give the whole line: `envlock:1:sha256:` and 64 hexadecimal digits"
@@ -112,13 +112,13 @@ def test_what_is_cut_off_or_misread_is_no_line(digest: str) -> None:
 @pytest.mark.parametrize(("line", "shown"), [("", '""'), ("otherlock:1:x", "otherlock:1:x"), ("\x1b[2J", "\\x1b[2J")])
 def test_a_message_shows_what_was_given(line: str, shown: str) -> None:
     with pytest.raises(UsageError) as caught:
-        checked(line)
+        parse_line(line)
     assert caught.value.message == f"not a line of `envlock show --line`: {shown}"
 
 
 def test_a_line_of_a_later_definition_is_no_misreading() -> None:
     with pytest.raises(UsageError) as caught:
-        checked("envlock:2:blake3:0123")
+        parse_line("envlock:2:blake3:0123")
     assert str(caught.value) == (
         "a line of version 2; this envlock reads version 1\nhint: use an envlock that prints lines of that version"
     )

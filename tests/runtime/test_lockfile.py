@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from envlock.runtime.collectors import snapshot
+from envlock.runtime.collectors import take_snapshot
 from envlock.runtime.errors import LockfileError
-from envlock.runtime.lockfile import DEPTH_LIMIT, find, find_outside, parse, project, read_file
+from envlock.runtime.lockfile import DEPTH_LIMIT, find, find_outside, find_project, parse, read_file
 from tests.locks import document, encode
 from tests.machines import complete
 
@@ -69,7 +69,7 @@ def test_where_a_project_begins(tmp_path: Path) -> None:
         for name, text in files.items():
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).write_text(text, encoding="utf-8")
-        found[case] = os.path.relpath(project(str(root / "a" / "b")), root)
+        found[case] = os.path.relpath(find_project(str(root / "a" / "b")), root)
     assert found == {case: folder or "." for case, (_, folder) in PROJECTS.items()}
 
 
@@ -173,7 +173,7 @@ def test_a_lock_cut_off_at_any_byte_is_refused() -> None:
 
 
 def test_a_real_lock_cut_off_anywhere_is_refused(tmp_path: Path) -> None:
-    found = snapshot(complete(tmp_path))
+    found = take_snapshot(complete(tmp_path))
     whole = encode(document(facts=found.facts, unavailable=found.unavailable))
     assert len(whole) > 5000
     for end in random.Random(1).sample(range(1, len(whole) - 2), 500):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envlock.runtime.policy import UNUSED, Policy, matches, names, nearest
+from envlock.runtime.policies import UNUSED, Policy, find_nearest_pattern, matches, names
 from envlock.runtime.tables import table
 
 PATHS = st.lists(st.sampled_from(["packages", "cpu", "flags", "environ", "TF_X", "version", "zzz"]), min_size=1).map(
@@ -75,7 +75,7 @@ LOOSENESS = {**EXACT, "within_3_percent": 1, "same_minor": 1, "at_least": 2, "su
 
 def test_another_path_has_the_first_row_that_fits_of_its_section(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if all rows were looked at one by one."""
-    monkeypatch.setattr("envlock.runtime.policy._index", [])  # another test has filled it
+    monkeypatch.setattr("envlock.runtime.policies._index", [])  # another test has filled it
     rows = table("policy")
     every = {name for row in rows for name in row["path"].split(".")} - {"*", "**"}
     shapes = {tuple(row["path"].split(".")) for row in rows if "*" in row["path"]}
@@ -132,7 +132,7 @@ def test_a_package_that_no_entry_point_imports_may_differ_unless_an_override_nam
     paths = ("packages.numpy.version", "packages.scipy.version", "packages.scipy", "packages.six.version", "packages")
     rules = {path: policy.row(path)["rule"] for path in paths}
     assert rules == dict(zip(paths, ("exact", "ignore", "ignore", "exact", "exact"), strict=True))
-    assert [policy.known(path) for path in (*paths, "cpu.numpy")] == ["imported by train", *[None] * 5]
+    assert [policy.describe_need(path) for path in (*paths, "cpu.numpy")] == ["imported by train", *[None] * 5]
     row, table_row = policy.row("packages.scipy.version"), Policy("strict").row("packages.scipy.version")
     assert row == {**table_row, "rule": "ignore", "why": UNUSED}
     assert policy.row("cpu.flags") == Policy("strict").row("cpu.flags")
@@ -154,7 +154,7 @@ def test_the_nearest_path() -> None:
             for path in ("**", "*", "cpu", "cpu.**", "*.version", "packages.anything.version", "gpu.devices.0")
         },
     }
-    assert {path: nearest(path) for path in cases} == cases
+    assert {path: find_nearest_pattern(path) for path in cases} == cases
 
 
 POLICIES = "(choose from: strict, bits, same-arch, functional)"
@@ -192,7 +192,7 @@ def test_what_does_not_exist_is_refused() -> None:
     ],
 )
 def test_the_pattern_that_was_meant(pattern: str, found: str | None) -> None:
-    assert nearest(pattern) == found
+    assert find_nearest_pattern(pattern) == found
 
 
 def test_fewer_wildcards_win_over_the_alphabet_and_the_length() -> None:

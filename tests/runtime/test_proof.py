@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from envlock.runtime import proof
+from envlock.runtime import machine_proof
 from envlock.runtime.collectors import Snapshot
+from envlock.runtime.judgement import judge_here, needs_proof
 from envlock.runtime.report import Report
-from envlock.runtime.verify import judge_here, needs_proof
 from tests.locks import document
 
 FACTS: dict[str, Any] = {
@@ -42,9 +42,9 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def prove(lock: dict[str, Any], here: Snapshot, cache: Path) -> None:
     for folder in (cache.parent, cache):
         folder.mkdir(mode=0o700, exist_ok=True)
-    name = proof.key(lock, here)
+    name = machine_proof.key(lock, here)
     assert name is not None
-    (cache / name).write_bytes(proof.content(name, 27))
+    (cache / name).write_bytes(machine_proof.content(name, 27))
 
 
 def by_another_user(file: Path, patch: pytest.MonkeyPatch) -> None:
@@ -65,7 +65,7 @@ def empty(file: Path, _patch: pytest.MonkeyPatch) -> None:
 
 
 def of_nothing(file: Path, _patch: pytest.MonkeyPatch) -> None:
-    file.write_bytes(proof.content(file.name, 0))
+    file.write_bytes(machine_proof.content(file.name, 0))
 
 
 def a_link(file: Path, _patch: pytest.MonkeyPatch) -> None:
@@ -88,7 +88,7 @@ def test_another_machine_is_refused_until_it_is_proven(cache: Path) -> None:
     }
     prove(LOCK, OTHER, cache)
     report = judge_here(LOCK, OTHER)
-    assert (report.match, report.headline, report.notes) == (True, "matches under policy bits", [proof.NOTE])
+    assert (report.match, report.headline, report.notes) == (True, "matches under policy bits", [machine_proof.NOTE])
     assert len(report.findings) == 2
 
 
@@ -134,5 +134,5 @@ def test_a_proof_that_somebody_else_can_have_written_is_not_believed(
 
 @pytest.mark.parametrize("environ", [{}, {"HOME": ""}, {"XDG_CACHE_HOME": "relative"}])
 def test_without_a_home_there_is_no_proof(environ: dict[str, str]) -> None:
-    assert proof.folder(environ) is None
-    assert not proof.is_proven(LOCK, OTHER, environ)
+    assert machine_proof.folder(environ) is None
+    assert not machine_proof.is_proven(LOCK, OTHER, environ)

@@ -17,7 +17,8 @@ from envlock import data
 from envlock.reports import render
 from envlock.runtime.compare import compare
 from envlock.runtime.facts import Unavailable
-from envlock.runtime.policy import Policy
+from envlock.runtime.finding_place import Where
+from envlock.runtime.policies import Policy
 from envlock.runtime.report import (
     ABSENT,
     BITS,
@@ -29,11 +30,10 @@ from envlock.runtime.report import (
     WARNING,
     Finding,
     Report,
-    ranked,
+    count_severities,
     show,
-    tally,
+    sort_findings,
 )
-from envlock.runtime.where import Where
 from envlock.workflows.lint import LintEvidence
 
 
@@ -61,9 +61,9 @@ def test_findings_are_ranked_by_severity_then_weight_and_else_stay_in_their_orde
         finding("c", ERROR, 90),
         finding("d", UNKNOWN, 100),
     ]
-    assert [f.where.fact for f in ranked(findings)] == ["c", "a", "b", "d", "e", "z"]
+    assert [f.where.fact for f in sort_findings(findings)] == ["c", "a", "b", "d", "e", "z"]
     weightless = Finding("exact", ERROR, "w", "m", "w", "f", "s")
-    assert [f.where.fact for f in ranked([weightless, finding("a", weight=1)])] == ["a", "w"]
+    assert [f.where.fact for f in sort_findings([weightless, finding("a", weight=1)])] == ["a", "w"]
     made = Report(findings, policy="strict")
     assert (made.findings, [f.where.fact for f in made.of(ERROR)]) == (findings, ["a", "b", "c"])
 
@@ -146,8 +146,11 @@ def test_a_finding_without_a_place_is_shown_at_the_file_that_the_report_is_about
 
 def test_findings_are_counted_by_their_severity() -> None:
     severities = [INFO, ERROR, WARNING, ERROR, UNKNOWN, WARNING]
-    assert tally([finding(severity=each) for each in severities]) == "2 errors, 1 unknown fact, 2 warnings, 1 note"
-    assert tally([]) == ""
+    assert (
+        count_severities([finding(severity=each) for each in severities])
+        == "2 errors, 1 unknown fact, 2 warnings, 1 note"
+    )
+    assert count_severities([]) == ""
 
 
 def test_a_place_in_words() -> None:

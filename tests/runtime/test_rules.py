@@ -6,8 +6,8 @@ from typing import Any
 
 from hypothesis import given
 
+from envlock.runtime.comparison_rules import RULES, parse_version
 from envlock.runtime.report import ABSENT
-from envlock.runtime.rules import RULES, release
 from tests.trees import LEAVES
 
 YES, NO = True, False
@@ -133,4 +133,4 @@ VERSIONS: list[tuple[Any, tuple[int, ...] | None]] = [
 
 
 def test_release() -> None:
-    assert [(version, release(version)) for version, _ in VERSIONS] == VERSIONS
+    assert [(version, parse_version(version)) for version, _ in VERSIONS] == VERSIONS

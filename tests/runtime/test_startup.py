@@ -15,13 +15,13 @@ from zipfile import ZipFile
 
 import pytest
 
-from envlock.lock.facts import StartupFacts
+from envlock.lock.fact_models import StartupFacts
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import Host
-from envlock.runtime.startup import NAME_LIMIT, READ_LIMIT, belongs_to, startup
+from envlock.runtime.judgement import judge, remove_package
+from envlock.runtime.startup import NAME_LIMIT, READ_LIMIT, collect_startup, is_hook_of
 from envlock.runtime.tables import table
-from envlock.runtime.verify import judge, without_package
 from tests.locks import document
 from tests.machines import machine, write
 
@@ -39,7 +39,7 @@ def digest(text: str) -> str:
 def found(folder: Path, files: dict[str, str | bytes], name: str = "site-packages", **variables: str) -> dict[str, Any]:
     """Return what runs first where a site folder holds these files."""
     site_folder = write(folder / name, files)
-    return startup(machine(folder / "root", site=site_folder, environ=variables))
+    return collect_startup(machine(folder / "root", site=site_folder, environ=variables))
 
 
 def test_only_the_lines_that_python_runs_count(tmp_path: Path) -> None:
@@ -98,9 +98,9 @@ def test_the_first_module_of_that_name_counts(
     first, second = write(tmp_path / "first", {}), write(tmp_path / "second", {name + ".py": "second = 1\n"})
     host = machine(tmp_path / "root", environ={"PYTHONPATH": str(first)})
     host.path = [str(first), str(second)]
-    assert startup(host)[name] == digest("second = 1\n")
+    assert collect_startup(host)[name] == digest("second = 1\n")
     write(first, {name + ending: "first = 1\n"})
-    assert startup(Host(str(tmp_path / "root"), host.environ, host.path))[name] == digest("first = 1\n")
+    assert collect_startup(Host(str(tmp_path / "root"), host.environ, host.path))[name] == digest("first = 1\n")
 
 
 def test_a_zip_file_on_the_import_path_is_looked_into(tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_a_zip_file_on_the_import_path_is_looked_into(tmp_path: Path) -> None:
     broken.write_bytes(b"PK")
     host = machine(tmp_path / "root")
     host.path = [str(tmp_path / "none.zip"), str(broken), str(empty), str(archive)]
-    assert startup(host)["sitecustomize"] == digest("zipped = 1\n")
+    assert collect_startup(host)["sitecustomize"] == digest("zipped = 1\n")
 
 
 def test_usercustomize_counts_only_where_python_imports_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,16 +217,16 @@ def test_an_older_lockfile_and_known_files_say_nothing() -> None:
     ],
 )
 def test_the_projects_own_development_install_is_its_own_business(key: str) -> None:
-    assert belongs_to(key, "my-app")
+    assert is_hook_of(key, "my-app")
     facts = facts_of({**NOTHING, "pth": {key: ONE, "other": OTHER}})
     facts["packages"]["my-app"] = {"version": "1.0"}
-    assert without_package(Snapshot(facts, {}), "my-app").facts == facts_of({**NOTHING, "pth": {"other": OTHER}})
+    assert remove_package(Snapshot(facts, {}), "my-app").facts == facts_of({**NOTHING, "pth": {"other": OTHER}})
     assert judge(lock_of({**NOTHING, "pth": {"other": OTHER}}, name="my-app"), Snapshot(facts, {})).match
 
 
 @pytest.mark.parametrize("key", ["my-application", "__editable__-my-app-extra-1-0", "other", "_editable_impl_other"])
 def test_no_other_packages_hook_is(key: str) -> None:
-    assert not belongs_to(key, "my-app")
+    assert not is_hook_of(key, "my-app")
 
 
 def test_every_known_line_is_one_that_the_deep_check_knows() -> None:
@@ -245,8 +245,8 @@ def test_every_known_line_is_one_that_the_deep_check_knows() -> None:
 PROGRAM = """
 import json
 from envlock.runtime.host import Host
-from envlock.runtime.startup import startup
-print(json.dumps([startup(Host())["sitecustomize"], hasattr(__builtins__, "ran")]))
+from envlock.runtime.startup import collect_startup
+print(json.dumps([collect_startup(Host())["sitecustomize"], hasattr(__builtins__, "ran")]))
 """
 
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from envlock.runtime.collectors import Snapshot, snapshot
+from envlock.runtime.collectors import Snapshot, take_snapshot
 from envlock.runtime.collectors.packages import collect
 from envlock.runtime.host import Host
-from envlock.runtime.policy import TOOLING
-from envlock.runtime.tooling import tooling, with_tooling
-from envlock.runtime.verify import judge, verify
+from envlock.runtime.judgement import judge, verify
+from envlock.runtime.policies import TOOLING
+from envlock.runtime.tooling import add_tooling, find_tooling
 from tests.machines import write
 
 OURS = """Provides-Extra: cli
@@ -55,7 +55,7 @@ def put(site: Path, name: str, lines: str = "", version: str = "1.0") -> None:
 
 def found(site: Path) -> list[str]:
     """Return what is found there."""
-    return tooling(Host(path=[str(site)]))
+    return find_tooling(Host(path=[str(site)]))
 
 
 def test_others_keep_what_they_require(site: Path) -> None:
@@ -75,11 +75,11 @@ def test_they_may_differ_and_the_report_says_why(site: Path) -> None:
     facts["packages"]["typer"] = {**facts["packages"]["typer"], "version": "0.9"}
     del facts["packages"]["shellingham"]
     lock = {
-        "facts": {**snapshot(host).facts, **facts},
+        "facts": {**take_snapshot(host).facts, **facts},
         "unavailable": {},
         "policy": {"name": "strict", "overrides": {}},
     }
-    lock["unavailable"] = snapshot(host).unavailable
+    lock["unavailable"] = take_snapshot(host).unavailable
     for policy in ("strict", "bits", "same-arch"):
         findings = [each for each in verify(lock, policy, host=host).findings if "packages" in each.message]
         assert sorted((each.severity, each.where.fact, each.why) for each in findings) == [
@@ -92,11 +92,11 @@ def test_they_may_differ_and_the_report_says_why(site: Path) -> None:
 
 def test_where_all_packages_are_as_locked_nothing_is_read() -> None:
     live = Snapshot({"packages": {"numpy": {"version": "1"}}}, {})
-    assert with_tooling({"facts": {"packages": live.facts["packages"]}}, live, pytest.fail) is live
+    assert add_tooling({"facts": {"packages": live.facts["packages"]}}, live, pytest.fail) is live
 
 
 def test_those_where_the_lock_was_captured_count_as_its_own_rule(site: Path) -> None:
-    live = snapshot(Host(path=[str(site)]))
+    live = take_snapshot(Host(path=[str(site)]))
     packages = {**live.facts["packages"], "typing-inspection": {"version": "1"}}
     lock = {
         "facts": {**live.facts, "packages": packages},

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from envlock.runtime.uncured import GENERATOR, LOOP, XLA
+from envlock.runtime.uncured_lines import GENERATOR, LOOP, XLA
 
-CALL = "from envlock.runtime.uncured import list_uncured_lines\nfound = list_uncured_lines()\n"
+CALL = "from envlock.runtime.uncured_lines import list_uncured_lines\nfound = list_uncured_lines()\n"
 START = CALL + "def later():\n    import random\n    import numpy as np\n    import tensorflow as tf\n"
 
 

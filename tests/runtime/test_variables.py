@@ -7,11 +7,11 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envlock.runtime.collectors.environ import collect
+from envlock.runtime.collectors.environment_variables import collect
 from envlock.runtime.host import Host
-from envlock.runtime.own_variables import ADDED, THREADS, added
+from envlock.runtime.own_variables import ADDED, THREADS, get_additions
 from envlock.runtime.tables import table
-from envlock.runtime.variables import plan
+from envlock.runtime.variable_plan import plan_variables
 
 NEEDED = {"TF_DETERMINISTIC_OPS": "1"}
 UNSET = ["TF_CUDNN_USE_AUTOTUNE", "TF_DISABLE_DEPTHWISE_CONV_DETERMINISM_EXCEPTIONS"]  # only the first is a fact
@@ -24,7 +24,7 @@ def facts(environ: dict[str, Any] | None = None, **cpu: Any) -> dict[str, Any]:
 
 
 def test_what_the_lock_has_unset_the_recipe_and_the_threads_may_set() -> None:
-    made = plan({"PATH": "/bin"}, facts(intra_op_threads=4, inter_op_threads=2), NEEDED, [])
+    made = plan_variables({"PATH": "/bin"}, facts(intra_op_threads=4, inter_op_threads=2), NEEDED, [])
     assert made.environ == {
         "PATH": "/bin",
         "TF_DETERMINISTIC_OPS": "1",
@@ -42,42 +42,42 @@ def test_what_the_lock_has_unset_the_recipe_and_the_threads_may_set() -> None:
 
 def test_what_the_lock_has_set_wins() -> None:
     held = {"TF_DETERMINISTIC_OPS": "0", "TF_CUDNN_USE_AUTOTUNE": "1", "TF_NUM_INTRAOP_THREADS": "1"}
-    made = plan({}, facts(held, intra_op_threads=1), NEEDED, UNSET)
+    made = plan_variables({}, facts(held, intra_op_threads=1), NEEDED, UNSET)
     assert made.environ == held
     assert {why for _, _, why in made.changes} == {"as locked"}
     assert made.kept == [("TF_CUDNN_USE_AUTOTUNE", "1", None), ("TF_DETERMINISTIC_OPS", "0", "1")]
-    assert plan({}, facts({"TF_DETERMINISTIC_OPS": "1"}), NEEDED, []).kept == []
+    assert plan_variables({}, facts({"TF_DETERMINISTIC_OPS": "1"}), NEEDED, []).kept == []
 
 
 def test_what_defeats_determinism_is_unset() -> None:
-    made = plan(dict.fromkeys(UNSET, "1"), {}, {}, UNSET)
+    made = plan_variables(dict.fromkeys(UNSET, "1"), {}, {}, UNSET)
     assert made.environ == {}
     assert made.changes == [(name, None, "it defeats determinism") for name in UNSET]
-    assert plan({}, {}, {}, UNSET).changes == []
+    assert plan_variables({}, {}, {}, UNSET).changes == []
 
 
 def test_without_a_lock_nothing_is_known_of_threads() -> None:
-    made = plan({"TF_ENABLE_ONEDNN_OPTS": "0"}, {}, NEEDED, [])
+    made = plan_variables({"TF_ENABLE_ONEDNN_OPTS": "0"}, {}, NEEDED, [])
     assert made.environ == {"TF_ENABLE_ONEDNN_OPTS": "0", **NEEDED, ADDED: "TF_DETERMINISTIC_OPS=1"}
 
 
 def test_a_count_that_is_none_fixes_nothing() -> None:
     nothing = [None, {}, {"intra_op_threads": None}, {"intra_op_threads": 0}, {"intra_op_threads": True}]
-    assert [cpu for cpu in nothing if plan({}, {"cpu": cpu, "environ": None}, {}, []).environ != {}] == []
+    assert [cpu for cpu in nothing if plan_variables({}, {"cpu": cpu, "environ": None}, {}, []).environ != {}] == []
 
 
 def test_who_has_read_its_variables_is_left() -> None:
     held = {"OMP_NUM_THREADS": "1", "TF_ENABLE_ONEDNN_OPTS": "0"}
-    assert plan({}, facts(held), {}, [], leave=["openblas"]).environ == {"TF_ENABLE_ONEDNN_OPTS": "0"}
+    assert plan_variables({}, facts(held), {}, [], leave=["openblas"]).environ == {"TF_ENABLE_ONEDNN_OPTS": "0"}
 
 
 def test_a_plan_in_a_planned_environment_changes_nothing() -> None:
     locked = facts({"TF_ENABLE_ONEDNN_OPTS": "0"}, intra_op_threads=3, inter_op_threads=2)
-    first = plan({"PATH": "/bin", "NVIDIA_TF32_OVERRIDE": "1"}, locked, NEEDED, UNSET)
-    again = plan(first.environ, locked, NEEDED, UNSET)
+    first = plan_variables({"PATH": "/bin", "NVIDIA_TF32_OVERRIDE": "1"}, locked, NEEDED, UNSET)
+    again = plan_variables(first.environ, locked, NEEDED, UNSET)
     assert (again.environ, again.changes) == (first.environ, [])
-    assert plan(first.environ, locked, {}, []).environ == first.environ  # what an outer one has added stays
-    bare = plan(first.environ, {}, {}, [])
+    assert plan_variables(first.environ, locked, {}, []).environ == first.environ  # what an outer one has added stays
+    bare = plan_variables(first.environ, {}, {}, [])
     assert (bare.environ, bare.changes) == (first.environ, [])
 
 
@@ -91,7 +91,7 @@ def test_after_a_plan_the_facts_are_those_of_the_lock(
 ) -> None:
     environ = {name: value for name, value in live.items() if value is not None}
     locked = facts(held, intra_op_threads=count, inter_op_threads=count)
-    made = plan(environ, locked, NEEDED if needs else {}, UNSET if needs else [])
+    made = plan_variables(environ, locked, NEEDED if needs else {}, UNSET if needs else [])
     assert collect(Host(environ=made.environ, started_with=made.environ)) == locked["environ"]
     for name in THREADS:
         assert made.environ[name] == (held.get(name) or str(count))
@@ -111,4 +111,4 @@ COUNTED: list[tuple[dict[str, str], dict[str, str]]] = [
 
 
 def test_only_what_envlock_adds_and_nobody_has_changed_counts_as_added() -> None:
-    assert [(environ, added(environ)) for environ, _ in COUNTED] == COUNTED
+    assert [(environ, get_additions(environ)) for environ, _ in COUNTED] == COUNTED

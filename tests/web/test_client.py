@@ -17,8 +17,8 @@ from requests.utils import DEFAULT_CA_BUNDLE_PATH
 from envlock.runtime.errors import EnvlockError, UsageError
 from envlock.web import client as module
 from envlock.web.client import Client, make_refusal
-from envlock.web.errors import ADDRESS, LATER, NETWORK, PASSWORD, TRUST, WebError
 from envlock.web.limits import Limits
+from envlock.web.web_errors import ADDRESS, LATER, NETWORK, PASSWORD, TRUST, WebError
 from tests.web.hostile import Hostile, Request, always, answer, hostile, in_turn
 
 pytestmark = pytest.mark.network

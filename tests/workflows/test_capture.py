@@ -22,7 +22,7 @@ from tests.numerics.canaries import section
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "pyproject.toml").touch()
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(capture, "live", lambda python: Snapshot(FACTS, UNAVAILABLE))
+    monkeypatch.setattr(capture, "collect_live", lambda python: Snapshot(FACTS, UNAVAILABLE))
 
 
 def lock(**changes: Any) -> Any:
@@ -74,14 +74,14 @@ def test_the_folders_of_an_environment_are_asked_for_once(monkeypatch: pytest.Mo
         asked.append(python)
         return installations.Installation(Path("/nowhere"), ())
 
-    monkeypatch.setattr(installations, "installation", ask)
+    monkeypatch.setattr(installations, "find_installation", ask)
     monkeypatch.setattr(held_packages, "find_held", lambda *_: {"numpy": "train.py"})
     old = lock(
         identity={"packages": {}},
         project={"entry": ["train.py"], "held": {}, "observed": {"numpy": "imported"}},
     )
-    monkeypatch.setattr("envlock.workflows.hash.everything_installed", lambda *_, **__: {})
-    monkeypatch.setattr("envlock.packages.prove.prove", lambda *_, **__: old.identity)
+    monkeypatch.setattr("envlock.workflows.hash.describe_all_installed", lambda *_, **__: {})
+    monkeypatch.setattr("envlock.packages.prover.prove", lambda *_, **__: old.identity)
     new = capture.capture(earlier=old, hashes=True, python=None, progress=SILENT)
     assert new.project is not None
     assert (new.project.held, asked) == ({"numpy": "train.py"}, [None])

@@ -31,10 +31,10 @@ def lock(folder: Path, keras: Any) -> Path:
 
 def of_backend(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return how severe the doctor finds the back end, where there is a Keras that reads the variable."""
-    from envlock.diagnosis import environment
+    from envlock.diagnosis import diagnosed_environment
 
-    monkeypatch.setattr(environment.Environment, "has_keras", lambda self, versions: True)
-    monkeypatch.setattr(environment.Environment, "is_read", lambda self, row: True)
+    monkeypatch.setattr(diagnosed_environment.Environment, "has_keras", lambda self, versions: True)
+    monkeypatch.setattr(diagnosed_environment.Environment, "is_read", lambda self, row: True)
     found = doctor().findings
     return [each.severity for each in found if str(each.where) == "environ.KERAS_BACKEND"]
 

@@ -18,11 +18,11 @@ from typing import Any
 import pytest
 
 from envlock.containers.base import Chosen
-from envlock.containers.engines.failures import EngineError
+from envlock.containers.engines.engine_errors import EngineError
 from envlock.containers.inside import Inside
 from envlock.images.base_request import BaseRequest
 from envlock.lock.document import dump, load, validate
-from envlock.lock.live import live
+from envlock.lock.live_facts import collect_live
 from envlock.lock.models import BaseImage, Lockfile
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import EnvironmentMismatch, FactError, OutsideError, UsageError
@@ -85,7 +85,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def fresh(python: Path) -> Lockfile:
     """Return a lock of the packages of an environment as `capture` writes it: no wheel, no base."""
-    return validate(document(facts={"packages": live(python).facts["packages"]}), "envlock.lock")
+    return validate(document(facts={"packages": collect_live(python).facts["packages"]}), "envlock.lock")
 
 
 class Told:

@@ -13,7 +13,7 @@ from envlock.diagnosis import loaded_cuda
 from envlock.lock.document import validate
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.facts import Unavailable
-from envlock.runtime.report import ERROR, Finding, Report, ranked
+from envlock.runtime.report import ERROR, Finding, Report, sort_findings
 from envlock.workflows import gate, verify, verify_further
 from envlock.workflows.live_environment import LiveEnvironment
 from envlock.workflows.progress import SILENT
@@ -45,7 +45,7 @@ def lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     here = copy.deepcopy(FACTS)
     here["cpu"]["affinity_count"] = 2
     here["packages"]["h5py"]["version"] = "1.1"
-    monkeypatch.setattr(verify, "live_of", lambda lock, python: Snapshot(here, {}))
+    monkeypatch.setattr(verify, "collect_live_for", lambda lock, python: Snapshot(here, {}))
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "envlock.lock"
     path.write_bytes(encode(LOCK))
@@ -57,7 +57,7 @@ def planted(monkeypatch: pytest.MonkeyPatch, **found: list[Finding]) -> None:
     """Let each further look find this, and nothing where it is not named."""
     monkeypatch.setattr(verify_further, "_verify_files", lambda *_: found.get("files", []))
     monkeypatch.setattr(verify_further, "_find_contradictions", lambda *_: found.get("contradictions", []))
-    bits = Report(ranked(found.get("numerics", [])), policy="strict", notes=["2 operations compared"])
+    bits = Report(sort_findings(found.get("numerics", [])), policy="strict", notes=["2 operations compared"])
     monkeypatch.setattr(verify_further, "compare_with_lock", lambda *_, **__: SimpleNamespace(report=bits, equal=2))
 
 

@@ -50,7 +50,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     world = World(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(verify, "live_of", lambda lock, python: Snapshot(world.facts, {}))
+    monkeypatch.setattr(verify, "collect_live_for", lambda lock, python: Snapshot(world.facts, {}))
     monkeypatch.setattr(verify_further, "compare_with_lock", world.compare)
     return world
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from envlock.containers.engines.container import Finished, Start
+from envlock.containers.engines.container_run import Finished, Start
 from envlock.containers.engines.engine import Inspected, Order, Say
 from envlock.containers.engines.engine_command import (
     CANNOT_START,
@@ -14,7 +14,7 @@ from envlock.containers.engines.engine_command import (
     make_mount,
     normalize_id,
 )
-from envlock.containers.engines.failures import EngineError, Trail, explain
+from envlock.containers.engines.engine_errors import EngineError, Trail, explain
 from envlock.containers.engines.process import ask, call
 
 PROGRAM = "buildah"

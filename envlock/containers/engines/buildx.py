@@ -9,7 +9,7 @@ from pathlib import Path
 
 from envlock.containers.engines.daemon import Daemon
 from envlock.containers.engines.engine import Order, Say
-from envlock.containers.engines.failures import (
+from envlock.containers.engines.engine_errors import (
     EngineError,
     Trail,
     explain,
@@ -17,8 +17,8 @@ from envlock.containers.engines.failures import (
     select_output,
 )
 from envlock.containers.engines.process import follow
-from envlock.lock.drafts import draft_folder
-from envlock.runtime.release import numbers
+from envlock.lock.temporary import open_draft_folder
+from envlock.runtime.release import parse_release
 
 OLDEST = (0, 10)
 """The first buildx that knows --provenance."""
@@ -59,7 +59,7 @@ def build(daemon: Daemon, order: Order, say: Say, trail: Trail) -> str:
         follow_buildx(line, trail)
         say(line)
 
-    with draft_folder(None) as folder:
+    with open_draft_folder(None) as folder:
         file = folder / "iid"
         environ = {"SOURCE_DATE_EPOCH": str(order.epoch), "BUILDX_NO_DEFAULT_ATTESTATIONS": "1"}
         lines = follow(_make_command(order, file), environ, follow_line)
@@ -113,5 +113,5 @@ def require_plugin() -> None:
     hint = "install the buildx plugin of Docker, or use `--engine docker`"
     if found is None:
         raise EngineError("`docker buildx` is not installed", hint=hint)
-    if numbers(found) < OLDEST:
+    if parse_release(found) < OLDEST:
         raise EngineError(f"`docker buildx` {found} is too old: 0.10 or newer is needed", hint=hint)

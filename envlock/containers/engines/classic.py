@@ -7,7 +7,7 @@ from collections import deque
 
 from envlock.containers.engines.daemon import Daemon
 from envlock.containers.engines.engine import Order, Say
-from envlock.containers.engines.failures import Trail, explain, follow_classic, select_output
+from envlock.containers.engines.engine_errors import Trail, explain, follow_classic, select_output
 
 
 def connect() -> Daemon:

@@ -20,9 +20,9 @@ from docker.types import DeviceRequest, LogConfig
 from docker.utils import parse_repository_tag
 from urllib3.exceptions import HTTPError
 
-from envlock.containers.engines.container import Finished, Start
+from envlock.containers.engines.container_run import Finished, Start
 from envlock.containers.engines.engine import Inspected
-from envlock.containers.engines.failures import EngineError, explain
+from envlock.containers.engines.engine_errors import EngineError, explain
 
 SECONDS = 120
 """How long the daemon may take for an answer. Builds, pulls and containers may take any time."""

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, TextIO, TypedDict
 
-from envlock.containers.engines.container import PLAIN, Finished, Start
-from envlock.containers.engines.failures import EngineError, Trail, list_pull_lines
+from envlock.containers.engines.container_run import PLAIN, Finished, Start
+from envlock.containers.engines.engine_errors import EngineError, Trail, list_pull_lines
 from envlock.runtime.errors import UsageError
 
 Say = Callable[[str], None]

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from envlock.containers.engines.engine import Order, Say
-from envlock.containers.engines.failures import Trail, explain, select_output
+from envlock.containers.engines.engine_errors import Trail, explain, select_output
 from envlock.containers.engines.process import ask, call, follow
 from envlock.images.reference import MACHINES
-from envlock.lock.drafts import draft_folder
+from envlock.lock.temporary import open_draft_folder
 
 CANNOT_START = (125, 126, 127)
 """Exit codes of `run` where the command itself failed, or the image does not have the program."""
@@ -59,7 +59,7 @@ class Command:
         The last one has the digest.
         """
         yield {"status": f"pushing {name}"}
-        with draft_folder(None) as folder:
+        with open_draft_folder(None) as folder:
             file = folder / "digest"
             options = ["--quiet", f"--digestfile={file}"]
             call(self.program, "push", *options, "--", name, about=f"push of {name}: ")
@@ -71,7 +71,7 @@ class Command:
         Raises:
             EngineError: the build failed.
         """
-        with draft_folder(None) as folder:
+        with open_draft_folder(None) as folder:
             file = folder / "iid"
             words = [
                 *[self.program, "build"],

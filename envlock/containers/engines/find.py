@@ -9,9 +9,9 @@ from shutil import which
 from envlock.containers.engines import AUTO, ENGINES, buildx
 from envlock.containers.engines.daemon import Daemon
 from envlock.containers.engines.engine import Builder, Engine
-from envlock.containers.engines.failures import EngineError
+from envlock.containers.engines.engine_errors import EngineError
 from envlock.runtime.errors import UsageError
-from envlock.runtime.release import numbers
+from envlock.runtime.release import parse_release
 
 COMMANDS = ("podman", "buildah")
 """The engines that need no daemon."""
@@ -71,9 +71,9 @@ def prefer(version: str, *, podman: bool, plugin: str | None) -> tuple[str, str]
     lost = "layers are reproducible, image IDs are not"
     if plugin is None:
         return "docker", f"docker (`docker buildx` is not installed); {lost}"
-    if numbers(plugin) < buildx.OLDEST:
+    if parse_release(plugin) < buildx.OLDEST:
         return "docker", f"docker (buildx {plugin} is too old); {lost}"
-    if numbers(version) < buildx.OLDEST_DAEMON:
+    if parse_release(version) < buildx.OLDEST_DAEMON:
         reason = f"the BuildKit of Docker {version} writes the build time into its images"
         return "docker", f"docker ({reason})"
     return "buildx", f"buildx {plugin} on Docker {version}"

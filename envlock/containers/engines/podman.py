@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
-from envlock.containers.engines.container import Finished, Start
+from envlock.containers.engines.container_run import Finished, Start
 from envlock.containers.engines.engine import Inspected, Order, Say
 from envlock.containers.engines.engine_command import (
     CANNOT_START,
@@ -16,7 +16,7 @@ from envlock.containers.engines.engine_command import (
     make_mount,
     normalize_id,
 )
-from envlock.containers.engines.failures import Trail, explain
+from envlock.containers.engines.engine_errors import Trail, explain
 from envlock.containers.engines.process import ask, call
 
 PROGRAM = "podman"

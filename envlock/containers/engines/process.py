@@ -9,8 +9,8 @@ import subprocess
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 
-from envlock.containers.engines.container import Finished
-from envlock.containers.engines.failures import EngineError, explain, strip_colors
+from envlock.containers.engines.container_run import Finished
+from envlock.containers.engines.engine_errors import EngineError, explain, strip_colors
 
 STOP_SECONDS = 15
 """How long a client may take to end after each signal."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from envlock.fleet.engines import mpi, ray, slurm
-from envlock.fleet.ranks import rank_of
+from envlock.fleet.ranks import find_rank
 from envlock.runtime.errors import OutsideError, UsageError
 
 
@@ -86,6 +86,6 @@ def program_of(launcher: Launcher, environ: Mapping[str, str]) -> str:
 def _is_rank(environ: Mapping[str, str]) -> bool:
     """Return whether a launcher has started this process as a rank."""
     try:
-        return rank_of(environ, "").size is not None
+        return find_rank(environ, "").size is not None
     except UsageError:
         return False

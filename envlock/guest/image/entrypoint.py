@@ -143,13 +143,13 @@ def collect_facts(*, with_files: bool) -> List[object]:
 
     With `with_files`, also what is wrong with the installed files.
     """
-    from envlock.runtime import lockfile, verify
+    from envlock.runtime import judgement, lockfile
     from envlock.runtime.files import deep
 
     lock = {}
     if os.path.isfile(LOCK):
         lock = lockfile.read_file(LOCK)
-    found = verify.found_here(lock, make_host())
+    found = judgement.collect_here(lock, make_host())
     answer = [found.facts, found.unavailable]  # type: List[object]
     if with_files:
         findings = deep.verify_files(lockfile.read_file(LOCK))

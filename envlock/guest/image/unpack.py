@@ -104,7 +104,7 @@ class Wheel:
                 folders for packages.
         """
         tags = [line.partition(":")[2].strip() for line in self.about if line.startswith("Tag:")]
-        if not any(suits(tag) for tag in tags):
+        if not any(is_for_this_python(tag) for tag in tags):
             raise make_error("{} is not for Python {}.{}", self.file, *sys.version_info[:2])
         site = self.places[""]
         own_record = "{}/RECORD".format(self.info)
@@ -170,7 +170,7 @@ class Wheel:
         self.rows.append((os.path.relpath(path, self.places[""]), "sha256=" + hashed, str(size)))
 
 
-def suits(tag: str) -> bool:
+def is_for_this_python(tag: str) -> bool:
     """Return whether wheels of a tag, such as `cp39-abi3-linux_x86_64`, are for this Python."""
     own = tuple(sys.version_info[:2])
     for python in tag.partition("-")[0].split("."):

@@ -18,7 +18,7 @@ from importlib import import_module
 from envlock.guest.operations.inventory import Inventory
 from envlock.guest.tracing import private, runs
 from envlock.guest.tracing.tracer import Enough
-from envlock.guest.training import contract, seeds
+from envlock.guest.training import contract, seed_setting
 from envlock.guest.training.failures import describe_failure
 
 TYPE_CHECKING = False
@@ -65,14 +65,14 @@ def _record(asked: Asked) -> Dict[str, object]:
         CallbacksMissing: this TensorFlow has no operation callbacks.
         BaseException: whatever the user's code raises.
     """
-    seeds.seed_all(SEED)
+    seed_setting.set_all_seeds(SEED)
     call = contract.load(asked["script"], asked["function"], asked["args"], module=asked["module"])
     try:
         tf = import_module("tensorflow")
     except ImportError as error:
         raise contract.Misuse("TensorFlow cannot be imported: " + str(error)) from None
     # Again: importing the script can have drawn numbers.
-    seeds.seed_all(SEED)
+    seed_setting.set_all_seeds(SEED)
     inventory = Inventory(tf, asked["steps"], asked["seconds"])
     private.add_callback(inventory.observe)
     try:

@@ -19,7 +19,7 @@ from __future__ import annotations
 from weakref import WeakKeyDictionary
 
 from envlock.guest.tracing import private, undefined
-from envlock.guest.tracing.trace_writer import spec
+from envlock.guest.tracing.trace_writer import format_spec
 from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
@@ -441,5 +441,5 @@ def _format_specs(tensors: Sequence[Tensor]) -> Tuple[str, ...]:
         shape = None
         if tensor.shape.rank is not None:
             shape = tensor.shape.as_list()
-        specs.append(spec(tensor.dtype.name, shape))
+        specs.append(format_spec(tensor.dtype.name, shape))
     return tuple(specs)

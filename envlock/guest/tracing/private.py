@@ -52,7 +52,7 @@ def _calls_compiled(context: ModuleType, name: str, visited: Set[str]) -> bool:
     return False
 
 
-def determinism() -> Optional[bool]:
+def read_determinism() -> Optional[bool]:
     """Return whether op determinism is on; None where this TensorFlow does not tell."""
     try:
         config = import_module("tensorflow.python.framework.config")
@@ -191,7 +191,7 @@ def check_callbacks(tf: ModuleType) -> None:
         raise CallbacksMissing("they do not see " + " and ".join(missed) + " operations")
 
 
-def blindness(tf: Optional[ModuleType]) -> Optional[str]:
+def find_blindness(tf: Optional[ModuleType]) -> Optional[str]:
     """Return why operations cannot be seen; None where they can, or there is no TensorFlow."""
     try:
         if tf is not None:

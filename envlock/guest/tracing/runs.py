@@ -14,7 +14,7 @@ from functools import wraps
 from envlock import __version__
 from envlock.guest.tracing import in_graph, private, tensors
 from envlock.guest.tracing.state import read_conditions
-from envlock.guest.tracing.threads import Threads
+from envlock.guest.tracing.thread_traces import Threads
 from envlock.guest.tracing.trace_writer import TraceWriter
 from envlock.guest.tracing.tracer import Enough, Tracer
 from envlock.guest.training import contract
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from tensorflow import Tensor
 
-    from envlock.guest.datasets import Datasets
-    from envlock.guest.tracing.makers import Makers
+    from envlock.guest.dataset_graphs import Datasets
+    from envlock.guest.tracing.value_makers import Makers
 
     class Steps(Protocol):
         """What takes the steps of a run: a tracer, or an inventory of operations."""
@@ -78,7 +78,7 @@ def count_workers() -> int:
 
 
 @contextmanager
-def traced(
+def open_trace(
     tf: ModuleType,
     path: str,
     datasets: Datasets,

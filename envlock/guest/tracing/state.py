@@ -52,7 +52,7 @@ def read_conditions(tf: ModuleType) -> Dict[str, object]:
     conditions = {
         "threads.intra_op": _count_threads(threading.get_intra_op_parallelism_threads(), _INTRA),
         "threads.inter_op": _count_threads(threading.get_inter_op_parallelism_threads(), _INTER),
-        "op_determinism": private.determinism(),
+        "op_determinism": private.read_determinism(),
         "xla": str(tf.config.optimizer.get_jit() or "off"),
     }
     devices: Dict[str, int] = {}

@@ -11,8 +11,8 @@ from __future__ import annotations
 from hashlib import blake2b
 from zlib import crc32
 
-from envlock.guest.tracing.names import MARK, replace_names
-from envlock.guest.tracing.trace_writer import spec
+from envlock.guest.tracing.temporary_names import MARK, replace_names
+from envlock.guest.tracing.trace_writer import format_spec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -155,5 +155,5 @@ def _get_spec(array: Array) -> str:
     name = array.dtype.name
     if array.dtype.hasobject:
         name = "string"
-    _specs[key] = spec(name, array.shape)
+    _specs[key] = format_spec(name, array.shape)
     return _specs[key]

@@ -23,13 +23,13 @@ import traceback
 from contextlib import ExitStack
 from importlib import import_module
 
-from envlock.guest.datasets import Datasets
-from envlock.guest.tracing import names, private
-from envlock.guest.tracing.makers import Makers
-from envlock.guest.tracing.private import CallbacksMissing, blindness
-from envlock.guest.tracing.runs import Observed, forget_previous_run, perform, traced
+from envlock.guest.dataset_graphs import Datasets
+from envlock.guest.tracing import private, temporary_names
+from envlock.guest.tracing.private import CallbacksMissing, find_blindness
+from envlock.guest.tracing.runs import Observed, forget_previous_run, open_trace, perform
 from envlock.guest.tracing.source_lines import Places
-from envlock.guest.training import contract, seeds
+from envlock.guest.tracing.value_makers import Makers
+from envlock.guest.training import contract, seed_setting
 from envlock.guest.training.failures import describe_failure, format_traceback
 from envlock.guest.training.repeat_program import read_versions
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from typing import Dict, List, Mapping, Optional, Sequence, TextIO, TypedDict
 
     from envlock.guest.tracing.tracer import Tracer
-    from envlock.guest.training.seeds import Action
+    from envlock.guest.training.seed_setting import Action
 
     class Asked(TypedDict):
         """What is asked for.
@@ -80,7 +80,7 @@ def main() -> None:
     lines = requests.makefile("r", encoding="utf-8")
     line = sys.argv.pop(1)
     while line:
-        work(json.loads(line))
+        process_request(json.loads(line))
         sys.stdout.flush()
         sys.stderr.flush()
         requests.sendall(b".")
@@ -88,7 +88,7 @@ def main() -> None:
     os._exit(0)
 
 
-def work(asked: Asked) -> None:
+def process_request(asked: Asked) -> None:
     """Make the runs, and write the answers; the process goes on."""
     if asked["serial"]:
         call_when_imported("tensorflow", _run_serially)
@@ -125,12 +125,12 @@ class Runs:
         for number in self.asked["runs"]:
             if not self._make_one(number):
                 break
-        blind = self.blind or blindness(sys.modules.get("tensorflow"))
+        blind = self.blind or find_blindness(sys.modules.get("tensorflow"))
         if blind is not None:
             _write_answer(self.answers, {"callbacks": blind})
         environment = {
             "environment": read_versions(),
-            "determinism": private.determinism(),
+            "determinism": private.read_determinism(),
             "suspects": self.suspects,
         }
         _write_answer(self.answers, environment)
@@ -189,13 +189,13 @@ class Runs:
             return tracers[0]
 
         with ExitStack() as stack:
-            calls = stack.enter_context(seeds.watched(count_entries))
+            calls = stack.enter_context(seed_setting.watch_seeding(count_entries))
             makers = Makers(self.places, count_entries, asked["held"])
-            stack.enter_context(makers.watched())
-            stack.enter_context(names.watched())
+            stack.enter_context(makers.watch())
+            stack.enter_context(temporary_names.watch_names())
 
             def begin(tf: ModuleType) -> None:
-                tracing = traced(
+                tracing = open_trace(
                     tf,
                     path,
                     self.datasets,
@@ -226,7 +226,7 @@ class Runs:
         """Set the seeds that are asked for."""
         _set_generators(self.asked["generators"])
         if self.asked["seed"] is not None:
-            seeds.seed_all(self.asked["seed"])
+            seed_setting.set_all_seeds(self.asked["seed"])
 
 
 def _run_serially(tf: ModuleType) -> None:
@@ -275,7 +275,7 @@ class _Watch(importlib.abc.MetaPathFinder):
         if name != self._name or action is None:
             return None
         self._action = None
-        return seeds.make_spec(name, action)
+        return seed_setting.make_spec(name, action)
 
 
 def _decode(value: object) -> str:

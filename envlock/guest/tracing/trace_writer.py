@@ -157,7 +157,7 @@ def _format_all(fingerprints: Sequence[Fingerprint]) -> str:
     return ",".join(words)
 
 
-def spec(dtype: str, shape: Optional[Sequence[Optional[int]]]) -> str:
+def format_spec(dtype: str, shape: Optional[Sequence[Optional[int]]]) -> str:
     """Return how a tensor's type and shape are written: `float32[32,10]`, `float32[?,10]`,
     `float32[*]`.
     """

@@ -10,7 +10,7 @@ import sys
 import time
 import traceback
 
-from envlock.guest.training import contract, seeds, store
+from envlock.guest.training import contract, seed_setting, store
 from envlock.guest.training.failures import describe_failure, format_traceback
 from envlock.runtime import recording
 
@@ -44,7 +44,7 @@ def main() -> None:
     arrays = store.Store(asked["folder"], asked["limit"])
     try:
         if asked["seed"] is not None:
-            seeds.seed_all(asked["seed"])
+            seed_setting.set_all_seeds(asked["seed"])
         call = contract.load(
             asked["script"], asked["function"], asked["args"], module=asked["module"]
         )
@@ -97,7 +97,7 @@ def run_once(call: contract.Call, seed: Optional[int], taker: Callable[..., None
         BaseException: whatever the user's code raises.
     """
     if seed is not None:
-        seeds.seed_all(seed)
+        seed_setting.set_all_seeds(seed)
     recording.listen(taker)
     try:
         result = call(seed)

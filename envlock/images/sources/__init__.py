@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
-from envlock.data.images import Tables
+from envlock.data.image_tables import Tables
 from envlock.images.candidate import Candidate
+from envlock.images.needs import BaseNeeds
 from envlock.images.sources import cuda, ngc, slim, systems
-from envlock.images.wanted import Wanted
 
 
 class Source(Protocol):
     """A source: a function from the needs of a lock to its candidates, in any order."""
 
-    def __call__(self, needs: Wanted, tables: Tables) -> Iterable[Candidate]:
+    def __call__(self, needs: BaseNeeds, tables: Tables) -> Iterable[Candidate]:
         """Return the candidates worth showing."""
         ...
 

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from envlock.data.images import CudaImage, Tables
+from envlock.data.image_tables import CudaImage, Tables
 from envlock.images.candidate import Candidate, Value
-from envlock.images.floors import find_tested_build
+from envlock.images.cuda_requirements import find_tested_build
+from envlock.images.needs import BaseNeeds
 from envlock.images.reference import DOCKER_HUB, Reference
 from envlock.images.sources import slim
 from envlock.images.sources.interpreters import Interpreter, choose_interpreter
-from envlock.images.wanted import Wanted
-from envlock.runtime.release import numbers
+from envlock.runtime.release import parse_release
 
 REPOSITORY = "nvidia/cuda"
 LAST_DELETED = (10, 2)
 """Tags of this CUDA and older ones were announced to be deleted in July 2023."""
 
 
-def list_candidates(needs: Wanted, tables: Tables) -> Iterable[Candidate]:
+def list_candidates(needs: BaseNeeds, tables: Tables) -> Iterable[Candidate]:
     """Return an image for each point release and Ubuntu of a CUDA that has the lock's libraries.
 
     None where the lock has its CUDA from wheels, or TensorFlow from NVIDIA: then there is nothing
@@ -38,7 +38,7 @@ def list_candidates(needs: Wanted, tables: Tables) -> Iterable[Candidate]:
     if not versions:
         return []
     line = _find_nearest_line(get_line(versions[0]), tables)
-    oldest = min(numbers(version)[:2] for version in versions)
+    oldest = min(parse_release(version)[:2] for version in versions)
     rows = [row for row in tables.cuda.image if get_line(row.cuda) == line]
     return [_make_candidate(row, needs, tables) for row in _select_images(rows, oldest, cudnn)]
 
@@ -58,15 +58,15 @@ def _select_images(
     TensorFlow opens cuDNN by a name with the major version in it, so that another one is never
     taken; the CUDA runtime is the same library in all of a line.
     """
-    late = [row for row in rows if numbers(row.cuda) >= oldest]
+    late = [row for row in rows if parse_release(row.cuda) >= oldest]
     same_cudnn = rows
     if cudnn is not None:
-        major = numbers(cudnn)[:1]
-        same_cudnn = [row for row in rows if numbers(row.cudnn)[:1] == major]
+        major = parse_release(cudnn)[:1]
+        same_cudnn = [row for row in rows if parse_release(row.cudnn)[:1] == major]
     if any(row in late for row in same_cudnn) or not same_cudnn:
         return late or rows
-    newest = max(same_cudnn, key=lambda row: numbers(row.cuda)).cuda
-    return [*late, *(row for row in same_cudnn if numbers(row.cuda) == numbers(newest))]
+    newest = max(same_cudnn, key=lambda row: parse_release(row.cuda)).cuda
+    return [*late, *(row for row in same_cudnn if parse_release(row.cuda) == parse_release(newest))]
 
 
 def get_line(cuda: str) -> tuple[int, ...]:
@@ -75,13 +75,13 @@ def get_line(cuda: str) -> tuple[int, ...]:
     Source: libcudart.so.10.0 and .10.1 are two libraries, and 11.0 has libcusolver.so.10, 11.1 has
     .11.
     """
-    version = numbers(cuda)[:2]
+    version = parse_release(cuda)[:2]
     if version < (11, 1):
         return version
     return version[:1]
 
 
-def _make_candidate(row: CudaImage, needs: Wanted, tables: Tables) -> Candidate:
+def _make_candidate(row: CudaImage, needs: BaseNeeds, tables: Tables) -> Candidate:
     system = next(system for system in tables.python.system if system.name == f"ubuntu{row.ubuntu}")
     python = choose_interpreter(system, needs, tables)
     holds = {
@@ -111,18 +111,18 @@ def _make_candidate(row: CudaImage, needs: Wanted, tables: Tables) -> Candidate:
         notes=tuple(_list_notes(row, python, needs, tables)),
         python_from=python_from,
         python_archive=python_archive,
-        newest=(not row.end_of_life, *numbers(row.cuda)),
+        newest=(not row.end_of_life, *parse_release(row.cuda)),
     )
 
 
 def _list_notes(
-    row: CudaImage, python: Interpreter | None, needs: Wanted, tables: Tables
+    row: CudaImage, python: Interpreter | None, needs: BaseNeeds, tables: Tables
 ) -> Iterator[str]:
     if python is not None:
         yield python.note
     if needs.cuda is None:
         yield f"The locked CUDA is unknown; the locked TensorFlow was built for {row.cuda}."
-    if numbers(row.cuda)[:2] <= LAST_DELETED:
+    if parse_release(row.cuda)[:2] <= LAST_DELETED:
         yield "NVIDIA announced the end of its tags in July 2023: the registry may have deleted it."
     elif row.end_of_life:
         yield "NVIDIA deletes tags half a year after their end of life, and this one has reached it."

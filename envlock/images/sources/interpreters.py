@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from envlock.data.images import BaseSystem, SlimImages, Tables
+from envlock.data.image_tables import BaseSystem, SlimImages, Tables
 from envlock.images.candidate import PythonArchive, Value, compare_versions
+from envlock.images.needs import BaseNeeds
 from envlock.images.reference import DOCKER_HUB, Reference, get_machine
 from envlock.images.sources import slim
-from envlock.images.wanted import Wanted
-from envlock.runtime.release import minor, numbers
+from envlock.runtime.release import minor, parse_release
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Interpreter:
     archive: PythonArchive | None = None
 
 
-def choose_interpreter(system: BaseSystem, needs: Wanted, tables: Tables) -> Interpreter | None:
+def choose_interpreter(system: BaseSystem, needs: BaseNeeds, tables: Tables) -> Interpreter | None:
     """Return the Python that loads on a system and is most like the lock's; None without one."""
     copied = _find_copied_python(system, needs, tables)
     standalone = _find_standalone_python(needs, tables)
@@ -39,11 +39,11 @@ def choose_interpreter(system: BaseSystem, needs: Wanted, tables: Tables) -> Int
     return standalone if _has_clang(needs) else copied
 
 
-def _has_clang(needs: Wanted) -> bool:
+def _has_clang(needs: BaseNeeds) -> bool:
     return needs.compiler is not None and needs.compiler.startswith("Clang")
 
 
-def unknown_build(needs: Wanted, tables: Tables) -> str | None:
+def find_unlisted_machine(needs: BaseNeeds, tables: Tables) -> str | None:
     """Return the machine of a locked Python that only newer tables can have.
 
     It is a build of python-build-standalone that its newest release may have. None where the tables
@@ -60,15 +60,15 @@ def unknown_build(needs: Wanted, tables: Tables) -> str | None:
     return machine
 
 
-def _find_copied_python(system: BaseSystem, needs: Wanted, tables: Tables) -> Interpreter | None:
+def _find_copied_python(system: BaseSystem, needs: BaseNeeds, tables: Tables) -> Interpreter | None:
     """Return the Python of a slim image, of the newest suite with no newer C library than the system."""
     systems = {row.name: row for row in tables.python.system}
 
     def get_libc(row: SlimImages) -> tuple[int, ...]:
-        return numbers(systems[row.suite].libc)
+        return parse_release(systems[row.suite].libc)
 
     nearest = slim.find_nearest_pythons(needs.python, tables)
-    rows = [row for row in nearest if get_libc(row) <= numbers(system.libc)]
+    rows = [row for row in nearest if get_libc(row) <= parse_release(system.libc)]
     exact = [row for row in rows if slim.choose_tag(row, needs.python).python != row.python]
     best = max(exact or rows, key=get_libc, default=None)
     if best is None:
@@ -83,7 +83,7 @@ def _find_copied_python(system: BaseSystem, needs: Wanted, tables: Tables) -> In
     )
 
 
-def _find_standalone_python(needs: Wanted, tables: Tables) -> Interpreter | None:
+def _find_standalone_python(needs: BaseNeeds, tables: Tables) -> Interpreter | None:
     """Return a build of python-build-standalone, which loads on any glibc from 2.17 on.
 
     Source: https://gregoryszorc.com/docs/python-build-standalone/main/running.html, Runtime
@@ -98,7 +98,10 @@ def _find_standalone_python(needs: Wanted, tables: Tables) -> Interpreter | None
     ]
     best = max(
         rows,
-        key=lambda row: (compare_versions(needs.python, Value(row.python)), numbers(row.python)),
+        key=lambda row: (
+            compare_versions(needs.python, Value(row.python)),
+            parse_release(row.python),
+        ),
         default=None,
     )
     if best is None:

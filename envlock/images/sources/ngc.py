@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from envlock.data.images import BaseSystem, NgcRelease, NgcTable, Tables
+from envlock.data.image_tables import BaseSystem, NgcRelease, NgcTable, Tables
 from envlock.images.candidate import SAME, Candidate, Value, compare_versions
+from envlock.images.needs import BaseNeeds
 from envlock.images.reference import Reference
-from envlock.images.wanted import Wanted
-from envlock.runtime.release import minor, numbers
+from envlock.runtime.release import minor, parse_release
 
 REGISTRY, REPOSITORY = "nvcr.io", "nvidia/tensorflow"
 FIRST_ARM64 = "21.10"
@@ -30,7 +30,7 @@ class NgcImage(NamedTuple):
     tensorflow: str | None
 
 
-def list_candidates(needs: Wanted, tables: Tables) -> Iterable[Candidate]:
+def list_candidates(needs: BaseNeeds, tables: Tables) -> Iterable[Candidate]:
     """Return the release of the lock's label, and those with the nearest TensorFlow."""
     if not needs.gpu or needs.tensorflow is None:
         return []
@@ -116,24 +116,24 @@ def _infer_ubuntu(release: NgcRelease, table: NgcTable) -> str | None:
     """Return the Ubuntu of the releases before and after, where it is the same one."""
     known = {row.release: row.ubuntu for row in table.sibling if row.ubuntu}
     known |= {row.release: row.ubuntu for row in table.release if row.ubuntu}
-    before = [name for name in known if numbers(name) < numbers(release.release)]
-    after = [name for name in known if numbers(name) > numbers(release.release)]
+    before = [name for name in known if parse_release(name) < parse_release(release.release)]
+    after = [name for name in known if parse_release(name) > parse_release(release.release)]
     if not before or not after:
         return None
-    earlier, later = known[max(before, key=numbers)], known[min(after, key=numbers)]
+    earlier, later = known[max(before, key=parse_release)], known[min(after, key=parse_release)]
     return earlier if earlier == later else None
 
 
-def _is_same_line(tag: str, needs: Wanted) -> bool:
+def _is_same_line(tag: str, needs: BaseNeeds) -> bool:
     """Return whether an image is of the lock's line, TensorFlow 1 or later."""
     return _has_tensorflow_2(needs) == ("-tf2-" in tag)
 
 
-def _has_tensorflow_2(needs: Wanted) -> bool:
-    return numbers(needs.tensorflow or "")[:1] >= (2,)
+def _has_tensorflow_2(needs: BaseNeeds) -> bool:
+    return parse_release(needs.tensorflow or "")[:1] >= (2,)
 
 
-def _has_label(release: NgcRelease, needs: Wanted) -> bool:
+def _has_label(release: NgcRelease, needs: BaseNeeds) -> bool:
     """Return whether a release has the lock's very build of TensorFlow."""
     if needs.label is None or needs.label not in release.labels:
         return False
@@ -143,7 +143,7 @@ def _has_label(release: NgcRelease, needs: Wanted) -> bool:
     return compare_versions(needs.tensorflow, Value(version)).grade == SAME
 
 
-def _make_candidate(image: NgcImage, needs: Wanted, tables: Tables) -> Candidate:
+def _make_candidate(image: NgcImage, needs: BaseNeeds, tables: Tables) -> Candidate:
     release = image.release
     contents = describe_contents(release, tables)
     lowest = contents.pop("compute_capability").version
@@ -157,7 +157,9 @@ def _make_candidate(image: NgcImage, needs: Wanted, tables: Tables) -> Candidate
     if not exact and needs.label is not None:
         months_apart = _count_months(release.release, needs.label.removeprefix("nv"))
     obstacles = []
-    if needs.platform == "linux/arm64" and numbers(release.release) < numbers(FIRST_ARM64):
+    if needs.platform == "linux/arm64" and parse_release(release.release) < parse_release(
+        FIRST_ARM64
+    ):
         obstacles.append(f"No image for arm64 is known before {FIRST_ARM64}.")
     return Candidate(
         route="ngc",
@@ -169,19 +171,19 @@ def _make_candidate(image: NgcImage, needs: Wanted, tables: Tables) -> Candidate
         obstacles=tuple(obstacles),
         notes=tuple(_list_notes(exact, needs, tables.ngc)),
         lowest=lowest,
-        newest=numbers(release.release),
+        newest=parse_release(release.release),
     )
 
 
 def _count_months(release: str, label: str) -> int:
     """Return the months between a release and that of a label; 0 for a label without a month."""
-    left, right = numbers(release)[:2], numbers(label)[:2]
+    left, right = parse_release(release)[:2], parse_release(label)[:2]
     if len(right) < 2:
         return 0
     return abs((left[0] - right[0]) * 12 + left[1] - right[1])
 
 
-def _describe_build(image: NgcImage, exact: bool, needs: Wanted) -> str:
+def _describe_build(image: NgcImage, exact: bool, needs: BaseNeeds) -> str:
     name = f"NVIDIA's release {image.release.release}"
     if not exact:
         unsure = HOW_SURE.get(image.release.confidence or "", "")
@@ -190,7 +192,7 @@ def _describe_build(image: NgcImage, exact: bool, needs: Wanted) -> str:
         return (
             f"{name} has the locked build {needs.label}, although no source names its TensorFlow."
         )
-    has_month = len(numbers((needs.label or "").removeprefix("nv"))) >= 2
+    has_month = len(parse_release((needs.label or "").removeprefix("nv"))) >= 2
     if not has_month:
         return (
             f"{name} is one of several with the locked build {needs.label} "
@@ -199,7 +201,7 @@ def _describe_build(image: NgcImage, exact: bool, needs: Wanted) -> str:
     return f"{name} has the locked build {needs.label} of TensorFlow {needs.tensorflow}."
 
 
-def _list_notes(exact: bool, needs: Wanted, table: NgcTable) -> Iterator[str]:
+def _list_notes(exact: bool, needs: BaseNeeds, table: NgcTable) -> Iterator[str]:
     if needs.label is None:
         yield "The locked build is not NVIDIA's: its kernels, and so its bits, differ."
     elif not exact and any(needs.label in release.labels for release in table.release):

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from envlock.data.images import BaseSystem, SlimImages, Tables
+from envlock.data.image_tables import BaseSystem, SlimImages, Tables
 from envlock.images.candidate import Candidate, Value, compare_versions
-from envlock.images.floors import find_tested_build
+from envlock.images.cuda_requirements import find_tested_build
+from envlock.images.needs import BaseNeeds
 from envlock.images.reference import DOCKER_HUB, Reference
-from envlock.images.wanted import Wanted
-from envlock.runtime.release import minor, numbers
+from envlock.runtime.release import minor, parse_release
 
 REPOSITORY = "library/python"
 NEWEST = "bookworm"
 """The suite that is preferred where the lock does not have its C library."""
 
 
-def list_candidates(needs: Wanted, tables: Tables) -> Iterable[Candidate]:
+def list_candidates(needs: BaseNeeds, tables: Tables) -> Iterable[Candidate]:
     """Return an image for each suite of Debian that has the lock's Python, else the nearest."""
     systems = {row.name: row for row in tables.python.system}
     for row in find_nearest_pythons(needs.python, tables):
@@ -36,7 +36,7 @@ def list_candidates(needs: Wanted, tables: Tables) -> Iterable[Candidate]:
             exact=needs.tensorflow is not None and needs.label is None,
             obstacles=tuple(list_obstacles(needs)),
             notes=tuple(_list_notes(row, python, needs, tables)),
-            newest=(row.suite == NEWEST, *numbers(system.libc)),
+            newest=(row.suite == NEWEST, *parse_release(system.libc)),
         )
 
 
@@ -48,7 +48,7 @@ def describe_system(system: BaseSystem) -> dict[str, Value]:
 def find_nearest_pythons(python: str | None, tables: Tables) -> list[SlimImages]:
     """Return the images of this minor version of Python, else of the nearest; None means the newest."""
     rows = tables.python.slim
-    newest = max(rows, key=lambda row: numbers(row.python)).python
+    newest = max(rows, key=lambda row: parse_release(row.python)).python
     wanted = minor(python or newest)
     closest = max(compare_versions(wanted, Value(row.python)) for row in rows)
     return [row for row in rows if compare_versions(wanted, Value(row.python)) == closest]
@@ -82,13 +82,13 @@ def find_version(row: SlimImages, python: str | None) -> str:
 
 def _get_patch(row: SlimImages, python: str | None) -> int | None:
     """Return the third number of a Python; None without one, or where its minor version differs."""
-    third = numbers(python or "")[2:3]
+    third = parse_release(python or "")[2:3]
     if minor(python or "") != row.python or not third:
         return None
     return third[0]
 
 
-def list_installed(needs: Wanted) -> dict[str, Value]:
+def list_installed(needs: BaseNeeds) -> dict[str, Value]:
     """Return the versions that come with the lock's own wheels."""
     versions = {}
     if needs.label is None:
@@ -102,7 +102,7 @@ def list_installed(needs: Wanted) -> dict[str, Value]:
     return versions
 
 
-def list_wheel_notes(needs: Wanted, tables: Tables) -> Iterator[str]:
+def list_wheel_notes(needs: BaseNeeds, tables: Tables) -> Iterator[str]:
     """Yield notes on the lock's Python, and on its TensorFlow as a wheel."""
     if needs.prefix == "conda":
         yield "The locked Python is conda's build; this is another build of the same version."
@@ -110,8 +110,10 @@ def list_wheel_notes(needs: Wanted, tables: Tables) -> Iterator[str]:
         return
     build, python = find_tested_build(needs.tensorflow, tables), minor(needs.python or "")
     if build is None:
-        newest = max(tables.builds.build, key=lambda row: numbers(row.tensorflow)).tensorflow
-        side = "newer than" if numbers(needs.tensorflow) > numbers(newest) else "none of"
+        newest = max(tables.builds.build, key=lambda row: parse_release(row.tensorflow)).tensorflow
+        side = (
+            "newer than" if parse_release(needs.tensorflow) > parse_release(newest) else "none of"
+        )
         yield f"TensorFlow {needs.tensorflow} is {side} the builds known here, up to {newest}."
     elif python and python not in build.python:
         known = ", ".join(build.python)
@@ -121,7 +123,7 @@ def list_wheel_notes(needs: Wanted, tables: Tables) -> Iterator[str]:
         )
 
 
-def describe_install(needs: Wanted) -> str:
+def describe_install(needs: BaseNeeds) -> str:
     """Return how the lock's TensorFlow gets into an image without one, in a sentence."""
     if needs.tensorflow is None:
         return "A plain Python, as no TensorFlow is locked."
@@ -138,13 +140,13 @@ def describe_install(needs: Wanted) -> str:
     return f"TensorFlow {needs.tensorflow} is installed from its locked wheel, by hash."
 
 
-def list_obstacles(needs: Wanted) -> Iterator[str]:
+def list_obstacles(needs: BaseNeeds) -> Iterator[str]:
     """Yield why an image without CUDA cannot do what the lock does."""
     if needs.gpu and not needs.cuda_wheels:
         yield "It has no CUDA, and none of NVIDIA's wheels is locked."
 
 
-def _list_notes(row: SlimImages, python: str, needs: Wanted, tables: Tables) -> Iterator[str]:
+def _list_notes(row: SlimImages, python: str, needs: BaseNeeds, tables: Tables) -> Iterator[str]:
     if needs.python is not None and minor(needs.python) != row.python:
         yield f"No slim image has Python {minor(needs.python)}; {row.python} is the nearest."
     elif needs.python is not None and python == row.python:

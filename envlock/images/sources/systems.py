@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from envlock.data.images import BaseSystem, Tables
+from envlock.data.image_tables import BaseSystem, Tables
 from envlock.images.candidate import Candidate, Value
+from envlock.images.needs import BaseNeeds
 from envlock.images.reference import DOCKER_HUB, parse
 from envlock.images.sources import slim
 from envlock.images.sources.interpreters import Interpreter, choose_interpreter
-from envlock.images.wanted import Wanted
 from envlock.runtime.release import minor
 
 
-def list_candidates(needs: Wanted, tables: Tables) -> Iterable[Candidate]:
+def list_candidates(needs: BaseNeeds, tables: Tables) -> Iterable[Candidate]:
     """Return each system with its own Python, and with another where no slim image is that."""
     for system in tables.python.system:
         if system.with_python and system.own and system.python == minor(needs.python or ""):
@@ -29,7 +29,7 @@ def list_candidates(needs: Wanted, tables: Tables) -> Iterable[Candidate]:
 
 
 def _make_candidate(
-    image: str, system: BaseSystem, python: Interpreter, needs: Wanted, tables: Tables
+    image: str, system: BaseSystem, python: Interpreter, needs: BaseNeeds, tables: Tables
 ) -> Candidate:
     holds = {
         **slim.list_installed(needs),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections import Counter
 
-from envlock.data.determinism import holds
+from envlock.data.determinism import matches_version
 from envlock.linter.interpreter.arguments import Call
 from envlock.linter.interpreter.base import DEPTH, Deed, Frame
 from envlock.linter.interpreter.chances import find_chance
@@ -501,7 +501,7 @@ class Functions(Operations):
             if each.kind in IN_GRAPH and not (name in CARRYING and each.carried)
         ]
         one = call.constant("parallel_iterations") == 1
-        if found and not one and holds([">=2.5"], self.tensorflow):
+        if found and not one and matches_version([">=2.5"], self.tensorflow):
             more = f", and {len(found) - 1} more below" if len(found) > 1 else ""
             message = f"{found[0].name} draws in iterations that run in parallel{more}"
             self.ledger.hit("ENV403", self.source, Hit(call.node, message))
@@ -538,9 +538,9 @@ class Functions(Operations):
 
     def report_compiled(self, node: ast.FunctionDef, deeds: list[Deed]) -> None:
         """Report random operations that XLA compiles."""
-        layers = holds(["<2.16"], self.tensorflow)
+        layers = matches_version(["<2.16"], self.tensorflow)
         found = [each for each in deeds if each.kind == "op" or (each.kind == "layer" and layers)]
-        if found and holds([">=2.5"], self.tensorflow):
+        if found and matches_version([">=2.5"], self.tensorflow):
             more = f", and {len(found) - 1} more below" if len(found) > 1 else ""
             message = f"{found[0].name} in {node.name}, which XLA compiles{more}, ignores the seeds"
             self.ledger.hit("ENV404", found[0].source, Hit(found[0].node, message))

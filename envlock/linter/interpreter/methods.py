@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from envlock.data.determinism import holds
+from envlock.data.determinism import matches_version
 from envlock.linter.interpreter.arguments import Call
 from envlock.linter.interpreter.base import Deed
 from envlock.linter.interpreter.containers import LIST_METHODS, TABLE_METHODS
@@ -223,7 +223,7 @@ class Methods(Libraries):
 
     def report_partial(self, node: ast.AST, source: Source) -> None:
         """Report seeds that do not reach Keras."""
-        if not holds([">=2.10"], self.tensorflow) or source.has_sessions:
+        if not matches_version([">=2.10"], self.tensorflow) or source.has_sessions:
             return
         if self.program is not None and not OTHER_MODELS.isdisjoint(self.program.packages):
             return
@@ -321,7 +321,7 @@ class Methods(Libraries):
 
     def report_mended(self, rule: str, node: ast.AST, message: str, remark: str) -> None:
         """Report what op determinism mends from TensorFlow 2.7 on."""
-        if holds(["<2.7"], self.tensorflow) or not self.state.switched:
+        if matches_version(["<2.7"], self.tensorflow) or not self.state.switched:
             self.ledger.hit(rule, self.source, Hit(node, message))
         else:
             self.ledger.hit(rule, self.source, Hit(node, f"{message}; {remark}", "info"))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from collections.abc import Sequence as Several
 from functools import cache
 
-from envlock.data.determinism import Solution, holds, sources_table
+from envlock.data.determinism import Solution, load_source_table, matches_version
 from envlock.data.determinism import Source as Row
 from envlock.linter.interpreter.arguments import Call
 from envlock.linter.interpreter.methods import Methods
@@ -55,7 +55,7 @@ class Operations(Methods):
 
     def report_noisy(self, row: Row, call: Call) -> None:
         """Report a noisy operation; what is so on the way back counts where something is trained."""
-        if not row.active(self.tensorflow) or self.dead:
+        if not row.is_active(self.tensorflow) or self.dead:
             return
         said = (
             _with_switch(row, self.tensorflow)
@@ -164,7 +164,7 @@ class Operations(Methods):
 
     def check_scatter(self, owner: Value, call: Call) -> None:
         """Report a scattered sum into a variable, unless its places are made unique."""
-        row = next(each for each in sources_table().source if each.id == SCATTER)
+        row = next(each for each in load_source_table().source if each.id == SCATTER)
         if not isinstance(owner, Made) or "variable" not in owner.marks:
             return
         given = call.first()
@@ -187,7 +187,7 @@ class Operations(Methods):
             return
         given = call.get("inputs", ADDERS[name]) or Value()
         many = self.count_of(given)
-        measured = holds([">=2.5"], self.tensorflow)
+        measured = matches_version([">=2.5"], self.tensorflow)
         if (many is not None and many < 3) or (not measured and given.kind == "given"):
             return
         if self.is_counted(given) or self.is_asserted(call):
@@ -196,7 +196,7 @@ class Operations(Methods):
             message = f"{name} adds {many} tensors in any order"
         else:
             message = f"{name} adds three or more tensors in any order"
-        if holds([">=1.15"], self.tensorflow):
+        if matches_version([">=1.15"], self.tensorflow):
             self.ledger.hit("ENV402", self.source, Hit(call.node, message))
 
     def count_of(self, given: Value) -> int | None:
@@ -241,7 +241,7 @@ CONDITIONS: dict[str, Condition] = {
 @cache
 def _operations() -> dict[str, list[Row]]:
     found: dict[str, list[Row]] = {}
-    for source in sources_table().source:
+    for source in load_source_table().source:
         if source.category == "op" or source.id == "parameter-server-strategy":
             for name in source.calls:
                 if source.id not in ONE_RULE_EACH:
@@ -251,9 +251,9 @@ def _operations() -> dict[str, list[Row]]:
 
 def _with_switch(source: Row, tensorflow: str) -> tuple[str, str] | None:
     """Return what an operation does under op determinism, and the remedy; None where nothing need be said."""
-    solutions = source.solutions_for(tensorflow)
+    solutions = source.find_solutions(tensorflow)
     kinds = {solution.kind for solution in solutions}
-    errors = source.errors_in(tensorflow)
+    errors = source.find_errors(tensorflow)
     if errors and "raises" in kinds:
         text = f"under op determinism this raises {errors[0].error} on a GPU: {source.component}"
         return text, _note(solutions) or "Replace it, or run it on the CPU."
@@ -265,7 +265,7 @@ def _with_switch(source: Row, tensorflow: str) -> tuple[str, str] | None:
 
 def _without(source: Row, tensorflow: str) -> tuple[str, str] | None:
     """Return what an operation does without op determinism, and the remedy; what it mends on GPUs is ENV108's."""
-    solutions = source.solutions_for(tensorflow)
+    solutions = source.find_solutions(tensorflow)
     switches = [each for each in solutions if each.kind in ("api", "env")]
     if any(each.kind == "default" for each in solutions) or (switches and source.platform == "gpu"):
         return None

@@ -6,8 +6,13 @@ import ast
 from collections.abc import Iterator
 from functools import cache
 
-from envlock.data import variables
-from envlock.data.determinism import VariableRules, holds, sources_table, variable_table
+from envlock.data import load_variables
+from envlock.data.determinism import (
+    VariableRules,
+    load_source_table,
+    load_variable_table,
+    matches_version,
+)
 from envlock.linter.environ import Setting, assignments
 from envlock.linter.module import Hit, Module
 from envlock.linter.names import (
@@ -18,7 +23,7 @@ from envlock.linter.names import (
     TENSORFLOW_1,
 )
 from envlock.linter.scopes import Function
-from envlock.runtime.recipe import recipe_for
+from envlock.runtime.recipe import find_recipe
 
 HASH_SEED = "PYTHONHASHSEED"
 AT_START = ("LD_LIBRARY_PATH", "LD_PRELOAD", "GLIBC_TUNABLES")
@@ -36,14 +41,14 @@ TRUE_AND_FALSE = ("0", "1", "true", "false")
 
 @cache
 def _rules() -> dict[str, VariableRules]:
-    return {row.name: row for row in variable_table().variable}
+    return {row.name: row for row in load_variable_table().variable}
 
 
 @cache
 def _read_once() -> dict[str, str]:
     """Return the variables that change bits and are read once, and when: at `import` or at `first-use`."""
-    when = {row.name: row.read for row in variable_table().variable}
-    bits = {row.name for row in variables() if row.bits in ("yes", "conditional", "unknown")}
+    when = {row.name: row.read for row in load_variable_table().variable}
+    bits = {row.name for row in load_variables() if row.bits in ("yes", "conditional", "unknown")}
     read = {
         name: when.get(name, "first-use")
         for name in bits
@@ -112,7 +117,7 @@ def value(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV105: a value outside the variable's syntax."""
     for setting in assignments(module):
         row = _rules().get(setting.name)
-        if row is None or not holds(row.tensorflow, tensorflow):
+        if row is None or not matches_version(row.tensorflow, tensorflow):
             continue
         if setting.value is ... or setting.value is None:
             continue
@@ -148,7 +153,7 @@ def _problem(row: VariableRules, found: object) -> tuple[str, str | None, str] |
 
 
 def _newest() -> str:
-    return sources_table().checked_through.rpartition(".")[0]
+    return load_source_table().checked_through.rpartition(".")[0]
 
 
 def unread(module: Module, tensorflow: str) -> Iterator[Hit]:
@@ -170,7 +175,7 @@ def unread(module: Module, tensorflow: str) -> Iterator[Hit]:
 
 @cache
 def _known() -> frozenset[str]:
-    return frozenset({*_rules(), *(row.name for row in variables())})
+    return frozenset({*_rules(), *(row.name for row in load_variables())})
 
 
 def _meant(name: str) -> str | None:
@@ -258,12 +263,12 @@ def of_another_version(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV107: the API before 2.8, NVIDIA's patch after 2.7, TF_CUDNN_DETERMINISTIC alone after 2.0."""
     fix = recipe(tensorflow)
     for call, name in module.called((SWITCH, *OLD_PATCHES)):
-        if name == SWITCH and holds(["<2.8"], tensorflow):
+        if name == SWITCH and matches_version(["<2.8"], tensorflow):
             yield Hit(call, f"{SWITCH} came with TensorFlow 2.8; this is {tensorflow}", fix=fix)
-        elif name in OLD_PATCHES and holds([">=2.8"], tensorflow):
+        elif name in OLD_PATCHES and matches_version([">=2.8"], tensorflow):
             message = f"{name} was made for TensorFlow up to 2.7; this is {tensorflow}"
             yield Hit(call, message, "warning" if name == OLD_PATCHES[0] else None, fix)
-    if holds([">=2.1"], tensorflow):
+    if matches_version([">=2.1"], tensorflow):
         for setting in assignments(module):
             if setting.name == "TF_CUDNN_DETERMINISTIC":
                 message = (
@@ -290,7 +295,7 @@ def of_tensorflow_1(module: Module, tensorflow: str) -> Iterator[Hit]:
 @cache
 def recipe(version: str) -> str:
     """Return what turns op determinism on in a TensorFlow version, as one sentence."""
-    row = recipe_for(version)
+    row = find_recipe(version)
     if row is None:
         return f"The switch of TensorFlow {version} is unknown."
     sets = " ".join(f"{name}={value}" for name, value in row.set.items())

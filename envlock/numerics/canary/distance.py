@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Literal
 
-from envlock.data.canary import EPSILON, Precision
+from envlock.data.canary_tables import EPSILON, Precision
 from envlock.lock.numerics import Operation
 
 # In eps. Measured: another order of the same sums is 0.4 to 17 eps apart, and products of bfloat16 are

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from envlock.fleet.node_names import few
 from envlock.fleet.node_sets import NAMED
 from envlock.lock.numerics import Numerics
-from envlock.numerics.canary.compare import compare, findings, on_cpu
-from envlock.numerics.canary.run import FATAL
-from envlock.runtime.policy import Policy
+from envlock.numerics.canary.canary_comparison import compare, is_on_cpu, list_findings
+from envlock.numerics.canary.canary_run import FATAL
+from envlock.runtime.policies import Policy
 from envlock.runtime.report import Finding
 
 
@@ -34,7 +34,7 @@ def compare_nodes(
     expected = _select_groups(base)
     differing = []
     for nodes in others:
-        for finding in findings(compare(expected, _select_groups(found[nodes[0]])), policy):
+        for finding in list_findings(compare(expected, _select_groups(found[nodes[0]])), policy):
             finding.message = f"{few(nodes, NAMED)}: {finding.message}"
             differing.append(finding)
     kinds = "the same bits on all nodes"
@@ -46,6 +46,6 @@ def compare_nodes(
 def _select_groups(numerics: Numerics) -> Numerics:
     """Return what ranks compute of a canary: on the processor, no group that can end the job."""
     groups = {
-        name: group for name, group in numerics.groups.items() if on_cpu(name) and name != FATAL
+        name: group for name, group in numerics.groups.items() if is_on_cpu(name) and name != FATAL
     }
     return numerics.model_copy(update={"groups": groups, "program": None})

@@ -20,7 +20,9 @@ SECONDS = 10
 """How long the keyring may take: one that waits for somebody to type is given up."""
 
 
-def known(indexes: Sequence[Index], environ: Mapping[str, str] | None = None) -> Credentials:
+def find_credentials(
+    indexes: Sequence[Index], environ: Mapping[str, str] | None = None
+) -> Credentials:
     """Return a function from URL to credentials: those of the index URLs, of uv and of netrc.
 
     Those of an index count for everything on its host; where several indexes are on one host, those
@@ -61,7 +63,7 @@ def known(indexes: Sequence[Index], environ: Mapping[str, str] | None = None) ->
     return look
 
 
-def keyring(indexes: Sequence[Index]) -> Credentials:
+def use_keyring(indexes: Sequence[Index]) -> Credentials:
     """Return a function that asks the `keyring` command, once for each host.
 
     It is slow, so it is meant for a URL that was refused without credentials.

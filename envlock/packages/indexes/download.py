@@ -23,7 +23,7 @@ from envlock.packages.indexes.ranges import RANGE
 from envlock.runtime.errors import OutsideError, UsageError
 from envlock.runtime.report import clean
 from envlock.web.client import Client, Stream, make_refusal
-from envlock.web.errors import WebError, show_url
+from envlock.web.web_errors import WebError, show_url
 
 FRUITLESS = 4
 """How often in a row a download may break off before another `CHUNK` has come."""

@@ -89,7 +89,7 @@ class _Indexes:
     is_closed: bool = False
 
 
-def settings(
+def choose_indexes(
     environ: Mapping[str, str],
     *,
     asked: Sequence[str] = (),
@@ -351,7 +351,7 @@ def load(
         environ = os.environ
     if folder is None:
         folder = Path.cwd()
-    return settings(
+    return choose_indexes(
         environ,
         asked=asked,
         pip=list(_read_files(list_pip_files(environ, prefix))),

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from envlock.lock.drafts import draft_folder
 from envlock.lock.models import WheelFile
-from envlock.packages import cache
-from envlock.packages.cache import CachedFile
+from envlock.lock.temporary import open_draft_folder
+from envlock.packages import wheel_cache
+from envlock.packages.identity import Proven
 from envlock.packages.indexes import credentials, index_settings, page
 from envlock.packages.indexes.download import Downloaded, download
 from envlock.packages.indexes.index_settings import Index
 from envlock.packages.indexes.page import IndexFile
-from envlock.packages.indexes.ranges import read_remote_record, record_of
+from envlock.packages.indexes.ranges import read_remote_record, read_wheel_record
 from envlock.packages.parallel import Advance
-from envlock.packages.proven import Proven
+from envlock.packages.wheel_cache import CachedFile
 from envlock.packages.wheelhouse import Fetch
 from envlock.runtime.errors import OutsideError
 from envlock.web.client import Client
@@ -58,7 +58,7 @@ class Online:
         # Those on the web come first: a lock that names a folder of this machine is of no use on
         # another one.
         for index in sorted(self.indexes, key=lambda index: index.url.startswith("file:")):
-            for file in page.files(self.client, index, name):
+            for file in page.list_index_files(self.client, index, name):
                 found.setdefault((file.name, file.sha256), file)
         return list(found.values())
 
@@ -72,7 +72,7 @@ class Online:
     def fetch(self, file: IndexFile) -> Whole:
         """Read a whole wheel into the cache, unless it is there already, and hash it."""
         path, cached = self._fetch_into_cache(file)
-        return Whole(cached.sha256, cached.size, _decode(record_of(path), file))
+        return Whole(cached.sha256, cached.size, _decode(read_wheel_record(path), file))
 
     def archive(self, file: IndexFile) -> Path:
         """Read a source archive into the cache, unless it is there already, and return its path."""
@@ -81,24 +81,24 @@ class Online:
     def _fetch_into_cache(self, file: IndexFile) -> tuple[Path, CachedFile | Downloaded]:
         if file.sha256 is None:
             return self._fetch_unhashed(file)
-        target = cache.wheel(self.cache, file.sha256, file.name)
-        cached = cache.find_intact(target, file.sha256, file.size)
+        target = wheel_cache.get_wheel_path(self.cache, file.sha256, file.name)
+        cached = wheel_cache.find_intact(target, file.sha256, file.size)
         if cached is not None:
             return target, cached
-        cache.prepare(target)
+        wheel_cache.prepare(target)
         return target, download(self.client, file.url, target, sha256=file.sha256, size=file.size)
 
     def _fetch_unhashed(self, file: IndexFile) -> tuple[Path, Downloaded]:
         """Download a file whose hash its index does not say, and move it to the place of its hash."""
         wheels = self.cache / "wheels"
-        cache.prepare(wheels / "any")
-        with draft_folder(wheels) as folder:
+        wheel_cache.prepare(wheels / "any")
+        with open_draft_folder(wheels) as folder:
             draft = folder / file.name
             downloaded = download(self.client, file.url, draft, sha256=None, size=file.size)
-            return cache.rename(self.cache, draft, downloaded.sha256), downloaded
+            return wheel_cache.rename(self.cache, draft, downloaded.sha256), downloaded
 
 
-def online(urls: Sequence[str], prefix: Path, folder: Path) -> Online:
+def configure_indexes(urls: Sequence[str], prefix: Path, folder: Path) -> Online:
     """Return the indexes that are named, else those of pip's and uv's settings.
 
     Args:
@@ -112,8 +112,8 @@ def online(urls: Sequence[str], prefix: Path, folder: Path) -> Online:
     found = index_settings.load(urls, prefix=prefix)
     client = Client(
         ca=found.ca,
-        credentials=credentials.known(found.indexes),
-        last_resort=credentials.keyring(found.indexes),
+        credentials=credentials.find_credentials(found.indexes),
+        last_resort=credentials.use_keyring(found.indexes),
     )
     return Online(client, found.indexes, folder)
 
@@ -127,7 +127,7 @@ def _decode(record: bytes, file: IndexFile) -> str:
         ) from None
 
 
-def fetcher(online: Online, *, by_address: bool) -> Fetch:
+def make_fetch(online: Online, *, by_address: bool) -> Fetch:
     """Return a function that fetches a wheel from the indexes, by its name and hash.
 
     With `by_address`, the lock's own address is asked first; an index that the user names is asked

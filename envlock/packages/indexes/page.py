@@ -37,7 +37,7 @@ from pypi_simple.util import check_repo_version
 
 from envlock.packages.indexes.index_settings import Index
 from envlock.web.client import Client, make_refusal
-from envlock.web.errors import WebError, show_url
+from envlock.web.web_errors import WebError, show_url
 
 T = TypeVar("T")
 JSON = "application/vnd.pypi.simple.v1+json"
@@ -81,7 +81,7 @@ SHA256 = re.compile(r"[0-9a-f]{64}")
 _PARSING = threading.Lock()
 
 
-def files(client: Client, index: Index, project: str) -> list[IndexFile]:
+def list_index_files(client: Client, index: Index, project: str) -> list[IndexFile]:
     """Return what an index offers of a project, in the index's order; nothing for an unknown one.
 
     Raises:

@@ -16,7 +16,7 @@ from envlock.packages.indexes.page import IndexFile, get_local_path
 from envlock.runtime.errors import OutsideError
 from envlock.runtime.report import clean
 from envlock.web.client import Answer, Client, make_refusal
-from envlock.web.errors import WebError, show_url
+from envlock.web.web_errors import WebError, show_url
 
 BLOCK = 64 * 1024
 """Bytes that are fetched at a time."""
@@ -170,7 +170,7 @@ class Ranges:
         )
 
 
-def remote_file(client: Client, url: str) -> BlockFile:
+def open_remote_file(client: Client, url: str) -> BlockFile:
     """Return a file on a server, whose parts can be read in any order.
 
     Raises:
@@ -201,9 +201,9 @@ def read_remote_record(client: Client, file: IndexFile) -> PartialWheel | None:
     """
     if file.url.startswith("file:"):
         path = get_local_path(file.url)
-        return PartialWheel(record_of(path), path.stat().st_size)
+        return PartialWheel(read_wheel_record(path), path.stat().st_size)
     try:
-        remote = remote_file(client, file.url)
+        remote = open_remote_file(client, file.url)
     except NoRanges:
         return None
     if file.size is not None and file.size != remote.size:
@@ -214,7 +214,7 @@ def read_remote_record(client: Client, file: IndexFile) -> PartialWheel | None:
     return PartialWheel(_read_record(remote), remote.size)
 
 
-def record_of(wheel: Path | BinaryIO) -> bytes:
+def read_wheel_record(wheel: Path | BinaryIO) -> bytes:
     """Return the RECORD of a wheel on this machine.
 
     Raises:

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from envlock.runtime.collectors import (
     cpu,
-    cuda,
-    environ,
+    cuda_build,
+    environment_variables,
     gpu,
-    keras,
+    keras_settings,
     numpy,
     packages,
     python,
@@ -36,13 +36,13 @@ COLLECTORS: Dict[str, Collector] = {
     "python": python.collect,
     "packages": packages.collect,
     "tensorflow": tensorflow.collect,
-    "cuda": cuda.collect,
+    "cuda": cuda_build.collect,
     "gpu": gpu.collect,
-    "keras": keras.collect,
+    "keras": keras_settings.collect,
     "numpy": numpy.collect,
     "cpu": cpu.collect,
     "system": system.collect,
-    "environ": environ.collect,
+    "environ": environment_variables.collect,
 }
 
 
@@ -63,7 +63,7 @@ class Snapshot:
         self.tooling = tooling
 
 
-def snapshot(
+def take_snapshot(
     host: Optional[Host] = None, collectors: Optional[Mapping[str, Collector]] = None
 ) -> Snapshot:
     """Return the facts of this process and machine.

@@ -24,7 +24,7 @@ def collect(host: Host) -> Optional[Union[Tree, Unavailable]]:
     whole, every fact that only NVML has is `Unavailable` with the same reason, and what the kernel
     exposes is still recorded.
     """
-    if not hostfs.hints_at_gpu(host):
+    if not hostfs.has_gpu_hint(host):
         return None
     # ctypes and the child process are loaded only where there may be a GPU.
     from envlock.runtime.gpu import probe
@@ -40,7 +40,7 @@ def collect(host: Host) -> Optional[Union[Tree, Unavailable]]:
     if answer["status"] == "ok":
         from envlock.runtime.gpu import devices  # as above
 
-        facts.update(devices.tree(answer, wsl2="wsl2" in surroundings))
+        facts.update(devices.convert_answer(answer, wsl2="wsl2" in surroundings))
     else:
         facts.update(_explain_missing_facts(answer, host, facts["kernel_module"]))
     return facts
@@ -56,10 +56,12 @@ def _is_wsl_without_nvidia(answer: Answer, host: Host) -> bool:
 
 
 def _explain_missing_facts(answer: Answer, host: Host, module: Optional[Tree]) -> Tree:
-    from envlock.runtime.gpu import failures  # sentences that a working GPU never needs
+    from envlock.runtime.gpu import nvml_failures  # sentences that a working GPU never needs
 
     version = module["version"] if module else None
-    reason = failures.explain_start_failure(answer, version, hostfs.get_control_node_errno(host))
+    reason = nvml_failures.explain_start_failure(
+        answer, version, hostfs.get_control_node_errno(host)
+    )
     facts: Tree = dict.fromkeys(
         ("driver_version", "nvml", "cuda_driver_version", "visible", "devices"), reason
     )

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import os
 
-from envlock.runtime.distributions import NO_VERSION, installed, package_folder, shadow
+from envlock.runtime.distributions import (
+    NO_VERSION,
+    find_distributions,
+    find_package_folder,
+    find_shadow,
+)
 from envlock.runtime.host import read_text
-from envlock.runtime.shadows import shadows
+from envlock.runtime.shadows import find_shadows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,11 +33,11 @@ BLAS_PREFIXES = (
 
 def collect(host: Host) -> Optional[Union[Tree, Unavailable]]:
     """Return NumPy's version and its BLAS; None without NumPy."""
-    hidden = shadow(host, "numpy") or shadows(host).get("numpy")
+    hidden = find_shadow(host, "numpy") or find_shadows(host).get("numpy")
     if hidden is not None:
         return hidden
-    distribution = installed(host).get("numpy")
-    folder = package_folder(host, "numpy")
+    distribution = find_distributions(host).get("numpy")
+    folder = find_package_folder(host, "numpy")
     if distribution is None or folder is None:
         return None
     return {"version": distribution.version or NO_VERSION, "blas": _collect_blas(folder)}

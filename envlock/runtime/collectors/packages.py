@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 
 from envlock.runtime import strict_json
-from envlock.runtime.distributions import NO_VERSION, installed
+from envlock.runtime.distributions import NO_VERSION, find_distributions
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import read_text
-from envlock.runtime.shadows import shadowed
+from envlock.runtime.shadows import find_shadowed_distributions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,9 +34,9 @@ def collect(host: Host) -> Tree:
     They are its version, wheel tags, installer and origin.
     """
     tags: Tags = {}
-    hidden = shadowed(host)
+    hidden = find_shadowed_distributions(host)
     facts: Tree = {}
-    for name, distribution in sorted(installed(host).items()):
+    for name, distribution in sorted(find_distributions(host).items()):
         if name in hidden:
             facts[name] = hidden[name]
         else:
@@ -118,7 +118,7 @@ def _convert_origin(document: Tree) -> Tree:
     if not sha256:  # older installers write `hash`: "sha256=..."
         sha256 = archive.get("hash", "").partition("sha256=")[2]
     facts: Tree = {
-        "url": public_url(document["url"]),
+        "url": strip_url_secrets(document["url"]),
         "editable": is_editable,
         "vcs": None,
         "commit": _check_hex(commit),
@@ -147,7 +147,7 @@ def _check_subdirectory(folder: object) -> Union[str, Unavailable]:
     )
 
 
-def public_url(url: str) -> Optional[str]:
+def strip_url_secrets(url: str) -> Optional[str]:
     """Return a URL without user, password, query and fragment, or None where they cannot be found.
 
     Of a local one only `file:` and a wheel's name stay: a path on this machine names its user, and

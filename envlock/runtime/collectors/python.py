@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from envlock.runtime.startup import startup
+from envlock.runtime.startup import collect_startup
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def collect(host: Host) -> Tree:
         "abi": _get_abi(),
         "compiler": _parse_compiler(sys.version),
         "prefix_kind": _find_prefix_kind(),
-        "startup": startup(host),
+        "startup": collect_startup(host),
     }
 
 

@@ -5,10 +5,16 @@ from __future__ import annotations
 import os
 
 from envlock.runtime.build_info import parse_build_info
-from envlock.runtime.distributions import NO_VERSION, installed, is_version, package_folder, shadow
+from envlock.runtime.distributions import (
+    NO_VERSION,
+    find_distributions,
+    find_package_folder,
+    find_shadow,
+    is_version,
+)
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import read_text
-from envlock.runtime.shadows import shadows
+from envlock.runtime.shadows import find_shadows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,11 +44,11 @@ files."""
 
 def collect(host: Host) -> Optional[Union[Tree, Unavailable]]:
     """Return which TensorFlow `import tensorflow` loads and how it was built; None without one."""
-    hidden = shadow(host, "tensorflow") or shadows(host).get("tensorflow")
+    hidden = find_shadow(host, "tensorflow") or find_shadows(host).get("tensorflow")
     if hidden is not None:
         return hidden
-    folder = package_folder(host, "tensorflow")
-    distributions = installed(host)
+    folder = find_package_folder(host, "tensorflow")
+    distributions = find_distributions(host)
     if folder is None:
         return None
     site = os.path.dirname(folder)

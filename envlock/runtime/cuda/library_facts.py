@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Dict, List, Optional, Tuple, Union
 
-    from envlock.runtime.cuda.libraries import Library
+    from envlock.runtime.cuda.library_list import Library
     from envlock.runtime.facts import Tree
     from envlock.runtime.host import Host
     from envlock.runtime.loader.elf import Elf

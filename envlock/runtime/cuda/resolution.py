@@ -7,21 +7,21 @@ from __future__ import annotations
 
 import os
 
-from envlock.runtime.cuda.libraries import (
+from envlock.runtime.cuda.library_list import (
     CUDNN,
     CUDNN_HEADER,
     LIBRARIES,
     NCCL_MACROS,
     PREFIXES,
     Library,
-    cudnn_parts,
+    get_tensorrt_number,
     list_cudnn_part_sonames,
-    tensorrt_number,
+    list_cudnn_parts,
 )
 from envlock.runtime.cuda.versions import Headers, parse_name_version
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import read_text
-from envlock.runtime.loader.elf import exported
+from envlock.runtime.loader.elf import find_exports
 from envlock.runtime.loader.search import Found, Loader
 
 TYPE_CHECKING = False
@@ -118,7 +118,7 @@ class Replay:
         except (OSError, ValueError):
             self._owners = [self._framework]
         path = str(self._framework.file)
-        self._exports: Set[str] = exported(loader.locate(path), (_CURAND, _NCCL))
+        self._exports: Set[str] = find_exports(loader.locate(path), (_CURAND, _NCCL))
         self._resolved: Dict[str, Resolved] = {}
 
     def _read_own(self, name: str) -> Found:
@@ -190,7 +190,7 @@ class Replay:
     def _find_number(self, library: Library, macro: str) -> Union[str, Unavailable]:
         """Return what follows `.so.` in the name that TensorFlow asks for."""
         if library.key == "tensorrt":
-            number = tensorrt_number(self._release)
+            number = get_tensorrt_number(self._release)
             if number is None:
                 return Unavailable(
                     "the TensorRT version that this TensorFlow build needs is unknown",
@@ -241,7 +241,7 @@ class Replay:
             return
         major = cudnn.found.soname.rpartition(".")[2]
         version = self._find_cudnn_version(cudnn.found.file)
-        for row in cudnn_parts(major):
+        for row in list_cudnn_parts(major):
             part, asker = row["name"], self._resolved.get(row["asker"])
             if asker is None or asker.found is None:
                 continue

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import os
 
-from envlock.runtime.cuda.libraries import LIBRARIES, is_cuda, other_users
 from envlock.runtime.cuda.library_facts import CudaFacts
+from envlock.runtime.cuda.library_list import LIBRARIES, is_cuda, list_other_users
 from envlock.runtime.cuda.resolution import Replay, Resolved
 from envlock.runtime.cuda.versions import Headers
-from envlock.runtime.distributions import installed
+from envlock.runtime.distributions import find_distributions
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.loader.elf import read_elf
 from envlock.runtime.loader.search import Loader
-from envlock.runtime.release import numbers
+from envlock.runtime.release import parse_release
 from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from envlock.runtime.host import Host
 
 
-def section(host: Host, package: str, build: Mapping[str, object]) -> Tree:
+def collect_section(host: Host, package: str, build: Mapping[str, object]) -> Tree:
     """Return the facts of every CUDA library by key, `ptxas` and `other_cuda`.
 
     A library that this TensorFlow does not use has `linkage` "absent" and nothing else. Costs about
@@ -56,7 +56,7 @@ def section(host: Host, package: str, build: Mapping[str, object]) -> Tree:
         )
         return {library.key: reason for library in LIBRARIES}
     toolkit = (replay.config or {}).get("CUDA_TOOLKIT_PATH", "")
-    paths = list_ptxas_candidates(host.environ, toolkit, package, reads_cuda_home(release))
+    paths = list_ptxas_candidates(host.environ, toolkit, package, is_cuda_home_read(release))
     tree["ptxas"] = _describe_ptxas(paths, facts, loader)
     tree["other_cuda"] = _find_other_users(host, loader)
     return tree
@@ -64,7 +64,7 @@ def section(host: Host, package: str, build: Mapping[str, object]) -> Tree:
 
 def find_google_release(host: Host, package: str) -> Optional[str]:
     """Return major.minor of a TensorFlow with a plain version; None of other builds (`+nv`)."""
-    distributions = installed(host)
+    distributions = find_distributions(host)
     for name in ("tensorflow", "tensorflow-cpu", "tensorflow-gpu"):
         distribution = distributions.get(name)
         if distribution is not None and distribution.folder == os.path.dirname(package):
@@ -91,7 +91,7 @@ def _describe_ptxas(paths: Iterator[Tuple[str, str]], facts: CudaFacts, loader: 
                 "ptxas belongs to no wheel, and only running it would show its version",
                 "no-version",
             )
-        elif isinstance(version, str) and refused(version):
+        elif isinstance(version, str) and is_ptxas_refused(version):
             continue
         return {"linkage": "program", "resolved_by": reason, **file_facts}
     return {
@@ -107,7 +107,7 @@ def _find_other_users(host: Host, loader: Loader) -> List[str]:
     """Return the imported packages that use CUDA on their own, where a CUDA library is mapped."""
     for path in loader.mapped:
         if is_cuda(os.path.basename(path)):
-            return [package for package in other_users() if host.imported(package)]
+            return [package for package in list_other_users() if host.has_imported(package)]
     return []
 
 
@@ -143,15 +143,15 @@ def list_ptxas_candidates(
         yield os.path.join(package, up, "nvidia", "cuda_nvcc", "bin", "ptxas"), "wheel"
 
 
-def reads_cuda_home(release: Optional[str]) -> bool:
+def is_cuda_home_read(release: Optional[str]) -> bool:
     """Return whether TensorFlow major.minor looks at CUDA_HOME; False for an unknown version."""
-    return numbers(release or "") >= tuple(table("cuda")["ptxas"]["cuda_home_since"])
+    return parse_release(release or "") >= tuple(table("cuda")["ptxas"]["cuda_home_since"])
 
 
-def refused(version: Optional[str]) -> bool:
+def is_ptxas_refused(version: Optional[str]) -> bool:
     """Return whether XLA passes over a ptxas of this version; False for an unknown version."""
     if version is None:
         return False
     rules = table("cuda")["ptxas"]
-    release = numbers(version)
+    release = parse_release(version)
     return release[:2] < tuple(rules["oldest"]) or list(release) in rules["refused"]

@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Dict, List, Optional, Tuple
 
-    from envlock.runtime.cuda.libraries import Header
+    from envlock.runtime.cuda.library_list import Header
 
 HEADER_LIMIT = 1 << 14
 """Bytes: the version macros of every CUDA header met are in the first 7 KiB."""

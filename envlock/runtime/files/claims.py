@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from envlock.runtime.distributions import normalise
 from envlock.runtime.errors import FactError
-from envlock.runtime.files.record import Row, row_of, rows
+from envlock.runtime.files.record_rows import Row, parse_row, parse_rows
 from envlock.runtime.host import read_bytes
 
 RECORD_LIMIT = 16 * 1024 * 1024
@@ -168,7 +168,7 @@ def _parse_record(text: str) -> tuple[list[Row], str | None]:
     Where the whole cannot be read, it is read line by line.
     """
     try:
-        return rows(text), None
+        return parse_rows(text), None
     except FactError:
         pass
     readable = []
@@ -188,6 +188,6 @@ def _parse_record(text: str) -> tuple[list[Row], str | None]:
 
 def _parse_line(line: str) -> Row | None:
     try:
-        return row_of(next(csv.reader([line], strict=True)))
+        return parse_row(next(csv.reader([line], strict=True)))
     except (csv.Error, ValueError, StopIteration):
         return None

@@ -12,12 +12,12 @@ import marshal
 import os
 import sys
 
-from envlock.runtime.distributions import import_path
-from envlock.runtime.files import as_built
-from envlock.runtime.files.compiled import Compiled
+from envlock.runtime.distributions import get_import_path
+from envlock.runtime.files import image_baseline
+from envlock.runtime.files.compiled_file import CompiledFile
 from envlock.runtime.files.findings import Fault
 from envlock.runtime.files.survey import Survey, survey
-from envlock.runtime.files.verification import check, report
+from envlock.runtime.files.verify_files import check, report
 from envlock.runtime.host import Host
 from envlock.runtime.report import Finding
 
@@ -54,7 +54,7 @@ def verify_files(lock: Lock) -> list[Finding]:
     faults, compiled = check(installed, locked)
     # Only in an image that `envlock build` has made.
     if os.path.exists(os.path.join(HOME, "entrypoint.py")):
-        faults = as_built.accept(installed, faults, as_built.read(AS_BUILT))
+        faults = image_baseline.accept(installed, faults, image_baseline.read(AS_BUILT))
         if sys.prefix != sys.base_prefix:
             faults += find_newer_bytecode(compiled, os.path.realpath(sys.prefix))
     return report(installed, faults)
@@ -67,19 +67,21 @@ def write_down() -> None:
     """
     installed = _survey_environment()
     faults, _ = check(installed, {})
-    as_built.write(as_built.known(installed, faults), AS_BUILT)
+    image_baseline.write(image_baseline.collect_baseline(installed, faults), AS_BUILT)
 
 
 def _survey_environment() -> Survey:
     folders: list[str] = []
-    for folder in import_path(Host()):
+    for folder in get_import_path(Host()):
         real = os.path.realpath(folder)
         if os.path.isdir(real) and real not in folders:
             folders.append(real)
     return survey(sys.prefix, folders)
 
 
-def find_newer_bytecode(compiled: list[Compiled], prefix: str, epoch: int = EPOCH) -> list[Fault]:
+def find_newer_bytecode(
+    compiled: list[CompiledFile], prefix: str, epoch: int = EPOCH
+) -> list[Fault]:
     """Return the bytecode below `prefix` that is newer than the build and not its source's."""
     what = "was written after the build, and differs from the source beside it"
     faults = []
@@ -98,7 +100,7 @@ def _is_newer(path: str, epoch: int) -> bool:
         return False
 
 
-def _is_of_its_source(file: Compiled) -> bool:
+def _is_of_its_source(file: CompiledFile) -> bool:
     """Return whether this Python would not load the file, or find its source's code in it."""
     if file.tag != sys.implementation.cache_tag:
         return True

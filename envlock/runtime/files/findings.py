@@ -47,7 +47,7 @@ class Fault(NamedTuple):
     why: str | None = None
 
 
-def findings(faults: Iterable[Fault], sites: list[str]) -> list[Finding]:
+def make_findings(faults: Iterable[Fault], sites: list[str]) -> list[Finding]:
     """Return the findings; a path in the first `site-packages` is shown relative to it."""
     converted = [_convert_fault(fault, make_relative(fault.path, sites)) for fault in faults]
     return sorted(converted, key=lambda finding: str(finding.where))

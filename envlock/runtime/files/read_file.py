@@ -59,7 +59,7 @@ def can_compute(algorithm: str) -> bool:
     return algorithm in hashlib.algorithms_guaranteed and not algorithm.startswith("shake")
 
 
-def workers() -> int:
+def count_workers() -> int:
     """Return how many processors this process may use."""
     get_affinity = getattr(os, "sched_getaffinity", None)
     if get_affinity is not None:
@@ -74,15 +74,15 @@ def read_states(
 
     `advance` gets the number of bytes read.
     """
-    batches = list(_group_batches(sorted(requests, key=expected_size, reverse=True)))
-    pool = ThreadPoolExecutor(workers(), thread_name_prefix="envlock-hash")
+    batches = list(_group_batches(sorted(requests, key=get_expected_size, reverse=True)))
+    pool = ThreadPoolExecutor(count_workers(), thread_name_prefix="envlock-hash")
     stop = threading.Event()
 
     def read_batch(batch: list[FileRequest]) -> list[State]:
         if stop.is_set():
             return []
         states_of_batch = [look(file) for file in batch]
-        advance(sum(map(expected_size, batch)))
+        advance(sum(map(get_expected_size, batch)))
         return states_of_batch
 
     try:
@@ -181,7 +181,7 @@ def _describe_kind(mode: int) -> str:
     return _KINDS.get(stat.S_IFMT(mode), "of unknown kind")
 
 
-def expected_size(request: FileRequest) -> int:
+def get_expected_size(request: FileRequest) -> int:
     """Return how many bytes there are to read, as far as RECORDs can be believed."""
     return max(0, min(max(request.sizes, default=0), ODD_SIZE_LIMIT))
 
@@ -191,7 +191,7 @@ def _group_batches(files: list[FileRequest]) -> Iterator[list[FileRequest]]:
     size = 0
     for file in files:
         batch.append(file)
-        size += expected_size(file)
+        size += get_expected_size(file)
         if size >= BATCH_BYTES or len(batch) >= BATCH_FILES:
             yield batch
             batch, size = [], 0

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 
-from envlock.runtime.files.compiled import compiled
+from envlock.runtime.files.compiled_file import parse_compiled_name
 from envlock.runtime.files.findings import Fault
 from envlock.runtime.files.survey import Survey
 from envlock.runtime.files.unowned import (
@@ -138,7 +138,7 @@ def _judge_sourceless(path: str) -> Fault:
 def _find_leftovers(survey: Survey, paths: list[str]) -> Iterator[Fault]:
     """Yield bytecode without a source: Python never imports it."""
     for path in paths:
-        file = compiled(path)
+        file = parse_compiled_name(path)
         has_source = file is not None and (
             file.source in survey.claims or os.path.exists(file.source)
         )

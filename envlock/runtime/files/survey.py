@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from envlock.runtime.files.claims import Claim, Package, find_places, read_packages, resolve
 from envlock.runtime.files.findings import Fault
-from envlock.runtime.files.read_file import FileRequest, can_compute, expected_size
+from envlock.runtime.files.read_file import FileRequest, can_compute, get_expected_size
 from envlock.runtime.files.unowned import Ownership, list_folders, list_sites
 from envlock.runtime.host import read_bytes
 from envlock.runtime.report import INFO
@@ -54,7 +54,7 @@ class Survey:
     @property
     def size(self) -> int:
         """How many bytes there are to read, as the RECORDs say."""
-        return sum(map(expected_size, self.list_requests()))
+        return sum(map(get_expected_size, self.list_requests()))
 
     def get_ownership(self, site: str) -> Ownership:
         """Return what belongs to somebody in a folder of the import path."""

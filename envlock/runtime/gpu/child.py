@@ -73,7 +73,7 @@ def query_nvml(environ: Mapping[str, str]) -> Answer:
             "code": getattr(error, "value", 999),
             "detail": _get_loader_message(error),
             "library_version": find_library_version(),
-            "nvml_version": None if nvml.failed(version) else version,
+            "nvml_version": None if nvml.is_unavailable(version) else version,
         }
     captured = nvml.capture(pynvml, environ)
     return {

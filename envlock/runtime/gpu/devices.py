@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from envlock.runtime.facts import Unavailable
-from envlock.runtime.gpu import failures
-from envlock.runtime.gpu.nvml import NOT_SUPPORTED, failed
+from envlock.runtime.gpu import nvml_failures
+from envlock.runtime.gpu.nvml import NOT_SUPPORTED, is_unavailable
 from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
@@ -48,7 +48,7 @@ NONE_IF_UNSUPPORTED = (
 of a Thor)."""
 
 
-def tree(answer: Answer, *, wsl2: bool) -> Tree:
+def convert_answer(answer: Answer, *, wsl2: bool) -> Tree:
     """Return the facts of an answer whose status is `ok`: driver, NVML, CUDA, binding and devices.
 
     `devices` is keyed "0", "1", ... in the order in which CUDA shows them; a GPU that is lost is
@@ -57,9 +57,9 @@ def tree(answer: Answer, *, wsl2: bool) -> Tree:
     reader = _Reader(answer, wsl2=wsl2)
     devices: Union[Tree, Unavailable]
     count: Union[int, Unavailable]
-    if failed(answer["devices"]):
+    if is_unavailable(answer["devices"]):
         code = answer["devices"]["unavailable"]
-        count = devices = failures.explain_missing_answer(code, "the list of GPUs", wsl2=wsl2)
+        count = devices = nvml_failures.explain_missing_answer(code, "the list of GPUs", wsl2=wsl2)
     else:
         meanings = table("gpu")
         count = len(answer["devices"])
@@ -92,11 +92,11 @@ class _Reader:
         None where the card has no such thing, `Unavailable` where NVML gave no value.
         """
         value = self.raw[field]
-        if failed(value):
+        if is_unavailable(value):
             code = value["unavailable"]
             if code == NOT_SUPPORTED and field in NONE_IF_UNSUPPORTED:
                 return None
-            return failures.explain_missing_answer(code, LABELS[field], wsl2=self.wsl2)
+            return nvml_failures.explain_missing_answer(code, LABELS[field], wsl2=self.wsl2)
         if convert is not None and value is not None:
             value = convert(value)
         fact: Fact = value
@@ -110,14 +110,16 @@ class _Reader:
         """Return the field's value; `Unavailable` where a lock could not hold it as a version."""
         value = self.convert_field(field, convert)
         if isinstance(value, str) and not is_version(value):
-            return failures.explain_missing_answer("undecodable", LABELS[field], wsl2=self.wsl2)
+            return nvml_failures.explain_missing_answer(
+                "undecodable", LABELS[field], wsl2=self.wsl2
+            )
         return value
 
 
 def _convert_device(raw: Answer, meanings: Tree, *, wsl2: bool) -> Union[Tree, Unavailable]:
     """Return the facts of one GPU; `meanings` is the table `gpu`."""
-    if failed(raw):
-        return failures.explain_missing_answer(raw["unavailable"], "its facts", wsl2=wsl2)
+    if is_unavailable(raw):
+        return nvml_failures.explain_missing_answer(raw["unavailable"], "its facts", wsl2=wsl2)
     reader = _Reader(raw, wsl2=wsl2)
     mig = _convert_mig(raw["mig"], wsl2=wsl2)
     facts: Tree = {
@@ -157,24 +159,26 @@ def _convert_mig(raw: Optional[Answer], *, wsl2: bool) -> Union[Tree, Unavailabl
     """
     if raw is None:
         return None
-    if failed(raw):
-        return failures.explain_missing_answer(raw["unavailable"], LABELS["mig"], wsl2=wsl2)
+    if is_unavailable(raw):
+        return nvml_failures.explain_missing_answer(raw["unavailable"], LABELS["mig"], wsl2=wsl2)
     facts: Tree = {}
     for field in ("sm_count", "gpu_slices", "compute_slices", "memory_mib"):
         value = raw[field]
-        if failed(value):
+        if is_unavailable(value):
             code = value["unavailable"]
-            value = failures.explain_missing_answer(code, "the shape of the MIG device", wsl2=wsl2)
+            value = nvml_failures.explain_missing_answer(
+                code, "the shape of the MIG device", wsl2=wsl2
+            )
         facts[field] = value
     name = raw["name"]
     code = "undecodable"
     profile = None
-    if failed(name):
+    if is_unavailable(name):
         code = name["unavailable"]
     else:
         profile = parse_mig_profile(name)
     if profile is None:
-        facts["profile"] = failures.explain_missing_answer(
+        facts["profile"] = nvml_failures.explain_missing_answer(
             code, "the profile of the MIG device", wsl2=wsl2
         )
     else:
@@ -194,7 +198,7 @@ def _compute_sm_count(facts: Tree, cores_per_sm: Mapping[str, int]) -> Fact:
             return fact
     if cores is None:
         return None
-    return failures.explain_missing_answer("sm-unknown", "the number of SMs")
+    return nvml_failures.explain_missing_answer("sm-unknown", "the number of SMs")
 
 
 def is_version(text: str) -> bool:
@@ -233,7 +237,7 @@ def format_cuda_version(number: int) -> str:
 def _convert_cuda_version(number: Union[int, Answer], *, wsl2: bool) -> Union[str, Unavailable]:
     """Return the CUDA version of NVML's number; `number` may be `{"unavailable": code}`."""
     if isinstance(number, dict):
-        return failures.explain_missing_cuda_version(number["unavailable"], wsl2=wsl2)
+        return nvml_failures.explain_missing_cuda_version(number["unavailable"], wsl2=wsl2)
     if number > 0:
         return format_cuda_version(number)
-    return failures.explain_missing_cuda_version("undecodable", wsl2=wsl2)
+    return nvml_failures.explain_missing_cuda_version("undecodable", wsl2=wsl2)

@@ -33,7 +33,7 @@ def has_driver_sign(host: Host) -> bool:
     return any(host.exists(path) for path in _DRIVER_SIGNS) or count_gpus(host) > 0
 
 
-def hints_at_gpu(host: Host) -> bool:
+def has_gpu_hint(host: Host) -> bool:
     """Return whether anything hints at an NVIDIA GPU.
 
     Where nothing does, NVML must not be touched.

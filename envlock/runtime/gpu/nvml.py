@@ -75,7 +75,7 @@ def ask(nvml: Binding, function: str, *arguments: object) -> Any:
     return value
 
 
-def failed(value: object) -> bool:
+def is_unavailable(value: object) -> bool:
     """Return whether a value of the answer is `{"unavailable": code}`."""
     return isinstance(value, dict) and "unavailable" in value
 
@@ -111,7 +111,7 @@ def _collect_devices(
     if selection.ids == [] or selection.ordinals == []:
         return []
     count = ask(nvml, "nvmlDeviceGetCount")
-    if failed(count):
+    if is_unavailable(count):
         return dict(count)
     handles = [ask(nvml, "nvmlDeviceGetHandleByIndex", index) for index in range(count)]
     instances: Instances = {}
@@ -143,15 +143,15 @@ def _describe_gpu(
 
     Put the handles of its MIG devices into `instances`.
     """
-    if failed(handle):
+    if is_unavailable(handle):
         return visible.Gpu(index, None, None)
     pci = _collect_pci_ids(nvml, handle)
     kind = None
-    if not failed(pci["pci_device_id"]):
+    if not is_unavailable(pci["pci_device_id"]):
         kind = f"{pci['pci_device_id']}/{pci['pci_subsystem_id']}"
     uuid = _get_uuid(nvml, handle) if by_name else None
     mode = ask(nvml, "nvmlDeviceGetMigMode", handle)
-    if failed(mode) or not mode[0]:
+    if is_unavailable(mode) or not mode[0]:
         return visible.Gpu(index, uuid, kind)
     mig = _list_instances(nvml, index, handle, instances, by_name=by_name)
     layout = [ask(nvml, "nvmlDeviceGetName", instances[index, device.index]) for device in mig]
@@ -168,21 +168,21 @@ def _list_instances(
 ) -> List[visible.Instance]:
     """Return the MIG devices of one GPU and put their handles into `instances`."""
     slots = ask(nvml, "nvmlDeviceGetMaxMigDeviceCount", handle)
-    if failed(slots):
+    if is_unavailable(slots):
         return []
     devices: List[visible.Instance] = []
     for slot in range(min(slots, MIG_SLOTS)):
         instance = ask(nvml, "nvmlDeviceGetMigDeviceHandleByIndex", handle, slot)
-        if failed(instance):
+        if is_unavailable(instance):
             continue  # a hole: slots are sparse
         instances[gpu, slot] = instance
         uuid = _get_uuid(nvml, instance) if by_name else None
         gpu_instance = ask(nvml, "nvmlDeviceGetGpuInstanceId", instance)
         compute_instance = ask(nvml, "nvmlDeviceGetComputeInstanceId", instance)
         # A number that no other device has stands for one that NVML does not give.
-        if failed(gpu_instance):
+        if is_unavailable(gpu_instance):
             gpu_instance = -1 - slot
-        if failed(compute_instance):
+        if is_unavailable(compute_instance):
             compute_instance = -1 - slot
         devices.append(visible.Instance(gpu, slot, uuid, gpu_instance, compute_instance))
     return devices
@@ -190,29 +190,31 @@ def _list_instances(
 
 def _collect_device(nvml: Binding, handle: object, instance: Optional[object]) -> Answer:
     """Return the allowed facts of one GPU, and of its MIG device when `instance` is its handle."""
-    if isinstance(handle, dict) and failed(handle):
+    if isinstance(handle, dict) and is_unavailable(handle):
         return dict(handle)
     facts: Answer = {field: ask(nvml, function, handle) for field, function in _PLAIN.items()}
     facts.update(_collect_pci_ids(nvml, handle))
     capability = ask(nvml, "nvmlDeviceGetCudaComputeCapability", handle)
-    facts["compute_capability"] = capability if failed(capability) else list(capability)
+    facts["compute_capability"] = capability if is_unavailable(capability) else list(capability)
     ecc = ask(nvml, "nvmlDeviceGetEccMode", handle)
-    facts["ecc"] = ecc if failed(ecc) else ecc[0]  # [now, after the next reboot]
+    facts["ecc"] = ecc if is_unavailable(ecc) else ecc[0]  # [now, after the next reboot]
     memory = ask(nvml, "nvmlDeviceGetMemoryInfo", handle if instance is None else instance)
-    facts["memory_bytes"] = memory if failed(memory) else memory.total
+    facts["memory_bytes"] = memory if is_unavailable(memory) else memory.total
     if instance is None:
         facts["mig"] = _explain_mig_mode(nvml, handle)
     else:
         facts["mig"] = _collect_mig(nvml, instance)
         facts["cores"] = None  # of the whole GPU; NVML has no such question for a MIG device
-    if any(failed(value) and value["unavailable"] == GPU_IS_LOST for value in facts.values()):
+    if any(
+        is_unavailable(value) and value["unavailable"] == GPU_IS_LOST for value in facts.values()
+    ):
         return {"unavailable": GPU_IS_LOST}
     return {field: facts[field] for field in DEVICE_FIELDS}
 
 
 def _collect_pci_ids(nvml: Binding, handle: object) -> Answer:
     pci = ask(nvml, "nvmlDeviceGetPciInfo", handle)
-    if failed(pci):
+    if is_unavailable(pci):
         return {"pci_device_id": pci, "pci_subsystem_id": pci}
     return {"pci_device_id": pci.pciDeviceId, "pci_subsystem_id": pci.pciSubSystemId}
 
@@ -220,7 +222,7 @@ def _collect_pci_ids(nvml: Binding, handle: object) -> Answer:
 def _explain_mig_mode(nvml: Binding, handle: object) -> Optional[Answer]:
     """Return None for a GPU outside MIG mode, `{"unavailable": code}` where NVML does not say."""
     mode = ask(nvml, "nvmlDeviceGetMigMode", handle)
-    if failed(mode) and mode["unavailable"] not in (NOT_SUPPORTED, FUNCTION_NOT_FOUND):
+    if is_unavailable(mode) and mode["unavailable"] not in (NOT_SUPPORTED, FUNCTION_NOT_FOUND):
         return dict(mode)
     return None  # a card without MIG, or a driver from before it
 
@@ -228,7 +230,7 @@ def _explain_mig_mode(nvml: Binding, handle: object) -> Optional[Answer]:
 def _collect_mig(nvml: Binding, instance: object) -> Answer:
     shape = ask(nvml, "nvmlDeviceGetAttributes", instance)
     name = ask(nvml, "nvmlDeviceGetName", instance)
-    if failed(shape):
+    if is_unavailable(shape):
         return {**dict.fromkeys(MIG_FIELDS, shape), "name": name}
     return {
         "compute_slices": shape.computeInstanceSliceCount,

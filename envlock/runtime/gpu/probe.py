@@ -63,7 +63,7 @@ def ask(host: Host, limit_seconds: float) -> Answer:
         # Embedded: sys.executable would start the user's own program.
         return {"status": "no-interpreter"}
     try:
-        pid, reader = _start(_command(python, host), build_child_environ(host))
+        pid, reader = _start(_build_command(python, host), build_child_environ(host))
     except OSError as error:
         return {"status": "probe-not-started", "errno": error.errno}
     output, state = b"", None
@@ -106,7 +106,7 @@ def _decode(output: bytes) -> Optional[Answer]:
     return None
 
 
-def _command(python: str, host: Host) -> List[str]:
+def _build_command(python: str, host: Host) -> List[str]:
     """Return the child's command line: isolated, without `site`, with this process's import path.
 
     The folder of the running script and relative folders are left out, so that a `pynvml.py` of the

@@ -276,7 +276,7 @@ _CHAIN_LIMIT = 4096  # symbols in one bucket; a sound table has a handful
 _SYMBOL = 24  # bytes of Elf64_Sym
 
 
-def exported(path: str, names: Iterable[str]) -> Set[str]:
+def find_exports(path: str, names: Iterable[str]) -> Set[str]:
     """Return which of the names the library defines for others.
 
     Raises:

@@ -17,14 +17,14 @@ from __future__ import annotations
 import os
 
 from envlock.runtime.host import read_bytes
-from envlock.runtime.loader.cache import (
+from envlock.runtime.loader.elf import Elf, OtherMachineError, read_elf
+from envlock.runtime.loader.ld_cache import (
     MULTIARCH,
     LdCache,
     find_default_folders,
     get_machine,
     list_hwcaps,
 )
-from envlock.runtime.loader.elf import Elf, OtherMachineError, read_elf
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Found:
         self.loader: Optional[Found] = None
 
 
-def mapped_files(maps: str) -> List[str]:
+def parse_mapped_files(maps: str) -> List[str]:
     """Return the files in the text of `/proc/<pid>/maps`, each once, in order of address."""
     deleted = " (deleted)"
     files: Dict[str, None] = {}
@@ -80,7 +80,7 @@ def mapped_files(maps: str) -> List[str]:
     return list(files)
 
 
-def stem(soname: str) -> str:
+def get_stem(soname: str) -> str:
     """Return the start of a library's name: `libcudnn` of `libcudnn.so.9`."""
     return soname.partition(".so")[0]
 
@@ -114,7 +114,7 @@ class Loader:
         self._defaults: Optional[List[str]] = None
         self._exe: Optional[Elf] = None
         self._exe_read = False
-        self.mapped = mapped_files(host.read("/proc/self/maps", 1 << 26) or "")
+        self.mapped = parse_mapped_files(host.read("/proc/self/maps", 1 << 26) or "")
         self._mapped_names = [(os.path.basename(path), path) for path in self.mapped]
         start = host.start_environ()
         self._library_path = start.get("LD_LIBRARY_PATH", "").replace(";", ":")
@@ -210,7 +210,7 @@ class Loader:
 
     def _find_mapped(self, soname: str) -> Optional[str]:
         """Return the mapped file with that DT_SONAME, as `_dl_name_match_p` finds it."""
-        prefix = stem(soname)
+        prefix = get_stem(soname)
         for name, path in self._mapped_names:
             if name.startswith(prefix) and self._get_soname(path) == soname:
                 return path

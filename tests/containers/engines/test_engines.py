@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 
 from envlock.containers.engines import AUTO, ENGINES
-from envlock.containers.engines.container import Start
+from envlock.containers.engines.container_run import Start
 from envlock.containers.engines.engine import Order
-from envlock.containers.engines.failures import EngineError
+from envlock.containers.engines.engine_errors import EngineError
 from envlock.containers.engines.find import find, prefer
 from envlock.runtime.errors import UsageError
 from envlock.runtime.report import clean

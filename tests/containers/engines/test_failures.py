@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from envlock.containers.engines.engine_command import drop_identity_label
-from envlock.containers.engines.failures import explain, select_output
+from envlock.containers.engines.engine_errors import explain, select_output
 
 NGC = "nvcr.io/nvidia/tensorflow:25.02-tf2-py3@sha256:" + "0" * 64
 PRIVATE = "nvcr.io/private/tensorflow:25.02-tf2-py3@sha256:" + "6" * 64

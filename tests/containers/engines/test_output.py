@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from envlock.containers.engines.failures import (
+from envlock.containers.engines.engine_errors import (
     Trail,
     follow_buildx,
     follow_classic,

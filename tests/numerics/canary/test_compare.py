@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envlock.data.canary import Cause, canary_table
+from envlock.data.canary_tables import Cause, load_canary_table
 from envlock.lock.numerics import Numerics, Operation
-from envlock.numerics.canary.compare import (
+from envlock.numerics.canary.canary_comparison import (
     CanaryEvidence,
     Comparison,
     Incomparable,
@@ -18,12 +18,12 @@ from envlock.numerics.canary.compare import (
     compare,
     describe_causes,
     find_unexplained,
-    findings,
-    notes,
+    list_findings,
+    list_notes,
     rank_causes,
 )
-from envlock.numerics.canary.run import Canary
-from envlock.runtime.policy import Policy
+from envlock.numerics.canary.canary_run import Canary
+from envlock.runtime.policies import Policy
 from envlock.runtime.report import INFO, UNKNOWN, Report
 from tests.numerics.canaries import COUNT, conditions, group_of, numerics, section, with_program
 
@@ -77,7 +77,7 @@ def test_the_other_way_round_too(cause: str, other: tuple[str, ...], fields: dic
 
 
 def test_every_cause_of_the_table_was_measured() -> None:
-    assert {cause for cause, _, _ in MEASURED} == {row.id for row in canary_table().cause}
+    assert {cause for cause, _, _ in MEASURED} == {row.id for row in load_canary_table().cause}
 
 
 def test_two_causes_at_once_are_not_passed_off_as_one() -> None:
@@ -98,13 +98,13 @@ def test_equal_canaries() -> None:
         [],
         [],
     )
-    assert notes(found) == [f"numerics: all {COUNT} results have the locked bits"]
+    assert list_notes(found) == [f"numerics: all {COUNT} results have the locked bits"]
 
 
 def test_another_version_with_the_same_bits_says_so() -> None:
     found = compare(numerics(), live((), tensorflow="2.21.1", numpy="2.4.7"))
     assert (found.match, found.suspects) == (True, [])
-    assert notes(found) == [
+    assert list_notes(found) == [
         f"numerics: all {COUNT} results have the locked bits, although TensorFlow is 2.21.1, locked 2.21.0 "
         "and NumPy is 2.4.7, locked 2.4.6"
     ]
@@ -152,7 +152,7 @@ def test_unstable_operations_are_never_compared() -> None:
     for right in (numerics(), numerics("reduce"), model):
         found = compare(model, right)
         assert (found.match, found.unstable) == (True, ["numerics.cpu-eigen.reduce"])
-        assert notes(found)[1] == "numerics: unstable, so not compared: numerics.cpu-eigen.reduce"
+        assert list_notes(found)[1] == "numerics: unstable, so not compared: numerics.cpu-eigen.reduce"
     found = compare(numerics(), model)
     assert [(each.path, each.code) for each in found.incomparable] == [("numerics.cpu-eigen.reduce", "unstable")]
     assert (found.match, found.differences) == (False, [])
@@ -184,8 +184,8 @@ def test_where_nothing_could_be_compared_nothing_matches() -> None:
     dead = section()
     dead["groups"] = {"bf16": {"conditions": conditions("bf16"), "operations": {}, "ended": "signal 4 (SIGILL)"}}
     found = compare(Numerics.model_validate(dead), Numerics.model_validate(dead))
-    assert (found.match, found.differences, notes(found)) == (False, [], [])
-    (finding,) = findings(found, Policy())
+    assert (found.match, found.differences, list_notes(found)) == (False, [], [])
+    (finding,) = list_findings(found, Policy())
     assert (finding.severity, finding.message) == (
         "unknown",
         "numerics: the lockfile's canary has no result that can be compared, so nothing was compared",
@@ -200,7 +200,7 @@ def test_a_canary_from_which_parts_were_taken_proves_nothing(left: dict[str, Any
     for locked in (less, unstable(section())):
         found = compare(Numerics.model_validate(locked), Numerics.model_validate(whole))
         assert (found.match, found.equal) == (False, [])
-        assert {each.severity for each in findings(found, Policy())} == {"unknown"}
+        assert {each.severity for each in list_findings(found, Policy())} == {"unknown"}
 
 
 def unstable(canary: dict[str, Any]) -> dict[str, Any]:
@@ -229,7 +229,7 @@ def test_another_shape_is_a_difference_without_a_distance() -> None:
     assert (found.what, found.distance) == ("another result: locked <f4[1], live <f4[2]", None)
 
 
-NAMES = [row.name for row in canary_table().operation]
+NAMES = [row.name for row in load_canary_table().operation]
 
 
 @given(st.sets(st.sampled_from(NAMES), min_size=1))
@@ -269,7 +269,7 @@ def test_differences_of_a_gpu_are_not_explained_by_what_was_measured_on_processo
     ]
     found = compare(*(Numerics.model_validate({**heads, "groups": groups}) for groups in gpu))
     assert ([each.path for each in found.differences], found.suspects) == (["numerics.gpu-0.matmul"], [])
-    (finding,) = findings(found, Policy())
+    (finding,) = list_findings(found, Policy())
     why = "This is an effect, not a cause: the same operation on the same numbers gives different bits here."
     assert finding.why == why
 
@@ -283,7 +283,7 @@ def test_a_program_with_other_bits_changes_no_share_of_a_cause() -> None:
 
 
 def report(found: Comparison, policy: Policy) -> Report:
-    return Report(findings(found, policy), command="canary", policy=policy.name, notes=notes(found))
+    return Report(list_findings(found, policy), command="canary", policy=policy.name, notes=list_notes(found))
 
 
 def test_the_report() -> None:
@@ -316,12 +316,12 @@ def test_the_policy_decides_what_is_an_error() -> None:
 def test_an_operation_of_a_program_with_other_bits_is_named_with_its_shapes() -> None:
     locked, live = (Numerics.model_validate(with_program(section(), value)) for value in (1.0, 1.5))
     found = compare(locked, live)
-    assert [each.message for each in findings(found, Policy())] == [
+    assert [each.message for each in list_findings(found, Policy())] == [
         "numerics.program.mat_mul_1: MatMul of float32[2,2], float32[2,2]: 1 of 1 values differ, median 4,194,304 ULP, "
         "4,194,304 eps normwise: typical of lower precision or another algorithm"
     ]
     assert found.suspects == []  # the table of causes knows the battery only
-    assert notes(found)[1:] == [
+    assert list_notes(found)[1:] == [
         "numerics: covers 1 of 2 distinct operations of train.py:step; evidence over these operations and shapes, "
         "one by one, not a proof for the program"
     ]
@@ -361,15 +361,15 @@ def test_a_group_that_no_longer_crashes_differs() -> None:
 
 def test_a_part_that_the_policy_ignores_may_be_incomparable() -> None:
     found = compare(numerics(), numerics(without=("reduce",)))
-    assert [each.severity for each in findings(found, Policy("strict"))] == [UNKNOWN]
-    assert [each.severity for each in findings(found, Policy("strict", {"numerics.**": "ignore"}))] == [INFO]
+    assert [each.severity for each in list_findings(found, Policy("strict"))] == [UNKNOWN]
+    assert [each.severity for each in list_findings(found, Policy("strict", {"numerics.**": "ignore"}))] == [INFO]
 
 
 def test_a_group_that_died_on_one_side_has_its_path_and_no_distance() -> None:
     here = numerics()
     ended = here.groups["xla"].model_copy(update={"operations": {}, "ended": "signal 11 (SIGSEGV)"})
     died = here.model_copy(update={"groups": {**here.groups, "xla": ended}})
-    (found,) = findings(compare(numerics(), died), Policy("strict"))
+    (found,) = list_findings(compare(numerics(), died), Policy("strict"))
     assert found.where.fact == "numerics.xla"
     assert sorted(found.actual) == ["result", "what"]
 

@@ -7,10 +7,10 @@ import json
 import pytest
 
 from envlock.guest import launch
+from envlock.numerics.canary.canary_run import Settings, make_request, read_answers
 from envlock.numerics.canary.node_bits import compare_nodes
-from envlock.numerics.canary.run import Settings, asked_of, heard_from
 from envlock.runtime.errors import FactError
-from envlock.runtime.policy import Policy
+from envlock.runtime.policies import Policy
 from tests.numerics.canaries import numerics
 
 GOOD, OTHER = numerics(), numerics("matmul")
@@ -41,7 +41,7 @@ def said(*answers: object) -> launch.Ended:
 
 
 def test_what_is_asked_leaves_out_what_could_end_the_job() -> None:
-    assert asked_of(Settings()) == {
+    assert make_request(Settings()) == {
         "device": "cpu",
         "skip": ["bf16"],
         "determinism": True,
@@ -62,5 +62,5 @@ def test_what_is_asked_leaves_out_what_could_end_the_job() -> None:
 )
 def test_a_node_without_an_answer_is_said(ended: launch.Ended, message: str) -> None:
     with pytest.raises(FactError) as raised:
-        heard_from(ended, Settings())
+        read_answers(ended, Settings())
     assert raised.value.message == message

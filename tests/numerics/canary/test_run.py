@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from envlock.numerics.canary import run
-from envlock.numerics.canary.run import Settings, compute
+from envlock.numerics.canary import canary_run
+from envlock.numerics.canary.canary_run import Settings, compute
 from envlock.runtime.errors import FactError, UsageError
 from tests.numerics.canaries import MARK, conditions, program, result
 
@@ -97,7 +97,7 @@ def test_how_a_group_ended(ending: str, ended: str) -> None:
 
 
 def test_one_that_hangs_is_ended_with_its_children(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "TIMEOUT", 1.5)
+    monkeypatch.setattr(canary_run, "TIMEOUT", 1.5)
     started = "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])"
     hang = f"import subprocess, time\n{started}\ntime.sleep(60)"
     head = {**HEAD, "groups": ["bf16"]}

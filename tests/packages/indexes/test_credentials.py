@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from envlock.packages.indexes import credentials as module
-from envlock.packages.indexes.credentials import keyring, known
-from envlock.packages.indexes.index_settings import Index, settings
-from envlock.packages.indexes.page import files
+from envlock.packages.indexes.credentials import find_credentials, use_keyring
+from envlock.packages.indexes.index_settings import Index, choose_indexes
+from envlock.packages.indexes.page import list_index_files
 from envlock.web.client import Client
 from tests.packages.conftest import QUICK
 from tests.packages.server import IndexServer
@@ -26,7 +26,7 @@ def _index(path: str = "/simple", **kwargs: str) -> Index:
 
 
 def test_what_stood_in_the_url_counts_for_all_of_its_host() -> None:
-    look = known([_index(user="me", password="pw")], {})
+    look = find_credentials([_index(user="me", password="pw")], {})
     assert look(f"{HOST}/files/x.whl") == ("me", "pw")
     assert look("https://files.example.org/x.whl") is None
     assert look("http://index.example.org/simple") is None
@@ -34,7 +34,9 @@ def test_what_stood_in_the_url_counts_for_all_of_its_host() -> None:
 
 
 def test_the_nearest_of_several_on_one_host() -> None:
-    look = known([_index("/a/simple", user="a", password="1"), _index("/ab/simple", user="b", password="2")], {})
+    look = find_credentials(
+        [_index("/a/simple", user="a", password="1"), _index("/ab/simple", user="b", password="2")], {}
+    )
     assert look(f"{HOST}/a/simple/x/") == ("a", "1")
     assert look(f"{HOST}/ab/files/x.whl") == ("b", "2")
 
@@ -52,23 +54,23 @@ def test_the_nearest_of_several_on_one_host() -> None:
     ],
 )
 def test_variables_of_uv(index: Index, environ: dict[str, str], expected: tuple[str, str] | None) -> None:
-    assert known([index], {"HOME": "/nowhere", **environ})(HOST) == expected
+    assert find_credentials([index], {"HOME": "/nowhere", **environ})(HOST) == expected
 
 
 def test_netrc(tmp_path: Path) -> None:
     file = tmp_path / ".netrc"
     file.write_text("machine index.example.org login me password pw\n")
     for environ in ({"HOME": str(tmp_path)}, {"NETRC": str(file)}):
-        assert known([], environ)(f"{HOST}/simple/") == ("me", "pw")
-        assert known([], environ)("https://other.example.org/") is None
-    assert known([_index(user="you", password="2")], {"NETRC": str(file)})(HOST) == ("you", "2")
+        assert find_credentials([], environ)(f"{HOST}/simple/") == ("me", "pw")
+        assert find_credentials([], environ)("https://other.example.org/") is None
+    assert find_credentials([_index(user="you", password="2")], {"NETRC": str(file)})(HOST) == ("you", "2")
 
 
 def test_the_default_login_of_netrc_goes_to_indexes_only(tmp_path: Path) -> None:
     """A page names the hosts of its files; pip would send it to each of them."""
     file = tmp_path / ".netrc"
     file.write_text("machine files.example.org login me password pw\ndefault login everywhere password secret\n")
-    look = known([_index()], {"NETRC": str(file)})
+    look = find_credentials([_index()], {"NETRC": str(file)})
     hosts = (HOST, "https://files.example.org/thing.whl", "http://127.0.0.2/thing.whl", "https://cdn.example.net/x.whl")
     assert [look(host) for host in hosts] == [("everywhere", "secret"), ("me", "pw"), None, None]
 
@@ -76,7 +78,7 @@ def test_the_default_login_of_netrc_goes_to_indexes_only(tmp_path: Path) -> None
 @pytest.mark.parametrize("text", ["machine", "garbage here\n", "\0", "machine x login"])
 def test_a_netrc_that_is_none(tmp_path: Path, text: str) -> None:
     (tmp_path / ".netrc").write_text(text)
-    assert known([], {"HOME": str(tmp_path)})(HOST) is None
+    assert find_credentials([], {"HOME": str(tmp_path)})(HOST) is None
 
 
 @pytest.fixture
@@ -104,7 +106,7 @@ esac
 
 
 def test_the_keyring_is_asked_once_for_each_host(fake_keyring: Path) -> None:
-    ask = keyring([_index(user="me"), Index("https://plain.example.org/simple")])
+    ask = use_keyring([_index(user="me"), Index("https://plain.example.org/simple")])
     for _ in range(2):
         assert ask(f"{HOST}/simple/x/") == ("me", "s3cret")
         assert ask("https://plain.example.org/x") == ("you", "s3cret2")
@@ -120,13 +122,13 @@ def test_the_keyring_is_asked_once_for_each_host(fake_keyring: Path) -> None:
 def test_a_keyring_that_does_not_answer(fake_keyring: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SECONDS", 0.3)
     start = time.monotonic()
-    assert keyring([])("https://slow.example.org/") is None
+    assert use_keyring([])("https://slow.example.org/") is None
     assert time.monotonic() - start < 3
 
 
 def test_no_keyring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert keyring([])(HOST) is None
+    assert use_keyring([])(HOST) is None
 
 
 @pytest.mark.network
@@ -144,9 +146,11 @@ def test_a_private_index(index: IndexServer, tmp_path: Path, monkeypatch: pytest
         program.write_text("#!/bin/sh\necho user; echo s3cret\n")
         program.chmod(0o755)
         monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    found = settings(environ, asked=[url], folder=tmp_path)
-    client = Client(credentials=known(found.indexes, environ), last_resort=keyring(found.indexes), limits=QUICK)
-    offered = files(client, found.indexes[0], "thing")
+    found = choose_indexes(environ, asked=[url], folder=tmp_path)
+    client = Client(
+        credentials=find_credentials(found.indexes, environ), last_resort=use_keyring(found.indexes), limits=QUICK
+    )
+    offered = list_index_files(client, found.indexes[0], "thing")
     assert [file.name for file in offered] == [wheel.name]
     assert "s3cret" not in f"{found}{offered}"
     assert client.get(offered[0].url, limit=10**6).body == wheel.read_bytes()

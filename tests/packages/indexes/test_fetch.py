@@ -8,10 +8,10 @@ from typing import Any, cast
 import pytest
 
 from envlock.lock.models import WheelFile
+from envlock.packages.identity import Proven
 from envlock.packages.indexes import online as module
-from envlock.packages.indexes.online import Online, fetcher
+from envlock.packages.indexes.online import Online, make_fetch
 from envlock.packages.indexes.page import IndexFile
-from envlock.packages.proven import Proven
 from envlock.runtime.errors import OutsideError
 from tests.packages.identified import wheel
 
@@ -65,7 +65,7 @@ def test_the_locks_address_comes_first_unless_an_index_was_asked_for(
         _offered("same", sha256=WHEEL.sha256),
         _offered("unknown"),
     )
-    fetch = fetcher(cast("Online", indexes), by_address=by_address)
+    fetch = make_fetch(cast("Online", indexes), by_address=by_address)
     fetch(Proven("aa", "1.0", WHEEL, None), Path("x"), lambda size: None)
     assert (requested, indexes.asked) == (tried, asked)
 
@@ -77,8 +77,8 @@ def test_the_first_thing_that_went_wrong_is_told(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(module, "download", download)
     package = Proven("aa", "1.0", WHEEL, None)
     with pytest.raises(OutsideError) as error:
-        fetcher(cast("Online", Indexes(_offered("same"))), by_address=True)(package, Path("x"), lambda size: None)
+        make_fetch(cast("Online", Indexes(_offered("same"))), by_address=True)(package, Path("x"), lambda size: None)
     assert error.value.message == f"{WHEEL.url} is broken"
     with pytest.raises(OutsideError) as error:
-        fetcher(cast("Online", Indexes()), by_address=False)(package, Path("x"), lambda size: None)
+        make_fetch(cast("Online", Indexes()), by_address=False)(package, Path("x"), lambda size: None)
     assert error.value.message == "no index has a file of its name and hash"

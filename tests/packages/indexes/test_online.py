@@ -14,10 +14,10 @@ from envlock.lock.models import PackageIdentity
 from envlock.packages.indexes import online as online_module
 from envlock.packages.indexes.index_settings import Index
 from envlock.packages.indexes.online import Online
-from envlock.packages.installed import InstalledPackage
-from envlock.packages.prove import prove
+from envlock.packages.installed_distributions import InstalledPackage
+from envlock.packages.prover import prove
 from envlock.runtime.errors import OutsideError
-from envlock.runtime.files.record import content, rows
+from envlock.runtime.files.record_rows import get_common_content, parse_rows
 from envlock.web.client import Client
 from tests.packages.conftest import QUICK
 from tests.packages.server import TROUBLES, IndexServer
@@ -46,7 +46,7 @@ def ask(index: IndexServer, client: Client, wheel: Path, tmp_path: Path) -> Ask:
     """Return a function that looks the installed wheel up on the index."""
 
     def ask(record: bytes | None = None, *, trust_index: bool = False, where: Client = client) -> PackageIdentity:
-        common = content(rows((record or record_in(wheel)).decode()))
+        common = get_common_content(parse_rows((record or record_in(wheel)).decode()))
         each = InstalledPackage("thing", "1.0", ("py3-none-any",), "index", None, common, None)
         online = Online(where, (Index(index.url),), tmp_path / "cache")
         return prove([each], online, known={}, trust_index=trust_index).packages["thing"]
@@ -168,5 +168,5 @@ def test_the_keyring_opens_a_private_index(
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("NETRC", raising=False)
     index.troubles.add("private")
-    place = online_module.online([index.url], tmp_path, tmp_path / "cache")
+    place = online_module.configure_indexes([index.url], tmp_path, tmp_path / "cache")
     assert [file.name for file in place.files("thing")] == [wheel.name]

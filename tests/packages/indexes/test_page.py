@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from envlock.packages.indexes import page as module
 from envlock.packages.indexes.index_settings import Index
-from envlock.packages.indexes.page import IndexFile, files
+from envlock.packages.indexes.page import IndexFile, list_index_files
 from envlock.web.client import Client
-from envlock.web.errors import PASSWORD, WebError
+from envlock.web.web_errors import PASSWORD, WebError
 from tests.packages.server import IndexServer
 from tests.packages.wheels import make_wheel
 from tests.web.hostile import always, answer, hostile
@@ -43,7 +43,7 @@ def _expected(server: IndexServer, wheel: Path, *, size: bool) -> IndexFile:
 def test_both_forms_say_the_same(client: Client, index: IndexServer, trouble: str | None, size: bool) -> None:
     wheels = [make_wheel(index.folder, "Some_Thing", version) for version in ("1.0", "2.0")]
     index.troubles |= {trouble} if trouble else set()
-    found = files(client, Index(index.url), "some.THING")
+    found = list_index_files(client, Index(index.url), "some.THING")
     assert found == [_expected(index, wheel, size=size) for wheel in wheels]
     assert index.requests[-1].path == "/simple/some-thing/"
     assert index.requests[-1].headers["accept"].startswith("application/vnd.pypi.simple.v1+json,")
@@ -52,11 +52,11 @@ def test_both_forms_say_the_same(client: Client, index: IndexServer, trouble: st
 def test_mislabelled_html_is_read_as_html(client: Client, index: IndexServer) -> None:
     wheel = make_wheel(index.folder)
     index.troubles |= {"mislabelled", "html only"}
-    assert files(client, Index(index.url), "thing") == [_expected(index, wheel, size=False)]
+    assert list_index_files(client, Index(index.url), "thing") == [_expected(index, wheel, size=False)]
 
 
 def test_a_project_that_the_index_does_not_know(client: Client, index: IndexServer) -> None:
-    assert files(client, Index(index.url.rstrip("/")), "unknown") == []
+    assert list_index_files(client, Index(index.url.rstrip("/")), "unknown") == []
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_an_index_in_trouble(client: Client, index: IndexServer, trouble: str, m
     make_wheel(index.folder)
     index.troubles.add(trouble)
     with pytest.raises(WebError) as caught:
-        files(client, Index(index.url), "thing")
+        list_index_files(client, Index(index.url), "thing")
     assert caught.value.message.startswith(f"{index.url}thing/ {message}")
     assert (caught.value.hint == PASSWORD) == (trouble == "private")
 
@@ -85,7 +85,7 @@ def test_an_index_in_trouble(client: Client, index: IndexServer, trouble: str, m
 def _page(client: Client, body: bytes | dict[str, Any], path: str = "/simple/") -> list[IndexFile]:
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     with hostile(always(answer(data))) as server:
-        found = files(client, Index(server.url(path)), "thing")
+        found = list_index_files(client, Index(server.url(path)), "thing")
     return [
         IndexFile(**{**vars(file), "url": file.url.replace(server.url(""), "HOST"), "index_url": ""}) for file in found
     ]
@@ -208,7 +208,7 @@ NO_PAGE = "is not a page of a package index: "
 )
 def test_what_is_no_page_of_an_index(client: Client, body: bytes, why: str) -> None:
     with hostile(always(answer(body))) as server, pytest.raises(WebError) as caught:
-        files(client, Index(server.url("/?token=s3cret")), "thing")
+        list_index_files(client, Index(server.url("/?token=s3cret")), "thing")
     assert caught.value.message == f"{server.url('/')} {NO_PAGE}{why}"
 
 
@@ -281,12 +281,12 @@ def _folder(tmp_path: Path) -> tuple[list[Path], Path]:
 def test_a_folder_of_files(client: Client, tmp_path: Path) -> None:
     wheels, folder = _folder(tmp_path)
     place = Index(folder.as_uri(), "links")
-    assert files(client, place, "Thing") == [
+    assert list_index_files(client, place, "Thing") == [
         IndexFile("thing-0.9.tar.gz", (folder / "thing-0.9.tar.gz").as_uri(), size=5, index_url=place.url),
         IndexFile(wheels[0].name, wheels[0].as_uri(), size=wheels[0].stat().st_size, index_url=place.url),
     ]
-    assert [file.name for file in files(client, place, "thing-else")] == [wheels[1].name]
-    assert files(client, Index((tmp_path / "gone").as_uri(), "links"), "thing") == []
+    assert [file.name for file in list_index_files(client, place, "thing-else")] == [wheels[1].name]
+    assert list_index_files(client, Index((tmp_path / "gone").as_uri(), "links"), "thing") == []
 
 
 def test_an_index_on_disk(client: Client, tmp_path: Path) -> None:
@@ -295,17 +295,17 @@ def test_an_index_on_disk(client: Client, tmp_path: Path) -> None:
     page = tmp_path / "simple" / "paged" / "index.html"
     page.parent.mkdir()
     page.write_text(f'<a href="../w/paged-1.zip#sha256={DIGEST}">x</a><a href="http://127.0.0.1/paged-2.zip">x</a>')
-    assert [file.url for file in files(client, place, "some.thing")] == [wheel.as_uri()]
-    assert [(file.url, file.sha256) for file in files(client, place, "paged")] == [
+    assert [file.url for file in list_index_files(client, place, "some.thing")] == [wheel.as_uri()]
+    assert [(file.url, file.sha256) for file in list_index_files(client, place, "paged")] == [
         ((tmp_path / "simple/w/paged-1.zip").as_uri(), DIGEST),
         ("http://127.0.0.1/paged-2.zip", None),
     ]
-    assert files(client, place, "unknown") == []
+    assert list_index_files(client, place, "unknown") == []
 
 
 def test_a_page_of_links_to_files_of_many_projects(client: Client) -> None:
     body = b'<a href="thing-1.tar.gz">a</a><a href="other-1.tar.gz">b</a><a href="thing_else-1-py3-none-any.whl">c</a>'
     with hostile(always(answer(body))) as server:
-        found = files(client, Index(server.url("/links.html"), "links"), "thing")
+        found = list_index_files(client, Index(server.url("/links.html"), "links"), "thing")
     assert [file.name for file in found] == ["thing-1.tar.gz"]
     assert server.requests[0].path == "/links.html"

@@ -16,10 +16,10 @@ from envlock.packages.indexes.index_settings import (
     ConfigFile,
     Index,
     Settings,
+    choose_indexes,
     list_pip_files,
     list_uv_files,
     load,
-    settings,
 )
 from envlock.runtime.errors import UsageError
 
@@ -46,11 +46,11 @@ def _asked(
     pip: list[ConfigFile] | None = None,
     uv: list[ConfigFile] | None = None,
 ) -> list[str]:
-    return _urls(settings(environ or {}, asked=asked or [], pip=pip or [], uv=uv or [], folder=HERE))
+    return _urls(choose_indexes(environ or {}, asked=asked or [], pip=pip or [], uv=uv or [], folder=HERE))
 
 
 def test_where_nobody_says_anything_it_is_the_public_index() -> None:
-    assert settings({}, folder=HERE) == Settings((PUBLIC,))
+    assert choose_indexes({}, folder=HERE) == Settings((PUBLIC,))
 
 
 def test_what_is_asked_for_is_the_only_one() -> None:
@@ -92,10 +92,10 @@ def test_pip_reads_its_files_in_order_and_the_install_section_last() -> None:
         "[global]\nindex-url = https://other.example.org/simple\n[install]\nindex-url =\n[download]\nindex-url = "
         "x://y\n",
     )
-    found = settings({}, pip=files, folder=HERE)
+    found = choose_indexes({}, pip=files, folder=HERE)
     assert _urls(found) == ["file:///w", "https://other.example.org/simple", B, C]
     assert (found.ca, found.indexes[0].kind) == ("/ca.pem", "links")
-    assert settings({"PIP_CERT": "/mine.pem"}, pip=files, folder=HERE).ca == "/mine.pem"
+    assert choose_indexes({"PIP_CERT": "/mine.pem"}, pip=files, folder=HERE).ca == "/mine.pem"
 
 
 UV_TOML = f"""
@@ -172,7 +172,7 @@ def test_credentials_are_kept_apart() -> None:
         "PIP_INDEX_URL": "https://us%40er:p%3As@a.example.org/simple",
         "UV_INDEX": "torch=https://token@b.example.org/simple plain=https://a.example.org/simple",
     }
-    found = settings(environ, folder=HERE)
+    found = choose_indexes(environ, folder=HERE)
     assert _urls(found) == [A, B]
     assert [(index.name, index.user, index.password) for index in found.indexes] == [
         ("plain", "us@er", "p:s"),
@@ -186,7 +186,7 @@ def test_credentials_are_kept_apart() -> None:
 @given(st.dictionaries(st.sampled_from(["PIP_INDEX_URL", "UV_INDEX", "PIP_FIND_LINKS"]), st.text(max_size=30)))
 def test_no_setting_is_a_bug(environ: dict[str, str]) -> None:
     try:
-        found = settings(environ, folder=HERE)
+        found = choose_indexes(environ, folder=HERE)
     except UsageError:
         return
     assert all(index.url.startswith(("http:", "https:", "file:")) for index in found.indexes)

@@ -17,15 +17,15 @@ from hypothesis import strategies as st
 
 from envlock.packages.indexes import ranges as module
 from envlock.packages.indexes.index_settings import Index
-from envlock.packages.indexes.page import IndexFile, files
+from envlock.packages.indexes.page import IndexFile, list_index_files
 from envlock.packages.indexes.ranges import (
     BLOCK,
     BadWheel,
     BlockFile,
     NoRanges,
+    open_remote_file,
     read_remote_record,
-    record_of,
-    remote_file,
+    read_wheel_record,
 )
 from envlock.runtime.errors import OutsideError
 from envlock.web.client import Client
@@ -55,15 +55,15 @@ def large(index: IndexServer, large_one: Path) -> Path:
 
 
 def _offered(client: Client, index: IndexServer) -> IndexFile:
-    return files(client, Index(index.url), "thing")[0]
+    return list_index_files(client, Index(index.url), "thing")[0]
 
 
 def test_a_record_costs_a_part_of_its_wheel(client: Client, index: IndexServer, large: Path) -> None:
     file = _offered(client, index)
     assert read_remote_record(client, file) == (record_in(large), large.stat().st_size)
     asked = index.asked("/files/")
-    sent = remote_file(client, file.url)
-    record_of(io.BufferedReader(sent))
+    sent = open_remote_file(client, file.url)
+    read_wheel_record(io.BufferedReader(sent))
     assert sent.fetched < 1_300_000
     assert len(asked) <= 4
     assert asked[0].headers["range"] == f"bytes=-{2 * BLOCK}"
@@ -84,7 +84,7 @@ def test_a_server_without_ranges_is_not_read(client: Client, index: IndexServer,
     index.troubles.add(trouble)
     assert read_remote_record(client, file) is None
     with pytest.raises(NoRanges):
-        remote_file(client, file.url)
+        open_remote_file(client, file.url)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_a_swapped_file_is_noticed_where_conditions_are_ignored(
     client: Client, index: IndexServer, large: Path
 ) -> None:
     file = _offered(client, index)
-    remote = remote_file(client, file.url)
+    remote = open_remote_file(client, file.url)
     index.troubles |= {"swapped", "ignores conditions"}
     with pytest.raises(OutsideError) as caught:
         remote.read(10)
@@ -120,7 +120,7 @@ def test_a_swapped_file_is_noticed_where_conditions_are_ignored(
 
 def test_another_part_than_the_one_asked_for(client: Client, index: IndexServer, large: Path) -> None:
     file = _offered(client, index)
-    remote = remote_file(client, file.url)
+    remote = open_remote_file(client, file.url)
     index.troubles.add("other range")
     remote.seek(BLOCK)
     with pytest.raises(OutsideError) as caught:
@@ -145,16 +145,16 @@ def test_a_wheel_of_another_size_than_its_index_says(client: Client, index: Inde
 
 def test_a_wheel_on_disk(client: Client, tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path / "a folder")
-    file = files(client, Index(wheel.parent.as_uri(), "links"), "thing")[0]
-    assert read_remote_record(client, file) == (record_of(wheel), wheel.stat().st_size)
-    assert record_of(wheel) == record_in(wheel)
+    file = list_index_files(client, Index(wheel.parent.as_uri(), "links"), "thing")[0]
+    assert read_remote_record(client, file) == (read_wheel_record(wheel), wheel.stat().st_size)
+    assert read_wheel_record(wheel) == record_in(wheel)
     with wheel.open("rb") as stream:
-        assert record_of(stream) == record_in(wheel)
+        assert read_wheel_record(stream) == record_in(wheel)
 
 
 def test_a_wheel_that_is_gone(tmp_path: Path) -> None:
     with pytest.raises(BadWheel) as caught:
-        record_of(tmp_path / "gone.whl")
+        read_wheel_record(tmp_path / "gone.whl")
     assert caught.value.message == f"cannot read the wheel {tmp_path / 'gone.whl'}: No such file or directory"
 
 
@@ -191,7 +191,7 @@ def test_a_wheel_that_is_none(tmp_path: Path, make: Make, why: str) -> None:
 
 def _refused(wheel: Path) -> str:
     with pytest.raises(BadWheel) as caught:
-        record_of(wheel)
+        read_wheel_record(wheel)
     return caught.value.message
 
 
@@ -282,7 +282,7 @@ with zipfile.ZipFile(SOUND, "w", zipfile.ZIP_DEFLATED) as _archive:
 )
 def test_no_file_is_a_bug(data: bytes) -> None:
     try:
-        record = record_of(io.BytesIO(data))
+        record = read_wheel_record(io.BytesIO(data))
     except BadWheel:
         return
     assert record == b"a.py,,\n"

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envlock.runtime.errors import FactError
-from envlock.runtime.files.record import Row, content, difference, digest, rows
+from envlock.runtime.files.record_rows import Row, describe_difference, get_common_content, hash_content, parse_rows
 
 WHEEL = """\
 greenlet/__init__.py,sha256=aaaa,10
@@ -42,9 +42,11 @@ greenlet-3.0.dist-info/direct_url.json,sha256=url,80
 
 
 def test_what_an_installer_adds_and_moves_makes_no_difference() -> None:
-    assert content(rows(WHEEL)) == content(rows(INSTALLED))
-    assert digest(content(rows(WHEEL))) == digest(content(rows(INSTALLED)))
-    assert difference(content(rows(INSTALLED)), content(rows(WHEEL))) is None
+    assert get_common_content(parse_rows(WHEEL)) == get_common_content(parse_rows(INSTALLED))
+    assert hash_content(get_common_content(parse_rows(WHEEL))) == hash_content(
+        get_common_content(parse_rows(INSTALLED))
+    )
+    assert describe_difference(get_common_content(parse_rows(INSTALLED)), get_common_content(parse_rows(WHEEL))) is None
 
 
 @pytest.mark.parametrize(
@@ -59,9 +61,9 @@ def test_what_an_installer_adds_and_moves_makes_no_difference() -> None:
 )  # fmt: skip
 def test_another_file_is_named(old: str, new: str, sentence: str) -> None:
     assert old in INSTALLED
-    installed = content(rows(INSTALLED.replace(old, new)))
-    assert difference(installed, content(rows(WHEEL))) == sentence
-    assert digest(installed) != digest(content(rows(WHEEL)))
+    installed = get_common_content(parse_rows(INSTALLED.replace(old, new)))
+    assert describe_difference(installed, get_common_content(parse_rows(WHEEL))) == sentence
+    assert hash_content(installed) != hash_content(get_common_content(parse_rows(WHEEL)))
 
 
 @pytest.mark.parametrize(
@@ -69,7 +71,7 @@ def test_another_file_is_named(old: str, new: str, sentence: str) -> None:
 )
 def test_garbage_is_refused(text: str) -> None:
     with pytest.raises(FactError) as caught:
-        rows(text)
+        parse_rows(text)
     assert caught.value.message == "its RECORD does not follow the packaging specification"
 
 
@@ -84,14 +86,16 @@ def test_any_record_survives_the_way_through_a_file_in_any_order(files: dict[str
     random.shuffle(listed)
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerows(listed)
-    assert sorted(rows(out.getvalue())) == sorted(listed)
-    assert digest(content(rows(out.getvalue()))) == digest(content(Row(*each, 1) for each in files.items()))
+    assert sorted(parse_rows(out.getvalue())) == sorted(listed)
+    assert hash_content(get_common_content(parse_rows(out.getvalue()))) == hash_content(
+        get_common_content(Row(*each, 1) for each in files.items())
+    )
 
 
 @given(FILES, st.data())
 def test_any_other_hash_changes_the_digest(files: dict[str, str], data: st.DataObject) -> None:
     path = data.draw(st.sampled_from(sorted(files)))
     other = {**files, path: data.draw(HASHES.filter(lambda value: value != files[path]))}
-    before, after = (content(Row(*each, 1) for each in one.items()) for one in (files, other))
-    assert digest(before) != digest(after)
-    assert difference(after, before) is not None
+    before, after = (get_common_content(Row(*each, 1) for each in one.items()) for one in (files, other))
+    assert hash_content(before) != hash_content(after)
+    assert describe_difference(after, before) is not None

@@ -14,7 +14,7 @@ import pytest
 
 from envlock.runtime.collectors import gpu
 from envlock.runtime.facts import Unavailable
-from envlock.runtime.gpu import child, failures, hostfs, probe
+from envlock.runtime.gpu import child, hostfs, nvml_failures, probe
 from envlock.runtime.host import Host
 from tests.fakes.fake_nvml import Profile, profile, pynvml
 from tests.fakes.replay import Machine
@@ -177,7 +177,7 @@ def test_a_mismatch_is_told_without_a_version_in_the_file_name(tmp_path: Path) -
     facts = reason(gpu.collect(machine.host()))
     assert facts.reason == MISMATCH.replace("535.261.03", "unknown")  # the table has no version call before init
     answer = {"status": "init-failed", "code": 18, "library_version": None, "nvml_version": "12.535.261.03"}
-    assert failures.explain_start_failure(answer, "535.247.01", None).reason == MISMATCH
+    assert nvml_failures.explain_start_failure(answer, "535.247.01", None).reason == MISMATCH
 
 
 def test_hang(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,7 +188,7 @@ def test_hang(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_stuck() -> None:
     answer = {"status": "probe-stuck", "seconds": 0.3}
-    assert failures.explain_start_failure(answer, None, None) == Unavailable(STUCK, "probe-stuck")
+    assert nvml_failures.explain_start_failure(answer, None, None) == Unavailable(STUCK, "probe-stuck")
 
 
 def test_crash(tmp_path: Path) -> None:
@@ -222,7 +222,7 @@ def test_crash(tmp_path: Path) -> None:
     ],
 )
 def test_the_child_fails(answer: dict[str, Any], sentence: str) -> None:
-    assert failures.explain_start_failure(answer, None, None) == Unavailable(sentence, answer["status"])
+    assert nvml_failures.explain_start_failure(answer, None, None) == Unavailable(sentence, answer["status"])
 
 
 def test_the_binding_is_missing(tmp_path: Path) -> None:
@@ -289,7 +289,7 @@ def test_a_binding_that_answers_and_should_be_replaced(
     assert facts["binding"]["problem"] == problem
     assert facts["binding"]["version"] == version
     if problem is not None:
-        assert failures.of_binding(problem, version) == Unavailable(str(sentence), f"binding-{problem}")
+        assert nvml_failures.explain_binding(problem, version) == Unavailable(str(sentence), f"binding-{problem}")
 
 
 def facts_of(loaded: Profile, folder: Path, **environ: str) -> dict[str, Any]:
@@ -375,9 +375,9 @@ def test_different_gpus_picked_by_number(tmp_path: Path) -> None:
     assert facts["devices"] == facts["visible"]["count"] == expected
 
 
-@pytest.mark.parametrize("code", [*failures.WORDS, *failures.UNDECIDED, 10, 31])
+@pytest.mark.parametrize("code", [*nvml_failures.WORDS, *nvml_failures.UNDECIDED, 10, 31])
 def test_every_question_has_a_whole_sentence(code: Any) -> None:
-    found = failures.explain_missing_answer(code, "the memory size")
+    found = nvml_failures.explain_missing_answer(code, "the memory size")
     assert found.reason.endswith(".")
     assert "{" not in found.reason
     assert ";" in found.reason, "the fix follows the fact"

@@ -59,9 +59,9 @@ def test_signs(tmp_path: Path) -> None:
         folder = tmp_path / Path(path).name / Path(path).parts[1]
         folder.mkdir(parents=True)
         machine = Machine(folder, None)
-        assert not hostfs.hints_at_gpu(machine.host())
+        assert not hostfs.has_gpu_hint(machine.host())
         machine.write(path, "")
-        assert hostfs.hints_at_gpu(machine.host()), path
+        assert hostfs.has_gpu_hint(machine.host()), path
 
 
 DEVICES = [
@@ -82,7 +82,7 @@ def test_gpus_on_the_bus(tmp_path: Path) -> None:
         machine = Machine(folder, None)
         pci(machine, "0000:01:00.0", vendor, device_class, driver)
         pci(machine, "0000:00:00.0", "0x8086", "0x060000")
-        found = (hostfs.count_gpus(machine.host()), hostfs.hints_at_gpu(machine.host()))
+        found = (hostfs.count_gpus(machine.host()), hostfs.has_gpu_hint(machine.host()))
         assert found == (count, bool(count)), folder.name
 
 
@@ -126,6 +126,6 @@ def nodes() -> list[str]:
 
 def test_nothing_is_made_on_this_very_machine() -> None:
     before = nodes()
-    hostfs.hints_at_gpu(Host())
+    hostfs.has_gpu_hint(Host())
     hostfs.get_control_node_errno(Host())
     assert nodes() == before

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from envlock.lock.facts import GpuFacts
-from envlock.runtime.collectors import Snapshot, gpu, snapshot
+from envlock.lock.fact_models import GpuFacts
+from envlock.runtime.collectors import Snapshot, gpu, take_snapshot
 from envlock.runtime.gpu import probe
-from envlock.runtime.verify import judge
+from envlock.runtime.judgement import judge
 from tests.fakes.fake_nvml import Profile, profile, profile_names
 from tests.fakes.replay import Machine
 
@@ -45,7 +45,7 @@ def take(tmp_path: Path) -> Take:
             machine.write("/dev/dxg", "")
         if isinstance(name, str) and "gvisor" in name:
             machine.write("/dev/nvidiactl", "")
-        return snapshot(machine.host(**environ), {"gpu": gpu.collect})
+        return take_snapshot(machine.host(**environ), {"gpu": gpu.collect})
 
     return taken
 
@@ -53,7 +53,7 @@ def take(tmp_path: Path) -> Take:
 @pytest.fixture(scope="module")
 def h100(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
     """Return the machine that most locks are from; it is captured once."""
-    return snapshot(Machine(tmp_path_factory.mktemp("h100"), profile(H100)).host(), {"gpu": gpu.collect})
+    return take_snapshot(Machine(tmp_path_factory.mktemp("h100"), profile(H100)).host(), {"gpu": gpu.collect})
 
 
 def judged(locked: Snapshot, live: Snapshot, policy: str = "strict") -> Report:
@@ -159,6 +159,6 @@ def test_no_collector_records_a_uuid(name: str, tmp_path: Path) -> None:
     for one in filter(None, (device, *device.get("mig_devices", ()))):
         folder = tmp_path / one["uuid"]
         folder.mkdir()
-        found = snapshot(Machine(folder, profile(name)).host(CUDA_VISIBLE_DEVICES=one["uuid"]))
+        found = take_snapshot(Machine(folder, profile(name)).host(CUDA_VISIBLE_DEVICES=one["uuid"]))
         assert found.facts["gpu"]["visible"]["count"] >= 1
         assert "0000-4000-8000" not in json.dumps([found.facts, found.unavailable])

@@ -139,7 +139,7 @@ def test_an_interrupt_ends_the_child(boot: Boot, monkeypatch: pytest.MonkeyPatch
     ],
 )
 def test_an_answer_that_is_none(program: str, expected: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probe, "_command", lambda python, host: [python, "-I", "-S", "-c", program])
+    monkeypatch.setattr(probe, "_build_command", lambda python, host: [python, "-I", "-S", "-c", program])
     answer, seconds = timed(Host(), 10)
     assert answer == expected
     assert seconds < 5
@@ -147,7 +147,7 @@ def test_an_answer_that_is_none(program: str, expected: dict[str, Any], monkeypa
 
 def test_an_answer_counts_although_the_child_then_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
     program = 'import os, time; os.write(1, b\'{"status": "ok"}\'); os.close(1); time.sleep(60)'
-    monkeypatch.setattr(probe, "_command", lambda python, host: [python, "-I", "-S", "-c", program])
+    monkeypatch.setattr(probe, "_build_command", lambda python, host: [python, "-I", "-S", "-c", program])
     answer, seconds = timed(Host(), 0.5)
     assert answer == {"status": "ok"}
     assert seconds < 0.5 + probe.GRACE_SECONDS + SLACK

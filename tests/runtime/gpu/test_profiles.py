@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from envlock.runtime.facts import leaves
+from envlock.runtime.facts import iter_leaves
 from envlock.runtime.gpu import devices
 from tests.fakes.fake_nvml import PROFILES, Profile, profile, profile_names, symbols
 from tests.fakes.replay import capture
@@ -79,7 +79,7 @@ def test_facts_are_those_expected() -> None:
 def test_no_answer_and_no_fact_holds_an_identity() -> None:
     for name in WORKING:
         loaded = profile(name)
-        assert not UUID.search(repr(list(leaves(_tree(loaded))))), name
+        assert not UUID.search(repr(list(iter_leaves(_tree(loaded))))), name
         for environ in ({}, {"CUDA_VISIBLE_DEVICES": loaded["devices"][0]["uuid"]}):
             assert not UUID.search(repr(capture(loaded, environ))), name
 
@@ -92,7 +92,7 @@ def test_one_card_under_two_systems_and_three_drivers_is_one_card() -> None:
 
 def _tree(loaded: Profile, *, wsl2: bool = False) -> dict[str, Any]:
     answer = {"status": "ok", "binding": {}, "library_version": None, **capture(loaded)}
-    return devices.tree(answer, wsl2=wsl2)
+    return devices.convert_answer(answer, wsl2=wsl2)
 
 
 def _at(tree: Any, path: str) -> Any:

@@ -14,7 +14,7 @@ from elftools.elf.elffile import ELFFile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from envlock.runtime.loader.elf import AARCH64, X86_64, OtherMachineError, exported, read_elf
+from envlock.runtime.loader.elf import AARCH64, X86_64, OtherMachineError, find_exports, read_elf
 from tests.fakes.elf_writer import elf, write_elf
 
 NOTE = b'{"format":1,"CUDA version":"12.9","driver":[535,550],"device":[1,2]}'
@@ -90,7 +90,7 @@ def test_a_pipe_of_that_name_does_not_block(tmp_path: Path) -> None:
 def test_exported_symbols_are_found_by_hash(tmp_path: Path) -> None:
     path = tmp_path / "libx.so.1"
     path.write_bytes(SOUND)
-    assert exported(str(path), ["one", "three", "four", ""]) == {"one", "three"}
+    assert find_exports(str(path), ["one", "three", "four", ""]) == {"one", "three"}
 
 
 @settings(max_examples=300)
@@ -103,7 +103,7 @@ def test_no_damage_gives_another_error_or_takes_long(seed: int, cut: int, change
     path = Path(os.environ.get("TMPDIR", "/tmp")) / f"envlock-fuzz-{os.getpid()}.so"
     path.write_bytes(bytes(data[: cut or None]))
     begin = time.process_time()
-    for ask in (lambda: read_elf(str(path)), lambda: exported(str(path), ["one", "four"])):
+    for ask in (lambda: read_elf(str(path)), lambda: find_exports(str(path), ["one", "four"])):
         with contextlib.suppress(ValueError, OSError):
             ask()
     path.unlink()

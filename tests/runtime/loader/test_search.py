@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from envlock.runtime.host import Host
-from envlock.runtime.loader.cache import LdCache
 from envlock.runtime.loader.elf import read_elf
-from envlock.runtime.loader.search import Found, Loader, mapped_files
+from envlock.runtime.loader.ld_cache import LdCache
+from envlock.runtime.loader.search import Found, Loader, parse_mapped_files
 from tests.fakes.elf_writer import AARCH64, write_elf
 
 NAME = "libfoo.so.1"
@@ -177,7 +177,7 @@ def test_mapped_files_are_told_once_and_deleted_ones_too() -> None:
         "7f00-7f01 r--p 00000000 08:01 5   /a/libx.so.1\n7f01-7f02 r-xp 00001000 08:01 5   /a/libx.so.1\n"
         "7f02-7f03 r-xp 00001000 08:01 6   /a b/liby.so (deleted)\n7f04-7f05 rw-p 00000000 00:00 0   [heap]\n"
     )
-    assert mapped_files(text) == ["/a/libx.so.1", "/a b/liby.so"]
+    assert parse_mapped_files(text) == ["/a/libx.so.1", "/a b/liby.so"]
 
 
 def cache(entries: list[tuple[str, str, int, str | None]], old_table: bytes = b"") -> bytes:
@@ -246,16 +246,16 @@ CHILD = """
 import ctypes, json, os, sys
 from envlock.runtime.loader.elf import read_elf
 from envlock.runtime.host import Host
-from envlock.runtime.loader.search import Found, Loader, mapped_files
+from envlock.runtime.loader.search import Found, Loader, parse_mapped_files
 caller, name, *before = sys.argv[1:]
 for path in before:
     ctypes.CDLL(path)
-mapped = mapped_files(open("/proc/self/maps").read())
+mapped = parse_mapped_files(open("/proc/self/maps").read())
 found = Loader(Host()).load(name, Found("caller", caller, "", read_elf(caller)))
-gained = [path for path in mapped_files(open("/proc/self/maps").read()) if path not in mapped]
+gained = [path for path in parse_mapped_files(open("/proc/self/maps").read()) if path not in mapped]
 try:
     ctypes.CDLL(caller)
-    real = [path for path in mapped_files(open("/proc/self/maps").read()) if os.path.basename(path) == name]
+    real = [path for path in parse_mapped_files(open("/proc/self/maps").read()) if os.path.basename(path) == name]
     error = None
 except OSError as failure:
     real, error = [], str(failure)

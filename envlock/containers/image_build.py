@@ -1,0 +1,159 @@
+"""From a plan to a verified image, and to its record in the lock."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from envlock.containers.base import Chosen
+from envlock.containers.engines.container_run import Start
+from envlock.containers.engines.engine import Built, Engine, Order, Say
+from envlock.containers.image_verification import Verdict, ask_entrypoint, list_differences, verify
+from envlock.containers.payload import write_context
+from envlock.containers.plan import BuildPlan
+from envlock.lock.models import Image
+from envlock.lock.temporary import open_draft_folder
+from envlock.runtime.errors import OutsideError
+from envlock.runtime.version import __version__
+
+EMPTY_LAYER = "sha256:5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef"
+"""An empty tar: one builder makes a layer of an instruction that changes no file, another none."""
+
+CONFIG = ("Env", "Entrypoint", "Cmd", "WorkingDir", "User", "Labels")
+"""The keys of a config that decide how an image runs; the others say when it was built, and how."""
+
+
+@dataclass(frozen=True)
+class Wish:
+    """The options of a build."""
+
+    tag: str | None = None
+    network: str = "none"
+    gpus: bool = False
+    no_cache: bool = False
+    wheelhouse: Path = Path("wheelhouse")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """An image, whether it is the locked environment, and what the lock keeps of it."""
+
+    built: Built
+    verdict: Verdict | None
+    section: Image
+
+
+def build(plan: BuildPlan, chosen: Chosen, engine: Engine, wish: Wish, say: Say) -> Outcome:
+    """Build an image and verify it inside; it gets its name when it is the locked environment.
+
+    Raises:
+        LockfileError: something of the lock must not enter an image.
+        OutsideError: a wheel is missing or wrong, the engine failed, or the image does not answer.
+    """
+    built = _build(plan, chosen, engine, wish, say)
+    verdict = None
+    if plan.verified and plan.lock is not None:
+        start = Start(gpus=wish.gpus)
+        verdict = verify(
+            json.loads(plan.lock),
+            lambda argv: engine.run(built.image_id, argv, start),
+            installed=plan.venv != "none",
+        )
+    if wish.tag is not None and (verdict is None or verdict.image.match):
+        engine.tag(built.image_id, wish.tag)
+    return Outcome(built, verdict, _make_section(plan, chosen, built))
+
+
+def check(
+    plan: BuildPlan, chosen: Chosen, engine: Engine, wish: Wish, say: Say, old: Image
+) -> tuple[Image, list[str]]:
+    """Build again and return the new image, and a line for each difference from the locked one.
+
+    Raises:
+        LockfileError, UsageError, OutsideError: as `build`.
+    """
+    built = _build(plan, chosen, engine, wish, say)
+    new = _make_section(plan, chosen, built)
+    lines = []
+    if old.base != new.base:
+        lines.append(f"base: locked {old.base}, now {new.base}")
+    if old.config != new.config:
+        lines.append("the variables, entrypoint, command, folder, user or labels differ")
+    if _drop_empty(old.layers) != _drop_empty(new.layers):
+        lines.append("the layers differ")
+        files = _compare_files(plan, engine, old.id, new.id)
+        lines += files or ["no file differs; the builder writes its own timestamps"]
+    if new.id != old.id:
+        engine.discard(built)
+    return new, lines
+
+
+def _build(plan: BuildPlan, chosen: Chosen, engine: Engine, wish: Wish, say: Say) -> Built:
+    with open_draft_folder(None) as folder:
+        # The context is renamed into its place. Within the draft folder, which is locked, no other
+        # process takes it for one that was left behind.
+        context = folder / "context"
+        write_context(plan, wish.wheelhouse, context)
+        order = Order(
+            context,
+            plan.epoch,
+            platform=chosen.kept.platform,
+            network=wish.network,
+            no_cache=wish.no_cache,
+        )
+        return engine.build(order, on_line=say)
+
+
+def _make_section(plan: BuildPlan, chosen: Chosen, built: Built) -> Image:
+    """Return the record of an image in the lock."""
+    base = plan.base
+    config = None
+    if base.entrypoint is not None:
+        config = {
+            "entrypoint": list(base.entrypoint),
+            "command": list(base.command or ()),
+            "environ": dict(base.environ or ()),
+        }
+    lock = None
+    if plan.lock is not None:
+        lock = hashlib.sha256(plan.lock).hexdigest()
+    return Image.model_validate(
+        {
+            "id": built.image_id,
+            "lock": lock,
+            "wheels": [wheel.name for wheel in plan.wheels],
+            "envlock": __version__,
+            "layers": list(built.layers),
+            "config": compute_config_digest(built.config),
+            "base": chosen.kept.digest,
+            "base_config": config,
+            "deterministic": plan.deterministic,
+            "container": plan.added.recorded,
+            "epoch": plan.epoch,
+            "engine": built.engine,
+            "engine_version": built.engine_version,
+        }
+    )
+
+
+def compute_config_digest(config: Mapping[str, object]) -> str:
+    """Return the SHA-256 of the keys in `CONFIG`; null and empty are one."""
+    kept = {name: config.get(name) or None for name in CONFIG}
+    return hashlib.sha256(json.dumps(kept, sort_keys=True).encode("utf-8")).hexdigest()
+
+
+def _drop_empty(layers: list[str]) -> list[str]:
+    return [layer for layer in layers if layer != EMPTY_LAYER]
+
+
+def _compare_files(plan: BuildPlan, engine: Engine, old: str, new: str) -> list[str]:
+    argv = ["--files", str(plan.epoch)]
+    try:
+        before = ask_entrypoint(partial(engine.run, old), argv)
+    except OutsideError as error:  # the image of the lock is on another machine, or was removed
+        return [f"the files that differ are unknown: {error.message}"]
+    return list_differences(before, ask_entrypoint(partial(engine.run, new), argv))

@@ -1,0 +1,125 @@
+"""Whether an image is the locked environment: its own Python looks inside, and is judged here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from envlock.containers.engines.container_run import Finished
+from envlock.data.image_tables import load_image_defaults
+from envlock.runtime.collectors import Snapshot
+from envlock.runtime.errors import OutsideError
+from envlock.runtime.judgement import judge
+from envlock.runtime.policies import matches
+from envlock.runtime.report import FILE_RULE, INFO, Finding, Report, clean, sort_findings
+
+Run = Callable[[list[str]], Finished]
+"""Runs the image's entrypoint with these arguments."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The two halves of a report: of the image, and of the machine that it runs on."""
+
+    image: Report
+    machine: Report
+
+
+def verify(document: Mapping[str, object], run: Run, *, installed: bool = True) -> Verdict:
+    """Return how the environment inside an image differs from a lock, in facts and files.
+
+    Args:
+        document: the lock.
+        run: runs the image.
+        installed: whether the build has installed packages. Only their files must be as recorded:
+            what the base has is known by its digest, whatever its RECORDs say.
+
+    Raises:
+        OutsideError: the image gave no answer.
+    """
+    facts, unavailable, files = ask_entrypoint(run, ["--deep"])
+    report = judge(dict(document), Snapshot(facts, unavailable), sides=("locked", "in the image"))
+    of_image: list[Finding] = []
+    of_machine: list[Finding] = []
+    for finding in report.findings:
+        if is_of_machine(finding.where.fact):
+            of_machine.append(finding)
+        else:
+            of_image.append(finding)
+    of_image += [_parse_file(entry, installed=installed) for entry in files]
+    image = Report(sort_findings(of_image), policy=report.policy, overrides=report.overrides)
+    machine = Report(of_machine, policy=report.policy, overrides=report.overrides)
+    return Verdict(image, machine)
+
+
+def _parse_file(entry: Mapping[str, Any], *, installed: bool) -> Finding:
+    """Return the finding of an image on a file.
+
+    A path in the folder of the packages that the build has installed is relative to that.
+    """
+    fields = {**entry, "where": str(entry["where"]["fact"])}
+    finding = Finding(fields.pop("rule"), fields.pop("severity"), **fields)
+    is_of_base = not installed or finding.where.fact.startswith("/")
+    if is_of_base and finding.rule != f"{FILE_RULE}not-locked":
+        finding.severity = INFO
+    return finding
+
+
+def is_of_machine(path: str) -> bool:
+    """Return whether a fact belongs to the machine that a container runs on, not to its image."""
+    return any(matches(row.path, path) for row in load_image_defaults().host)
+
+
+def ask_entrypoint(run: Run, argv: list[str]) -> Any:
+    """Return the JSON that an image's entrypoint prints with these arguments.
+
+    Raises:
+        OutsideError: it printed none.
+    """
+    done = run(argv)
+    # The base's own entrypoint may print before ours.
+    last_line = done.stdout.rstrip("\n").rpartition("\n")[2]
+    try:
+        if done.exit_code == 0:
+            return json.loads(last_line)
+    except (ValueError, RecursionError):
+        pass
+    error = clean((done.stderr or done.stdout).strip().rpartition("\n")[2])[:200]
+    raise OutsideError(
+        "the image cannot be verified: "
+        f"its entrypoint ended with exit code {done.exit_code}: {error}",
+        hint="run it by hand: `docker run --rm IMAGE true`",
+    )
+
+
+def describe_verdict(verdict: Verdict, name: str) -> str:
+    """Return a verdict in one line, for a build that worked."""
+    facts = set()
+    for finding in verdict.machine.findings:
+        if finding.severity != INFO:
+            facts.add(finding.where.fact)
+    if not facts:
+        return f"{name} was verified inside: it {verdict.image.headline}"
+    return (
+        f"{name} was verified inside: it is the locked environment. "
+        f"This machine is not the locked one ({', '.join(sorted(facts)[:4])}), "
+        "so the image refuses to start here"
+    )
+
+
+def list_differences(
+    old: Mapping[str, Sequence[object]], new: Mapping[str, Sequence[object]]
+) -> list[str]:
+    """Return a line for each file that differs between two images, by what `--files` prints."""
+    lines = [f"only in the locked image: {path}" for path in sorted(old.keys() - new.keys())]
+    lines += [f"only in the new image: {path}" for path in sorted(new.keys() - old.keys())]
+    for path in sorted(old.keys() & new.keys()):
+        parts = []
+        for position, name in enumerate(("mode", "owner", "group", "content")):
+            if old[path][position] != new[path][position]:
+                parts.append(name)
+        if parts:
+            lines.append(f"different {' and '.join(parts)}: {path}")
+    return [clean(line) for line in lines]

@@ -1,0 +1,72 @@
+"""The rules of `envlock lint`, as typed rows."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from envlock.data import Row, Sentence, Text, read
+from envlock.data.determinism import Specifiers, load_source_table
+
+
+class LintRule(Row):
+    """A rule (lint.toml explains the columns)."""
+
+    id: Annotated[str, Field(pattern=r"^ENV\d{3}$")]
+    name: Annotated[str, Field(pattern=r"^[a-z-]+$")]
+    severity: Literal["error", "warning", "info"]
+    title: Annotated[
+        str, Field(pattern=r"^[^A-Z].*[^.]$|^(Python|NumPy|PYTHON).*[^.]$", max_length=90)
+    ]
+    why: Sentence
+    fix: Sentence
+    tensorflow: Specifiers = Field(default=["*"])
+    source: Text
+
+
+@cache
+def load_lint_rules() -> dict[str, LintRule]:
+    """Return the rules by their id, in order."""
+    return _load_rules("rule")
+
+
+@cache
+def load_dataset_rules() -> dict[str, LintRule]:
+    """Return the rules for the graphs of datasets by their id, in order."""
+    return _load_rules("dataset_rule")
+
+
+class Names(Row):
+    """Names that a rule looks for (lint_names.toml explains the columns)."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z_]+$")]
+    what: Sentence
+    source: Text
+    names: list[Text] = Field(default=[])
+    values: dict[Text, str | int | list[str]] = Field(default={})
+
+
+@cache
+def load_lint_names() -> dict[str, Names]:
+    """Return the groups of names, each by its own name."""
+    return {row.name: row for row in map(Names.model_validate, read("lint_names")["group"])}
+
+
+def _load_rules(table: str) -> dict[str, LintRule]:
+    rules = map(LintRule.model_validate, read("lint")[table])
+    return {rule.id: rule for rule in sorted(rules, key=lambda rule: rule.id)}
+
+
+@cache
+def find_reference(source: str) -> str:
+    """Return a source as people can follow it: of `source:ID`, the first URL of that row."""
+    if not source.startswith("source:"):
+        return source
+    name = source.partition(":")[2]
+    row = next(row for row in load_source_table().source if row.id == name)
+    for citation in row.sources:
+        if citation.startswith("https://"):
+            return citation
+    return f"determinism_sources.toml, {name}"

@@ -1,0 +1,173 @@
+"""What the rules look at: facts, variables, and questions about them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from packaging.specifiers import SpecifierSet
+from packaging.version import InvalidVersion, Version
+
+from envlock.data import determinism
+
+CHOSEN = (
+    "nothing to do: the lockfile locks this choice, and `envlock verify` compares what that "
+    "library takes"
+)
+"""The fix for another back end of Keras that somebody has captured."""
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """What an installed distribution requires.
+
+    Attributes:
+        by, version: the distribution, and its version.
+        name: what it requires.
+        takes: the PEP 440 specifier of the versions that it takes; empty for every one.
+        extras: what of that must be installed with it.
+        url: where it must come from; empty for an index.
+        extra: the extra that asks for it; empty where it is always needed.
+    """
+
+    by: str
+    version: str
+    name: str
+    takes: str = ""
+    extras: tuple[str, ...] = ()
+    url: str = ""
+    extra: str = ""
+
+
+@dataclass(frozen=True)
+class Environment:
+    """An environment, live or from a lock.
+
+    Attributes:
+        facts: the tree that the collectors give.
+        unavailable: dotted path -> {reason, code} of the facts that are unknown.
+        variables: variables of the tables whose state is known: their value, or None for unset.
+        others: names of all other variables that are set; None where that is not known (a lock).
+        strange_flags: flags in XLA_FLAGS and TF_XLA_FLAGS that the installed TensorFlow does not
+            contain.
+        missing_flag_file: whether XLA_FLAGS names a file that does not exist.
+        ptx_cuda: the CUDA version that a driver needs for the PTX in TensorFlow's library, where
+            that was read.
+        requirements: what the installed distributions require, by the markers of their interpreter;
+            none of a lock.
+        locked_backend: the back end of Keras that a lockfile of this environment locks; None where
+            none does.
+        installer: what installs here: a name of installers.toml.
+        python: the interpreter, as a shell finds it.
+    """
+
+    facts: Mapping[str, Any]
+    unavailable: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    variables: Mapping[str, str | None] = field(default_factory=dict)
+    others: Sequence[str] | None = None
+    strange_flags: Sequence[str] = ()
+    missing_flag_file: bool = False
+    ptx_cuda: str | None = None
+    requirements: Sequence[Requirement] = ()
+    locked_backend: str | None = None
+    installer: str = "pip"
+    python: str = "python"
+
+    def get(self, path: str) -> Any:
+        """Return the fact at a dotted path; None where it is null, absent or unknown."""
+        node: Any = self.facts
+        for name in path.split("."):
+            if not isinstance(node, Mapping):
+                return None
+            node = node.get(name)
+        return node
+
+    @property
+    def tensorflow(self) -> str | None:
+        """The TensorFlow version; None without one, or where it cannot be compared."""
+        return _parse_version(self.get("tensorflow.version"))
+
+    @property
+    def stock(self) -> bool:
+        """Whether TensorFlow is a build of the package index, not NVIDIA's."""
+        return self.tensorflow is not None and self.get("tensorflow.nvidia_build") is None
+
+    @property
+    def keras(self) -> str | None:
+        """The version of Keras (3, or 2 with a TensorFlow that goes with that)."""
+        return _parse_version(self.get("keras.version"))
+
+    @property
+    def gpus(self) -> Mapping[str, Mapping[str, Any]]:
+        """The visible GPUs by CUDA's index."""
+        devices = self.get("gpu.devices")
+        return devices if isinstance(devices, Mapping) else {}
+
+    @property
+    def packages(self) -> Mapping[str, Any]:
+        """The facts of the installed distributions by name."""
+        return self.get("packages") or {}
+
+    def get_version(self, name: str) -> str | None:
+        """Return the version of an installed distribution; None if it is not comparable."""
+        package = self.packages.get(name)
+        if not isinstance(package, Mapping):
+            return None
+        return _parse_version(package.get("version"))
+
+    def is_installed(self, name: str) -> bool:
+        """Return whether a distribution is installed, whatever its version."""
+        return name in self.packages
+
+    def has_tensorflow(self, specifiers: Sequence[str]) -> bool:
+        """Return whether the TensorFlow here is one of these; `*` is true without one too."""
+        if "*" in specifiers:
+            return True
+        return self.tensorflow is not None and determinism.matches_version(
+            specifiers, self.tensorflow
+        )
+
+    def has_keras(self, specifier: str | None) -> bool:
+        """Return whether the Keras here is one of these; without a specifier, True."""
+        if specifier is None:
+            return True
+        return self.keras is not None and matches_specifier(self.keras, specifier)
+
+    def is_true(self, condition: str | None) -> bool:
+        """Return whether `gpu`, `several-gpus` or `horovod` is true here."""
+        if condition is None:
+            return True
+        if condition == "horovod":
+            return self.is_installed("horovod")
+        if condition == "several-gpus":
+            return len(self.gpus) >= 2
+        return len(self.gpus) >= 1
+
+    def is_build(self, kind: str | None) -> bool:
+        """Return whether TensorFlow is that kind of build: `stock` or `nvidia`."""
+        if kind is None:
+            return True
+        return self.tensorflow is not None and self.stock == (kind == "stock")
+
+    def is_read(self, row: determinism.VariableRules) -> bool:
+        """Return whether somebody here reads a variable; a TensorFlow of unknown version may."""
+        if row.read_by == "nobody":
+            return False
+        if self.tensorflow is None or not self.stock:
+            return True
+        return self.has_tensorflow(row.tensorflow)
+
+
+def matches_specifier(version: str, specifier: str) -> bool:
+    """Return whether a specifier takes a version; a release candidate counts as its release."""
+    return SpecifierSet(specifier).contains(Version(version).base_version)
+
+
+def _parse_version(text: object) -> str | None:
+    if not isinstance(text, str):
+        return None
+    try:
+        return str(Version(text))
+    except InvalidVersion:
+        return None

@@ -1,0 +1,213 @@
+"""Rules on the driver and the GPUs. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from envlock.data.compatibility import (
+    BINDING,
+    find_failure,
+    find_ptx_cuda,
+    get_fixed_versions,
+    load_compatibility_table,
+)
+from envlock.data.determinism import resolve_citation
+from envlock.data.image_tables import load_image_tables
+from envlock.diagnosis.diagnosed_environment import Environment
+from envlock.diagnosis.remedies import Remedy, change
+from envlock.images.drivers import find_driver_floor, find_oldest_driver
+from envlock.runtime.compare import STEADY
+from envlock.runtime.cuda.gpu_code import NATIVE, NONE, judge
+from envlock.runtime.release import parse_release
+from envlock.runtime.report import Finding
+
+_NO_GPU = ("gpu", "gpu.driver_version", "gpu.cuda_driver_version", "gpu.devices")
+"""Where one of these is unknown, TensorFlow hardly gets a GPU either."""
+
+_BINDING_NEEDED = ("no-binding", "binding-too-old")
+"""Codes of facts that another version of NVIDIA's binding would give."""
+
+_COMPATIBILITY = "https://docs.nvidia.com/deploy/cuda-compatibility/"
+
+
+def check_driver(environment: Environment) -> Iterator[Finding]:
+    """Yield that the driver is too old for the CUDA runtime, or only compatible with it."""
+    runtime = environment.get("cuda.cudart.version")
+    version = environment.get("gpu.driver_version")
+    if not isinstance(runtime, str) or not isinstance(version, str):
+        return
+    if environment.get("cuda.cuda_driver.compat_cuda"):
+        return
+    table = load_image_tables().cuda
+    own, oldest = find_driver_floor(runtime, table), find_oldest_driver(runtime, table)
+    where = "gpu.driver_version"
+    if oldest is not None and parse_release(version) < parse_release(oldest):
+        evidence = f"the driver is {version}, and CUDA {runtime} needs {oldest} or newer"
+        why = (
+            "An older driver does not run this CUDA (error 35, 803 or 804), "
+            "so TensorFlow computes on the CPU."
+        )
+        newer = oldest if own is None else own.driver
+        fix = f"install driver {newer} or newer, or a TensorFlow for an older CUDA"
+        yield Finding("driver-version", "error", where, evidence, why, fix, _COMPATIBILITY)
+    elif own is not None and parse_release(version) < parse_release(own.driver):
+        evidence = (
+            f"the driver is {version}, older than {own.driver}, which came with CUDA {runtime}"
+        )
+        why = (
+            "It runs by minor version compatibility, "
+            "without PTX of this CUDA and features of the newer driver."
+        )
+        fix = f"install driver {own.driver} or newer if the program needs them"
+        source = resolve_citation(own.source, table.evidence)
+        yield Finding("driver-minor", "info", where, evidence, why, fix, source)
+
+
+def check_forward_compatibility(environment: Environment) -> Iterator[Finding]:
+    """Yield that a forward-compatible libcuda is used where it does not work."""
+    cuda = environment.get("cuda.cuda_driver.compat_cuda")
+    branches = environment.get("cuda.cuda_driver.compat_drivers")
+    version = environment.get("gpu.driver_version")
+    if not cuda or not isinstance(version, str):
+        return
+    consumer_gpus = [model for model in _list_models(environment) if "GeForce" in model]
+    evidence = f"the loader finds a forward-compatible libcuda of CUDA {cuda}"
+    if branches and parse_release(version)[0] not in branches:
+        drivers = ", ".join(map(str, branches))
+        evidence += f", made for drivers {drivers}, and the driver is {version}"
+        why = (
+            "It works only with the kernel drivers of those branches; "
+            "with others cuInit fails with error 803 or 804."
+        )
+    elif consumer_gpus:
+        evidence += f", and the GPU is {consumer_gpus[0]}"
+        why = (
+            "Forward compatibility is for data-centre and some professional GPUs; "
+            "others fail with error 804."
+        )
+    else:
+        return
+    where = "cuda.cuda_driver"
+    fix = "remove the compat folder from LD_LIBRARY_PATH, or install a driver of that CUDA"
+    yield Finding("forward-compatibility", "error", where, evidence, why, fix, _COMPATIBILITY)
+
+
+def check_gpu_code(environment: Environment) -> Iterator[Finding]:
+    """Yield visible GPUs for which TensorFlow has no machine code."""
+    if not environment.get("tensorflow.cuda_build"):
+        return
+    if not environment.get("tensorflow.compute_capabilities"):
+        return
+    for index, gpu in environment.gpus.items():
+        capability = gpu.get("compute_capability")
+        if isinstance(capability, str):
+            where, name = f"gpu.devices.{index}", f"GPU {index} ({gpu.get('name')})"
+            yield from _check_capability(environment, capability, where, name)
+
+
+def _check_capability(
+    environment: Environment, capability: str, where: str, name: str
+) -> Iterator[Finding]:
+    """Yield what is wrong with TensorFlow's code for one GPU, whose name a message begins with."""
+    verdict = judge(
+        environment.get("tensorflow.compute_capabilities"),
+        capability,
+        _find_ptx_cuda(environment),
+        environment.get("gpu.cuda_driver_version"),
+    )
+    if verdict.kind == NATIVE:
+        return
+    if environment.tensorflow is not None and environment.stock:
+        measured = find_failure(environment.tensorflow, capability)
+        if measured is not None:
+            evidence = (
+                f"{name}: TensorFlow holds no machine code for compute capability {capability}"
+            )
+            source = resolve_citation(measured.source, load_compatibility_table().evidence)
+            fix = measured.works
+            yield Finding("gpu-code", "error", where, evidence, measured.why, fix, source)
+            return
+    evidence = f"{name}: {verdict.sentence.rstrip('.')}"
+    source = "https://docs.nvidia.com/cuda/cuda-c-programming-guide/#application-compatibility"
+    if verdict.kind == NONE or verdict.runs is False:
+        severity = "error"
+        why = "No TensorFlow operation runs on that GPU."
+        fix = (
+            "use a TensorFlow with code for it (NVIDIA's image, or a later release), "
+            "or a newer driver"
+        )
+    else:
+        severity = "warning"
+        why = (
+            "The driver's compiler is then part of the numerics: "
+            "another driver can give different bits."
+        )
+        fix = "lock the driver version, and expect minutes of compilation at the first start"
+    yield Finding("gpu-code", severity, where, evidence, why, fix, source)
+
+
+def _find_ptx_cuda(environment: Environment) -> str | None:
+    """Return the CUDA version that TensorFlow's PTX needs: read, measured, or that of the build."""
+    if environment.ptx_cuda:
+        return environment.ptx_cuda
+    if environment.tensorflow is not None and environment.stock:
+        measured = find_ptx_cuda(environment.tensorflow)
+        if measured:
+            return measured
+    built: str | None = environment.get("tensorflow.built_with_cuda")
+    return built
+
+
+def check_models(environment: Environment) -> Iterator[Finding]:
+    """Yield that GPUs of several models are visible."""
+    models = _list_models(environment)
+    if len(models) > 1:
+        evidence = (
+            f"{len(environment.gpus)} GPUs of {len(models)} models are visible: {', '.join(models)}"
+        )
+        why = "Another architecture or number of multiprocessors gives different bits."
+        fix = (
+            "export CUDA_DEVICE_ORDER=PCI_BUS_ID, and let CUDA_VISIBLE_DEVICES show one model only"
+        )
+        source = "https://docs.nvidia.com/deeplearning/cudnn/latest/developer/misc.html"
+        yield Finding("gpus-mixed", "warning", "gpu.devices", evidence, why, fix, source)
+
+
+def _list_models(environment: Environment) -> list[str]:
+    """Return the names of the visible GPUs, each once."""
+    return sorted({str(gpu.get("name")) for gpu in environment.gpus.values()})
+
+
+def check_unavailable(environment: Environment) -> Iterator[Finding]:
+    """Yield the facts that could not be collected, with the collectors' own sentence."""
+    paths_by_reason: dict[str, list[str]] = {}
+    codes: dict[str, str | None] = {}
+    for path, entry in environment.unavailable.items():
+        codes[entry["reason"]] = entry.get("code")
+        if entry.get("code") in (*STEADY, "changed-after-start"):
+            continue
+        if path in ("tensorflow", "tensorflow.version"):
+            continue
+        paths_by_reason.setdefault(entry["reason"], []).append(path)
+    for reason, paths in paths_by_reason.items():
+        subject = paths[0]
+        if len(paths) > 1:
+            subject = f"{paths[0]} and {len(paths) - 1} more"
+        sentence, _, remedy = reason.partition("; ")
+        severity = "warning"
+        if any(path in _NO_GPU for path in paths):
+            severity = "error"
+        fix = Remedy(remedy.rstrip(".") or "fix the named cause, and run `envlock doctor` again")
+        if codes[reason] in _BINDING_NEEDED:
+            fix = change(environment, add={BINDING: BINDING + get_fixed_versions(BINDING)})
+        yield Finding(
+            "fact-unknown",
+            severity,
+            paths[0],
+            f"{subject} could not be collected: {sentence.rstrip('.')}",
+            "An unknown fact can be neither judged nor locked, and its cause is often the real "
+            "problem.",
+            fix.text,
+            "the collectors",
+            commands=fix.commands,
+        )

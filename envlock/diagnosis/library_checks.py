@@ -1,0 +1,284 @@
+"""Rules on the CUDA libraries that TensorFlow's loader gets. Pure."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TypedDict
+
+from envlock.diagnosis.diagnosed_environment import Environment
+from envlock.diagnosis.remedies import Remedy, change
+from envlock.diagnosis.requirements import (
+    find_common_requirement,
+    find_preferred_requirement,
+    find_violated,
+    list_requirers,
+    list_tensorflow_specifiers,
+)
+from envlock.runtime.release import parse_release
+from envlock.runtime.report import Finding
+
+
+class Library(TypedDict, total=False):
+    """Facts of a library."""
+
+    soname: str
+    file: str | None
+    resolved_by: str
+    wheel_version: str | None
+    problem: str
+
+
+NOT_FOUND = "not found"
+_DRIVER = "cuda_driver"
+_OPTIONAL = ("tensorrt", "cupti", "nccl", "ptxas", "nvrtc")
+"""Without these TensorFlow still registers the GPU."""
+
+_WHEELS = {
+    "cublasLt": "cublas",
+    "cudart": "cuda_runtime",
+    "cupti": "cuda_cupti",
+    "nvrtc": "cuda_nvrtc",
+}
+"""Folder below `nvidia` of the libraries whose wheel has another name."""
+
+_SKIPPED = (
+    "TensorFlow opens these libraries when it looks for GPUs; if one is missing it prints `Cannot "
+    "dlopen some GPU libraries`, skips every GPU and computes on the CPU."
+)
+_NO_GPU = "TensorFlow computes on the CPU, which needs none of them; a GPU would be skipped."
+_SKIPPED_SOURCE = (
+    "TensorFlow's core/common_runtime/gpu/gpu_device.cc, and TensorFlow 2.21.0[and-cuda]"
+)
+
+
+def list_libraries(environment: Environment) -> Mapping[str, Library]:
+    """Return the libraries that TensorFlow opens at run time, with the loader's answers."""
+    cuda: Mapping[str, Library | list[str]] = environment.get("cuda") or {}
+    return {
+        key: library
+        for key, library in cuda.items()
+        if isinstance(library, Mapping) and library.get("soname")
+    }
+
+
+def check_found(environment: Environment) -> Iterator[Finding]:
+    """Yield libraries that are not found: a finding for each wheel, or one for all without a GPU.
+
+    A CUDA build without any of these libraries, on a machine without GPU, is a CPU installation and
+    no problem.
+    """
+    libraries = list_libraries(environment)
+    missing = []
+    has_any_file = False
+    for key, library in libraries.items():
+        if key == _DRIVER or key in _OPTIONAL:
+            continue
+        if library.get("resolved_by") == NOT_FOUND:
+            missing.append(key)
+        if library.get("file"):
+            has_any_file = True
+    if not missing or not (environment.gpus or has_any_file):
+        return
+    fix = _make_findable(environment, missing)
+    if not environment.gpus:
+        evidence = f"{_describe(missing, libraries, 'is', 'are')} not found by TensorFlow's loader"
+        yield Finding(
+            "library-missing",
+            "info",
+            f"cuda.{missing[0]}",
+            f"{evidence}, and no GPU is visible",
+            _NO_GPU,
+            f"not needed on a CPU; for a GPU: {fix.text}",
+            _SKIPPED_SOURCE,
+        )
+        return
+    for keys in _group_by_wheel(missing):
+        yield Finding(
+            "library-missing",
+            "error",
+            f"cuda.{keys[0]}",
+            f"{_describe(keys, libraries, 'is', 'are')} not found by TensorFlow's loader",
+            _SKIPPED,
+            fix.text,
+            _SKIPPED_SOURCE,
+            commands=fix.commands,
+        )
+
+
+def _group_by_wheel(keys: Iterable[str]) -> list[list[str]]:
+    """Return libraries in groups of one wheel: what is wrong with one of them is wrong with all."""
+    groups: dict[str, list[str]] = {}
+    for key in keys:
+        groups.setdefault(_get_wheel(key), []).append(key)
+    return list(groups.values())
+
+
+def _describe(keys: list[str], libraries: Mapping[str, Library], one: str, several: str) -> str:
+    """Return the libraries with a verb, which is given in both numbers."""
+    first, others = libraries[keys[0]]["soname"], len(keys) - 1
+    if others:
+        return f"{first} and {others} more {several}"
+    return f"{first} {one}"
+
+
+def _make_findable(environment: Environment, keys: Iterable[str]) -> Remedy:
+    """Return what makes libraries found: their wheels, and their folders for the loader."""
+    folders: dict[str, str] = {}
+    for key in keys:
+        folders[_get_wheel(key)] = _get_folder(key)
+    lines: list[str] = []
+    if not all(map(environment.is_installed, folders)):
+        if not environment.stock or not environment.has_tensorflow([">=2.14"]):
+            return Remedy(
+                "install the CUDA libraries that this TensorFlow was built with, and name their "
+                "folder in LD_LIBRARY_PATH"
+            )
+        name = next(iter(environment.get("tensorflow.distributions") or ()), "tensorflow")
+        requirement = f"{name}[and-cuda]=={environment.tensorflow}"
+        fix = change(environment, add={name: requirement})
+        if not fix.commands:
+            return fix
+        lines += fix.commands
+    for wheel, folder in folders.items():
+        if environment.is_installed(wheel):
+            program = f"import nvidia.{folder} as m; print(m.__path__[0])"
+            command = shlex.join([environment.python, "-c", program])
+            lines.append(
+                f'export LD_LIBRARY_PATH="$({command})/lib${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"'
+            )
+    text = "; ".join(lines)
+    return Remedy(text, [text])
+
+
+def _get_folder(key: str) -> str:
+    """Return the folder below `nvidia` of the wheel that holds a library."""
+    if key.startswith("cudnn"):
+        return "cudnn"
+    return _WHEELS.get(key, key.lower())
+
+
+def _get_wheel(key: str) -> str:
+    return f"nvidia-{_get_folder(key).replace('_', '-')}-cu12"
+
+
+def check_loadable(environment: Environment) -> Iterator[Finding]:
+    """Yield libraries that are found and cannot be loaded."""
+    libraries = list_libraries(environment)
+    has_driver = libraries.get(_DRIVER, {}).get("resolved_by") != NOT_FOUND
+    for key, library in libraries.items():
+        problem = library.get("problem")
+        if problem is None:
+            continue
+        # Without a GPU nobody misses the driver's library.
+        if not environment.gpus and (
+            key == _DRIVER or (not has_driver and "libcuda.so" in problem)
+        ):
+            continue
+        yield Finding(
+            "library-broken",
+            "error",
+            f"cuda.{key}",
+            f"{library['soname']} cannot be loaded: {problem}",
+            "The first operation that needs it fails, or TensorFlow skips every GPU.",
+            "reinstall its wheel, and remove wrong folders from LD_LIBRARY_PATH",
+            "the loader's own rules (ld.so(8))",
+        )
+
+
+def check_cudnn(environment: Environment) -> Iterator[Finding]:
+    """Yield that the loaded cuDNN is older than the one that TensorFlow was compiled against."""
+    built = environment.get("tensorflow.compiled_against_cudnn")
+    loaded = environment.get("cuda.cudnn.version")
+    if not isinstance(built, str) or not isinstance(loaded, str):
+        return
+    needed_parts, loaded_parts = (*parse_release(built), 0, 0), (*parse_release(loaded), 0, 0)
+    if needed_parts[0] == loaded_parts[0] and loaded_parts[:2] >= needed_parts[:2]:
+        return
+    resolved_by = environment.get("cuda.cudnn.resolved_by")
+    place = "from an unknown place"
+    if isinstance(resolved_by, str):
+        place = f"by {resolved_by}"
+    evidence = f"cuDNN {loaded} is loaded ({place}), and TensorFlow was compiled against {built}"
+    why = (
+        "TensorFlow rejects a cuDNN of another major or of a lower minor version, "
+        "and the first convolution fails."
+    )
+    if resolved_by in ("LD_LIBRARY_PATH", "LD_PRELOAD"):
+        fix = Remedy(f"remove that cuDNN from {resolved_by}")
+    else:
+        name = "nvidia-cudnn-cu12"
+        if not environment.is_installed(name):
+            name = f"nvidia-cudnn-cu{_get_cuda_major(environment)}"
+        fix = _change_cudnn(environment, name, f"{needed_parts[0]}.{needed_parts[1]}")
+    source = (
+        "TensorFlow's stream_executor/cuda/cuda_dnn.cc: "
+        "`CuDNN library needs to have matching major version`"
+    )
+    yield Finding(
+        "cudnn-version",
+        "error",
+        "cuda.cudnn.version",
+        evidence,
+        why,
+        fix.text,
+        source,
+        commands=fix.commands,
+    )
+
+
+def _change_cudnn(environment: Environment, name: str, minor: str) -> Remedy:
+    """Return what installs the cuDNN that TensorFlow's metadata names, or of the minor version."""
+    specifiers = list_tensorflow_specifiers(environment, name)
+    specifier = f"=={minor}.*"
+    if len(specifiers) == 1 and "==" in specifiers[0]:
+        specifier = specifiers[0]
+    agreed = find_common_requirement(environment, name, specifier)
+    if agreed is None:
+        owners = " and ".join(list_requirers(environment, name))
+        return Remedy(
+            f"move {owners}, which requires another {name}, to another environment than "
+            "TensorFlow's"
+        )
+    add = {name: agreed}
+    # What the cuDNN wheel itself requires and is missing is installed in the same step.
+    for missing in sorted({each.name for each in find_violated(environment) if each.by == name}):
+        requirement = find_preferred_requirement(environment, missing)
+        if requirement is not None:
+            add[missing] = requirement
+    return change(environment, add=add)
+
+
+def check_shadowed(environment: Environment) -> Iterator[Finding]:
+    """Yield libraries that a variable puts in front of the installed wheel's."""
+    libraries = list_libraries(environment)
+    # A cuDNN of a wrong version is the greater trouble of the two.
+    reported = {finding.where.fact.split(".")[1] for finding in check_cudnn(environment)}
+    for variable in ("LD_LIBRARY_PATH", "LD_PRELOAD"):
+        keys_of_wheels = []
+        for key, library in libraries.items():
+            if library.get("resolved_by") != variable or library.get("wheel_version"):
+                continue
+            if environment.is_installed(_get_wheel(key)):
+                keys_of_wheels.append(key)
+        for keys in _group_by_wheel(keys_of_wheels):
+            if not reported.isdisjoint(keys):
+                continue
+            fix = "unset LD_PRELOAD"
+            if variable == "LD_LIBRARY_PATH":
+                fix = f"remove its folder from {variable}"
+            yield Finding(
+                "library-shadowed",
+                "warning",
+                f"cuda.{keys[0]}",
+                f"{_describe(keys, libraries, 'comes', 'come')} from {variable}, not from the "
+                f"installed {_get_wheel(keys[0])}",
+                "Another library computes than the installed wheel, and another build gives "
+                "different bits.",
+                fix,
+                "the loader's order (ld.so(8))",
+            )
+
+
+def _get_cuda_major(environment: Environment) -> str:
+    return str(environment.get("tensorflow.built_with_cuda") or "12").partition(".")[0]

@@ -1,0 +1,403 @@
+"""Rules on what is installed beside TensorFlow. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from packaging.version import Version
+
+from envlock.data.compatibility import (
+    BINDING,
+    PATCH,
+    Breaks,
+    get_fixed_versions,
+    load_compatibility_table,
+)
+from envlock.data.determinism import resolve_citation
+from envlock.data.image_tables import load_image_tables
+from envlock.diagnosis.diagnosed_environment import (
+    CHOSEN,
+    Environment,
+    Requirement,
+    matches_specifier,
+)
+from envlock.diagnosis.remedies import Remedy, change, get_pinned_requirement, install_again
+from envlock.diagnosis.requirements import (
+    find_common_requirement,
+    find_conflict,
+    find_preferred_requirement,
+    find_violated,
+    list_requirers,
+)
+from envlock.runtime.collectors.tensorflow import DISTRIBUTIONS
+from envlock.runtime.gpu.nvml_failures import explain_binding
+from envlock.runtime.release import minor
+from envlock.runtime.report import ERROR, WARNING, Finding
+
+_LEGACY = ("1", "true", "True")
+"""Values of TF_USE_LEGACY_KERAS that TensorFlow takes for yes."""
+
+
+def check_tensorflow(environment: Environment) -> Iterator[Finding]:
+    """Yield that there is no TensorFlow, or one of unknown version: most rules do not apply."""
+    if environment.tensorflow is not None:
+        return
+    evidence = "TensorFlow is not installed"
+    for path in ("tensorflow", "tensorflow.version"):
+        entry = environment.unavailable.get(path)
+        if entry:
+            evidence = f"the TensorFlow version is unknown: {entry['reason']}"
+            break
+    why = "Its requirements depend on its version."
+    fix = "name the interpreter of the environment: envlock doctor --python .venv/bin/python"
+    where = "tensorflow.version"
+    yield Finding("tensorflow-missing", "warning", where, evidence, why, fix, "the facts")
+
+
+def check_single_tensorflow(environment: Environment) -> Iterator[Finding]:
+    """Yield that several distributions lie over each other."""
+    names = environment.get("tensorflow.distributions") or []
+    if len(names) > 1:
+        kept = min(names, key=lambda name: _compute_cost(environment, name, names))
+        fix = install_again(environment, kept, without=names)
+        yield Finding(
+            "tensorflow-twice",
+            "error",
+            "tensorflow.distributions",
+            f"{' and '.join(names)} are installed over one another",
+            "All of them install the folder `tensorflow`, and the last one installed overwrites "
+            "the others.",
+            fix.text,
+            "the distributions' own file lists",
+            commands=fix.commands,
+        )
+
+
+def _compute_cost(
+    environment: Environment, name: str, names: Sequence[str]
+) -> tuple[int, int, bool, bool]:
+    """Return what it costs to keep one of several distributions of TensorFlow.
+
+    That is: others that require one of the removed by its name, requirements of its own that are
+    not met, a build without GPU where there is one, and another version than the one that is
+    imported.
+    """
+    owners: set[str] = set()
+    for other in names:
+        if other != name:
+            owners.update(list_requirers(environment, other, without=names))
+    violations = sum(requirement.by == name for requirement in find_violated(environment))
+    lacks_gpu = "cpu" in name and bool(environment.gpus)
+    is_other_version = environment.get_version(name) != environment.tensorflow
+    return len(owners), violations, lacks_gpu, is_other_version
+
+
+def check_python(environment: Environment) -> Iterator[Finding]:
+    """Yield that there are no wheels of this TensorFlow for this Python."""
+    version = environment.get("python.version")
+    if environment.tensorflow is None or not environment.stock or not isinstance(version, str):
+        return
+    for build in load_image_tables().builds.build:
+        if minor(build.tensorflow) == minor(environment.tensorflow):
+            break
+    else:
+        return
+    if minor(version) not in build.python:
+        yield Finding(
+            "python-version",
+            "error",
+            "python.version",
+            f"Python is {version}, and TensorFlow {environment.tensorflow} has wheels for "
+            f"{', '.join(build.python)}",
+            "Its extension modules are compiled for one version of Python each.",
+            f"create the environment with Python {build.python[-1]}",
+            resolve_citation(build.source, load_image_tables().builds.evidence),
+        )
+
+
+def check_companions(environment: Environment) -> Iterator[Finding]:
+    """Yield NumPy, protobuf or Keras of a version that this TensorFlow does not take."""
+    table = load_compatibility_table()
+    if environment.tensorflow is None or not environment.stock:
+        return
+    for row in table.needs:
+        version = environment.get_version(row.package)
+        if row.tensorflow != minor(environment.tensorflow) or version is None:
+            continue
+        if matches_specifier(version, row.takes):
+            continue
+        severity, source = WARNING, resolve_citation(row.source, table.evidence)
+        why = "TensorFlow was not tested with it, and may fail at import or later."
+        broken = _find_break(environment, row.package, version)
+        if broken is not None:
+            severity, source, why = (
+                ERROR,
+                resolve_citation(broken.source, table.evidence),
+                broken.what,
+            )
+        fix = _change_to_agreed(environment, row.package, row.takes)
+        yield Finding(
+            "package-version",
+            severity,
+            f"packages.{row.package}",
+            f"{row.package} is {version}, "
+            f"and TensorFlow {environment.tensorflow} needs {row.takes}",
+            why,
+            fix.text,
+            source,
+            commands=fix.commands,
+        )
+
+
+def _find_break(environment: Environment, package: str, version: str) -> Breaks | None:
+    """Return the known failure of this TensorFlow with a version of a package."""
+    for row in load_compatibility_table().breaks:
+        if row.package != package or not environment.has_tensorflow(row.tensorflow):
+            continue
+        if matches_specifier(version, row.versions):
+            return row
+    return None
+
+
+def check_requirements(environment: Environment) -> Iterator[Finding]:
+    """Yield what an installed distribution requires and what is missing or of another version.
+
+    What `package-version` says of TensorFlow is left out.
+    """
+    reported = set()
+    for finding in check_companions(environment):
+        reported.add(finding.where.fact.removeprefix("packages."))
+    violations, agreed = [], {}
+    for requirement in find_violated(environment):
+        if requirement.by in DISTRIBUTIONS and requirement.name in reported:
+            continue
+        violations.append(requirement)
+        text = find_preferred_requirement(environment, requirement.name)
+        if text is not None:
+            agreed[requirement.name] = text
+    why = "The distribution may fail at import or later, and `pip check` fails."
+    source = (
+        "https://packaging.python.org/en/latest/specifications/core-metadata/"
+        "#requires-dist-multiple-use"
+    )
+    # What one command installs together stands first, and each of these findings has the whole
+    # command.
+    for requirement in sorted(violations, key=lambda each: each.name not in agreed):
+        if requirement.name in agreed:
+            fix = change(environment, add=agreed)
+        else:
+            fix = _change_to_agreed(environment, requirement.name)
+        yield Finding(
+            "requirements",
+            WARNING,
+            f"packages.{requirement.name}",
+            _describe_violation(environment, requirement),
+            why,
+            fix.text,
+            source,
+            commands=fix.commands,
+        )
+
+
+def _describe_violation(environment: Environment, required: Requirement) -> str:
+    version = environment.get_version(required.name) or "not installed"
+    needed = required.takes or "it"
+    if not required.takes and required.url:
+        needed = f"it from {required.url}"
+    return f"{required.name} is {version}, and {required.by} {required.version} requires {needed}"
+
+
+def _change_to_agreed(environment: Environment, name: str, wish: str = "") -> Remedy:
+    """Return what installs a version that all who require it take, or that there is none."""
+    agreed = find_common_requirement(environment, name, wish)
+    if agreed is not None:
+        return change(environment, add={name: agreed})
+    if find_common_requirement(environment, name) is None:  # without TensorFlow, too
+        wish = ""
+    owners = {}
+    if wish:
+        owners["TensorFlow"] = f"TensorFlow {environment.tensorflow} ({wish})"
+    for requirement in find_conflict(environment, name, wish):
+        owner = requirement.by
+        if owner in DISTRIBUTIONS:
+            owner = "TensorFlow"
+        wanted = requirement.takes or requirement.url
+        owners.setdefault(owner, f"{requirement.by} {requirement.version} ({wanted})")
+    return Remedy(
+        f"no version of {name} meets all requirements: {', '.join(owners.values())}; "
+        "move one of them to another environment"
+    )
+
+
+def check_cuda_majors(environment: Environment) -> Iterator[Finding]:
+    """Yield NVIDIA's wheels for two majors of CUDA side by side."""
+    twelve, thirteen = {}, {}
+    for name in environment.packages:
+        if not name.startswith("nvidia-"):
+            continue
+        if name.endswith("-cu12"):
+            twelve[name.removesuffix("-cu12")] = name
+        elif not name.endswith("-cu11"):  # wheels for CUDA 13 have the suffix, or none
+            thirteen[name.removesuffix("-cu13")] = name
+    parts = sorted(twelve.keys() & thirteen.keys())
+    pairs = [(twelve[part], thirteen[part]) for part in parts]
+    fix = _keep_one_cuda(environment, pairs)
+    for older, newer in pairs:
+        evidence, severity = f"{older} and {newer} are both installed", WARNING
+        shared = _find_shared_library(environment, {older, newer})
+        if shared is not None:
+            evidence, severity = f"{evidence}, and both have the file of cuda.{shared}", ERROR
+        yield Finding(
+            "cuda-majors",
+            severity,
+            f"packages.{newer}",
+            evidence,
+            "A wheel for CUDA 13 can overwrite files of the one for CUDA 12, and TensorFlow loads "
+            "the result.",
+            fix.text,
+            "the wheels' RECORD files",
+            commands=fix.commands,
+        )
+
+
+def _keep_one_cuda(environment: Environment, pairs: Sequence[tuple[str, str]]) -> Remedy:
+    """Return what leaves only the wheels for CUDA 12, unless somebody requires the others."""
+    others = [newer for _, newer in pairs]
+    owners: set[str] = set()
+    for name in others:
+        owners.update(list_requirers(environment, name, without=others))
+    if owners:
+        return Remedy(
+            f"move {' and '.join(sorted(owners))}, which requires CUDA 13, "
+            "to another environment than TensorFlow's"
+        )
+    add = {}
+    for older, _ in pairs:
+        requirement = get_pinned_requirement(environment, older)
+        if requirement is not None:
+            add[older] = requirement
+    return change(environment, remove=[*add, *others], add=add, alone=True)
+
+
+def _find_shared_library(environment: Environment, wheels: set[str]) -> str | None:
+    """Return the library whose file all of the wheels claim."""
+    for key, library in (environment.get("cuda") or {}).items():
+        if not isinstance(library, dict):
+            continue
+        owners = {claim.split()[0] for claim in library.get("claimed_by") or []}
+        if owners >= wheels:
+            return str(key)
+    return None
+
+
+def check_nvml_binding(environment: Environment) -> Iterator[Finding]:
+    """Yield that another package replaces NVIDIA's own binding of NVML, or lies beside it."""
+    binding = environment.get("gpu.binding") or {}
+    problem, version = binding.get("problem"), binding.get("version")
+    has_both = environment.is_installed("pynvml") and environment.is_installed("nvidia-ml-py")
+    if problem is None and has_both:
+        version = environment.get_version("pynvml")
+        problem = "deprecated"
+        # An older one brings a module of its own; a later one holds no file of NVIDIA's binding,
+        # and requires it.
+        if Version(version or "0") < Version("11.5"):
+            problem = "shadowed"
+    if problem is None:
+        return
+    evidence, _, _ = explain_binding(problem, version).reason.partition("; ")
+    fix = _keep_one_binding(environment, problem)
+    yield Finding(
+        "nvml-binding",
+        "warning",
+        "gpu.binding",
+        evidence,
+        "Programs that query GPUs through the module pynvml get the other package, "
+        "or its warnings.",
+        fix.text,
+        "the file lists of the two distributions",
+        commands=fix.commands,
+    )
+
+
+def _keep_one_binding(environment: Environment, problem: str) -> Remedy:
+    """Return what leaves only NVIDIA's binding; not where somebody requires the other."""
+    other = "pynvml"
+    if problem == "abandoned":
+        other = "nvidia-ml-py3"
+    owners = list_requirers(environment, other)
+    if owners:
+        return Remedy(
+            f"replace {' and '.join(owners)}, which requires {other}, or take a version that does "
+            "not"
+        )
+    if problem == "deprecated":  # it holds no file of the other
+        return change(environment, remove=[other], add={})
+    if environment.is_installed(BINDING):
+        return install_again(environment, BINDING, without=[other])
+    return change(environment, remove=[other], add={BINDING: BINDING + get_fixed_versions(BINDING)})
+
+
+def check_keras_xla(environment: Environment) -> Iterator[Finding]:
+    """Yield that this Keras compiles with XLA on a GPU even under op determinism."""
+    if not environment.gpus or not environment.has_tensorflow([">=2.16"]):
+        return
+    is_legacy = environment.variables.get("TF_USE_LEGACY_KERAS") in _LEGACY
+    if is_legacy or not environment.has_keras(">=3,<3.7"):
+        return
+    agreed = find_common_requirement(environment, "keras", get_fixed_versions("keras"))
+    if agreed is None:
+        fix = _change_to_agreed(environment, "keras", ">=3.7")
+    else:
+        fix = change(environment, add={"keras": agreed})
+    yield Finding(
+        "keras-xla",
+        "warning",
+        "keras.version",
+        f"Keras is {environment.keras}, and a GPU is visible",
+        "Keras 3.0 to 3.6 compile every model with XLA where one GPU is visible, under op "
+        "determinism too: operations without a deterministic form in XLA then fail. 3.7 and later "
+        "switch it off.",
+        f"{fix.text}\npass jit_compile=False to compile()",
+        "keras/src/trainers/trainer.py of the wheels of Keras 3.0 to 3.15",
+        commands=fix.commands,
+    )
+
+
+def check_keras_config(environment: Environment) -> Iterator[Finding]:
+    """Yield settings of keras.json that change every model without a message."""
+    floatx = environment.get("keras.config.floatx")
+    backend = environment.get("keras.config.backend")
+    source = "measured: a keras.json with floatx float16, TensorFlow 2.15 and 2.21"
+    fix = "remove it from ~/.keras/keras.json (or the one in KERAS_HOME)"
+    if floatx not in (None, "float32"):
+        why = "Every layer and every model computes in that precision, without a message."
+        evidence = f"keras.json sets floatx to {floatx}"
+        yield Finding("keras-config", "warning", "keras.config.floatx", evidence, why, fix, source)
+    if backend in (None, "tensorflow") or not environment.has_keras(">=3"):
+        return
+    if environment.variables.get("KERAS_BACKEND") is None:
+        why = "Another engine computes everything, without TensorFlow's op determinism."
+        evidence, severity = f"keras.json sets the backend to {backend}", "error"
+        if backend == environment.locked_backend:
+            evidence, severity, fix = f"{evidence}, as locked", "info", CHOSEN
+        yield Finding("keras-config", severity, "keras.config.backend", evidence, why, fix, source)
+
+
+def check_patch(environment: Environment) -> Iterator[Finding]:
+    """Yield that TensorFlow 1.14 to 2.0 does not have NVIDIA's patch."""
+    if not environment.stock or not environment.has_tensorflow([">=1.14,<2.1"]):
+        return
+    if environment.is_installed(PATCH) or environment.is_installed("tensorflow-determinism"):
+        return
+    fix = change(environment, add={PATCH: PATCH + get_fixed_versions(PATCH)})
+    yield Finding(
+        "patch-missing",
+        "warning",
+        f"packages.{PATCH}",
+        f"TensorFlow is {environment.tensorflow} without NVIDIA's patch",
+        "On a GPU these versions sum the gradient of bias_add with atomics, and no variable "
+        "changes that.",
+        f"{fix.text}, and call fwr13y.d9m.tensorflow.enable_determinism()",
+        "https://github.com/NVIDIA/framework-reproducibility",
+        commands=fix.commands,
+    )

@@ -1,0 +1,345 @@
+"""Rules on variables: single ones, several together, and misspelt names. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from envlock.data import determinism as tables
+from envlock.data import load_variables
+from envlock.data.backends import load_backend_table
+from envlock.data.determinism import resolve_citation
+from envlock.diagnosis import values
+from envlock.diagnosis.diagnosed_environment import CHOSEN, Environment
+from envlock.runtime.report import Finding
+
+_OTHERWISE: dict[str, tuple[str, str]] = {
+    "abort": (
+        "error",
+        "The process aborts when this variable is first read with a value that is not {takes}.",
+    ),
+    "raise": ("error", "A value that is not {takes} is an error at import."),
+    "ignored": ("warning", "A value that is not {takes} is ignored, and the default counts."),
+    "off": ("warning", "A value that is not {takes} counts as off, without a message."),
+    "unknown": (
+        "warning",
+        "The variable takes {takes}; the effect of other values was not measured.",
+    ),
+}
+_TAKES = {"bool": "0, 1, true or false", "integer": "a number"}
+
+
+def check_values(environment: Environment) -> Iterator[Finding]:
+    """Yield variables with a value that their reader does not understand."""
+    for row in tables.load_variable_table().variable:
+        value = environment.variables.get(row.name)
+        if value is None or row.otherwise is None or not environment.is_read(row):
+            continue
+        if values.is_understood(value, row):
+            continue
+        severity, why = _OTHERWISE[row.otherwise]
+        takes = _TAKES.get(row.syntax) or f"one of {', '.join(row.accepts)}"
+        evidence = f"{row.name} is {values.show_value(value, row)}"
+        right = None
+        if row.needed:
+            right = row.needed[0].value
+        yield _report_value(
+            row, "variable-value", severity, evidence, why.format(takes=takes), right
+        )
+
+
+def check_dangerous_values(environment: Environment) -> Iterator[Finding]:
+    """Yield variables with a value that is wrong where determinism is wanted."""
+    for row in tables.load_variable_table().variable:
+        value = environment.variables.get(row.name)
+        if value is None or not environment.is_read(row):
+            continue
+        rule = _find_danger(row, value, environment)
+        if rule is None:
+            continue
+        evidence = f"{row.name} is {values.show_value(value, row)}"
+        if row.name == "KERAS_BACKEND" and value == environment.locked_backend:
+            yield _accept_choice(row, f"{evidence}, as locked", rule.why)
+            continue
+        need = _find_need(row, environment)
+        right = None if need is None else need.value
+        yield _report_value(row, "variable-dangerous", rule.severity, evidence, rule.why, right)
+
+
+def _find_danger(
+    row: tables.VariableRules, value: str, environment: Environment
+) -> tables.Dangerous | None:
+    """Return the first rule against a value of a variable that applies in this environment."""
+    for rule in row.dangerous:
+        if not rule.set and values.normalize_value(value, row) not in rule.values:
+            continue
+        if (
+            environment.has_tensorflow(rule.tensorflow)
+            and environment.has_keras(rule.keras)
+            and environment.is_true(rule.when)
+        ):
+            return rule
+    return None
+
+
+def check_needed(environment: Environment) -> Iterator[Finding]:
+    """Yield variables that are unset although this TensorFlow needs them."""
+    for row in tables.load_variable_table().variable:
+        if row.name not in environment.variables or environment.variables[row.name] is not None:
+            continue
+        need = _find_need(row, environment)
+        if need is not None:
+            evidence = f"{row.name} is unset"
+            yield _report_value(
+                row, "variable-needed", need.severity, evidence, need.why, need.value
+            )
+
+
+def _find_need(row: tables.VariableRules, environment: Environment) -> tables.Needed | None:
+    """Return the first reason why this environment needs a variable."""
+    for need in row.needed:
+        if (
+            environment.has_tensorflow(need.tensorflow)
+            and environment.is_build(need.build)
+            and environment.is_true(need.when)
+        ):
+            return need
+    return None
+
+
+def check_read(environment: Environment) -> Iterator[Finding]:
+    """Yield variables that are set and that nobody here reads."""
+    if environment.tensorflow is None:
+        return
+    for row in tables.load_variable_table().variable:
+        if environment.variables.get(row.name) is None or environment.is_read(row):
+            continue
+        severity = "info"
+        if row.read_by == "nobody":
+            severity = "warning"
+            why = "No TensorFlow reads this name"
+            if row.meant:
+                why += f"; the right name is {row.meant}"
+            why += ". The setting has no effect, and there is no message."
+        elif row.read_by == "ngc":
+            why = (
+                "Only NVIDIA's builds of TensorFlow read this name, "
+                "so the setting has no effect here."
+            )
+        else:
+            why = (
+                f"TensorFlow {environment.tensorflow} does not read this name, "
+                "so the setting has no effect."
+            )
+        yield _report_value(row, "variable-not-read", severity, f"{row.name} is set", why, None)
+
+
+def _load_rows() -> dict[str, tables.VariableRules]:
+    """Return the table's variables by name."""
+    return {row.name: row for row in tables.load_variable_table().variable}
+
+
+def check_combinations(environment: Environment) -> Iterator[Finding]:
+    """Yield variables that are wrong together."""
+    table, rows = tables.load_variable_table(), _load_rows()
+    for combination in table.combination:
+        if not environment.has_tensorflow(combination.tensorflow):
+            continue
+        if not combination.values.keys() <= environment.variables.keys():
+            continue
+        current = {name: environment.variables[name] for name in combination.values}
+        if not _is_combination(combination.values, current, rows):
+            continue
+        evidence = []
+        for name, value in current.items():
+            shown = _show_current(name, value, rows)
+            evidence.append(f"{name} is {shown}")
+        lines = values.make_lines(combination.set, combination.unset)
+        yield Finding(
+            "variables-contradict",
+            combination.severity,
+            combination.id,
+            " and ".join(evidence),
+            combination.why,
+            "; ".join(lines),
+            resolve_citation(combination.sources[0], table.evidence),
+            commands=lines,
+        )
+
+
+def _is_combination(
+    wanted: Mapping[str, list[str]],
+    current: dict[str, str | None],
+    rows: dict[str, tables.VariableRules],
+) -> bool:
+    """Return whether each variable has one of the values of a combination."""
+    return all(_has_wanted_value(name, wanted[name], current, rows) for name in wanted)
+
+
+def _has_wanted_value(
+    name: str,
+    wanted: list[str],
+    current: dict[str, str | None],
+    rows: dict[str, tables.VariableRules],
+) -> bool:
+    value = current[name]
+    if value is None:
+        return "<unset>" in wanted
+    if "<set>" in wanted:
+        return True
+    if "<differs>" in wanted:
+        others = [other for key, other in current.items() if key != name]
+        return None not in others and value not in others
+    if name in rows:
+        value = values.normalize_value(value, rows[name])
+    return value in wanted
+
+
+def _show_current(name: str, value: str | None, rows: dict[str, tables.VariableRules]) -> str:
+    if value is None:
+        return "unset"
+    if name not in rows:  # nothing says which of its values are no secret
+        return "set"
+    return values.show_value(value, rows[name])
+
+
+def check_late_changes(environment: Environment) -> Iterator[Finding]:
+    """Yield variables that were changed after the process had started, with TensorFlow imported."""
+    table, rows = tables.load_variable_table(), _load_rows()
+    for path, entry in environment.unavailable.items():
+        if entry.get("code") != "changed-after-start":
+            continue
+        name = path.rpartition(".")[2]
+        source = "envlock"
+        if name in rows:
+            source = resolve_citation(rows[name].sources[0], table.evidence)
+        yield Finding(
+            "variable-too-late",
+            "error",
+            f"environ.{name}",
+            f"{name} was changed after TensorFlow was imported",
+            "TensorFlow reads a variable once, when it first needs it; a later change has no "
+            "effect, and there is no message.",
+            f"set {name} before the process starts, or above `import tensorflow`",
+            source,
+        )
+
+
+def _report_value(
+    row: tables.VariableRules, rule: str, severity: str, evidence: str, why: str, right: str | None
+) -> Finding:
+    """Return a finding on a variable whose fix sets it to the right value, or else unsets it."""
+    if right:
+        lines = values.make_lines({row.name: right}, ())
+    else:
+        lines = values.make_lines({}, (row.name,))
+    return Finding(
+        rule,
+        severity,
+        f"environ.{row.name}",
+        evidence,
+        why,
+        "; ".join(lines),
+        resolve_citation(row.sources[0], tables.load_variable_table().evidence),
+        commands=lines,
+    )
+
+
+def _accept_choice(row: tables.VariableRules, evidence: str, why: str) -> Finding:
+    """Return that a variable has the value that the lockfile has: nothing is to be done."""
+    source = resolve_citation(row.sources[0], tables.load_variable_table().evidence)
+    return Finding(
+        "variable-dangerous", "info", f"environ.{row.name}", evidence, why, CHOSEN, source
+    )
+
+
+SHORTEST = 9
+"""Letters of a known name: of a shorter one, two changes make another word."""
+
+
+def check_spelling(environment: Environment) -> Iterator[Finding]:
+    """Yield variables that are set under a name that is nearly a known one."""
+    table = tables.load_variable_table()
+    known = {row.name for row in load_variables()}
+    for row in table.variable:
+        if row.read_by != "nobody":
+            known.add(row.name)
+    real = set(table.real)
+    for setting in load_backend_table().setting:
+        real.add(setting.name)
+    for name in sorted(environment.others or ()):
+        if name in real:
+            continue
+        meant = find_nearest(name, known)
+        if meant is not None:
+            yield Finding(
+                "variable-misspelt",
+                "warning",
+                f"environ.{meant}",
+                f"{name!r} is set, and nothing reads this name",
+                f"{meant} is a known name; a name with one or two wrong letters, in another case "
+                "or with a blank has no effect.",
+                _make_rename_line(name, meant, environment),
+                "comparison with the known names",
+            )
+
+
+def _make_rename_line(name: str, meant: str, environment: Environment) -> str:
+    """Return a line that gives the value to the name that was meant, unless that has one.
+
+    For a name that no shell can write it is a sentence.
+    """
+    if not (name.isascii() and name.isidentifier()):
+        return f"unset the misspelt name, and set {meant} if it was meant"
+    unset = values.make_unset_line(name)
+    if environment.variables.get(meant) is not None:
+        return unset
+    return f'export {meant}="${name}"; {unset}'
+
+
+def find_nearest(name: str, known: set[str]) -> str | None:
+    """Return the known name that was probably meant; None where none is near."""
+    normalized = _normalize_name(name)
+    same = [other for other in known if other != name and _normalize_name(other) == normalized]
+    if same:
+        return min(same)
+    near = []
+    for other in known:
+        # The number of letters differs by no more than the changes.
+        if len(other) >= SHORTEST and abs(len(other) - len(name)) <= 2:
+            changes = measure_distance(name, other)
+            near.append((changes, other))
+    if not near:
+        return None
+    changes, best = min(near)
+    if 0 < changes <= 2 and _is_ours(name, best):
+        return best
+    return None
+
+
+def _is_ours(name: str, meant: str) -> bool:
+    """Return whether two names begin alike: FT_ENABLE_X is TF_ENABLE_X only by accident."""
+    return name[:2] == meant[:2]
+
+
+def _normalize_name(name: str) -> str:
+    """Return the letters and digits of a name, in upper case."""
+    return "".join(filter(str.isalnum, name)).upper()
+
+
+def measure_distance(one: str, other: str) -> int:
+    """Return how many letters must be added, left out, replaced or swapped with their neighbour.
+
+    This is the optimal string alignment distance, row by row of its table.
+    """
+    before_last: list[int] = []
+    last = list(range(len(other) + 1))
+    for i, letter in enumerate(one, 1):
+        row = [i]
+        for j, other_letter in enumerate(other, 1):
+            replaced = last[j - 1] + (letter != other_letter)
+            cost = min(last[j] + 1, row[-1] + 1, replaced)
+            if i > 1 and j > 1 and letter == other[j - 2] and one[i - 2] == other_letter:
+                cost = min(cost, before_last[j - 2] + 1)
+            row.append(cost)
+        before_last, last = last, row
+    return last[-1]

@@ -1,0 +1,301 @@
+"""Run the user's program several times under the tracer, in child processes with a bounded wait."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal
+
+from envlock.divergence.children import Children
+from envlock.divergence.comparison import Comparison, Entry, compare
+from envlock.divergence.trace import Header, TraceError, read
+from envlock.guest import launch
+from envlock.guest.target import RELATIVE_IMPORT, Target
+from envlock.numerics.failure import Failure, group_failures
+from envlock.runtime.errors import FactError
+from envlock.runtime.report import clean
+
+AGAIN = " again"
+"""The end of the name of a folder whose runs have to be made in a new process."""
+TIMEOUT = 3600.0
+"""Seconds that one process may take."""
+ANSWERS = "answers.jsonl"
+LAST_WORDS = 2_000
+"""Bytes at the end of the output in which the last words are looked for."""
+Say = Callable[[str], None]
+
+
+class RunError(FactError):
+    """The user's program failed, so there is nothing to compare."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to run, and how.
+
+    Attributes:
+        mode: `graph`: as the program runs by itself; `eager`; `in-graph`: by itself, with a look at what can race
+            inside its graphs; `in-graph-all`: at every operation there.
+        fresh: each run in a process of its own.
+        steps: how many steps of each run; None: all.
+        seed: is set before every run.
+        generators: a seed for the generators of Python and NumPy, to see whether those differ.
+        in_graph: look into the graphs where the runs differ, and not eagerly.
+        held: a function, a file and a line: what it returns there is the same in every run.
+        serial: graphs run one operation at a time, to see whether they race.
+        environ: variables that are set besides.
+        conditions: what the headers of the traces say of the circumstances.
+    """
+
+    target: Target
+    python: Path | None
+    runs: int
+    fresh: bool
+    mode: Literal["graph", "eager", "in-graph", "in-graph-all"] = "graph"
+    steps: int | None = None
+    seed: int | None = None
+    generators: int | None = None
+    held: tuple[str, str, int] | None = None
+    serial: bool = False
+    in_graph: bool = False
+    environ: Mapping[str, str] = field(default_factory=dict)
+    conditions: Mapping[str, object] = field(default_factory=dict)
+    timeout: float = TIMEOUT
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What the runs gave; the traces lie in `folder`."""
+
+    request: Request
+    folder: Path
+    header: Header
+    comparison: Comparison
+    answers: Mapping[str, Any]
+
+    @property
+    def traces(self) -> list[Path]:
+        """The trace of each run; one that did not begin has none."""
+        paths = [self.folder / f"{number}.trace" for number in range(self.request.runs)]
+        return list(filter(Path.exists, paths))
+
+    @property
+    def failures(self) -> list[Failure]:
+        """The runs that failed; what the others did after that is not compared."""
+        failed = []
+        for end in self.answers["ends"].values():
+            if end.get("end") == "failed":
+                failure = str(end["run"]), end["message"], end["traceback"]
+                failed.append(failure)
+        return group_failures(failed)
+
+    @property
+    def compared_runs(self) -> list[int]:
+        """The numbers of the runs that are compared: without the first where that is left out."""
+        return sorted(self.answers["ends"])[-self.comparison.runs :]
+
+    @property
+    def compared_ends(self) -> list[Mapping[str, Any]]:
+        """What the tracer wrote at the end of each of these runs."""
+        return [self.answers["ends"][number] for number in self.compared_runs]
+
+
+def observe(
+    request: Request, folder: Path, say: Say = lambda text: None, children: Children | None = None
+) -> Observed:
+    """Return what the runs gave; `folder` is made for their traces, `say` gets the time that is left.
+
+    The process stays in `children` for the next runs, where they can follow upon these.
+
+    Raises:
+        UsageError: there is no such interpreter, script or function, or it cannot be run so.
+        FactError: this TensorFlow does not show its operations.
+        RunError: the program took too long, or failed before there was anything to compare.
+    """
+    folder.mkdir()
+    own = children
+    if own is None:
+        own = Children()
+    stays = False
+    try:
+        _make_runs(request, folder, say, own)
+        seen = _compare_runs(request, folder)
+        stays = children is not None and _can_go_on(seen)
+    finally:
+        if not stays:
+            own.close()
+    return seen
+
+
+def _make_runs(request: Request, folder: Path, say: Say, children: Children) -> None:
+    begun = time.monotonic()
+    if folder.name.endswith(AGAIN):
+        children.close()
+    if not request.fresh:
+        _run_batch(request, list(range(request.runs)), folder, children)
+        _check_answers(read_answers(folder), request)
+        return
+    for number in range(request.runs):
+        _run_batch(request, [number], folder, children)
+        children.close()
+        done = number + 1
+        if done < request.runs:
+            cost = (time.monotonic() - begun) / done
+            left = cost * (request.runs - done)
+            say(f"run {done} of {request.runs} ended; {cost:.0f} s a run, about {left:.0f} s left")
+        answers = read_answers(folder)
+        _check_answers(answers, request)
+        # The others would fail like it, before there is anything to compare.
+        if _list_failed(answers) and not (folder / f"{number}.trace").exists():
+            break
+
+
+def _can_go_on(seen: Observed) -> bool:
+    """Return whether further runs in the same process tell as much as those of a new one.
+
+    They do not where only the first run is another one: that is what a process keeps.
+    """
+    first = seen.comparison.first
+    if seen.failures:
+        return False
+    return first is None or len(set(first.groups[1:])) > 1
+
+
+def _compare_runs(request: Request, folder: Path) -> Observed:
+    answers = read_answers(folder)
+    failed = _list_failed(answers)
+    traces = [folder / f"{number}.trace" for number in range(request.runs)]
+    paths = list(filter(Path.exists, traces))
+    if failed:
+        empty = [path for path in paths if next(read_until_damage(path), None) is None]
+        if len(paths) < 2 or empty:
+            raise _make_error(answers, request)
+    comparison = _compare_traces(paths, [traces[number] for number in failed])
+    header = read(paths[0]).header
+    if request.mode == "eager" and not comparison.entries:
+        reason = "the program runs none, or runs them in other threads"
+        raise FactError(f"TensorFlow showed no operations: {reason}")
+    return Observed(request, folder, header, comparison, answers)
+
+
+def need_finished(seen: Observed) -> Observed:
+    """Return what the runs gave, where none failed.
+
+    Raises:
+        RunError: one did.
+    """
+    if seen.failures:
+        raise _make_error(seen.answers, seen.request)
+    return seen
+
+
+def _list_failed(answers: Mapping[str, Any]) -> list[int]:
+    return [number for number, end in answers["ends"].items() if end["end"] == "failed"]
+
+
+def _make_error(answers: Mapping[str, Any], request: Request) -> RunError:
+    """Return the error that there is nothing to compare, as a run failed."""
+    failed = answers["ends"][_list_failed(answers)[0]]
+    message = f"run {failed['run']} of {request.target} failed"
+    if request.mode == "eager":
+        message += " in eager mode"
+    hint = None
+    if RELATIVE_IMPORT in failed["message"]:
+        hint = request.target.by_module("diverge")
+    error = RunError(f"{message}: {clean(failed['message'])}", hint=hint)
+    error.details = "\n".join(map(clean, failed["traceback"].splitlines()))
+    return error
+
+
+def _compare_traces(paths: Sequence[Path], failed: Sequence[Path]) -> Comparison:
+    """Compare the traces of runs, as far as those that failed go."""
+    if not failed:
+        return compare(list(map(read, paths)))
+    lengths = [sum(1 for _ in read_until_damage(path)) for path in failed if path in paths]
+    return compare([islice(read_until_damage(path), min(lengths)) for path in paths])
+
+
+def read_until_damage(path: Path) -> Iterator[Entry]:
+    """Yield the entries of a trace until its end, or where it was cut off."""
+    with suppress(TraceError):
+        yield from read(path)
+
+
+def _run_batch(request: Request, numbers: list[int], folder: Path, children: Children) -> None:
+    """Make some runs in one process; where it dies, write down the run and its last words.
+
+    Raises:
+        RunError: it took too long.
+    """
+    message = {
+        "folder": str(folder),
+        **request.target.to_json(),
+        "runs": numbers,
+        "seed": request.seed,
+        "mode": request.mode,
+        "steps": request.steps,
+        "generators": request.generators,
+        "held": request.held,
+        "serial": request.serial,
+        "conditions": dict(request.conditions),
+    }
+    environ = {**os.environ, **request.environ}
+    try:
+        with (folder / "output").open("ab") as output:
+            code = children.run(message, request.python, environ, output, request.timeout)
+    except TimeoutError:
+        raise RunError(
+            f"{request.target} ran for more than {request.timeout:g} s",
+            hint="stop after fewer steps: `--steps 3`",
+        ) from None
+    ended = read_answers(folder)["ends"]
+    missing = [number for number in numbers if number not in ended]
+    if code and missing:
+        words = _find_last_words(children.output)
+        reason = f"the process {launch.describe_exit(code)}; its last output: {words}"
+        end = {"run": missing[0], "end": "failed", "message": reason, "traceback": ""}
+        with (folder / ANSWERS).open("a", encoding="utf-8") as answers:
+            answers.write(json.dumps(end) + "\n")
+
+
+def read_answers(folder: Path) -> dict[str, Any]:
+    """Return what the children have answered, later answers over earlier ones."""
+    answers: dict[str, Any] = {"ends": {}}
+    path = folder / ANSWERS
+    if not path.exists():
+        return answers
+    for line in path.read_text(encoding="utf-8").splitlines():
+        answer = json.loads(line)
+        if "run" in answer:
+            answers["ends"][answer["run"]] = answer
+        else:
+            answers.update(answer)
+    return answers
+
+
+def _check_answers(answers: Mapping[str, Any], request: Request) -> None:
+    """Raise where the target cannot be run, or operations are needed and TensorFlow shows none."""
+    if "unusable" in answers:
+        raise request.target.unusable(answers["unusable"], "diverge")
+    if "callbacks" in answers and request.mode != "graph":
+        raise FactError(
+            f"this TensorFlow does not show its operations: {answers['callbacks']}",
+            hint="use `envlock repeat`, which works with every TensorFlow",
+        )
+
+
+def _find_last_words(output: Path) -> str:
+    data = output.read_bytes()[-LAST_WORDS:]
+    return clean(launch.pick_error_line(data.decode("utf-8", "replace")))
+
+
+def leave_out_first(observed: Observed) -> Observed:
+    """Return what the runs after the first gave: the first one also sets up what a process keeps."""
+    traces = list(map(read, observed.traces[1:]))
+    return replace(observed, comparison=compare(traces))

@@ -1,0 +1,128 @@
+"""What `envlock repeat` and `envlock diverge` run: a script, a module, or a function of either."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from envlock.runtime.errors import UsageError
+
+FORMS = "write SCRIPT.py[:FUNCTION], PACKAGE.MODULE:FUNCTION or -m PACKAGE.MODULE"
+RELATIVE_IMPORT = "attempted relative import"
+"""What Python says where a file of a package is run by its path."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is run: a function of a script, or the whole script where `function` is None."""
+
+    script: Path
+    """The script; of a module the file that would be it in the current folder."""
+    function: str | None
+    args: tuple[str, ...] = ()
+    """What the script finds in `sys.argv[1:]`."""
+    module: str | None = None
+    """The name to import it by; None for a file."""
+
+    def __str__(self) -> str:
+        return self._with_function(self.module or str(self.script))
+
+    @property
+    def name(self) -> str:
+        """The name of the script or module, without folders."""
+        return self.module or self.script.name
+
+    @property
+    def title(self) -> str:
+        """The name, with that of the function."""
+        return self._with_function(self.name)
+
+    @property
+    def folder(self) -> Path:
+        """The folder that files of the program are named from: the script's, or the current one."""
+        if self.module is None:
+            return self.script.parent
+        return Path()
+
+    def to_json(self) -> dict[str, object]:
+        """Return what the programs of envlock/guest take as the thing to run."""
+        return {
+            "script": self.module or str(self.script),
+            "module": self.module is not None,
+            "function": self.function,
+            "args": list(self.args),
+        }
+
+    def unusable(self, message: str, command: str) -> UsageError:
+        """Return the error that it cannot be run, with a hint; `command` is `repeat` or `diverge`."""
+        hint = f"run `envlock {command} --help` for what can be run, and how"
+        if RELATIVE_IMPORT in message:
+            hint = self.by_module(command)
+        elif message.startswith("unknown module"):
+            hint = "run it in the folder that holds the package, or name that folder in PYTHONPATH"
+        elif "ModuleNotFoundError" in message:
+            hint = "name the interpreter of an environment that has it: --python .venv/bin/python"
+        return UsageError(message, hint=hint)
+
+    def by_module(self, command: str) -> str:
+        """Return how to run a file of a package by the name of its module."""
+        parts, folder = [self.script.stem], self.script.absolute().parent
+        while (folder / "__init__.py").is_file() and folder != folder.parent:
+            parts.insert(0, folder.name)
+            folder = folder.parent
+        name, place = ".".join(parts), str(folder)
+        # Without an __init__.py nothing says where the package begins.
+        if len(parts) == 1:
+            name, place = f"PACKAGE.{name}", "the folder of the package"
+        words = f"{name}:{self.function}"
+        if self.function is None:
+            words = f"-m {name}"
+        hint = f"run it by its module: envlock {command} {words}"
+        if folder != Path.cwd():
+            hint += f", in {place}"
+        return hint
+
+    def _with_function(self, name: str) -> str:
+        if self.function is None:
+            return name
+        return f"{name}:{self.function}"
+
+
+def parse_target(text: str, args: tuple[str, ...] = (), *, module: bool = False) -> Target:
+    """Return what `SCRIPT[:FUNCTION]` or `PACKAGE.MODULE:FUNCTION` means; a file of that name comes first.
+
+    Args:
+        text: as it is typed.
+        args: for `sys.argv`.
+        module: it is a module even without a function (`-m`).
+
+    Raises:
+        UsageError: there is no such script, or a name is not one of Python's.
+    """
+    if Path(text).is_file() and not module:
+        return Target(Path(text), None, args)
+    script, colon, last = text.rpartition(":")
+    name, function = text, None
+    if colon:
+        name, function = script, last
+    path = Path(name)
+    by_name = module
+    # A file comes first, and a name that ends with .py is that of a file even where there is none.
+    if function is not None and not path.exists() and path.suffix != ".py":
+        by_name = module or _is_dotted_name(name)
+    if by_name and not _is_dotted_name(name):
+        hint = "write -m PACKAGE.MODULE, without .py"
+        raise UsageError(f"`{name}` is not the name of a module", hint=hint)
+    if not by_name and path.is_dir():
+        raise UsageError(f"the script {path} is a folder", hint=FORMS)
+    if not by_name and not path.is_file():
+        raise UsageError(f"the script {path} is missing", hint=FORMS)
+    if function is not None and not _is_dotted_name(function):
+        raise UsageError(f"`{function}` is not the name of a function", hint=FORMS)
+    if not by_name:
+        return Target(path, function, args)
+    return Target(Path(*name.split(".")).with_suffix(".py"), function, args, name)
+
+
+def _is_dotted_name(text: str) -> bool:
+    return all(map(str.isidentifier, text.split(".")))

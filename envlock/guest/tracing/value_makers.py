@@ -1,0 +1,253 @@
+"""Where Python and NumPy made values that can differ from run to run: which function, in which
+line, with what result.
+
+The functions of the table `makers` are replaced while a run lasts. A module that a program has
+imported can hold one of them for longer: it then asks the original.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import threading
+from array import array
+from contextlib import contextmanager
+from functools import wraps
+from hashlib import blake2b, shake_128
+
+from envlock.guest.tracing import tensors
+from envlock.runtime.tables import table
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+    from types import ModuleType
+    from typing import Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
+
+    from envlock.guest.tracing.source_lines import Places
+
+    Place = Tuple[str, int, str]
+    Key = Tuple[str, Place]
+    Function = Callable[..., object]
+    Owner = Union[ModuleType, type, None]
+
+CALLS = 200
+"""How many calls of one line are kept, and how many lines."""
+DIRECT = ("clock", "constant")
+"""Noted only where the user's own line asks: libraries measure durations, and name files by their
+process.
+"""
+START = 1_700_000_000_000
+"""Milliseconds: the first time that a held clock gives."""
+_current: List[Makers] = []
+
+
+class Call:
+    """A call of a function of the table, and how the table says that it is held."""
+
+    __slots__ = ("args", "how", "kwargs", "name", "original")
+
+    def __init__(
+        self,
+        name: str,
+        how: str,
+        original: Function,
+        args: Tuple[object, ...],
+        kwargs: Dict[str, object],
+    ) -> None:
+        self.name = name
+        self.how = how
+        self.original = original
+        self.args = args
+        self.kwargs = kwargs
+
+    def run(self) -> object:
+        """Return what the original function gives."""
+        return self.original(*self.args, **self.kwargs)
+
+
+class Makers:
+    """The calls of one run."""
+
+    def __init__(
+        self, places: Places, entries: Callable[[], int], held: Optional[Sequence[object]] = None
+    ) -> None:
+        """Begin with none.
+
+        `entries` tells how many entries the run's own trace has; `held` names function, file and
+        line of the calls that give the same in every run.
+        """
+        self._places = places
+        self._entries = entries
+        self._held: Optional[Tuple[object, ...]] = None
+        if held is not None:
+            self._held = tuple(held)
+        self._lock = threading.Lock()
+        self._calls: Dict[Key, List[Tuple[int, int, Optional[str]]]] = {}
+        self._number = 0
+        self._counts: Dict[Key, int] = {}
+
+    @contextmanager
+    def watch(self) -> Iterator[None]:
+        """Watch the calls inside."""
+        undo: List[Tuple[Owner, str, Function]] = []
+        for row in table("makers"):
+            for name in row["functions"]:
+                owner, last = _find_owner(name)
+                original = getattr(owner, last, None)
+                if original is not None:
+                    undo.append((owner, last, original))
+                    setattr(owner, last, _wrap(original, row["name"] or name, row["hold"]))
+        _current.append(self)
+        try:
+            yield
+        finally:
+            _current.remove(self)
+            for owner, last, original in reversed(undo):
+                setattr(owner, last, original)
+
+    def answer(self, call: Call) -> object:
+        """Return what a call gives, or what it always gives where its line is held, and note it."""
+        # Two frames of ours lie between the user's line and here: this one and the wrapper.
+        place = self._places.find_caller(3, through_libraries=call.how not in DIRECT)
+        if place is None or _is_seeded(call):
+            return call.run()
+        key = call.name, place
+        with self._lock:
+            number = self._counts[key] = self._counts.get(key, 0) + 1
+        is_held = self._held == (call.name, place[0], place[1])
+        if call.how == "submitted":
+            return self._yield_futures(key, call, is_held=is_held)
+        if is_held:
+            result = _compute_held(call, number)
+        else:
+            result = call.run()
+        if number <= CALLS and (number > 1 or len(self._calls) < CALLS):
+            self._add(key, _hash_result(call, result))
+        return result
+
+    def _yield_futures(self, key: Key, call: Call, *, is_held: bool) -> Iterator[Future[object]]:
+        """Yield futures as they end, or where they are held as they were given, and note the number
+        of each.
+        """
+        args, kwargs = call.args, call.kwargs
+        given: Iterable[Future[object]] = args[0] if args else kwargs.pop("fs")  # type: ignore[assignment]
+        futures = list(dict.fromkeys(given))
+        numbers = {id(future): str(number) for number, future in enumerate(futures)}
+        order: Iterable[Future[object]] = futures
+        if not is_held:
+            order = call.original(futures, *args[1:], **kwargs)  # type: ignore[assignment]
+        for future in order:
+            if is_held:
+                future.exception()  # waits for its end
+            self._add(key, numbers.get(id(future)))
+            yield future
+
+    def _add(self, key: Key, fingerprint: Optional[str]) -> None:
+        with self._lock:
+            self._number += 1
+            calls = self._calls.setdefault(key, [])
+            calls.append((self._entries(), self._number, fingerprint))
+
+    def to_json(self) -> List[Dict[str, object]]:
+        """Return each function with its line and its calls: after how many entries, which call of
+        all, its result.
+        """
+        with self._lock:
+            return [
+                {"name": name, "place": place, "calls": calls}
+                for (name, place), calls in self._calls.items()
+            ]
+
+
+def _is_seeded(call: Call) -> bool:
+    """Return whether a generator is made with a seed, so that it is the same in every run."""
+    return call.how == "seed" and (bool(call.kwargs) or call.args[1:2] not in ((), (None,)))
+
+
+def _find_owner(name: str) -> Tuple[Owner, str]:
+    """Return the module or class that has a function, and its name there.
+
+    None where it is not imported yet.
+    """
+    *words, last = name.split(".")
+    for end in range(len(words), 0, -1):
+        owner: Owner = sys.modules.get(".".join(words[:end]))
+        if owner is not None:
+            for word in words[end:]:
+                owner = getattr(owner, word, None)
+            return owner, last
+    return None, last
+
+
+def _wrap(original: Function, name: str, how: str) -> Function:
+    @wraps(original)
+    def call_watched(*args: object, **kwargs: object) -> object:
+        if not _current:
+            return original(*args, **kwargs)
+        return _current[-1].answer(Call(name, how, original, args, kwargs))
+
+    return call_watched
+
+
+def _compute_held(call: Call, number: int) -> object:
+    """Return what a held call gives in every run, by its number."""
+    if call.how == "clock":
+        # By a second a call in the end, so that a loop that waits for a time ends.
+        now = START + number + max(number - CALLS, 0) * 1_000
+        if call.name.endswith("_ns"):
+            return now * 1_000_000
+        return now / 1_000
+    if call.how == "bytes":
+        return shake_128(str(number).encode()).digest(*call.args, **call.kwargs)  # type: ignore[arg-type]
+    if call.how == "constant":
+        return 1
+    if call.how == "seed":
+        return call.original(call.args[0], number)
+    if call.how == "nothing":
+        return call.run()
+    if call.how == "numpy":
+        generator = sys.modules["numpy"].random
+        get_state, set_state = generator.get_state, generator.set_state
+    else:
+        generator = random
+        get_state, set_state = random.getstate, random.setstate
+    # The generator goes on from where it was: only this call is held.
+    state = get_state()
+    generator.seed(number)
+    try:
+        return call.run()
+    finally:
+        set_state(state)
+
+
+def _hash_result(call: Call, result: object) -> Optional[str]:
+    """Return the fingerprint of what a call gave; of a generator, the state that it is in then."""
+    if call.how == "numpy":
+        return _hash_bytes(sys.modules["numpy"].random.get_state()[1].tobytes())
+    if call.how == "random":
+        return _hash_generator(random)
+    if call.how == "seed":
+        return _hash_generator(call.args[0])
+    return _hash_value(result)
+
+
+def _hash_generator(generator: Union[ModuleType, object]) -> str:
+    state = generator.getstate()  # type: ignore[union-attr]
+    return _hash_bytes(array("L", state[1]).tobytes())
+
+
+def _hash_value(value: object) -> Optional[str]:
+    """Return the fingerprint of a number, a text or an array, or of a tuple or list of them.
+
+    None of anything else.
+    """
+    if isinstance(value, (tuple, list)):
+        return _hash_bytes(repr([_hash_value(element) for element in value]).encode())
+    if isinstance(value, (bool, int, float, str, bytes)) or hasattr(value, "dtype"):
+        return str(tensors.hash_tensor(value)[0])
+    return None
+
+
+def _hash_bytes(data: bytes) -> str:
+    return blake2b(data, digest_size=8).hexdigest()

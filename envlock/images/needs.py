@@ -1,0 +1,249 @@
+"""What a lock needs of a base image. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from envlock.images.reference import MACHINES
+from envlock.lock.fact_models import (
+    CudaLibraryFacts,
+    Facts,
+    GpuFacts,
+    PythonFacts,
+    SystemFacts,
+    TensorflowFacts,
+)
+from envlock.lock.models import Lockfile
+from envlock.runtime.errors import UsageError
+from envlock.runtime.policies import DEFAULT
+from envlock.runtime.release import minor, parse_release
+
+_NVIDIA_WHEEL = re.compile(r"nvidia-(cuda-runtime|cudnn)(-cu\d+)?")
+_WHEEL_PYTHON = re.compile(r"cp(\d)(\d+)-cp\1\2t?-.*")
+_WHEEL_LIBC = re.compile(r"-manylinux(?:(1|2010|2014)|_(\d+)_(\d+))_[a-z0-9_]+$")
+_LEGACY = {"1": "2.5", "2010": "2.12", "2014": "2.17"}
+_SYSTEMS = {"Darwin": "macOS"}
+
+
+@dataclass(frozen=True)
+class BaseNeeds:
+    """The locked facts by which a base image is chosen; None where the lock does not have one.
+
+    Attributes:
+        tensorflow: the version without NVIDIA's label.
+        label: of NVIDIA's build of it, as `nv25.2`.
+        gpu: whether TensorFlow is a build for CUDA.
+        compiler, prefix: of Python, as `sys.version` has it; `venv`, `conda` or `system`.
+        cuda_wheels: whether CUDA is installed as NVIDIA's wheels, so that a base image need not
+            bring it.
+        compiled_against: the cuDNN that TensorFlow was compiled against.
+        targets: the GPUs that TensorFlow holds code for, as its build info has them.
+        os: as /etc/os-release has it, `ubuntu 22.04`.
+        gpus: how many are locked.
+        capabilities: compute capabilities of the lock's GPUs.
+        cuda_driver: the CUDA of the locked driver.
+        wheel_pythons: versions of Python that the locked wheels are for, and no other.
+        wheel_libc: the oldest glibc that all locked wheels were built for.
+        platform: of the image, as `linux/amd64`.
+        machine: of the lock, as `uname -m` calls it.
+        jetson: the kernel release of one of NVIDIA's Jetson modules; None on any other machine.
+        policy, overrides: of the lock.
+    """
+
+    tensorflow: str | None = None
+    label: str | None = None
+    gpu: bool = False
+    python: str | None = None
+    compiler: str | None = None
+    prefix: str | None = None
+    cuda: str | None = None
+    cudnn: str | None = None
+    nccl: str | None = None
+    cuda_wheels: bool = False
+    compiled_against: str | None = None
+    targets: tuple[str, ...] = ()
+    os: str | None = None
+    libc: str | None = None
+    driver: str | None = None
+    cuda_driver: str | None = None
+    gpus: int = 0
+    capabilities: tuple[str, ...] = ()
+    wheel_pythons: tuple[str, ...] = ()
+    wheel_libc: str | None = None
+    platform: str = "linux/amd64"
+    machine: str | None = None
+    jetson: str | None = None
+    policy: str = DEFAULT
+    overrides: tuple[tuple[str, str], ...] = ()
+
+
+def collect_lock_needs(lock: Lockfile, platform: str | None = None) -> BaseNeeds:
+    """Return what a lock needs, under its own policy; see `collect_needs`."""
+    return collect_needs(lock.facts, platform, lock.policy.name, lock.policy.overrides)
+
+
+def collect_needs(
+    facts: Facts,
+    platform: str | None = None,
+    policy: str = DEFAULT,
+    overrides: Mapping[str, str] | None = None,
+) -> BaseNeeds:
+    """Return what these facts need of a base image.
+
+    Args:
+        facts: of the lock.
+        platform: of the image; that of the facts' own machine when None.
+        policy, overrides: by which an image is compared with the facts.
+
+    Raises:
+        UsageError: the facts are of a machine that no image can be.
+    """
+    tensorflow = facts.tensorflow or TensorflowFacts()
+    system = facts.system or SystemFacts()
+    python = facts.python or PythonFacts()
+    gpu = facts.gpu or GpuFacts()
+    compiler = None
+    if python.compiler:
+        compiler = python.compiler.strip()
+    os_release = None
+    if system.os and system.os_version:
+        os_release = f"{system.os} {system.os_version}"
+    libc = None
+    if (
+        system.libc == "glibc"
+    ):  # the versions of another C library cannot be compared with those of images
+        libc = _accept_version(system.libc_version)
+    cuda = _get_library_version(facts, "cudart") or _accept_version(tensorflow.built_with_cuda)
+    compiled_against = _accept_version(tensorflow.compiled_against_cudnn)
+    return BaseNeeds(
+        tensorflow=_accept_version((tensorflow.version or "").partition("+")[0]),
+        label=tensorflow.nvidia_build,
+        gpu=_is_cuda_build(tensorflow, facts),
+        python=_accept_version(python.version),
+        compiler=compiler,
+        prefix=python.prefix_kind,
+        cuda=_strip_library_build(cuda),
+        cudnn=_get_library_version(facts, "cudnn") or compiled_against,
+        nccl=_get_library_version(facts, "nccl"),
+        cuda_wheels=any(_NVIDIA_WHEEL.fullmatch(name) for name in facts.packages or {}),
+        compiled_against=compiled_against,
+        targets=tuple(tensorflow.compute_capabilities or ()),
+        os=os_release,
+        libc=libc,
+        driver=_accept_version(gpu.driver_version),
+        cuda_driver=_accept_version(gpu.cuda_driver_version),
+        gpus=len(gpu.devices or {}),
+        capabilities=_list_capabilities(gpu),
+        wheel_pythons=tuple(sorted(set(_list_wheel_pythons(facts)), key=parse_release)),
+        wheel_libc=max(_list_wheel_libcs(facts), key=parse_release, default=None),
+        platform=_choose_platform(system, platform),
+        machine=system.machine,
+        jetson=_find_jetson_kernel(system),
+        policy=policy,
+        overrides=tuple(sorted((overrides or {}).items())),
+    )
+
+
+def _is_cuda_build(tensorflow: TensorflowFacts, facts: Facts) -> bool:
+    if tensorflow.cuda_build is not None:
+        return tensorflow.cuda_build
+    # Its build info could not be read: NVIDIA's label, or the CUDA libraries installed beside it,
+    # tell as well.
+    has_cuda = tensorflow.nvidia_build is not None or facts.cuda is not None
+    return tensorflow.version is not None and has_cuda
+
+
+def _list_capabilities(gpu: GpuFacts) -> tuple[str, ...]:
+    """Return the compute capabilities of the locked GPUs, each once."""
+    capabilities = set()
+    for device in (gpu.devices or {}).values():
+        capability = _accept_version(device.compute_capability)
+        if capability is not None:
+            capabilities.add(capability)
+    return tuple(sorted(capabilities))
+
+
+def _choose_platform(system: SystemFacts, requested: str | None) -> str:
+    """Return the platform of an image for this system.
+
+    Raises:
+        UsageError: there is none.
+    """
+    if system.kernel not in (None, "Linux"):
+        name = _SYSTEMS.get(system.kernel, system.kernel)
+        raise UsageError(
+            f"the lockfile is from {name} ({system.machine or 'unknown machine'}), "
+            "and images hold Linux",
+            hint="capture an environment on Linux: its wheels, and so its bits, are other ones",
+        )
+    if system.machine is not None and system.machine not in MACHINES:
+        raise UsageError(
+            f"the lockfile is from a {system.machine} machine, "
+            "and no base image with TensorFlow for it is known",
+            hint=f"capture an environment on {' or '.join(MACHINES)}",
+        )
+    return requested or MACHINES.get(system.machine or "", "linux/amd64")
+
+
+def _find_jetson_kernel(system: SystemFacts) -> str | None:
+    """Return the kernel release of a Jetson module, such as `5.15.148-tegra`; None elsewhere."""
+    release = system.kernel_release or ""
+    # The kernels of NVIDIA's JetPack end with `-tegra`.
+    if system.machine == "aarch64" and "tegra" in release.split("-"):
+        return release
+    return None
+
+
+def _list_wheel_pythons(facts: Facts) -> Iterator[str]:
+    """Yield the Python of each package whose wheel is for that version alone."""
+    for package in (facts.packages or {}).values():
+        matches = [_WHEEL_PYTHON.fullmatch(tag) for tag in package.wheel_tags or ()]
+        # A tag such as `py3-none-any` beside them would let any Python install the wheel.
+        if all(matches):
+            for match in matches:
+                if match is not None:
+                    yield f"{match[1]}.{match[2]}"
+
+
+def _list_wheel_libcs(facts: Facts) -> Iterator[str]:
+    """Yield the oldest glibc that each package's wheel can be installed on.
+
+    Source: https://peps.python.org/pep-0600/#legacy-manylinux-tags, and its definition of
+    `manylinux_X_Y`.
+    """
+    for package in (facts.packages or {}).values():
+        libcs: list[str] = []
+        for tag in package.wheel_tags or ():
+            match = _WHEEL_LIBC.search(tag)
+            if match is None:
+                # One tag without a glibc is enough for an installer.
+                libcs = []
+                break
+            libcs.append(_LEGACY.get(match[1]) or f"{match[2]}.{match[3]}")
+        if libcs:
+            yield min(libcs, key=parse_release)
+
+
+def _get_library_version(facts: Facts, name: str) -> str | None:
+    library: CudaLibraryFacts | None = getattr(facts.cuda, name, None)
+    if library is None:
+        return None
+    return _accept_version(library.version)
+
+
+def _strip_library_build(version: str | None) -> str | None:
+    """Return the CUDA that a version of its runtime library stands for."""
+    # The third number of a library such as `12.5.82` is its own build; that of a point release,
+    # `12.5.1`, is below 10.
+    if version is None or len(parse_release(version)) < 3 or parse_release(version)[2] < 10:
+        return version
+    return minor(version)
+
+
+def _accept_version(version: str | None) -> str | None:
+    """Return a version that begins with a number; None for any other text."""
+    if version and parse_release(version):
+        return version
+    return None

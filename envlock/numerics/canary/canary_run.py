@@ -1,0 +1,287 @@
+"""Let child processes compute the battery in an environment, with a bounded wait."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from envlock.guest import launch
+from envlock.lock.numerics import Conditions, Numerics, parse_numerics
+from envlock.numerics.canary import ENVIRONMENT
+from envlock.runtime.errors import FactError
+from envlock.runtime.report import clean
+
+# Five seconds are usual, most of them `import tensorflow`.
+TIMEOUT = 300.0
+"""Seconds that a child may take."""
+THREADS = 2
+"""What the canary pins, so that machines with other numbers of processors compare."""
+# A device has five groups, each of which can end its process.
+MOST_CHILDREN = 20
+CPU = "cpu"
+LIBRARY = "library"
+FATAL = "bf16"
+"""The group that can end its process: of a job, a launcher would end all other processes, too."""
+
+HEAD = {"battery": int, "tensorflow": str, "numpy": str, "groups": list, "devices": list}
+GROUP = {"group": str, "execution": str}
+"""What is used of an answer before the whole is checked as a section of a lockfile."""
+TIMES = ("seconds", "cpu_seconds")
+_NO_NAME = re.compile(r"[^A-Za-z0-9 _.()/+-]")
+"""What a lockfile does not take as a character of a device's name."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the canary sets for itself; None: as the environment has it."""
+
+    threads: int | None = THREADS
+    determinism: bool | None = True
+
+    def conditions(self, device: str, execution: str) -> dict[str, object]:
+        """Return the header of a group that was computed with these settings."""
+        threads: int | str = ENVIRONMENT
+        if self.threads is not None:
+            threads = self.threads
+        determinism = {True: "on", False: "off", None: ENVIRONMENT}[self.determinism]
+        if execution == LIBRARY:  # NumPy: one thread for its BLAS, and no op determinism
+            determinism = ENVIRONMENT
+            if self.threads is not None:
+                threads = min(self.threads, 1)
+        return {
+            "device": device,
+            "execution": execution,
+            "intra_op_threads": threads,
+            "inter_op_threads": threads,
+            "determinism": determinism,
+            "onednn": ENVIRONMENT,
+            "xla": ENVIRONMENT,
+        }
+
+    @classmethod
+    def of(cls, conditions: Conditions) -> Settings:
+        """Return what was set for a group of TensorFlow."""
+        threads = None
+        if isinstance(conditions.intra_op_threads, int):
+            threads = conditions.intra_op_threads
+        states = {"on": True, "off": False, ENVIRONMENT: None}
+        return cls(threads, states[conditions.determinism])
+
+
+@dataclass
+class Canary:
+    """What was computed, and how long it took from the end of TensorFlow's import on.
+
+    `cpu_seconds` is the time of the processor; both are None where a group ended the process.
+    """
+
+    numerics: Numerics
+    seconds: float | None
+    cpu_seconds: float | None
+
+
+@dataclass
+class _Answers:
+    """What children have answered so far about one device.
+
+    Attributes:
+        head: the versions, and the names of groups and devices; empty until the first answer.
+        groups: the groups that are done, by name.
+        begun: the name and the execution of a group that has begun and is not done.
+        seconds: how long it took.
+    """
+
+    head: dict[str, Any] = field(default_factory=dict)
+    groups: dict[str, dict[str, Any]] = field(default_factory=dict)
+    begun: list[str] | None = None
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def take(self, answer: dict[str, Any]) -> None:
+        """Add one line of a child's answer.
+
+        Raises:
+            FactError: it says that TensorFlow or NumPy cannot be imported, or has another form.
+        """
+        if "failed" in answer:
+            python = "`--python .venv/bin/python`"
+            hint = f"name the interpreter of an environment with TensorFlow: {python}"
+            raise FactError(f"the canary cannot be computed: {answer['failed']}", hint=hint)
+        if "head" in answer:
+            self.head = _check_fields(answer["head"], HEAD)
+        if "begin" in answer:
+            self.begun = _check_texts(answer["begin"], 2)
+        if "group" in answer:
+            name = _check_fields(answer, GROUP).pop("group")
+            self.groups[name] = answer
+            self.begun = None
+        if "seconds" in answer:
+            self.seconds = {}
+            for name in TIMES:
+                if isinstance(answer.get(name), float):
+                    self.seconds[name] = answer[name]
+
+    def end_group(self, reason: str) -> None:
+        """Make the group that had begun a result: it has ended its process."""
+        if self.begun is not None:
+            name, execution = self.begun
+            self.groups[name] = {"execution": execution, "operations": {}, "ended": reason}
+            self.begun = None
+
+    def is_complete(self) -> bool:
+        """Return whether every group has a result."""
+        return bool(self.head) and set(self.head["groups"]) <= set(self.groups)
+
+    def render_groups(self, settings: Settings, device: str) -> dict[str, dict[str, object]]:
+        """Return the groups as a lockfile has them."""
+        groups: dict[str, dict[str, object]] = {}
+        for name, group in self.groups.items():
+            conditions = settings.conditions(device, group.pop("execution"))
+            groups[name] = {"conditions": conditions, **group}
+        return groups
+
+    def render_head(self) -> dict[str, object]:
+        """Return the versions as a lockfile has them."""
+        return {
+            "battery": self.head["battery"],
+            "tensorflow": self.head["tensorflow"],
+            "numpy": self.head["numpy"],
+        }
+
+
+def compute(
+    python: Path | None, settings: Settings, *, gpus: bool = False, program: str | None = None
+) -> Canary:
+    """Return the exact results of the battery in an interpreter, with `gpus` also on each visible GPU.
+
+    A group that ends its process is a result with the signal, and the groups after it are computed by another.
+    `program` takes the battery's place, in tests.
+
+    Raises:
+        UsageError: there is no such interpreter.
+        FactError: TensorFlow or NumPy cannot be imported, or the answer is not one.
+    """
+    text = program or launch.read("battery")
+    on_cpu = _compute_on_device(python, settings, CPU, text)
+    groups = on_cpu.render_groups(settings, CPU)
+    number = 0
+    while gpus:
+        on_gpu = _compute_on_device(python, settings, number, text)
+        # The names of the GPUs are known only from a child that looks for one of them.
+        names = on_gpu.head["devices"]
+        if number >= len(names):
+            break
+        groups.update(on_gpu.render_groups(settings, _NO_NAME.sub("_", names[number])))
+        number += 1
+    try:
+        numerics = parse_numerics({**on_cpu.render_head(), "groups": groups})
+    except ValueError as error:
+        raise _refuse_answer(str(error)) from None
+    seconds = on_cpu.seconds
+    return Canary(numerics, seconds.get("seconds"), seconds.get("cpu_seconds"))
+
+
+def _make_request(settings: Settings, device: str | int, skipped: list[str]) -> dict[str, object]:
+    return {
+        "device": device,
+        "skip": skipped,
+        "determinism": settings.determinism,
+        "intra_op_threads": settings.threads,
+        "inter_op_threads": settings.threads,
+    }
+
+
+def make_request(settings: Settings) -> dict[str, object]:
+    """Return what the battery is asked as a rank of a job: all but one group, on the processor."""
+    return _make_request(settings, CPU, [FATAL])
+
+
+def read_answers(ended: launch.Ended, settings: Settings) -> Numerics:
+    """Return what a battery has answered that ran elsewhere; a group in which it ended has the word `ended`.
+
+    Raises:
+        FactError: TensorFlow or NumPy cannot be imported there, or the answer is not one.
+    """
+    answers = _Answers()
+    for answer in ended.answers:
+        answers.take(answer)
+    answers.end_group(_describe_end(None))
+    if not answers.head:
+        raise FactError("the canary did not answer", hint="run `envlock canary` there")
+    try:
+        return parse_numerics(
+            {**answers.render_head(), "groups": answers.render_groups(settings, CPU)}
+        )
+    except ValueError as error:
+        raise _refuse_answer(str(error)) from None
+
+
+def _compute_on_device(
+    python: Path | None, settings: Settings, device: str | int, program: str
+) -> _Answers:
+    """Return all that can be computed on a device, in as many processes as it takes."""
+    answers = _Answers()
+    for _ in range(MOST_CHILDREN):
+        request = _make_request(settings, device, list(answers.groups))
+        ended = launch.ask_python(
+            launch.build_text_arguments(program, request), python, timeout=TIMEOUT
+        )
+        for answer in ended.answers:
+            answers.take(answer)
+        if answers.begun is not None:
+            answers.end_group(_describe_end(ended.code))
+        elif not answers.is_complete():
+            when = "began"
+            if answers.head or answers.groups:
+                when = "was complete"
+            raise FactError(
+                f"TensorFlow {ended.ending} before the canary {when}: {ended.last_words}",
+                hint="run `envlock doctor` to find the variable or flag",
+            )
+        if answers.is_complete():
+            return answers
+    raise FactError(
+        f"the canary crashed its process {MOST_CHILDREN} times",
+        hint="run `envlock doctor` to find the cause",
+    )
+
+
+def _check_fields(answer: Any, wanted: Mapping[str, type]) -> dict[str, Any]:
+    """Return an answer with the wanted fields and lists of texts; raise FactError for another."""
+    fits = isinstance(answer, dict)
+    for name, kind in wanted.items():
+        fits = fits and isinstance(answer.get(name), kind)
+    if not fits:
+        raise _refuse_answer(f"it must have {', '.join(wanted)}")
+    fields: dict[str, Any] = answer
+    for value in fields.values():
+        if isinstance(value, list):
+            _check_texts(value)
+    return fields
+
+
+def _check_texts(answer: object, count: int | None = None) -> list[str]:
+    if isinstance(answer, list) and (count is None or len(answer) == count):
+        texts = [text for text in answer if isinstance(text, str)]
+        if len(texts) == len(answer):
+            return texts
+    raise _refuse_answer("a list of names holds something else")
+
+
+def _refuse_answer(why: str) -> FactError:
+    return FactError(f"invalid answer of the canary: {clean(why)[:300]}", hint="try again")
+
+
+def _describe_end(code: int | None) -> str:
+    """Return how a process ended, as a lockfile has it; None: it was ended, as it took too long."""
+    if code is None:
+        return f"no answer within {TIMEOUT:g} s"
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return f"signal {-code} ({signal.Signals(-code).name})"
+    except ValueError:
+        return f"signal {-code}"

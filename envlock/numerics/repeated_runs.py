@@ -1,0 +1,202 @@
+"""Run a script or function several times, in one process or in fresh ones, and keep its results."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from envlock.guest import launch
+from envlock.guest.target import Target
+from envlock.guest.training.store import LOG
+from envlock.numerics.results import FORMAT, Results, read
+from envlock.runtime.errors import UsageError
+from envlock.runtime.version import __version__
+
+PROGRAM = "training.repeat_program"
+OUTPUT = "output.txt"
+LOOK = 0.1
+"""Seconds between two looks at how far the runs are."""
+TAIL = 20_000
+"""Bytes at the end of the output in which the last words are looked for."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be run, how often and how."""
+
+    target: Target
+    runs: int
+    fresh: bool = False
+    seed: int | None = None
+    python: Path | None = None
+    limit: int = 8_000_000_000
+    """Bytes of arrays that are kept."""
+    shown: bool = False
+    """Let the script's own output through, on stderr."""
+    hash_seed: str | None = None
+    """The lockfile's hash seed, where it has one and this process was started without one."""
+    environ: Mapping[str, str] | None = None
+    """The variables to start with; those of this process when not given."""
+
+
+def repeat(
+    plan: Plan, folder: Path, advance: Callable[[int], None] = lambda _: None
+) -> tuple[Results, bool]:
+    """Return the results of all runs, and whether Ctrl-C cut them short.
+
+    Args:
+        plan: what to run.
+        folder: an empty one; in it a folder `results` is made, and beside that the output of the script.
+        advance: is called with the number of runs that have ended since the last call.
+
+    Raises:
+        UsageError: there is no such interpreter, or the target cannot be run or records nothing.
+    """
+    header = {
+        "envlock_repeat": FORMAT,
+        "created_by": f"envlock {__version__}",
+        "target": plan.target.title,
+        "runs": plan.runs,
+        "fresh": plan.fresh,
+        "seed": plan.seed,
+    }
+    folder = folder / "results"
+    folder.mkdir()
+    _append_line(folder, header)
+    batches = [list(range(plan.runs))]
+    if plan.fresh:
+        batches = [[number] for number in range(plan.runs)]
+    interrupted = False
+    try:
+        for numbers in batches:
+            if not _run_batch(plan, numbers, folder, advance):
+                break
+            # Runs that record nothing are refused below; the others are not worth waiting for.
+            if numbers == [0] and _has_nothing(read(folder)):
+                break
+    except KeyboardInterrupt:
+        interrupted = True
+    results = read(folder)
+    _check_results(results, plan.target, interrupted=interrupted)
+    return results, interrupted
+
+
+def _run_batch(
+    plan: Plan, numbers: list[int], folder: Path, advance: Callable[[int], None]
+) -> bool:
+    """Let one process do some of the runs, and return whether more of them can be made.
+
+    Where it dies, which run that was and its last words are written down.
+    """
+    request = {
+        "folder": str(folder),
+        **plan.target.to_json(),
+        "runs": numbers,
+        "seed": plan.seed,
+        "limit": plan.limit,
+    }
+    environ = dict(os.environ)
+    if plan.environ is not None:
+        environ = dict(plan.environ)
+    # It has an effect only at the start of an interpreter.
+    if plan.hash_seed is not None:
+        environ["PYTHONHASHSEED"] = plan.hash_seed
+    elif plan.seed is not None:
+        environ.setdefault("PYTHONHASHSEED", str(plan.seed % 2**32))
+    with folder.with_name(OUTPUT).open("ab") as log:
+        child = launch.start(
+            launch.build_module_arguments(PROGRAM, request),
+            plan.python,
+            output=_choose_output(plan, log),
+            errors=subprocess.STDOUT,
+            environ=environ,
+        )
+        try:
+            ends = _watch(child, folder, advance)
+        finally:
+            launch.kill(child)
+    missing: set[object] = set(numbers)
+    for line in ends:
+        if "unusable" in line:
+            return False
+        missing.discard(line["run"])
+    if child.returncode != 0 and missing:
+        # In the order of their numbers: the first that is missing is the one in which it died.
+        first = next(number for number in numbers if number in missing)
+        _record_crash(child.returncode or 0, first, folder)
+    return True
+
+
+def _choose_output(plan: Plan, log: BinaryIO) -> BinaryIO | int:
+    if plan.shown and sys.stderr is not None:
+        return sys.stderr.fileno()
+    return log
+
+
+def _watch(
+    child: subprocess.Popen[bytes], folder: Path, advance: Callable[[int], None]
+) -> list[dict[str, object]]:
+    """Wait for the child, report how many runs are over, and return their last lines of the log."""
+    ends: list[dict[str, object]] = []
+    with (folder / LOG).open("rb") as log:
+        log.seek(0, os.SEEK_END)
+        rest, is_running = b"", True
+        while is_running:
+            # Read once more after it has ended: it may have written since the last look.
+            with suppress(subprocess.TimeoutExpired):
+                child.wait(LOOK)
+                is_running = False
+            *lines, rest = (rest + log.read()).split(b"\n")
+            found = [json.loads(line) for line in lines if _says_end(line)]
+            ends += found
+            if found:
+                advance(len(found))
+    return ends
+
+
+def _says_end(line: bytes) -> bool:
+    # By its text: a line with the values of a step can be long, and parsing it takes time.
+    return b'"end": "' in line or line.startswith(b'{"unusable"')
+
+
+def _record_crash(code: int, run: int, folder: Path) -> None:
+    """Write down the run in which the process died, with its last words."""
+    output = folder.with_name(OUTPUT)
+    with output.open("rb") as file:
+        file.seek(max(0, output.stat().st_size - TAIL))
+        text = file.read().decode("utf-8", "replace")
+    message = (
+        f"the process {launch.describe_exit(code)}; its last output: {launch.pick_error_line(text)}"
+    )
+    _append_line(folder, {"run": run, "end": "failed", "message": message})
+
+
+def _append_line(folder: Path, line: dict[str, object]) -> None:
+    with (folder / LOG).open("ab") as log:
+        log.write((json.dumps(line) + "\n").encode("ascii"))
+
+
+def _has_nothing(results: Results) -> bool:
+    """Return whether runs have finished and recorded no value."""
+    return bool(results.finished) and not any(run.steps for run in results.runs)
+
+
+def _check_results(results: Results, target: Target, *, interrupted: bool) -> None:
+    """Raise where runs cannot be compared for a reason that has nothing to do with one of them.
+
+    Raises:
+        UsageError: the target cannot be run, or records nothing.
+    """
+    if results.unusable is not None:
+        raise target.unusable(results.unusable, "repeat")
+    if not interrupted and _has_nothing(results):
+        values = "call envlock.record(loss=...) at every step"
+        hint = f"{values}, or name a function that returns its values"
+        raise UsageError(f"{target} recorded nothing", hint=hint)

@@ -1,0 +1,159 @@
+"""Whether each .pyc file holds the code of its source: the environment's interpreter compares."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import IO
+
+from envlock.guest import launch
+from envlock.runtime.errors import UsageError
+from envlock.runtime.files.compiled_file import CompiledFile
+from envlock.runtime.files.findings import Fault
+from envlock.runtime.files.read_file import count_workers
+from envlock.runtime.report import ERROR, INFO, UNKNOWN
+
+CHILD = Path(launch.__file__).with_name("bytecode.py")
+MEMORY = 2 << 30
+"""Bytes of one child: a .pyc can claim to hold a tuple of any size."""
+MOST_CHILDREN = 2
+"""Each takes some 70 MB for the largest sources that were met; all must stay under 200 MB."""
+SILENCE = 60
+"""Seconds for one file; the largest source of TensorFlow takes 0.3."""
+TICK = 0.1
+"""Seconds until an interrupt is noticed."""
+MOST_CRASHES = 10
+"""How often a child is started again for its share of the files."""
+
+WORDS = {
+    "unchecked": (
+        "is run without a check of its source (an unchecked hash in its header); "
+        "at present the two agree",
+        INFO,
+    ),
+    "other-code": ("differs from the source beside it", ERROR),
+    "crashed": ("crashes the interpreter when it is loaded", ERROR),
+    "too-large": ("takes too much memory to load, so it was not compared with its source", ERROR),
+    "unreadable": ("cannot be read", UNKNOWN),
+    "not-told": ("could not be compared: the interpreter did not answer", UNKNOWN),
+}
+CRASHED, NOT_TOLD, FINE = "crashed", "not-told", "fine"
+
+
+def compare(
+    python: Path, files: Iterable[CompiledFile], advance: Callable[[int], None] = lambda _: None
+) -> dict[str, str]:
+    """Return what is wrong with files, by path: a key of `WORDS`.
+
+    A file is `crashed` where the interpreter ends or stops when it loads the file, and `not-told`
+    where that interpreter gives no answers at all.
+    """
+    ordered = sorted(files)
+    count = max(1, min(count_workers(), MOST_CHILDREN, len(ordered)))
+    stop = threading.Event()
+    with ThreadPoolExecutor(count, thread_name_prefix="envlock-bytecode") as pool:
+        try:
+            shares = [ordered[start::count] for start in range(count)]
+            answers = pool.map(lambda share: _compare_share(python, share, advance, stop), shares)
+            words = {path: word for answer in answers for path, word in answer.items()}
+        finally:
+            stop.set()  # an interrupt ends the children, too, and no new one is started
+    return {path: word for path, word in words.items() if word != FINE}
+
+
+def compare_bytecode(
+    python: Path,
+    compiled: list[CompiledFile],
+    faults: list[Fault],
+    advance: Callable[[int], None] = lambda _: None,
+) -> list[Fault]:
+    """Return a fault for each file whose bytecode is not that of its source.
+
+    A file is left out where its source is missing, or is among `faults` already.
+    """
+    wrong = {fault.path for fault in faults}
+    comparable = [
+        file for file in compiled if file.source not in wrong and Path(file.source).exists()
+    ]
+    found = []
+    for path, word in sorted(compare(python, comparable, advance).items()):
+        sentence, severity = WORDS[word]
+        found.append(Fault("bytecode", path, sentence, severity=severity))
+    return found
+
+
+def _compare_share(
+    python: Path, files: list[CompiledFile], advance: Callable[[int], None], stop: threading.Event
+) -> dict[str, str]:
+    """Return a word for each file."""
+    answers: dict[str, str] = {}
+    paths = [file.path for file in files]
+    position = 0
+    for _ in range(MOST_CRASHES):
+        if position == len(files) or stop.is_set():
+            break
+        is_ready, words = _ask(python, files[position:], advance, stop)
+        answers.update(zip(paths[position:], words, strict=False))
+        position += len(words)
+        if not is_ready:
+            break
+        # The child ended at the next file: what comes after it is asked of another child.
+        if position < len(files):
+            answers[paths[position]] = CRASHED
+            position += 1
+    return answers | dict.fromkeys(paths[position:], NOT_TOLD)
+
+
+def _ask(
+    python: Path, files: list[CompiledFile], advance: Callable[[int], None], stop: threading.Event
+) -> tuple[bool, list[str]]:
+    """Return whether a child was started, and its words, one a file, until it ended."""
+    with tempfile.TemporaryFile() as request:
+        for file in files:
+            request.write((json.dumps(file) + "\n").encode("ascii"))
+        request.seek(0)
+        words = ["-I", "-S", "-B", "-W", "ignore", str(CHILD)]
+        try:
+            child = launch.start(
+                words,
+                python,
+                stdin=request,
+                output=subprocess.PIPE,
+                errors=subprocess.DEVNULL,
+                memory=MEMORY,
+            )
+        except UsageError:
+            return False, []
+    try:
+        lines = _read_lines(child.stdout, advance, stop)
+    finally:
+        launch.kill(child)  # it has ended, or says nothing any more
+    if not lines:
+        return False, []
+    return lines[0] == "ready", lines[1 : 1 + len(files)]
+
+
+def _read_lines(
+    stream: IO[bytes] | None, advance: Callable[[int], None], stop: threading.Event
+) -> list[str]:
+    """Return the whole lines until the end, a silence of `SILENCE` seconds, or `stop`."""
+    text = b""
+    until = time.monotonic() + SILENCE
+    while stream is not None and time.monotonic() < until and not stop.is_set():
+        if not select.select([stream], [], [], TICK)[0]:
+            continue
+        until = time.monotonic() + SILENCE
+        piece = os.read(stream.fileno(), 65536)
+        if not piece:
+            break
+        text += piece
+        advance(piece.count(b"\n"))
+    return text.decode("ascii", "replace").split("\n")[:-1]

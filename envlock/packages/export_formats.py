@@ -1,0 +1,284 @@
+"""What a lock proves, in the formats that installers read. Pure: values in, text out.
+
+Sources: https://packaging.python.org/en/latest/specifications/pylock-toml/ and
+https://pip.pypa.io/en/stable/reference/requirements-file-format/
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from envlock.packages.identity import (
+    Checkout,
+    LeftOut,
+    Proven,
+    find_checkout,
+    list_proven,
+    split_by_policy,
+)
+from envlock.runtime.errors import LockfileError
+from envlock.runtime.release import minor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from envlock.lock.fact_models import Facts
+    from envlock.lock.models import Lockfile
+
+PYLOCK_NAME = re.compile(r"pylock\.([^.]+\.)?toml")
+"""What such a file must be called."""
+
+NOT_VENDORED = "its wheel is not in the wheelhouse (`envlock vendor` fetches it)"
+ON_A_DISK = (
+    "its wheel is known from a disk, not from a URL "
+    "(`envlock vendor` and `--wheelhouse` may have it)"
+)
+UNHASHED = "pip takes no checkout with --require-hashes (`--format pylock` has it)"
+
+
+class Wheelhouse(NamedTuple):
+    """A folder of wheels.
+
+    Attributes:
+        path: as the file that is written will name it.
+        sizes: of the wheels in it, in bytes, by name.
+    """
+
+    path: str
+    sizes: Mapping[str, int]
+
+
+class Written(NamedTuple):
+    """What was written, and what was not.
+
+    Attributes:
+        text: of the file.
+        left_out: packages that the file lacks.
+        not_held: those that it lacks and no policy compares, such as pip.
+    """
+
+    text: str
+    left_out: list[LeftOut]
+    not_held: list[LeftOut]
+
+
+class Format(NamedTuple):
+    """How one format is written.
+
+    Attributes:
+        explain_missing: returns why the format cannot hold a wheel, or None.
+        unhashed: why it cannot hold a checkout, or None.
+        render: returns the packages as text.
+    """
+
+    explain_missing: Callable[[Proven], str | None]
+    unhashed: str | None
+    render: Callable[[Sequence[Proven | Checkout], Facts, Wheelhouse | None], str]
+
+
+def export(lock: Lockfile, shown: str, to: str, house: Wheelhouse | None = None) -> Written:
+    """Return what the lock proves in the format `to` (a key of FORMATS).
+
+    The wheels are those of a wheelhouse, or else those of the web. `shown` is the lock's name in
+    messages.
+
+    Raises:
+        UsageError: the lock has no identities, or those of other packages than it has now.
+        LockfileError: what it holds cannot be written in this format.
+    """
+    proven_packages, unproven = list_proven(lock, shown)
+    form = FORMATS[to]
+    entries: list[Proven | Checkout] = []
+    missing = []
+    for package in proven_packages:
+        if house is None:
+            reason = form.explain_missing(package)
+        else:
+            reason = _explain_not_vendored(house, package)
+        if reason is None:
+            entries.append(package)
+        else:
+            unproven.append(LeftOut(package.name, package.version, reason))
+    for other in unproven:
+        commit = None
+        if house is None:
+            commit = find_checkout(lock, other.name)
+        if commit is None:
+            missing.append(other)
+        elif form.unhashed is None:
+            entries.append(commit)
+        else:
+            missing.append(other._replace(reason=f"{other.reason}; {form.unhashed}"))
+    entries.sort(key=lambda entry: entry.name)
+    left_out, not_held = split_by_policy(lock, sorted(missing))
+    try:
+        body = form.render(entries, lock.facts, house)
+    except ValueError as error:
+        raise LockfileError(
+            f"lockfile {shown} cannot be exported: {error}", hint="run `envlock hash` again"
+        ) from None
+    head = _render_install_command(to, entries, house)
+    number = len(entries) + len(left_out) + len(not_held)
+    head += _render_left_out("Left out", left_out, number)
+    head += _render_left_out("Left out because no policy compares them", not_held, number)
+    return Written("\n".join([*head, body]), left_out, not_held)
+
+
+def _explain_not_vendored(house: Wheelhouse, package: Proven) -> str | None:
+    if house.sizes.get(package.wheel.name) == package.wheel.size:
+        return None
+    return NOT_VENDORED
+
+
+def _render_install_command(
+    to: str, entries: Sequence[Proven | Checkout], house: Wheelhouse | None
+) -> list[str]:
+    """Return the comment lines that say how the file is installed."""
+    start = "# Install them into an empty environment:"
+    lines = ["# Written by `envlock export`: the proven wheels of an environment."]
+    if to == "pylock":
+        return [*lines, f"{start} uv pip install -r FILE"]
+    options = "--no-deps --require-hashes"
+    lines.append(f"{start} pip install {options} -r FILE")
+    # By itself, uv takes a package from the first index that has any version of it.
+    if house is None and _list_extra_indexes(entries):
+        options += " --index-strategy unsafe-best-match"
+    return [*lines, f"# or: uv pip install {options} -r FILE"]
+
+
+def _render_left_out(title: str, packages: Sequence[LeftOut], number: int) -> list[str]:
+    if not packages:
+        return []
+    lines = [f"# {title}, {len(packages)} of {number}:"]
+    return lines + [f"#   {package}" for package in packages]
+
+
+def _render_pylock(
+    entries: Sequence[Proven | Checkout], facts: Facts, house: Wheelhouse | None
+) -> str:
+    import tomli_w  # here: most commands need none of it
+
+    document: dict[str, object] = {"lock-version": "1.0"}
+    marker = _make_marker(facts)
+    if marker:
+        document["environments"] = [marker]
+    if facts.python is not None:
+        python = minor(facts.python.version or "")
+        if python:
+            document["requires-python"] = f"=={python}.*"
+    document["created-by"] = "envlock"
+    document["packages"] = [_make_entry(entry, house) for entry in entries]
+    _check(document)
+    return tomli_w.dumps(document)
+
+
+def _make_marker(facts: Facts) -> str:
+    """Return the marker of the locked platform, from what is known of it."""
+    terms = []
+    if facts.python is not None and facts.python.implementation:
+        terms.append(f"implementation_name == '{facts.python.implementation}'")
+    if facts.system is not None and facts.system.kernel:
+        terms.append(f"platform_system == '{facts.system.kernel}'")
+    if facts.system is not None and facts.system.machine:
+        terms.append(f"platform_machine == '{facts.system.machine}'")
+    return " and ".join(terms)
+
+
+def _make_entry(entry: Proven | Checkout, house: Wheelhouse | None) -> dict[str, object]:
+    """Return an item of `packages`."""
+    if isinstance(entry, Checkout):
+        # Without a version: the specification wants none where the build decides it.
+        vcs: dict[str, object] = {"type": "git", "url": entry.url, "commit-id": entry.commit}
+        if entry.folder is not None:
+            vcs["subdirectory"] = entry.folder
+        return {"name": entry.name, "vcs": vcs}
+    wheel = entry.wheel
+    if house is None:
+        file: dict[str, object] = {"url": wheel.url}
+        direct = wheel.url
+    else:
+        file = {"path": f"{house.path}/{wheel.name}"}
+        direct = f"file:{wheel.name}"
+    file["size"] = wheel.size
+    file["hashes"] = {"sha256": wheel.sha256}
+    item: dict[str, object] = {"name": entry.name, "version": entry.version}
+    # What was installed by its URL is written as such, so that installers record it as such again.
+    if entry.origin is not None and entry.origin == direct:
+        item["archive"] = file
+        return item
+    if wheel.index is not None:
+        item["index"] = wheel.index
+    item["wheels"] = [{"name": wheel.name, **file}]
+    return item
+
+
+def _check(document: Mapping[str, object]) -> None:
+    """Validate the document by `packaging`, where it is new enough to know the format (26.0).
+
+    Raises:
+        ValueError: it does not follow the specification.
+    """
+    # Here: older versions do not have it.
+    try:
+        from packaging.pylock import Pylock, PylockValidationError
+    except ImportError:
+        return
+    try:
+        Pylock.from_dict(document)
+    except PylockValidationError as error:
+        raise ValueError(str(error)) from None
+
+
+def _render_requirements(
+    entries: Sequence[Proven | Checkout], facts: Facts, house: Wheelhouse | None
+) -> str:
+    if house is not None:
+        lines = ["--no-index", f"--find-links {house.path}"]
+    else:
+        lines = [f"--extra-index-url {index}" for index in _list_extra_indexes(entries)]
+    lines += [_render_requirement(package, house) for package in _select_wheels(entries)]
+    return "\n".join([*lines, ""])
+
+
+def _render_requirement(package: Proven, house: Wheelhouse | None) -> str:
+    wheel = package.wheel
+    requirement = f"{package.name}=={package.version}"
+    if house is None and package.origin is not None and package.origin == wheel.url:
+        requirement = f"{package.name} @ {wheel.url}"
+    return f"{requirement} --hash=sha256:{wheel.sha256}"
+
+
+def _select_wheels(entries: Sequence[Proven | Checkout]) -> list[Proven]:
+    return [entry for entry in entries if isinstance(entry, Proven)]
+
+
+def _list_extra_indexes(entries: Sequence[Proven | Checkout]) -> list[str]:
+    """Return the indexes that installers do not ask by themselves."""
+    from pypi_simple import PYPI_SIMPLE_ENDPOINT  # here: it takes a quarter of a second
+
+    found = set()
+    for package in _select_wheels(entries):
+        if package.wheel.index is not None:
+            found.add(package.wheel.index.rstrip("/"))
+    found.discard(PYPI_SIMPLE_ENDPOINT.rstrip("/"))
+    # A quote would end what the installers read.
+    return sorted(f"{index}/".replace("'", "%27") for index in found)
+
+
+def _accept_any(package: Proven) -> str | None:
+    # Installers look for the hash in whatever index or folder they are given.
+    return None
+
+
+def _explain_not_on_web(package: Proven) -> str | None:
+    if package.wheel.url is None:
+        return ON_A_DISK
+    return None
+
+
+FORMATS = {
+    "pylock": Format(_explain_not_on_web, None, _render_pylock),
+    "requirements": Format(_accept_any, UNHASHED, _render_requirements),
+}
+"""What can be written, by the name on the command line."""

@@ -1,0 +1,207 @@
+"""What a lock proves: for each package the exact wheel, or the reason why there is none. Pure."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+from packaging.version import InvalidVersion, Version
+
+from envlock.runtime.collectors.packages import strip_url_secrets
+from envlock.runtime.errors import UsageError
+from envlock.runtime.judgement import build_policy
+from envlock.runtime.policies import names
+from envlock.runtime.report import clean
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from envlock.lock.fact_models import PackageFacts
+    from envlock.lock.models import Lockfile, PackageIdentity, WheelFile
+
+
+OTHER_FILES = "its RECORD is not the one that was proven (`envlock hash` looks for its wheel)"
+
+
+class Proven(NamedTuple):
+    """A package and the wheel that it was installed from.
+
+    `origin` is its direct URL, None for a package that came from an index.
+    """
+
+    name: str
+    version: str
+    wheel: WheelFile
+    origin: str | None
+
+
+class LeftOut(NamedTuple):
+    """A package that is not among the requested ones, and why."""
+
+    name: str
+    version: str | None
+    reason: str
+
+    def __str__(self) -> str:
+        """Return one line, whatever the texts hold."""
+        return clean(f"{self.name} {self.version or '(version unknown)'}: {self.reason}")
+
+
+def list_proven(lock: Lockfile, shown: str) -> tuple[list[Proven], list[LeftOut]]:
+    """Return the packages whose wheel the lock proves and the others, both by name.
+
+    `shown` is the lock's name in messages.
+
+    Raises:
+        UsageError: the lock has no identities, or those of other packages than it has now.
+    """
+    if lock.identity is None:
+        raise UsageError(
+            f"lockfile {shown} does not name the wheels of its packages",
+            hint="run `envlock hash` to add them",
+        )
+    facts = lock.facts.packages or {}
+    identities = lock.identity.packages
+    own_name = _get_own_name(lock)
+    known: list[Proven] = []
+    others: list[LeftOut] = []
+    for name in sorted(facts.keys() | identities.keys()):
+        if name == own_name and name not in facts:
+            # The project's own package is no fact, and yet it may have a wheel.
+            own = identities[name]
+            if own.wheel is not None and own.version is not None:
+                known.append(Proven(name, own.version, own.wheel, None))
+            continue
+        fact = facts.get(name)
+        identity = identities.get(name)
+        if fact is None or identity is None or fact.version != identity.version:
+            raise UsageError(
+                f"lockfile {shown}: the recorded wheel of {name} is for another version",
+                hint="run `envlock hash` again",
+            )
+        package = _describe_package(name, fact, identity)
+        if isinstance(package, Proven):
+            known.append(package)
+        else:
+            others.append(package)
+    return known, others
+
+
+def _describe_package(name: str, fact: PackageFacts, identity: PackageIdentity) -> Proven | LeftOut:
+    version = fact.version
+    wheel = identity.wheel
+    if wheel is None:
+        return LeftOut(name, version, identity.reason or "its wheel is unknown")
+    misfit = explain_misfit(name, version, wheel.name)
+    if misfit is not None or version is None:
+        return LeftOut(name, version, misfit or "its wheel is unknown")
+    url = None
+    if fact.origin is not None:
+        url = fact.origin.url
+    return Proven(name, version, wheel, url)
+
+
+def _get_own_name(lock: Lockfile) -> str | None:
+    if lock.project is None:
+        return None
+    return lock.project.name
+
+
+def _get_identities(lock: Lockfile) -> Mapping[str, PackageIdentity]:
+    if lock.identity is None:
+        return {}
+    return lock.identity.packages
+
+
+def list_unhashed(lock: Lockfile) -> list[str]:
+    """Return the packages whose wheel was never looked for, in the version that the lock has now."""
+    identities = _get_identities(lock)
+    unknown = []
+    for name, fact in (lock.facts.packages or {}).items():
+        if name not in identities or identities[name].version != fact.version:
+            unknown.append(name)
+    return sorted(unknown)
+
+
+class Checkout(NamedTuple):
+    """A package that was built from a commit of a public Git repository.
+
+    `folder` is that of the package in the repository, None for its root.
+    """
+
+    name: str
+    url: str
+    commit: str
+    folder: str | None
+
+
+def find_checkout(lock: Lockfile, name: str) -> Checkout | None:
+    """Return the commit that a package was built from; None where not everybody can get it."""
+    package = (lock.facts.packages or {}).get(name)
+    if package is None or package.origin is None:
+        return None
+    origin = package.origin
+    if origin.vcs != "git" or origin.commit is None or origin.url is None:
+        return None
+    if f"packages.{name}.origin.subdirectory" in lock.unavailable:
+        return None
+    is_remote = origin.url.startswith(("https://", "ssh://"))
+    if not is_remote or strip_url_secrets(origin.url) != origin.url:
+        return None
+    return Checkout(name, origin.url, origin.commit, origin.subdirectory)
+
+
+def split_by_policy(lock: Lockfile, packages: list[LeftOut]) -> tuple[list[LeftOut], list[LeftOut]]:
+    """Return the packages that some policy compares, and those that none does.
+
+    The lock's overrides count.
+
+    Raises:
+        LockfileError: the lock has a rule that does not exist.
+    """
+    document = lock.to_document()
+    policies = [build_policy(document, name) for name in names()]
+    compared: list[LeftOut] = []
+    others: list[LeftOut] = []
+    for package in packages:
+        path = f"packages.{package.name}"
+        rules: set[str] = set()
+        for policy in policies:
+            rules.add(policy.row(path)["rule"])
+            rules.add(policy.row(f"{path}.version")["rule"])
+        if rules == {"ignore"}:
+            others.append(package)
+        else:
+            compared.append(package)
+    return compared, others
+
+
+def find_lost_proofs(earlier: Lockfile, now: Lockfile) -> list[LeftOut]:
+    """Return the packages that had a proven wheel and have none in the same version now, by name."""
+    present = {*(now.facts.packages or {}), _get_own_name(now)}
+    identities = _get_identities(now)
+    found = []
+    for name, old in sorted(_get_identities(earlier).items()):
+        if old.wheel is None or name not in present:
+            continue
+        new = identities.get(name)
+        if new is None:
+            found.append(LeftOut(name, old.version, OTHER_FILES))
+        elif new.wheel is None and new.version == old.version:
+            found.append(LeftOut(name, old.version, new.reason or OTHER_FILES))
+    return found
+
+
+def explain_misfit(name: str, version: str | None, file: str) -> str | None:
+    """Return why no installer would take a wheel of this file name for a package; None: it would."""
+    if version is None:
+        return "its version is unknown"
+    try:
+        package, release, _, _ = parse_wheel_filename(file)
+        is_same = (package, release) == (name, Version(version))
+    except (InvalidWheelFilename, InvalidVersion):
+        return f"installers do not accept version `{version}` or file name `{file}`"
+    if not is_same:
+        return f"its wheel is named `{file}`, like one of another package or version"
+    return None

@@ -1,0 +1,196 @@
+"""The wheel of a package that no index has: one on this machine, or one built from sources.
+
+Both go into the cache, under their SHA-256: `vendor` takes them from there.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+
+from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+
+from envlock.guest import launch
+from envlock.lock.temporary import open_draft_folder
+from envlock.lock.writer import replace_file
+from envlock.packages import wheel_cache
+from envlock.packages.source_tree import copy_sources, get_commit_time
+from envlock.packages.sources import Source
+from envlock.runtime.errors import OutsideError, UsageError
+
+TIMEOUT = 3600.0  # seconds for one wheel: a large extension module takes many minutes
+
+MASKED = ("-c", 'umask 022 && exec "$0" "$@"')
+"""How a shell starts a build: the modes of the files that a backend makes go into the wheel."""
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """Wheels for packages that no index has.
+
+    Attributes:
+        python: the interpreter of the environment.
+        cache: the folder of envlock's cache.
+        named: wheels that the user names, by package.
+        build: whether packages may be built from their sources, which runs their build backends.
+        say: shows a line for every wheel that is built.
+    """
+
+    python: Path
+    cache: Path
+    named: Mapping[str, Path] = field(default_factory=dict)
+    build: bool = False
+    say: Callable[[str], None] = lambda _: None
+
+    def wheel(self, name: str, source: Source | None) -> Path | None:
+        """Return a wheel of a package, in the cache; None where there is none.
+
+        Raises:
+            OutsideError: it cannot be built or read; the message is the reason.
+        """
+        named = self.named.get(name)
+        if named is not None:
+            return into_cache(named, self.cache)
+        if source is None:
+            return None
+        if source.kind == "wheel":
+            if not Path(source.place).is_file():
+                return None
+            return into_cache(Path(source.place), self.cache)
+        if not self.build:
+            return None
+        with open_draft_folder(None) as folder:
+            built = build_wheel(source, self.python, folder)
+            self.say(f"built {built.name}")
+            return into_cache(built, self.cache)
+
+
+def build_wheel(source: Source, python: Path, folder: Path) -> Path:
+    """Build a wheel from sources for an interpreter, put it into a folder, and return its path.
+
+    The sources are copied first, and the build runs in an environment of its own.
+
+    Raises:
+        OutsideError: the sources are gone, there is no installer, or the build failed.
+    """
+    if source.kind == "archive":
+        return _build(Path(source.place), python, folder, {})
+    with copy_sources(source) as tree:
+        variables = {"SOURCE_DATE_EPOCH": str(get_commit_time(tree))}
+        return _build(tree, python, folder, variables)
+
+
+def _build(sources: Path, python: Path, folder: Path, environ: Mapping[str, str]) -> Path:
+    if not sources.exists():
+        raise OutsideError("its sources are not there any more")
+    program, words = _choose_builder(python, folder, sources)
+    # Backends that honour PYTHONHASHSEED and SOURCE_DATE_EPOCH give the same bytes again; the
+    # user's own values win.
+    variables = {**environ, "PYTHONHASHSEED": "0", "GIT_OPTIONAL_LOCKS": "0", **os.environ}
+    try:
+        ended = launch.ask(
+            [*MASKED, str(program), *words], Path("/bin/sh"), timeout=TIMEOUT, environ=variables
+        )
+    except UsageError as error:
+        raise OutsideError(f"it cannot be built: {error.message}") from None
+    wheels = sorted(folder.glob("*.whl"))
+    if ended.code != 0 or len(wheels) != 1:
+        raise OutsideError(
+            f"it cannot be built: {program.name} {ended.ending}: {_find_error(ended)}"
+        )
+    return wheels[0]
+
+
+def _find_error(ended: launch.Ended) -> str:
+    """Return the last line that names an error, or else the last words of the build."""
+    # A backend's traceback and the hints of uv and pip surround that line.
+    lines = [line.strip() for line in ended.errors.decode("utf-8", "replace").splitlines()]
+    errors = [line for line in lines if "error:" in line.lower() and not line.startswith("hint")]
+    if not errors:
+        return ended.last_words
+    return errors[-1][: launch.LONGEST]
+
+
+def _choose_builder(python: Path, folder: Path, sources: Path) -> tuple[Path, Sequence[str]]:
+    """Return the program that builds a wheel, and its arguments: uv, else pip."""
+    uv = shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).parent))
+    if uv is not None:
+        return Path(uv), [
+            "build",
+            "--wheel",
+            "--quiet",
+            "--python",
+            str(python),
+            "--out-dir",
+            str(folder),
+            str(sources),
+        ]
+    wheel = [
+        "wheel",
+        "--quiet",
+        "--no-deps",
+        "--no-cache-dir",
+        "--wheel-dir",
+        str(folder),
+        str(sources),
+    ]
+    if find_spec("pip") is not None:
+        return Path(sys.executable), ["-m", "pip", "--python", str(python), *wheel]
+    return python, ["-m", "pip", *wheel]
+
+
+def into_cache(wheel: Path, folder: Path) -> Path:
+    """Copy a wheel into the cache, and return its path there.
+
+    Raises:
+        OutsideError: it cannot be read or copied.
+        UsageError: the cache cannot be made.
+        WriteError: it cannot be written.
+    """
+    try:
+        sha256 = wheel_cache.hash_file(wheel).sha256
+        target = wheel_cache.get_wheel_path(folder, sha256, wheel.name)
+        wheel_cache.prepare(target)
+        if wheel_cache.find_intact(target, sha256, None) is None:
+            with wheel.open("rb") as source, replace_file(target, "wheel") as stream:
+                shutil.copyfileobj(source, stream)
+    except OSError as error:
+        raise OutsideError(f"its wheel cannot be read: {error.strerror}") from None
+    return target
+
+
+def find_named_wheels(paths: Sequence[Path]) -> dict[str, Path]:
+    """Return wheels by the normalised name of their package; of a folder, those in it.
+
+    Raises:
+        UsageError: a path is neither a wheel nor a folder, or two wheels are of one package.
+    """
+    found: dict[str, Path] = {}
+    for path in paths:
+        wheels = [path]
+        if path.is_dir():
+            wheels = sorted(path.glob("*.whl"))
+        for wheel in wheels:
+            name = _parse_package_name(wheel)
+            if name is None or not wheel.is_file():
+                raise UsageError(
+                    f"no wheel: {wheel}", hint="name a .whl file, or a folder with some"
+                )
+            if name in found:
+                raise UsageError(
+                    f"two wheels of {name}: {found[name]} and {wheel}", hint="name one of them"
+                )
+            found[name] = wheel
+    return found
+
+
+def _parse_package_name(wheel: Path) -> str | None:
+    try:
+        return canonicalize_name(parse_wheel_filename(wheel.name)[0])
+    except InvalidWheelFilename:
+        return None

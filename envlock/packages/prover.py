@@ -1,0 +1,450 @@
+"""From installed to hashed: the exact wheel of each package, with its proof or the reason for none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import inf
+from pathlib import Path
+from typing import Literal, Protocol
+
+from envlock.lock.models import Identity, Lockfile, PackageIdentity, WheelFile
+from envlock.packages.identity import explain_misfit
+from envlock.packages.indexes.page import IndexFile, choose, find_source_archives
+from envlock.packages.installed_distributions import NO_RECORD, InstalledPackage
+from envlock.packages.parallel import Advance, Done, run_all
+from envlock.packages.sources import Source
+from envlock.runtime.collectors.packages import strip_url_secrets
+from envlock.runtime.errors import EnvlockError, FactError, OutsideError
+from envlock.runtime.files.record_rows import (
+    describe_difference,
+    get_common_content,
+    hash_content,
+    parse_rows,
+)
+from envlock.runtime.report import count
+
+WORKERS = 6  # packages at once; more gains nothing on one line and is unkind to an index
+TOO_SLOW = "use a faster index, or run it again"
+
+REASON_LIMIT = 1000
+"""Characters: the format has no room for a longer reason."""
+
+BUNDLED = Path("/usr/share/python-wheels")
+"""Where Debian, Ubuntu and Fedora keep their own pip and setuptools for `python -m venv`.
+
+They changed these wheels, so that no index has the same files.
+Source: https://docs.python.org/3/using/configure.html#cmdoption-with-wheel-pkg-dir
+"""
+
+Proof = Literal["file", "record", "built"]
+
+
+class PartialWheel(Protocol):
+    """What is known of a wheel after a part of it was read."""
+
+    @property
+    def record(self) -> str:
+        """The text of its RECORD."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """Its size in bytes."""
+        ...
+
+
+class WholeWheel(PartialWheel, Protocol):
+    """What is known of a wheel after all of it was read; the RECORD is from these very bytes."""
+
+    @property
+    def sha256(self) -> str:
+        """The hash of all its bytes."""
+        ...
+
+
+class Index(Protocol):
+    """The door to the package indexes; every method may raise `EnvlockError` with exit code 5."""
+
+    def files(self, name: str) -> list[IndexFile]:
+        """Return what all indexes offer under a normalised name."""
+        ...
+
+    def glance(self, file: IndexFile) -> PartialWheel | None:
+        """Return the RECORD of a wheel; None where only the whole wheel can be read."""
+        ...
+
+    def fetch(self, file: IndexFile) -> WholeWheel:
+        """Read a whole wheel."""
+        ...
+
+    def archive(self, file: IndexFile) -> Path:
+        """Read a source archive, and return its path on this machine."""
+        ...
+
+
+class LocalWheels(Protocol):
+    """Wheels on this machine, for packages that no index has."""
+
+    @property
+    def build(self) -> bool:
+        """Whether wheels are built from sources."""
+        ...
+
+    def wheel(self, name: str, source: Source | None) -> Path | None:
+        """Return a wheel on this machine, in a folder named after its SHA-256.
+
+        Raises:
+            OutsideError: there is none; the message is the reason.
+        """
+        ...
+
+
+def prove(
+    packages: list[InstalledPackage],
+    index: Index | None,
+    *,
+    known: Mapping[str, PackageIdentity],
+    trust_index: bool = False,
+    here: LocalWheels | None = None,
+    on_done: Callable[[InstalledPackage], None] = lambda _: None,
+    seconds: float = inf,
+) -> Identity:
+    """Return what can be said of every distribution.
+
+    Args:
+        packages: what is installed.
+        index: where to look; None: no index is asked.
+        known: earlier answers; one whose files are still the same is kept.
+        trust_index: take the index's word for the sha256 of a file whose RECORD fits.
+        here: the wheels of this machine, for what no index has.
+        on_done: called with every package that is finished, for a progress bar.
+        seconds: how long all of it may take.
+
+    Raises:
+        OutsideError: an index failed, contradicts itself or takes too long; the message names every
+            package concerned.
+    """
+    prover = _Prover(index, trust_index, here)
+    found: dict[str, PackageIdentity] = {}
+    failed: dict[str, EnvlockError] = {}
+
+    def work(package: InstalledPackage, advance: Advance) -> PackageIdentity:
+        advance(0)
+        return prover.prove(package, known.get(package.name))
+
+    events = run_all(packages, work, jobs=WORKERS, expected=(EnvlockError,), seconds=seconds)
+    try:
+        for event in events:
+            if not isinstance(event, Done):
+                continue
+            name = event.task.name
+            if event.result is not None:
+                found[name] = event.result
+            elif isinstance(event.error, EnvlockError):
+                failed[name] = event.error
+                # With a hundred packages, the same error would come after a minute.
+                if isinstance(event.error, OutsideError) and event.error.unreachable:
+                    break
+            on_done(event.task)
+    except TimeoutError:
+        names = [each.name for each in packages]
+        unfinished = [name for name in names if name not in found and name not in failed]
+        raise OutsideError(
+            f"not finished within {seconds:g} s: {', '.join(unfinished)}", hint=TOO_SLOW
+        ) from None
+    if failed:
+        raise _join_errors(failed)
+    return Identity(packages=dict(sorted(found.items())))
+
+
+def is_still_proven(
+    package: InstalledPackage, earlier: PackageIdentity, *, need_whole: bool
+) -> bool:
+    """Return whether an earlier proof is of the very files that are installed now.
+
+    With `need_whole`, the word of an index for a hash is no longer proof enough.
+    """
+    if earlier.wheel is None or package.files is None:
+        return False
+    if earlier.proof == "record" and need_whole:
+        return False
+    return earlier.version == package.version and earlier.content == hash_content(package.files)
+
+
+@dataclass(frozen=True)
+class _Prover:
+    """Where the wheels of packages are looked for."""
+
+    index: Index | None
+    trust_index: bool
+    local_wheels: LocalWheels | None
+
+    def prove(self, package: InstalledPackage, earlier: PackageIdentity | None) -> PackageIdentity:
+        """Return what can be said of one package: the earlier answer, where it still holds."""
+        need_whole = self.index is not None and not self.trust_index
+        if earlier is not None and is_still_proven(package, earlier, need_whole=need_whole):
+            # A wheel that was built is built again: its sources may have changed since.
+            is_stale = earlier.proof == "built" and self._can_build()
+            if not is_stale:
+                return earlier
+        found = self._search_index(package)
+        if found.wheel is not None or self.local_wheels is None:
+            return found
+        if package.source is None and self.index is not None and self.local_wheels.build:
+            package = package._replace(source=_fetch_sources(package, self.index))
+        return _prove_locally(package, found.reason or "", self.local_wheels)
+
+    def _can_build(self) -> bool:
+        return self.local_wheels is not None and self.local_wheels.build
+
+    def _search_index(self, package: InstalledPackage) -> PackageIdentity:
+        if package.reason is not None or package.version is None or package.files is None:
+            return _describe_unproven(package, package.reason or NO_RECORD)
+        if self.index is None:
+            return _describe_unproven(package, "no index was used (--offline)")
+        if package.origin == "url" and package.url is not None:
+            wheels = [_describe_url(package.url)]
+        else:
+            offered = self.index.files(package.name)
+            wheels, reason = choose(offered, package.name, package.version, package.tags)
+            if reason is not None:
+                return _describe_unproven(package, f"{reason}; only its file hashes are known")
+        first_mismatch = None
+        for wheel in wheels:
+            proven = self._prove_wheel(package, wheel, self.index)
+            if isinstance(proven, PackageIdentity):
+                return proven
+            first_mismatch = first_mismatch or proven
+        bundled = _find_bundled(package.name, package.version, package.files)
+        if bundled is not None:
+            return _describe_unproven(
+                package,
+                f"it is the distribution's own build ({bundled}), which no index has; "
+                f"reinstall {package.name}=={package.version} from an index to have its wheel",
+            )
+        reason = f"the installed files are not those of {wheels[0].name}: {first_mismatch}"
+        return _describe_unproven(package, reason)
+
+    def _prove_wheel(
+        self, package: InstalledPackage, wheel: IndexFile, index: Index
+    ) -> PackageIdentity | str:
+        """Return the identity that a wheel proves, or how its files differ from the installed ones.
+
+        Raises:
+            OutsideError: the index failed, or contradicts itself.
+        """
+        glance = index.glance(wheel)
+        if glance is not None:
+            mismatch = _compare_record(package, wheel, glance.record)
+            if mismatch is not None:
+                return mismatch
+            if self.trust_index and wheel.sha256 is not None:
+                return _describe_proven(package, wheel, "record", wheel.sha256, glance.size)
+        whole = index.fetch(wheel)
+        mismatch = _compare_record(package, wheel, whole.record)
+        if mismatch is None:
+            return _describe_proven(package, wheel, "file", whole.sha256, whole.size)
+        if glance is None:
+            return mismatch
+        raise OutsideError(
+            f"{wheel.name} changed between two requests: its RECORD matched first, "
+            f"and then not ({mismatch})",
+            hint="try again, or use another index; nothing was recorded",
+        )
+
+
+def _fetch_sources(package: InstalledPackage, index: Index) -> Source | None:
+    """Return the source archive that a package was built from.
+
+    It is that of its URL, or one of an index that has no wheel for it.
+    """
+    files: list[IndexFile] = []
+    if package.origin == "url" and package.url is not None and not package.url.endswith(".whl"):
+        files = [_describe_url(package.url)]
+    elif package.origin == "index" and package.reason is None and package.version is not None:
+        offered = index.files(package.name)
+        if not choose(offered, package.name, package.version, package.tags).wheels:
+            files = find_source_archives(offered, package.version)
+    if not files:
+        return None
+    return Source("archive", str(index.archive(files[0])))
+
+
+def _prove_locally(
+    package: InstalledPackage, reason: str, local_wheels: LocalWheels
+) -> PackageIdentity:
+    """Return what a wheel on this machine proves, or why there is none.
+
+    `reason` says why no index has it. The metadata of a wheel that was built may differ from the
+    installed ones, since they name the program that made them; an editable install has none of the
+    wheel's files.
+    """
+    try:
+        path = local_wheels.wheel(package.name, package.source)
+        if path is None:
+            return _describe_unproven(package, reason)
+        inside = get_common_content(parse_rows(_read_record(path)))
+    except EnvlockError as error:
+        return _describe_unproven(package, f"{reason}; {error.message}")
+    misfit = explain_misfit(package.name, package.version, path.name)
+    if misfit is not None:
+        return _describe_unproven(package, f"{reason}; {misfit}")
+    file = IndexFile(path.name, path.as_uri())
+    size = path.stat().st_size
+    sha256 = path.parent.name  # the cache keeps each wheel in a folder of this name
+    why = None
+    code = None
+    if package.files is not None:
+        why = describe_difference(package.files, inside)
+        if why is None:
+            return _describe_proven(package, file, "file", sha256, size)
+        code = describe_difference(_drop_metadata(package.files), _drop_metadata(inside))
+    if package.origin != "editable" and (code is not None or _is_wheel_source(package)):
+        return _describe_unproven(
+            package, f"{reason}; the files of {path.name} are others: {code or why}"
+        )
+    return _describe_proven(package, file, "built", sha256, size, hash_content(inside))
+
+
+def _is_wheel_source(package: InstalledPackage) -> bool:
+    return package.source is not None and package.source.kind == "wheel"
+
+
+def _drop_metadata(files: Mapping[str, str]) -> dict[str, str]:
+    return {
+        path: value
+        for path, value in files.items()
+        if not path.partition("/")[0].endswith(".dist-info")
+    }
+
+
+def _find_bundled(name: str, version: str, files: Mapping[str, str]) -> Path | None:
+    """Return the operating system's own wheel that holds the very files that are installed."""
+    start = f"{name.replace('-', '_')}-{version}-"
+    wheels = [wheel for wheel in sorted(BUNDLED.glob("*.whl")) if wheel.name.startswith(start)]
+    if not wheels:
+        return None
+    try:
+        is_same = get_common_content(parse_rows(_read_record(wheels[0]))) == files
+    except EnvlockError:  # it is damaged
+        return None
+    if not is_same:
+        return None
+    return wheels[0]
+
+
+def _read_record(wheel: Path) -> str:
+    # Here: it brings the client for the web, which `capture` without `--hashes` does not need.
+    from envlock.packages.indexes.ranges import read_wheel_record
+
+    return read_wheel_record(wheel).decode("utf-8", "surrogateescape")
+
+
+def _describe_url(url: str) -> IndexFile:
+    """Return the file of a direct URL, of which nothing else is known."""
+    return IndexFile(url.rpartition("/")[2], url)
+
+
+def _compare_record(package: InstalledPackage, wheel: IndexFile, record: str) -> str | None:
+    """Return how the installed files differ from those of a wheel's RECORD; None: not at all."""
+    try:
+        listed = parse_rows(record)
+    except FactError as error:
+        raise OutsideError(
+            f"{wheel.name}: {error.message}", hint="use another index: this one is damaged"
+        ) from None
+    return describe_difference(dict(package.files or {}), get_common_content(listed))
+
+
+def _describe_proven(
+    package: InstalledPackage,
+    wheel: IndexFile,
+    proof: Proof,
+    sha256: str,
+    size: int,
+    built: str | None = None,
+) -> PackageIdentity:
+    file = WheelFile(
+        name=wheel.name,
+        sha256=sha256,
+        size=size,
+        url=_keep_web_url(wheel.url),
+        index=_keep_web_url(wheel.index_url),
+    )
+    return _describe(package, proof=proof, wheel=file, built=built)
+
+
+def _describe_unproven(package: InstalledPackage, reason: str) -> PackageIdentity:
+    return _describe(package, reason=reason[:REASON_LIMIT])
+
+
+def _describe(
+    package: InstalledPackage,
+    *,
+    proof: Proof | None = None,
+    wheel: WheelFile | None = None,
+    reason: str | None = None,
+    built: str | None = None,
+) -> PackageIdentity:
+    fields: dict[str, object] = {
+        "version": package.version,
+        "content": _digest_files(package),
+        "origin": package.origin,
+        "proof": proof,
+        "reason": reason,
+        "wheel": wheel,
+    }
+    # Only a field that was given is written into a lockfile.
+    if built is not None:
+        fields["built"] = built
+    return PackageIdentity.model_validate(fields)
+
+
+def _digest_files(package: InstalledPackage) -> str | None:
+    if package.files is None:
+        return None
+    return hash_content(package.files)
+
+
+def _keep_web_url(url: str) -> str | None:
+    """Return a URL without its secrets; None where it is not on the web."""
+    public = strip_url_secrets(url)
+    if public is None or not public.startswith(("http:", "https:")):
+        return None
+    return public
+
+
+def _join_errors(failed: Mapping[str, EnvlockError]) -> OutsideError:
+    name, first = next(iter(failed.items()))
+    if len(failed) == 1:
+        return OutsideError(f"{name}: {first.message}", hint=first.hint)
+    lines = [f"  {name}: {error.message}" for name, error in sorted(failed.items())]
+    return OutsideError(
+        f"{count(len(failed), 'package')} could not be looked up:", hint=first.hint, lines=lines
+    )
+
+
+def add_identity(lock: Lockfile, identity: Identity | None) -> Lockfile:
+    """Return the lock with this section; unchanged where there is nothing in the section."""
+    if identity is None or not identity.packages:
+        return lock
+    return lock.model_copy(update={"identity": identity})
+
+
+def keep_valid_proofs(
+    earlier: Identity | None, packages: list[InstalledPackage]
+) -> Identity | None:
+    """Return the answers of an earlier lock that still hold."""
+    if earlier is None:
+        return None
+    valid: dict[str, PackageIdentity] = {}
+    for package in packages:
+        entry = earlier.packages.get(package.name)
+        if entry is not None and _is_same_install(package, entry):
+            valid[package.name] = entry
+    return Identity(packages=valid)
+
+
+def _is_same_install(package: InstalledPackage, entry: PackageIdentity) -> bool:
+    return entry.version == package.version and entry.content == _digest_files(package)

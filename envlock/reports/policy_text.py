@@ -1,0 +1,74 @@
+"""What a policy makes of facts, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from envlock.runtime.clear_values import PREFIX, in_clear
+from envlock.runtime.report import clean, count, show
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from envlock.lock.explanation import Allowed, Explained
+
+SHOWN = 6
+"""Paths of one reason that are shown."""
+
+
+def render_facts(
+    found: Iterable[Explained], environ: Mapping[str, str]
+) -> Iterable[tuple[str, str]]:
+    """Yield (style, line) for explained facts; values of variables in `environ` are shown in clear."""
+    for fact in found:
+        rules = ", ".join(map(" ".join, fact.rules.items()))
+        judge = f"policy {fact.policy}"
+        if fact.rule != fact.rules[fact.policy]:
+            judge += ", by an override"
+        yield "title", clean(fact.path)
+        yield "plain", f"  locked: {show(fact.locked)}"
+        yield "plain", f"  live: {_show_live(fact, environ)}"
+        yield "plain", f"  rule in force: {fact.rule} ({judge})"
+        yield "plain", f"  rules: {rules}"
+        yield "note", f"  why: {clean(fact.why)}"
+        yield "note", f"  fix: {clean(fact.fix)}"
+        yield "note", f"  source: {clean(fact.source)}"
+
+
+def _show_live(fact: Explained, environ: Mapping[str, str]) -> str:
+    if fact.path.startswith(PREFIX) and isinstance(fact.live, str):
+        values = in_clear(fact.path[len(PREFIX) :], environ)
+        if values.get(fact.live) is not None:
+            return values[fact.live]
+    return show(fact.live)
+
+
+def list_allowed(found: Iterable[Allowed]) -> Iterable[tuple[str, str]]:
+    """Yield (style, line) for the facts that may differ."""
+    groups = list(found)
+    number = sum(len(group.paths) for group in groups)
+    yield "title", f"{count(number, 'locked fact')} may differ"
+    for group in groups:
+        paths = _shorten_paths(group.paths)
+        rule = group.rule
+        if group.by_override:
+            rule += " (override)"
+        line = f"  {rule}: {', '.join(map(clean, paths[:SHOWN]))}"
+        if len(paths) > SHOWN:
+            line += f" and {len(paths) - SHOWN} more"
+        yield "plain", line
+        yield "note", f"      why: {clean(group.why)}"
+
+
+def _shorten_paths(paths: list[str]) -> list[str]:
+    """Return one fact of many packages as a pattern, and several facts of one package as its node."""
+    short: dict[str, None] = {}
+    facts_of_packages = set()
+    for path in paths:
+        section, *steps = path.split(".")
+        if section == "packages":
+            facts_of_packages.add(".".join(steps[1:]))
+            path = ".".join([section, *steps[:1]])
+        short[path] = None
+    if len(facts_of_packages) == 1 and len(paths) > SHOWN:
+        return [f"packages.*.{facts_of_packages.pop()}"]
+    return list(short)

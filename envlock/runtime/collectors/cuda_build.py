@@ -1,0 +1,32 @@
+"""The CUDA libraries that TensorFlow takes in this process, where it is a CUDA build."""
+
+from __future__ import annotations
+
+import os
+
+from envlock.runtime.build_info import LIMIT, parse_build_info
+from envlock.runtime.distributions import find_package_folder
+from envlock.runtime.host import read_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Optional
+
+    from envlock.runtime.facts import Tree
+    from envlock.runtime.host import Host
+
+
+def collect(host: Host) -> Optional[Tree]:
+    """Return the file of each CUDA library that TensorFlow loads; None without a CUDA build."""
+    package = find_package_folder(host, "tensorflow")
+    if package is None:
+        return None
+    path = os.path.join(package, "python/platform/build_info.py")
+    build = parse_build_info(read_text(path, LIMIT) or "")
+    if not build.get("is_cuda_build"):
+        return None
+    from envlock.runtime.cuda.section import (
+        collect_section,  # costs 3 ms, which a CPU build need not pay
+    )
+
+    return collect_section(host, package, build)

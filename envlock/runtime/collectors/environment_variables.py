@@ -1,0 +1,177 @@
+"""The determinism variables, by name from a table: never the whole environment."""
+
+from __future__ import annotations
+
+import sys
+
+from envlock.runtime.facts import TEXT_LIMIT, Unavailable
+from envlock.runtime.own_variables import get_additions, settled
+from envlock.runtime.tables import table
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Mapping, Optional, Sequence, Union
+
+    from envlock.runtime.facts import Tree
+    from envlock.runtime.host import Host
+
+_WORD_LIMIT = 64
+_WORDS_LIMIT = 300
+_SHOWN_LIMIT = 200
+"""Characters of a value that a reason may quote."""
+
+
+def collect(host: Host) -> Tree:
+    """Return every variable of the table: its value as it may be recorded, None where it is unset.
+
+    Some count only as they were when the process started (the loader's, glibc's). The others
+    TensorFlow reads when it first needs them and caches; once it is imported, the value of one that
+    has changed since the start is `Unavailable`. What envlock itself has set was unset before, and
+    is recorded as unset.
+    """
+    at_start = host.start_environ()
+    is_tensorflow_imported = host.has_imported("tensorflow")
+    set_by_envlock = get_additions(host.environ)
+    facts: Tree = {}
+    for row in table("environ"):
+        name = row["name"]
+        if name in set_by_envlock:
+            facts[name] = None
+        else:
+            facts[name] = _collect_variable(row, host, at_start, is_tensorflow_imported)
+    return facts
+
+
+def _collect_variable(
+    row: Tree, host: Host, environ_at_start: Mapping[str, str], is_tensorflow_imported: bool
+) -> Union[str, Unavailable, None]:
+    name = row["name"]
+    at_start = environ_at_start.get(name)
+    if row["read_by"] == "python" and sys.flags.ignore_environment:
+        return None  # `python -E` and `-I` do not look at it
+    if row["read_at"] == "process-start":
+        return make_recordable(_strip_appended(at_start, row, environ_at_start), row)
+    now = host.environ.get(name)
+    if is_tensorflow_imported and now != settled.get(name, at_start):
+        old = _describe_value(make_recordable(at_start, row))
+        new = _describe_value(make_recordable(now, row))
+        return Unavailable(
+            f"it was {old} when the process started and is {new} now; "
+            "TensorFlow is imported and may have read either value: "
+            "set it before the process starts, or call envlock before `import tensorflow`",
+            "changed-after-start",
+        )
+    return make_recordable(now, row)
+
+
+def _strip_appended(value: Optional[str], row: Tree, environ: Mapping[str, str]) -> Optional[str]:
+    """Return a path list without the entries that a container runtime appends, where it runs.
+
+    Without that runtime's own variable, or elsewhere in the list, the same entries may be the
+    user's and stay.
+    """
+    if value is None or not any(environ.get(name) for name in row.get("appended_under", ())):
+        return value
+    entries = value.split(":")
+    while entries and entries[-1] in row["appended"]:
+        entries.pop()
+    if not entries:
+        return None
+    return ":".join(entries)
+
+
+def _describe_value(recorded: Optional[str]) -> str:
+    if recorded is None:
+        return "unset"
+    if len(recorded) > _SHOWN_LIMIT:
+        return recorded[:_SHOWN_LIMIT] + "..."
+    return recorded or "empty"
+
+
+def make_recordable(value: Optional[str], row: Tree) -> Optional[str]:
+    """Return a value as a lock may hold it: itself where its variable takes it, else its SHA-256.
+
+    Thus no secret that was put into one of these variables, by mistake or not, can enter a lock. Of
+    GPUs that are named by UUID only the kind of UUID is recorded.
+
+    Args:
+        value: the variable's; None where it is unset.
+        row: the variable's row of the table `environ`.
+    """
+    if value is None or value in row.get("as_unset", ()):
+        return None
+    kind, words = row["records"], row.get("words", ())
+    if kind == "flags":
+        flags = value.split()
+        recorded = " ".join([_make_flag_recordable(flag, words) for flag in flags])
+        if len(recorded) > TEXT_LIMIT:
+            return hash_value(" ".join(flags))
+        return recorded
+    if _is_recordable(value, kind, words):
+        return value
+    if kind == "devices":
+        return _find_uuid_kind(value) or hash_value(value)
+    return hash_value(value)
+
+
+def _find_uuid_kind(value: str) -> Optional[str]:
+    """Return the kind of UUID that names GPUs, or None; a UUID's digest would identify one too."""
+    if value == "mig-uuid":
+        return (
+            None  # the word in a lock must not look like a value that `envlock run` can set again
+        )
+    kinds = {part.strip()[:4].upper() for part in value.split(",")}
+    if "MIG-" in kinds:
+        return "mig-uuid"
+    if "GPU-" in kinds:
+        return "uuid"
+    return None
+
+
+def _make_flag_recordable(flag: str, words: Sequence[str]) -> str:
+    """Return a flag as a lock may hold it: one that no table names may be a secret itself."""
+    name, equals, value = flag.partition("=")
+    if not name.startswith("--") or name[2:] not in table("flags"):
+        return hash_value(flag)
+    if not equals:
+        return name
+    if not _has_only_known_words(value, words):
+        value = hash_value(value)
+    return f"{name}={value}"
+
+
+def _is_recordable(value: str, kind: str, words: Sequence[str]) -> bool:
+    if kind == "bool":
+        return value.lower() in ("", "0", "1", "true", "false")
+    if kind == "integer":
+        return value.isascii() and value.lstrip("-").isdigit() and len(value) < 24
+    if kind == "devices":
+        return not value.strip("0123456789,- ") and len(value) <= _WORD_LIMIT
+    if kind == "word":
+        return _has_only_known_words(value, words)
+    return value == ""
+
+
+def _has_only_known_words(value: str, words: Sequence[str]) -> bool:
+    """Return whether a value consists of known words; `#` among them stands for numbers."""
+    if not value.isascii() or len(value) > _WORDS_LIMIT:
+        return False
+    for word in value.lower().translate(_PUNCTUATION).split(" "):
+        is_known = word in words or ("#" in words and _is_number(word))
+        if word and not is_known:
+            return False
+    return True
+
+
+def _is_number(text: str) -> bool:
+    return text.isdigit() and len(text) <= 12
+
+
+_PUNCTUATION = {ord(char): " " for char in ".,:^+;=-()"}
+
+
+def hash_value(text: str) -> str:
+    """Return the SHA-256 of a value that must not be recorded itself."""
+    from hashlib import sha256  # loads OpenSSL, and most environments have nothing to hash
+
+    return "sha256:" + sha256(text.encode("utf-8", "surrogateescape")).hexdigest()

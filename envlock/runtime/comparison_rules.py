@@ -1,0 +1,119 @@
+"""The rules: how closely a live value must follow the locked one. Each takes (locked, live) and says yes or no.
+
+Either side may be `ABSENT`: only `ignore`, `superset` and `exact_where_locked` accept what the lock
+does not have, only `ignore` accepts that something is gone.
+"""
+
+from __future__ import annotations
+
+from envlock.runtime.facts import is_same
+from envlock.runtime.report import ABSENT
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable, Dict, Optional, Tuple, Union
+
+
+def exact(locked: object, live: object) -> bool:
+    """Equal in value and type."""
+    return is_same(locked, live)
+
+
+def exact_where_locked(locked: object, live: object) -> bool:
+    """Equal in value and type where the lock has a value; anything where it has none."""
+    if locked is None:
+        return live is not ABSENT
+    return locked is ABSENT or is_same(locked, live)
+
+
+def same_minor(locked: object, live: object) -> bool:
+    """Versions that share epoch and first two numbers; anything that is no version must be equal."""
+    left, right = parse_version(locked), parse_version(live)
+    if left is None or right is None:
+        return is_same(locked, live)
+    return left[:3] == right[:3]
+
+
+def at_least(locked: object, live: object) -> bool:
+    """A version or a number that is not below the locked one, or any where none was locked; else equal."""
+    if locked is None:
+        return live is not ABSENT
+    least, number = _get_number(locked), _get_number(live)
+    if least is not None and number is not None:
+        return number >= least
+    left, right = parse_version(locked), parse_version(live)
+    if left is None or right is None:
+        return is_same(locked, live)
+    # Zeros are added, as 1.2 is 1.2.0.
+    return right + (0,) * len(left) >= left
+
+
+def superset(locked: object, live: object) -> bool:
+    """A list that has all locked items and maybe more; something new is accepted, something gone is not."""
+    if locked is ABSENT:
+        return True
+    if isinstance(locked, list) and isinstance(live, list):
+        # By `same`, not `in`: 1 and true are two values.
+        return all(any(is_same(item, other) for other in live) for item in locked)
+    return is_same(locked, live)
+
+
+def within_3_percent(locked: object, live: object) -> bool:
+    """Numbers at most 3 % apart, as drivers count a GPU's memory; anything else must be equal."""
+    old, new = _get_number(locked), _get_number(live)
+    if old is not None and new is not None:
+        return abs(new - old) <= abs(old) * 0.03
+    return is_same(locked, live)
+
+
+def proven(locked: object, live: object) -> bool:
+    """Equal; `compare` also accepts another value where the canary has given the locked bits on this machine."""
+    return is_same(locked, live)
+
+
+def ignore(locked: object, live: object) -> bool:
+    """Whatever it is: the difference is shown, and lets through."""
+    return True
+
+
+RULES: Dict[str, Callable[[object, object], bool]] = {
+    "exact": exact,
+    "exact_where_locked": exact_where_locked,
+    "same_minor": same_minor,
+    "at_least": at_least,
+    "superset": superset,
+    "within_3_percent": within_3_percent,
+    "proven": proven,
+    "ignore": ignore,
+}
+
+
+def parse_version(value: object) -> Optional[Tuple[int, ...]]:
+    """Return epoch and numbers that a version begins with, or None when it is no version.
+
+    2.17.0+nv25.2 gives 0, 2, 17, 0. Source:
+    https://packaging.python.org/en/latest/specifications/version-specifiers/
+    """
+    if not isinstance(value, str) or len(value) > 100:
+        return None
+    epoch, mark, public = value.rpartition("!")
+    if mark and not (epoch.isascii() and epoch.isdigit()):
+        return None
+    numbers = []
+    for part in public.split("."):
+        digits = part[: len(part) - len(part.lstrip("0123456789"))]
+        if not digits:
+            break
+        numbers.append(int(digits))
+        if digits != part:
+            break
+    if not numbers:
+        return None
+    return (int(epoch or 0), *numbers)
+
+
+def _get_number(value: object) -> Union[int, float, None]:
+    """Return a value that is a number; None for all else, and for true and false, which Python counts."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return value
+    return None

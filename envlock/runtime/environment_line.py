@@ -1,0 +1,79 @@
+"""The line that names an environment, and whether another one is the same. Pure.
+
+docs/reference/formats.md defines it.
+"""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+
+from envlock.runtime.errors import UsageError
+from envlock.runtime.report import ERROR, Finding, clean, show
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Mapping, Optional
+
+VERSION = "1"
+"""Of the definition in docs/reference/formats.md: other bytes get another number."""
+START = f"envlock:{VERSION}:sha256:"
+DIGITS = 64
+RULE = "line"
+"""The rule of a finding that the environment has another line than the one given."""
+PAGE = "docs/reference/formats.md"
+
+
+def make_line(document: Mapping[str, Any]) -> str:
+    """Return the line of a checked document."""
+    # A reason is free text, and may be worded otherwise one day: its code counts.
+    codes = {path: entry["code"] for path, entry in document["unavailable"].items()}
+    digested = {"facts": document["facts"], "unavailable": codes}
+    # Not escaped: a program in another language writes the same bytes with its plain JSON writer.
+    text = json.dumps(digested, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return START + sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def parse_line(text: str) -> str:
+    """Return a line without the white space around it.
+
+    Raises:
+        UsageError: it is none, or one of another version.
+    """
+    line = text.strip()
+    name, _, rest = line.partition(":")
+    version, _, digest = rest.partition(":")
+    if name == "envlock" and version != VERSION and version.isdigit():
+        raise UsageError(
+            f"a line of version {clean(version[:8])}; this envlock reads version {VERSION}",
+            hint="use an envlock that prints lines of that version",
+        )
+    number = digest[len("sha256:") :]
+    is_line = (
+        line.startswith(START) and len(number) == DIGITS and not number.strip("0123456789abcdef")
+    )
+    if not is_line:
+        raise UsageError(
+            f"not a line of `envlock show --line`: {show(line[:80])}",
+            hint=f"give the whole line: `{START}` and {DIGITS} hexadecimal digits",
+        )
+    return line
+
+
+def compare_line(line: str, document: Mapping[str, Any]) -> Optional[Finding]:
+    """Return that a document has another line than the one given, or None where it has the same."""
+    live = make_line(document)
+    if line == live:
+        return None
+    return Finding(
+        RULE,
+        ERROR,
+        "line",
+        f"the line of this environment is {live}, and not {line}",
+        "At least one fact differs; a digest cannot tell which one, nor whether it can change bits.",
+        "Get the lockfile that has this line and compare fact by fact: `envlock diff LOCK live`",
+        PAGE,
+        expected=line,
+        actual=live,
+        weight=100,
+    )

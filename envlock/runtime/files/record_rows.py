@@ -1,0 +1,135 @@
+"""What a RECORD says of a distribution's files, and whether two RECORDs list the same ones. Pure.
+
+A wheel's RECORD and that of its installation differ in what the installer adds (INSTALLER,
+bytecode, scripts for entry points) and moves (`NAME.data/`); `content` is what both must have in
+common. Source: https://packaging.python.org/en/latest/specifications/recording-installed-packages/
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from envlock.runtime.errors import FactError
+
+GENERATED = {
+    "INSTALLER",
+    "RECORD",
+    "RECORD.jws",
+    "RECORD.p7s",
+    "REQUESTED",
+    "direct_url.json",
+    "provenance_url.json",
+    "uv_build.json",
+    "uv_cache.json",
+}
+"""What installers add to a metadata folder, or change in it.
+
+Sources: the specification named above, and what pip 26 and uv 0.13 write.
+"""
+SCRIPT_FOLDERS = ("bin", "Scripts")
+
+
+class Row(NamedTuple):
+    """One file: path relative to `site-packages`, hash as `sha256=...`, size in bytes."""
+
+    path: str
+    hash: str | None
+    size: int | None
+
+
+def parse_rows(text: str) -> list[Row]:
+    """Return the rows of a RECORD.
+
+    Raises:
+        FactError: it is not what the specification says.
+    """
+    lines = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        return [parse_row(fields) for fields in lines if fields]
+    except (csv.Error, ValueError):
+        raise FactError("its RECORD does not follow the packaging specification") from None
+
+
+def parse_row(fields: list[str]) -> Row:
+    """Return the row that the three fields of a line make.
+
+    Raises:
+        ValueError: they are not what the specification says.
+    """
+    path, digest, size = fields
+    if not path or "\0" in path or (digest and "=" not in digest):
+        raise ValueError(path)
+    if path.endswith(".pyc") and "__pycache__/" in path:
+        # numpy 2.0's wheel lists one with a hash, and every installer compiles it anew.
+        return Row(path, None, None)
+    return Row(path, digest.rstrip("=") or None, int(size) if size else None)
+
+
+def get_common_content(listed: Iterable[Row]) -> dict[str, str]:
+    """Return path -> hash of what a wheel and its installation have in common.
+
+    A file that is installed outside `site-packages` is known by its last name only: where it goes
+    is up to the installer. Scripts are left out, since their first line is rewritten, and so is
+    bytecode, which has no hash.
+    """
+    hashes: dict[str, list[str]] = {}
+    for row in listed:
+        path = _find_common_path(row)
+        if path is not None:
+            hashes.setdefault(path, []).append(row.hash or "")
+    common = {}
+    for path, values in hashes.items():
+        common[path] = " ".join(sorted(values))
+    return common
+
+
+def _find_common_path(row: Row) -> str | None:
+    """Return the path under which `content` knows a file; None for one that it leaves out."""
+    parts = row.path.replace("\\", "/").split("/")
+    moved = f"../{parts[-1]}"
+    if len(parts) > 2 and parts[0].endswith(".data"):
+        scheme, folder = parts[1], parts[2]
+        if scheme in ("purelib", "platlib"):
+            return "/".join(parts[2:])
+        if scheme == "scripts" or (scheme == "data" and folder in SCRIPT_FOLDERS):
+            return None
+        return moved
+    if parts[0] in ("..", ""):
+        return None if parts[-2] in SCRIPT_FOLDERS else moved
+    if len(parts) == 2 and parts[0].endswith(".dist-info") and parts[1] in GENERATED:
+        return None
+    if row.hash is None and parts[-1].endswith(".pyc"):
+        return None
+    return row.path
+
+
+def hash_content(common: dict[str, str]) -> str:
+    """Return the sha256 of `content`, as a lock holds it."""
+    text = "".join([f"{path}\t{value}\n" for path, value in sorted(common.items())])
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def describe_difference(installed: dict[str, str], remote: dict[str, str]) -> str | None:
+    """Return in words how installed files differ from the wheel's, or None when they do not."""
+    common = installed.keys() & remote.keys()
+    differing = sorted(path for path in common if installed[path] != remote[path])
+    missing = sorted(remote.keys() - installed.keys())
+    extra = sorted(installed.keys() - remote.keys())
+    if differing:
+        first = f"{differing[0]} has a different hash"
+    elif missing:
+        first = f"{missing[0]} is not installed"
+    elif extra:
+        first = f"{extra[0]} is not in the wheel"
+    else:
+        return None
+    others = len(differing) + len(missing) + len(extra) - 1
+    if others == 0:
+        return first
+    if others == 1:
+        return f"{first}, and 1 more file differs"
+    return f"{first}, and {others} more files differ"

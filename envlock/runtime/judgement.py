@@ -1,0 +1,376 @@
+"""Judge the live environment by a lockfile."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from envlock.runtime.collectors import Snapshot, take_snapshot
+from envlock.runtime.compare import (
+    NAMES,
+    PROVEN,
+    compare,
+    find_other_backend,
+    find_uncompared,
+    find_unlocked_backend,
+)
+from envlock.runtime.errors import LockfileError, UsageError
+from envlock.runtime.host import Host
+from envlock.runtime.own_variables import get_own_recipe
+from envlock.runtime.policies import Policy, is_protected, names
+from envlock.runtime.report import (
+    ERROR,
+    INFO,
+    NO_TENSORFLOW,
+    SUBJECT,
+    Report,
+    clean,
+    count,
+    show,
+    sort_findings,
+)
+from envlock.runtime.startup import is_hook_of
+
+LOCAL_FOLDER = "file:"
+"""What is recorded of the origin of a package from a folder; of one from a file, its name
+follows."""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+
+    from envlock.runtime.facts import Document, Tree
+    from envlock.runtime.report import Finding
+
+ELSEWHERE = "This is another environment than the locked one, or its installation has not finished."
+NAME_IT = (
+    "Activate the locked environment, name it with `--python`, or install the locked packages here."
+)
+
+
+def judge(
+    lock: Document,
+    live: Snapshot,
+    policy: Optional[str] = None,
+    *,
+    sides: Tuple[str, str] = NAMES,
+    overrides: bool = True,
+    proven: bool = False,
+    exempt: Sequence[str] = (),
+) -> Report:
+    """Return every difference between a lock and a snapshot, under the lock's policy or the one named.
+
+    This makes the verdict of every command that judges an environment. It is yes only where nothing
+    differs that the policy holds, nothing was unavailable that it needs, and enough was compared.
+
+    Args:
+        lock: a checked document.
+        live: what the collectors found.
+        policy: the name of a policy; the lock's own when not given.
+        sides: what messages call the two.
+        overrides: whether the lock's own rules count.
+        proven: whether the canary has given the locked bits on this machine.
+        exempt: what the snapshot leaves out already, a phrase each.
+
+    Raises:
+        LockfileError: the lock names a policy or a rule that does not exist.
+        UsageError: `policy` does not exist.
+    """
+    rules = build_policy(lock, policy, overrides=overrides, tooling=live.tooling)
+    live = _leave_out_own_package(lock, live, overrides=overrides)
+    notes = []
+    if lock.get("machines"):
+        lock, which = _choose_machine(lock, live, rules, proven)
+        notes.append(which)
+    locked = (lock["facts"], lock["unavailable"])
+    found = (live.facts, live.unavailable)
+    # The canary computes with TensorFlow and NumPy: it proves nothing of another back end.
+    is_proven = proven and find_other_backend(locked, found) is None
+    findings = compare(locked, found, rules, sides, is_proven=is_proven)
+    # "Nothing differs" is an answer only where something was compared.
+    findings += find_uncompared(locked, found, rules)
+    findings += find_unlocked_backend(locked, found, rules)
+    return Report(
+        sort_findings(findings),
+        policy=rules.name,
+        overrides=len(rules.overrides),
+        exempt=[*_describe_exemptions(findings, rules), *exempt],
+        notes=notes,
+    )
+
+
+def _describe_exemptions(findings: List[Finding], rules: Policy) -> List[str]:
+    """Return how many packages differ and pass by what the lockfile says, and not by the policy."""
+    packages = set()
+    for finding in findings:
+        path = str(finding.where)
+        if finding.severity == INFO and rules.is_exempt_by_lockfile(path):
+            packages.add(path.split(".")[1])
+    if not packages:
+        return []
+    return [f"{count(len(packages), 'package')} exempt by the lockfile"]
+
+
+def _choose_machine(
+    lock: Document, live: Snapshot, rules: Policy, proven: bool
+) -> Tuple[Document, str]:
+    """Return the lock with the facts of the machine that this one fits best, and which it is."""
+    # Not at the top: a lock of one machine, which most are, needs none of it at a script's start.
+    from envlock.runtime import machines
+
+    here = {"facts": live.facts, "unavailable": live.unavailable}
+    place, fits = machines.find_nearest(lock, here, rules, is_proven=proven)
+    chosen = machines.replace_machine(lock, machines.list_profiles(lock)[place])
+    return chosen, machines.describe_choice(lock, place, fits)
+
+
+def choose_machine(lock: Document, live: Snapshot) -> Document:
+    """Return the lock with the facts of that of its machines which this one fits best."""
+    if not lock.get("machines"):
+        return lock
+    chosen, _ = _choose_machine(lock, live, build_policy(lock), False)
+    return chosen
+
+
+def verify(
+    lock: Document,
+    policy: Optional[str] = None,
+    *,
+    deep: bool = False,
+    host: Optional[Host] = None,
+) -> Report:
+    """Capture the live environment and judge it; see `judge`. ENVLOCK_NO_OVERRIDES counts.
+
+    With `deep`, every installed file is compared with its RECORD, too.
+    """
+    live = collect_here(lock, host)
+    report = annotate(judge_here(lock, live, policy, overrides=has_overrides_enabled()), os.environ)
+    if deep:
+        report = add_files(report, lock)
+    return report
+
+
+def add_files(report: Report, lock: Document) -> Report:
+    """Return a report that also says which installed files are not as recorded."""
+    # Not at the top: a script without ENVLOCK_MODE=deep reads no installed file.
+    from envlock.runtime.files.deep import verify_files
+
+    return report.add_findings(verify_files(lock))
+
+
+def collect_here(lock: Document, host: Optional[Host] = None) -> Snapshot:
+    """Return what the collectors find; a package with the files of its locked wheel has its origin."""
+    if host is None:
+        host = Host()
+    live = take_snapshot(host)
+    if lock["facts"].get("packages") == live.facts.get("packages"):
+        return live
+    # Not at the top: where all packages are as locked, no metadata is read.
+    from envlock.runtime.locked_wheels import restore_locked_origins
+    from envlock.runtime.tooling import add_tooling
+
+    machine = host
+    live = restore_locked_origins(lock, live, lambda: machine)
+    return add_tooling(lock, live, lambda: machine)
+
+
+def judge_here(
+    lock: Document,
+    live: Snapshot,
+    policy: Optional[str] = None,
+    subject: str = SUBJECT,
+    overrides: bool = True,
+    python: Optional[str] = None,
+) -> Report:
+    """Judge this machine; see `judge`. A proof in the user's cache counts.
+
+    Args:
+        lock, live, policy, overrides: as in `judge`.
+        subject: the file that findings without a place of their own are about.
+        python: the interpreter that a message names; this one when not given.
+    """
+    own = get_own_recipe(os.environ)
+    exempt = []
+    if own and overrides:
+        exempt.append(f"{count(len(own), 'variable')} set by envlock")
+    elif own:
+        live = _with_variables(live, own)
+    report = judge(lock, live, policy, overrides=overrides, exempt=exempt)
+    report.subject = subject
+    # The cache is looked into last, and only where a proof would decide: no match pays for it.
+    if not needs_proof(report):
+        return _lead_with_tensorflow(report, python or sys.executable)
+    # Not at the top, for the same reason.
+    from envlock.runtime.machine_proof import is_proven, note
+
+    if not is_proven(lock, live, os.environ):
+        return report
+    report = judge(lock, live, policy, overrides=overrides, proven=True, exempt=exempt)
+    report.subject = subject
+    report.notes.append(note(lock))
+    return report
+
+
+def _with_variables(live: Snapshot, own: Mapping[str, str]) -> Snapshot:
+    """Return a snapshot in which variables that envlock has set are facts like any other."""
+    environ = live.facts.get("environ")
+    if not isinstance(environ, dict):
+        return live
+    return Snapshot({**live.facts, "environ": {**environ, **own}}, live.unavailable, live.tooling)
+
+
+def _lead_with_tensorflow(report: Report, python: str) -> Report:
+    """Return a report that begins with the missing TensorFlow, where it is locked and there is none.
+
+    All else follows from that.
+    """
+    for finding in report.findings:
+        is_tensorflow = str(finding.where) == "tensorflow" and finding.severity == ERROR
+        if is_tensorflow and finding.actual is None:
+            finding.rule = NO_TENSORFLOW
+            finding.weight = 100
+            finding.why = ELSEWHERE
+            finding.fix = NAME_IT
+            locked = show(finding.expected)
+            finding.message = f"no TensorFlow in {clean(python)}, but {locked} in the lockfile"
+            report.findings.remove(finding)
+            report.findings.insert(0, finding)
+            return report.add_findings([])
+    return report
+
+
+def needs_proof(report: Report) -> bool:
+    """Return whether facts differ that may differ on a machine known to compute the locked bits."""
+    return any(finding.rule == PROVEN and finding.severity != INFO for finding in report.findings)
+
+
+def annotate(report: Report, environ: Mapping[str, str]) -> Report:
+    """Return a report that shows values in clear, and says what a launcher or a worker pool explains.
+
+    Both by the variables of the process. A report without findings stays as it is, at no cost.
+    """
+    # Neither is imported at the top: a script that matches starts without them.
+    if report.findings:
+        from envlock.runtime.clear_values import show_in_clear
+
+        show_in_clear(report.findings, environ)
+    if not report.match:
+        from envlock.runtime.launchers import explain_differences
+
+        report.findings += explain_differences(report.findings, environ)
+    return report
+
+
+def has_overrides_enabled() -> bool:
+    """Return whether a lock's own rules count in this process: ENVLOCK_NO_OVERRIDES=1 says no."""
+    return os.environ.get("ENVLOCK_NO_OVERRIDES", "") in ("", "0")
+
+
+def _leave_out_own_package(lock: Document, live: Snapshot, *, overrides: bool) -> Snapshot:
+    """Return a snapshot without the package that the lockfile calls the project's own, if it can be.
+
+    It is never what computes. A lockfile that locks a package of that name means it. Without the
+    lockfile's own rules, it must be installed from a folder of this machine, as a project is; a
+    package of an index is somebody's.
+    """
+    name = lock.get("project", {}).get("name")
+    if name is None or is_protected(f"packages.{name}"):
+        return live
+    locked = lock["facts"].get("packages")
+    if isinstance(locked, dict) and name in locked:
+        return live
+    if not overrides and _get_origin_url(live, name) != LOCAL_FOLDER:
+        return live
+    return remove_package(live, name)
+
+
+def _get_origin_url(live: Snapshot, name: str) -> object:
+    """Return what is recorded of where a package came from; None where nothing is."""
+    packages = live.facts.get("packages") or {}
+    package = packages.get(name) or {}
+    origin = package.get("origin") or {}
+    return origin.get("url")
+
+
+def remove_package(live: Snapshot, name: Optional[str]) -> Snapshot:
+    """Return a snapshot without the project's own package: its code is the project's, in any version."""
+    packages = live.facts.get("packages")
+    if name is None or not isinstance(packages, dict):
+        return live
+    facts = _without_hook(live.facts, name)
+    facts = {**facts, "packages": {other: packages[other] for other in packages if other != name}}
+    own = f"packages.{name}."
+    unavailable = live.unavailable.copy()
+    for path in live.unavailable:
+        if f"{path}.".startswith(own):
+            del unavailable[path]
+    return Snapshot(facts, unavailable, live.tooling)
+
+
+def _without_hook(facts: Tree, name: str) -> Tree:
+    """Return facts without the .pth file by which a package is installed for development."""
+    python = facts.get("python")
+    if not isinstance(python, dict):
+        return facts
+    startup = python.get("startup")
+    if not isinstance(startup, dict):
+        return facts
+    pth = startup.get("pth")
+    if not isinstance(pth, dict):
+        return facts
+    others = {key: pth[key] for key in pth if not is_hook_of(key, name)}
+    return {**facts, "python": {**python, "startup": {**startup, "pth": others}}}
+
+
+def build_policy(
+    lock: Document,
+    name: Optional[str] = None,
+    *,
+    overrides: bool = True,
+    tooling: Sequence[str] = (),
+) -> Policy:
+    """Return the policy in force: the one named, or else the lock's own, with the lock's rules.
+
+    The packages that the project's entry points import are the lock's own rule, too.
+
+    Args:
+        lock: a checked document.
+        name: the name of a policy.
+        overrides: whether the lock's own rules count.
+        tooling: the packages that only envlock requires here; those where the lock was captured
+            count like overrides.
+
+    Raises:
+        LockfileError: the lock names a policy or a rule that does not exist.
+        UsageError: `name` does not exist.
+    """
+    if name is not None and name not in names():
+        raise UsageError(f"unknown policy `{name}`", hint=f"choose from: {', '.join(names())}")
+    project: Document = {}
+    rules: Mapping[str, str] = {}
+    if overrides:
+        project = lock.get("project", {})
+        rules = lock["policy"]["overrides"]
+    try:
+        return Policy(
+            name or lock["policy"]["name"],
+            rules,
+            _describe_held_packages(project),
+            tooling,
+            project.get("tooling", ()),
+        )
+    except ValueError as error:
+        raise LockfileError(
+            f"invalid policy in the lockfile: {error}", hint="capture again"
+        ) from None
+
+
+def _describe_held_packages(project: Document) -> Optional[Dict[str, str]]:
+    """Return how each package is known to matter to the entry points; None where there are none."""
+    if "held" not in project:
+        return None
+    held = {}
+    for name, how in project.get("observed", {}).items():
+        held[name] = f"{how} by a run"
+    held.update(project["held"])
+    return held

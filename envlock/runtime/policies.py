@@ -1,0 +1,296 @@
+"""A policy: which rule each path has, and why that path matters.
+
+The rows come from `envlock/data/policy.toml`.
+"""
+
+from __future__ import annotations
+
+from envlock.runtime.comparison_rules import RULES
+from envlock.runtime.tables import table
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, TypedDict
+
+    TableRow = Dict[str, Any]
+    """A row of the table: a path pattern, the rule of each tier in a column, and why it matters."""
+
+    RowsByStep = Dict[str, List[TableRow]]
+    """Rows by the second step of their pattern."""
+
+    class Row(TypedDict):
+        """What a policy says of one path."""
+
+        rule: str
+        why: str
+        fix: str
+        source: str
+        weight: int
+
+
+DEFAULT = "strict"
+TOOLING = (
+    "Only envlock itself requires this package, so nothing that a program computes depends on it."
+)
+KEPT = (
+    " (This project's rule to ignore it does not apply: only a policy's own rows exempt TensorFlow, "
+    "Keras, NumPy and CUDA.)"
+)
+UNUSED = "No entry point of this project imports this package (`project.entry` of the lockfile)."
+
+
+def names() -> List[str]:
+    """Return the policies there are, strictest first."""
+    return list(table("policies"))
+
+
+class Policy:
+    """One tier, and the overrides of a project.
+
+    Args:
+        name: a tier of the table.
+        overrides: path pattern -> rule, looked at before the tier's own rows.
+        tooling: the packages that only envlock requires here; unless they are in `held`, they may
+            differ.
+        own_tooling: those that the lockfile says so of.
+        held: how each package is known to matter; others may differ. None where all packages are
+            held.
+
+    Raises:
+        ValueError: there is no such tier or rule, or a pattern is malformed; the message says which
+            there are.
+    """
+
+    def __init__(
+        self,
+        name: str = DEFAULT,
+        overrides: Optional[Mapping[str, str]] = None,
+        held: Optional[Mapping[str, str]] = None,
+        tooling: Iterable[str] = (),
+        own_tooling: Iterable[str] = (),
+    ) -> None:
+        self.name = name
+        self._held = held
+        self._tooling = frozenset([*tooling, *own_tooling])
+        self._own_tooling = frozenset(own_tooling)
+        self.overrides: Dict[str, str] = dict(overrides or {})
+        if name not in names():
+            choices = ", ".join(names())
+            raise ValueError(f"unknown policy `{_shorten(name)}` (choose from: {choices})")
+        for pattern, rule in self.overrides.items():
+            _check_override(pattern, rule)
+        self._column = name.replace("-", "_")
+
+    def _find_override(self, path: str) -> Optional[str]:
+        """Return the rule of the most specific pattern that fits: the fewest wildcards, then the longest."""
+        fitting = [pattern for pattern in self.overrides if matches(pattern, path)]
+        if not fitting:
+            return None
+        return self.overrides[max(fitting, key=_specificity)]
+
+    def describe_need(self, path: str) -> Optional[str]:
+        """Return how the package of a path matters to entry points; None where that is not known."""
+        package = _get_package(path)
+        if self._held is None or package is None:
+            return None
+        return self._held.get(package)
+
+    def _explain_exemption(self, path: str) -> Optional[str]:
+        """Return why the package of a path may differ; None where it may not, or there is no package."""
+        package = _get_package(path)
+        if package is None or self.describe_need(path) is not None or is_protected(path):
+            return None
+        if self._held is not None:
+            return UNUSED
+        if package in self._tooling:
+            return TOOLING
+        return None
+
+    def row(self, path: str) -> Row:
+        """Return what the policy says of a path: an override's rule, else that of the first row that fits.
+
+        A package that no entry point imports, or that only envlock requires, may differ, unless an
+        override names it. What computes may differ only by the tier's own row.
+        """
+        row = _find_row(path)
+        tier: str = row[self._column]
+        rule, why = tier, row["why"]
+        override = self._find_override(path)
+        if override is not None:
+            if override == "ignore" and tier != "ignore" and is_protected(path):
+                why += KEPT
+            else:
+                rule = override
+                why += f" (This project overrides the rule of this path: {override}.)"
+        elif tier != "ignore":
+            exemption = self._explain_exemption(path)
+            if exemption is not None:
+                rule, why = "ignore", exemption
+        return {
+            "rule": rule,
+            "why": why,
+            "fix": row["fix"],
+            "source": row["source"],
+            "weight": row["weight"],
+        }
+
+    def tier_rule(self, path: str) -> str:
+        """Return the rule of a path by the tier's own row, whatever the project says."""
+        rule: str = _find_row(path)[self._column]
+        return rule
+
+    def is_exempt_by_lockfile(self, path: str) -> bool:
+        """Return whether a package may differ since the lockfile says that no program needs it.
+
+        Or that only envlock does.
+        """
+        if self._find_override(path) is not None or self.tier_rule(path) == "ignore":
+            return False
+        if self._explain_exemption(path) is None:
+            return False
+        return self._held is not None or _get_package(path) in self._own_tooling
+
+
+def _check_override(pattern: str, rule: str) -> None:
+    """Raise ValueError where there is no such rule, or the pattern is malformed."""
+    if rule not in RULES:
+        raise ValueError(f"unknown rule `{_shorten(rule)}` (choose from: {', '.join(RULES)})")
+    steps = pattern.split(".")
+    if not all(map(_is_step, steps)) or "**" in steps[:-1]:
+        raise ValueError(f"invalid path pattern `{_shorten(pattern)}` (example: `cpu.*`)")
+
+
+def is_protected(path: str) -> bool:
+    """Return whether a path is of what computes, which no rule of a lockfile or a project exempts."""
+    return f"{path}.".startswith(tuple(table("protected")))
+
+
+def _get_package(path: str) -> Optional[str]:
+    """Return the package that a path is of; None where it is of none, or of all."""
+    section, _, rest = path.partition(".")
+    if section != "packages" or not rest:
+        return None
+    return rest.partition(".")[0]
+
+
+def find_nearest_pattern(pattern: str) -> Optional[str]:
+    """Return the pattern like this one that fits what a lock can hold; itself where it fits something."""
+    rows, patterns = _load_index()
+    named = [path for path in rows if not path.endswith("**")]
+    # Sections whose names are free, numerics and machines: any step below them fits.
+    free_sections = set(patterns)
+    for path in named:
+        free_sections.discard(path.partition(".")[0])
+    if pattern.partition(".")[0] in free_sections:
+        return pattern
+    if any(can_meet(pattern, path) for path in named):
+        return pattern
+    # Not at the top: only a misspelt pattern needs it, and this module loads at a script's start.
+    from difflib import get_close_matches
+
+    candidates = [_fill_wildcards(path, pattern) for path in [*named, *sorted(free_sections)]]
+    near: List[str] = get_close_matches(pattern, dict.fromkeys(candidates), n=1, cutoff=0.5)
+    if not near:
+        return None
+    return near[0]
+
+
+def can_meet(pattern: str, path: str) -> bool:
+    """Return whether two patterns can name one path, or a node on the way to it."""
+    left, right = pattern.split("."), path.split(".")
+    if left[-1] == "**":
+        left = left[:-1]
+    if len(left) > len(right):
+        return False
+    pairs = zip(left, right)  # noqa: B905 (as long as the shorter one)
+    return all(one == other or "*" in (one, other) for one, other in pairs)
+
+
+def _fill_wildcards(path: str, pattern: str) -> str:
+    """Return a row's path with the pattern's own names for its wildcards, and with its end."""
+    steps = pattern.split(".")
+    filled = path.split(".")
+    for place, name in enumerate(filled):
+        if name == "*" and place < len(steps):
+            filled[place] = steps[place]
+    if steps[-1] == "**":
+        filled = [*filled[: len(steps) - 1], "**"]
+    return ".".join(filled)
+
+
+def _find_row(path: str) -> TableRow:
+    """Return the row that names the path itself, else the first of its section whose pattern fits."""
+    rows, patterns = _load_index()
+    row = rows.get(path)
+    if row is None:
+        section, _, rest = path.partition(".")
+        names = patterns.get(section, {ANY: []})
+        fitting = names.get(rest.partition(".")[0], names[ANY]) + patterns["**"][ANY]
+        row = next(row for row in fitting if matches(row["path"], path))
+    return row
+
+
+def _load_index() -> Tuple[Dict[str, TableRow], Dict[str, RowsByStep]]:
+    """Return the rows by path, and the patterns by section and second step.
+
+    A lock has thousands of paths: without the steps, each would be held against every pattern.
+    """
+    if not _index:
+        # Read only where something differs: it is the largest table.
+        rows: List[TableRow] = table("policy")
+        sections: Dict[str, List[TableRow]] = {}
+        for row in rows:
+            if "*" in row["path"]:
+                sections.setdefault(row["path"].partition(".")[0], []).append(row)
+        patterns = {section: _group_by_second_step(group) for section, group in sections.items()}
+        _index.append(({row["path"]: row for row in rows}, patterns))
+    return _index[0]
+
+
+def _group_by_second_step(rows: Sequence[TableRow]) -> RowsByStep:
+    """Return the rows that can fit a path by its second step, in their order.
+
+    Under `*` stand those for any other step.
+    """
+    steps = []
+    for row in rows:
+        second = row["path"].split(".")[1:2] or [ANY]
+        steps.append(second[0].replace("**", ANY))
+    groups: RowsByStep = {step: [] for step in {ANY, *steps}}
+    for row, step in zip(rows, steps):  # noqa: B905 (Python 3.8 has no `strict`)
+        for group in groups:
+            if step in (group, ANY):
+                groups[group].append(row)
+    return groups
+
+
+ANY = "*"
+_index: List[Tuple[Dict[str, TableRow], Dict[str, RowsByStep]]] = []
+
+
+def _specificity(pattern: str) -> Tuple[int, int, str]:
+    steps = pattern.split(".")
+    return -(steps.count("*") + steps.count("**")), len(steps), pattern
+
+
+def matches(pattern: str, path: str) -> bool:
+    """Return whether a pattern names a path: `*` is a name, a final `**` a node and all below it."""
+    wanted, given = pattern.split("."), path.split(".")
+    if wanted[-1] == "**":
+        wanted = wanted[:-1]
+        given = given[: len(wanted)]
+    if len(wanted) != len(given):
+        return False
+    pairs = zip(wanted, given)  # noqa: B905 (Python 3.8 has no `strict`)
+    return all(want in ("*", name) for want, name in pairs)
+
+
+def _is_step(text: str) -> bool:
+    return text in ("*", "**") or (text.isascii() and text.translate(_STEP_SIGNS).isalnum())
+
+
+_STEP_SIGNS = dict.fromkeys(map(ord, "_-"))
+
+
+def _shorten(text: str) -> str:
+    return ascii(text)[1:-1][:60]

@@ -1,0 +1,80 @@
+"""What the project adds to its image, as its settings or the lock say, and what builds it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from envlock.containers.additions import Additions, parse_additions
+from envlock.containers.copies import collect
+from envlock.containers.debian import AptRequest, get_locked_request, parse_apt_request
+from envlock.lock.models import Lockfile
+from envlock.runtime import lockfile
+from envlock.workflows import settings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from envlock.containers.engines.engine import Engine
+
+
+def read_apt_request(lock: Lockfile) -> AptRequest:
+    """Return the Debian packages that the project asks for, or that the lock has where there are no settings.
+
+    Raises:
+        UsageError: one is no package, or an archive is none.
+    """
+    wanted = settings.load(Path.cwd()).container
+    if wanted is not None:
+        return parse_apt_request(wanted, _describe_settings())
+    if lock.base_image is None:
+        return get_locked_request(None)
+    return get_locked_request(lock.base_image.apt)
+
+
+def read_additions(
+    lock: Lockfile, wheelhouse: Path, user: str | None = None, *, again: bool = False
+) -> Additions:
+    """Return what is added; the files are read.
+
+    Args:
+        lock: the image's; what it has recorded counts where the project has no settings.
+        wheelhouse: a folder that is never copied.
+        user: whom the program runs as, in the place of the settings' user.
+        again: what is recorded counts first: the same image is wanted.
+
+    Raises:
+        UsageError: a setting must not go into an image, or a file cannot be read.
+    """
+    wanted = settings.load(Path.cwd()).container
+    where = _describe_settings()
+    if lock.image is not None and lock.image.container is not None and (again or wanted is None):
+        wanted = lock.image.container.model_dump()
+        wanted["copy"] = sorted(wanted["files"])
+        where = "`image.container` in the lockfile"
+    values = dict(wanted or {})
+    if user is not None:
+        values["user"] = user
+        if not wanted:
+            where = "--user"
+    files = collect(_find_settings().parent, values.get("copy", []), wheelhouse)
+    return parse_additions(values, files, where)
+
+
+def _describe_settings() -> str:
+    return f"[tool.envlock.container] in {_find_settings()}"
+
+
+def _find_settings() -> Path:
+    return Path(lockfile.find_project(str(Path.cwd()))) / lockfile.SETTINGS
+
+
+def find_engine(name: str) -> Engine:
+    """Return the engine of a name, or the one that is found here for `auto`.
+
+    Raises:
+        UsageError: there is no such engine.
+        OutsideError: it is not installed, or does not answer.
+    """
+    # Start-up time: Docker's SDK takes 0.2 s, which a refusal and `--dry-run` do without.
+    from envlock.containers.engines.find import find
+
+    return find(name)

@@ -1,0 +1,41 @@
+"""Has this environment the line that somebody wrote down? No lockfile is needed for that."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from envlock.runtime.collectors import Snapshot
+from envlock.runtime.environment_line import compare_line, parse_line
+from envlock.runtime.judgement import judge
+from envlock.runtime.report import UNKNOWN, Report, count
+from envlock.workflows.capture import capture_live_lock
+
+STRICT = "strict"
+
+
+def verify_line(line: str, *, python: Path | None = None) -> Report:
+    """Return whether the live environment has the line that `envlock show --line` printed for another one.
+
+    A line knows no policy: every fact counts. A fact that policy `strict` needs and that could be
+    collected neither here nor there is unknown, as in `verify`.
+
+    Args:
+        line: `envlock:1:sha256:` and 64 hexadecimal digits.
+        python: the interpreter of the environment; this one when not given.
+
+    Raises:
+        UsageError: it is no line, or one of another version; or there is no such interpreter.
+        FactError: the interpreter did not answer.
+    """
+    wanted = parse_line(line)
+    live = capture_live_lock(python).to_document()
+    other = compare_line(wanted, live)
+    if other is not None:
+        return Report([other], headline="does not match the line: at least one fact differs")
+    # The line is also the same where a needed fact could be collected neither here nor there.
+    report = judge(live, Snapshot(live["facts"], live["unavailable"]), STRICT)
+    headline = "matches the line"
+    if not report.match:
+        missing = count(len(report.of(UNKNOWN)), "needed fact")
+        headline = f"cannot decide: {missing} unknown"
+    return Report(report.findings, headline=headline)
