@@ -61,10 +61,12 @@ testall: lint $(TF)/.envlock $(HOSTS)/.envlock ## lint, types and every test: wh
 	$(DEV)/bin/python -m pytest -m "tensorflow or slow or engine" $(PARALLEL)
 	$(DEV)/bin/python -m pytest tests/chaos -m "chaos" -n $(WORKERS) --dist worksteal
 
+# These files end the collection where there are no CUDA wheels, in CI.
+NO_CUDA := --ignore-glob="tests/real/test_cuda_*" --ignore=tests/real/test_identity_cuda.py
 testlanes: export ENVLOCK_TEST_TENSORFLOW := $(CURDIR)/$(TF)/bin/python
 testlanes: export ENVLOCK_TEST_HOSTS := $(CURDIR)/$(HOSTS)/bin/python
 testlanes: $(DEV)/.ready $(TF)/.envlock $(HOSTS)/.envlock ## what is neither fast nor one of the next two lanes: TensorFlow, engines, launchers
-	$(DEV)/bin/python -m pytest -m "(tensorflow or slow or engine) and not (cuda_wheels or older_tensorflows)" $(PARALLEL)
+	$(DEV)/bin/python -m pytest $(NO_CUDA) -m "(tensorflow or slow or engine) and not (cuda_wheels or older_tensorflows)" $(PARALLEL)
 
 testcuda: export ENVLOCK_TEST_CUDA_PYTHONS := $(CUDA_PYTHONS)
 testcuda: export ENVLOCK_TEST_TENSORFLOW := $(CURDIR)/$(TF)/bin/python

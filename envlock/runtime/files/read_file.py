@@ -151,7 +151,7 @@ def _read(fd: int, request: FileRequest) -> State:
 def _create_hasher(name: str) -> hashlib._Hash:
     # A system in FIPS mode refuses MD5 and the like without the argument, which came in Python 3.9.
     if sys.version_info >= (3, 9):
-        return hashlib.new(name, usedforsecurity=False)
+        return hashlib.new(name, usedforsecurity=False)  # novm: guarded
     return hashlib.new(name)
 
 
