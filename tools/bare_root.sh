@@ -8,6 +8,8 @@
 # ca-certificates, and this machine's certificates, name resolution and settings of pip. It is made anew each time, its
 # mounts are in a namespace of their own, and nothing of it is left.
 #
+# Processes are in a namespace of their own, too: what a command leaves running ends with it.
+#
 # The exit status is the command's; 75 says that there is no such root to be had here, and why.
 set -eu
 
@@ -31,7 +33,13 @@ enter() {
     mount --rbind /sys "$root/sys"
     mount --rbind /dev "$root/dev"
     mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm"
-    exec chroot "$root" sh -c 'cd /root/project && exec "$@"' sh "$@"
+    # Not chroot: a program in it that enters a namespace of another (nsenter) would come out in this machine's root.
+    cd "$root"
+    mkdir old
+    pivot_root . old
+    umount -l /old
+    rmdir /old
+    exec sh -c 'cd /root/project && exec "$@"' sh "$@"
 }
 
 if [ "${1:-}" = --inside ]; then
@@ -75,7 +83,7 @@ tar -C "$here" --exclude=./.venvs --exclude=./.hypothesis --exclude='.*_cache' -
 inside() {
     env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 \
         $(env | grep -E '^(CI|PIP_[A-Z_]*|SSL_CERT_FILE|REQUESTS_CA_BUNDLE|(https?|all|no)_proxy|(HTTPS?|ALL|NO)_PROXY)=[^[:space:]]*$') \
-        unshare --mount sh "$here/tools/bare_root.sh" --inside "$root" "$@"
+        unshare --mount --pid --fork --kill-child sh "$here/tools/bare_root.sh" --inside "$root" "$@"
 }
 
 inside sh -c 'python3 -m venv /tmp/probe && /tmp/probe/bin/pip --quiet download --no-deps --dest /tmp/probe hatchling' \
