@@ -232,8 +232,15 @@ def _pack(folder: Path) -> bytes:
     """Return a folder as a tar, in which everything is root's."""
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w") as tar:
-        tar.add(folder, folder.name, filter=lambda info: info.replace(uid=0, gid=0, deep=False))
+        tar.add(folder, folder.name, filter=_give_to_root)
     return stream.getvalue()
+
+
+def _give_to_root(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    # Not by TarInfo.replace, which Debian 12's Python 3.11.2 does not have.
+    member.uid = member.gid = 0
+    member.uname = member.gname = "root"
+    return member
 
 
 @contextlib.contextmanager
