@@ -100,14 +100,11 @@ def _shorten(text: str) -> str:
 
 def _make_object(pairs: List[Tuple[str, object]]) -> Dict[str, object]:
     """Return an object; raise ValueError where two of its keys are equal."""
-    keys = dict(pairs)
-    if len(keys) == len(pairs):
-        return keys
-    seen = set()
-    for key, _ in pairs:
-        if key in seen:
+    keys: Dict[str, object] = {}
+    for key, value in pairs:
+        if key in keys:
             raise ValueError(f"the key {_shorten(key)!r} stands twice in one object")
-        seen.add(key)
+        keys[key] = value
     return keys
 
 

@@ -17,7 +17,7 @@ from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import EnvironmentMismatch, LockfileError
 from envlock.runtime.judgement import judge
 from envlock.runtime.lockfile import parse
-from envlock.runtime.machines import describe_machine, get_profile, iter_problems, replace_machine
+from envlock.runtime.machines import describe_choice, describe_machine, get_profile, iter_problems, replace_machine
 from envlock.workflows.diff import diff
 from tests.locks import FACTS, document, encode
 
@@ -197,3 +197,28 @@ def test_a_profile_holds_facts_of_a_machine_and_nothing_else(machines: Any, prob
 
 def test_machines_stand_in_the_file_as_they_were_captured() -> None:
     assert json.loads(json.dumps(lock(LAPTOP, NODE).to_document()))["machines"] == [{"facts": NODE, "unavailable": {}}]
+
+
+def test_gpus_of_one_kind_are_counted_and_what_is_no_gpu_is_not() -> None:
+    devices = {"0": {"name": "T4"}, "1": {"name": "L4"}, "2": {"name": "T4"}, "3": None}
+    machine = {"facts": {"cpu": {"affinity_count": 4}, "gpu": {"devices": devices}}}
+    assert describe_machine(machine) == "unknown processor (4 visible), 2 x T4, L4"
+
+
+def test_what_could_not_be_collected_of_the_old_machine_is_not_missing_of_the_new_one() -> None:
+    own = {"cpu.model_name": {"reason": "no", "code": "no"}, "keras": {"reason": "no", "code": "no"}}
+    replaced = replace_machine({"facts": {**SOFTWARE}, "unavailable": own}, {"facts": NODE, "unavailable": {}})
+    assert replaced["unavailable"] == {"keras": own["keras"]}
+
+
+def test_the_choice_says_whether_a_machine_fits() -> None:
+    held = lock(LAPTOP, NODE).to_document()
+    assert describe_choice(held, 1, fits=True) == "machine 2 of 2: Node (64 visible), 2 x NVIDIA H200"
+    assert describe_choice(held, 0, fits=False) == (
+        "no machine of the lockfile fits; compared with the nearest, machine 1 of 2: Laptop (8 visible)"
+    )
+
+
+def test_what_is_no_fact_of_a_machine_is_named_once_a_machine() -> None:
+    odd = {"facts": {"packages": {"a": {"version": "1"}, "b": {"version": "2"}}}, "unavailable": {}}
+    assert list(iter_problems([odd])) == ["machine 2 has `packages.a.version`, which is not a fact of a machine"]

@@ -102,3 +102,8 @@ def test_a_link_to_a_lockfile_of_the_project_is_followed(tmp_path: Path) -> None
     save(lock, tmp_path / "envlock.lock")
     assert (tmp_path / "envlock.lock").is_symlink()
     assert load(tmp_path / "locks" / "cpu.lock") == lock
+
+
+def test_a_section_that_one_side_does_not_have_is_not_pieced_together() -> None:
+    read, ours, theirs = document(), document(project={"name": "ours"}), document(project={"name": "theirs"})
+    assert apply_changes(read, ours, theirs)["project"] == {"name": "ours"}

@@ -106,3 +106,9 @@ def test_those_where_the_lock_was_captured_count_as_its_own_rule(site: Path) -> 
     }
     assert judge(lock, live).match
     assert not judge(lock, live, overrides=False).match
+
+
+def test_an_envlock_without_extras_requires_nothing(tmp_path: Path) -> None:
+    put(tmp_path, "tf_envlock")
+    put(tmp_path, "numpy")
+    assert found(tmp_path) == []

@@ -334,3 +334,9 @@ def test_the_reason_of_a_step_is_not_the_exit_status_after_it() -> None:
 def test_the_label_with_buildahs_release_is_left_out_where_that_can_be_said() -> None:
     assert drop_identity_label("      --identity-label   add default identity label") == ["--identity-label=false"]
     assert drop_identity_label("      --iidfile string") == []
+
+
+def test_a_line_of_a_program_of_ours_is_the_reason_whatever_comes_after_it() -> None:
+    assert explain(STEPS[0], ["envlock: no such file", "more"]).message == (
+        "a step of the Dockerfile failed with exit code 3: envlock: no such file"
+    )

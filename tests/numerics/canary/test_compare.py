@@ -9,11 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envlock.data.canary_tables import Cause, load_canary_table
-from envlock.lock.numerics import Numerics, Operation
+from envlock.lock.numerics import Group, Numerics, Operation
 from envlock.numerics.canary.canary_comparison import (
     CanaryEvidence,
     Comparison,
     Incomparable,
+    Suspect,
+    _collect_possible_signs,
+    _compare_conditions,
+    _describe_suspect,
     _find_precision,
     compare,
     describe_causes,
@@ -391,3 +395,26 @@ def test_what_is_attached_is_the_canary_and_the_causes_if_there_are_any() -> Non
         ["numerics", "seconds", "cpu_seconds"],
     )
     assert document["causes"] == [each.to_json() for each in found.suspects] != []
+
+
+def test_another_device_is_compared_there() -> None:
+    here, there = (
+        Group.model_validate({"conditions": conditions("cpu-eigen", device=name), "operations": {}})
+        for name in ("cpu", "gpu")
+    )
+    assert _compare_conditions("numerics.cpu-eigen", there, here).fix == "Compare on gpu."
+
+
+def test_signs_are_of_processors_and_of_the_battery() -> None:
+    found = section()
+    found["groups"]["gpu-eager"] = {"conditions": conditions("gpu-eager"), "operations": {}}
+    compared = Comparison(equal=["numerics.cpu-eigen.matmul", "numerics.gpu-eager.matmul_big"])
+    signs = _collect_possible_signs(compared, Numerics.model_validate(found))
+    assert {"matmul", "ended:cpu-eigen"} <= signs
+    assert not {"matmul_big", "ended:gpu-eager"} & signs
+
+
+@pytest.mark.parametrize(("share", "shown"), [(0.995, "more than 99 %"), (0.5, "50 %"), (0.001, "less than 1 %")])
+def test_a_share_is_rounded_honestly(share: float, shown: str) -> None:
+    cause = load_canary_table().cause[0]
+    assert _describe_suspect(Suspect(cause, share)) == f"{cause.title} ({shown})"
