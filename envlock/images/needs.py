@@ -199,12 +199,11 @@ def _find_jetson_kernel(system: SystemFacts) -> str | None:
 def _list_wheel_pythons(facts: Facts) -> Iterator[str]:
     """Yield the Python of each package whose wheel is for that version alone."""
     for package in (facts.packages or {}).values():
-        matches = [_WHEEL_PYTHON.fullmatch(tag) for tag in package.wheel_tags or ()]
+        tags = package.wheel_tags or ()
+        matches = [match for match in map(_WHEEL_PYTHON.fullmatch, tags) if match is not None]
         # A tag such as `py3-none-any` beside them would let any Python install the wheel.
-        if all(matches):
-            for match in matches:
-                if match is not None:
-                    yield f"{match[1]}.{match[2]}"
+        if len(matches) == len(tags):
+            yield from (f"{match[1]}.{match[2]}" for match in matches)
 
 
 def _list_wheel_libcs(facts: Facts) -> Iterator[str]:
