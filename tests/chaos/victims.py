@@ -436,7 +436,7 @@ VICTIMS: dict[str, Victim] = {
         lambda: Online(Client(), (), Path("../cache")).fetch(_offered(NAMES[0])),
         (f"../cache/wheels/{hashlib.sha256(CONTENT[f'/files/{NAMES[0]}']).hexdigest()}/{NAMES[0]}",),
         ("packages/indexes/online.py:_fetch_unhashed",),
-        _both(_served, replaced((online, "record_of", lambda target: b""))),
+        _both(_served, replaced((online, "read_wheel_record", lambda target: b""))),
     ),
     "hash --add-wheel": Victim(
         _given,
