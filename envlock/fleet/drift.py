@@ -1,4 +1,4 @@
-"""What has changed on nodes between two jobs. Pure."""
+"""Changes on nodes between two jobs. Pure."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ NAMES = ("then", "now")
 
 
 def compare_jobs(before: Side, after: Side, policy: Policy) -> tuple[list[Finding], list[str]]:
-    """Return what differs on nodes that both jobs had, and notes on other nodes.
+    """Return the differences on nodes that both jobs used, and notes on other nodes.
 
-    Nodes with one change are together. A node stands for the lowest of its ranks.
+    Nodes with the same change are grouped. A node is represented by the lowest of its ranks.
     """
     old, new = _get_roots(before[0]), _get_roots(after[0])
     changes: dict[tuple[str, str], list[str]] = {}
@@ -52,7 +52,7 @@ def compare_jobs(before: Side, after: Side, policy: Policy) -> tuple[list[Findin
 
 
 def _get_roots(statements: Sequence[Statement]) -> dict[str, str]:
-    """Return the root of each node, by the lowest of its ranks that has looked."""
+    """Return the root of each node: that of its lowest rank which has collected facts."""
     roots: dict[str, str] = {}
     for statement in statements:
         if statement["root"]:

@@ -123,7 +123,7 @@ def _list_names(place: str) -> Set[str]:
 
 
 def _list_files(place: str) -> List[str]:
-    """Return what a folder holds, or a zip file at its top; nothing where there is neither."""
+    """Return what a folder holds, or a zip file at its top; nothing if there is neither."""
     try:
         return os.listdir(place)
     except NotADirectoryError:
