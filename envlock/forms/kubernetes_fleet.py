@@ -1,5 +1,5 @@
-"""An indexed job of Kubernetes, in all pods or in none, and a policy that admits only the locked
-image. Pure.
+"""An indexed job of Kubernetes that runs in all pods or in none, and a policy that admits only the
+locked image. Pure.
 
 Sources: https://kubernetes.io/docs/concepts/workloads/controllers/job/#completion-mode
 https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/
@@ -19,7 +19,7 @@ PODS = 2
 SHARED = "/fleet"
 COMMAND = ("python", "train.py")
 UID = "metadata.labels['batch.kubernetes.io/controller-uid']"
-"""A label that Kubernetes sets; no other job has its value."""
+"""A label that Kubernetes sets; it is unique for each job."""
 
 REMARKS = [
     "Change the number of pods in `completions`, `parallelism` and ENVLOCK_FLEET_SIZE, the claim `fleet`, which all",
@@ -34,7 +34,7 @@ def render(lock: Lockfile, licenses: Mapping[str, License]) -> str:
     """Return the manifests of a job, and of a policy and its binding.
 
     Raises:
-        UsageError: the image is in no registry.
+        UsageError: the image is not in a registry.
     """
     deployment = describe_deployment(lock)
     job = _build_job(deployment)
@@ -59,8 +59,8 @@ def _build_job(deployment: Deployment) -> dict[str, object]:
 
 
 def _build_policy(deployment: Deployment) -> dict[str, object]:
-    """Return the policy: a job that is annotated with this lockfile has no image but the one built
-    from it.
+    """Return the policy: a job with the annotation of this lockfile may only use the image that was
+    built from it.
     """
     annotation = f"{NAMESPACE}/lock"
     has_annotations = "has(object.metadata.annotations)"

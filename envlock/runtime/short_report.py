@@ -42,7 +42,9 @@ def in_short(report: Report) -> str:
         number = count(len(report.allowed), "difference")
         tail.append(("note", f"{number} that policy {report.policy} allows ({ALL})"))
     tail += [("note", note) for note in report.notes]
-    room = LINES - 3 - len(tail)  # the headline, the number of lines that are left out, and the legend
+    room = (
+        LINES - 3 - len(tail)
+    )  # the headline, the number of lines that are left out, and the legend
     lines: List[Line] = [("title", report.headline)]
     hidden = 0
     for block in _list_blocks(report):

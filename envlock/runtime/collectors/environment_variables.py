@@ -121,9 +121,7 @@ def _find_uuid_kind(value: str) -> Optional[str]:
     GPU, too.
     """
     if value == "mig-uuid":
-        return (
-            None  # the word in a lockfile must not look like a value that `envlock run` can set again
-        )
+        return None  # the word in a lockfile must not look like a value that `envlock run` can set again
     kinds = {part.strip()[:4].upper() for part in value.split(",")}
     if "MIG-" in kinds:
         return "mig-uuid"

@@ -121,7 +121,9 @@ def _read_setting(library: object, path: Optional[str]) -> Optional[str]:
             value = value()
         if value is library:
             return None
-        return str(getattr(value, "value", value)).lower()  # `value`: that of a member of an enumeration
+        return str(
+            getattr(value, "value", value)
+        ).lower()  # `value`: that of a member of an enumeration
     except (AttributeError, TypeError, RuntimeError, ValueError):
         return None
 

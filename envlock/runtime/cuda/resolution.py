@@ -139,7 +139,9 @@ class Replay:
             version = self._find_static_nccl()
             if version is not None:
                 return Resolved(library, STATIC, version=version)
-        for owner in self._owners:  # a build that is linked with a CUDA library instead of opening it
+        for (
+            owner
+        ) in self._owners:  # a build that is linked with a CUDA library instead of opening it
             found = self._open_needed(library, owner)
             if found is not None:
                 return Resolved(library, NEEDED, found)

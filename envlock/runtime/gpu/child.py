@@ -66,7 +66,9 @@ def query_nvml(environ: Mapping[str, str]) -> Answer:
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError as error:
-        version = nvml.ask(pynvml, "nvmlSystemGetNVMLVersion")  # needs no initialisation since driver 535
+        version = nvml.ask(
+            pynvml, "nvmlSystemGetNVMLVersion"
+        )  # needs no initialisation since driver 535
         return {
             "status": "init-failed",
             "binding": description,

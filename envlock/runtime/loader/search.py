@@ -231,7 +231,9 @@ class Loader:
         for name in self._list_preloads():
             if "/" in name and self._get_soname(name) == soname:
                 return name
-            if name == soname:  # a name without a folder is searched for as a dependency of the program
+            if (
+                name == soname
+            ):  # a name without a folder is searched for as a dependency of the program
                 found = self._search(name, Found(name))
                 if found.file is not None:
                     return found.file
