@@ -132,8 +132,8 @@ def _decode(record: bytes, file: IndexFile) -> str:
 def make_fetch(online: Online, *, by_address: bool) -> Fetch:
     """Return a function that fetches a wheel from the indexes, by its name and hash.
 
-    With `by_address`, the address in the lockfile is tried first; without it, for example because
-    it cannot be reached, only the indexes of the user.
+    With `by_address`, the address in the lockfile is tried first. It is not used if the user has
+    named an index, because it may be unreachable.
     """
 
     def fetch(package: Proven, target: Path, advance: Advance) -> None:
