@@ -27,7 +27,7 @@ def hold_folder(folder: Path) -> Iterator[None]:
     If the file system has no locks, or another process has locked the folder for longer than
     `PATIENCE`, the block runs without.
     """
-    # A lockfile of the kernel, which ends with the process.
+    # A lock of the kernel, which ends with the process.
     handle = -1
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

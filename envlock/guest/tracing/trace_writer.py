@@ -50,14 +50,17 @@ _MASK = (1 << 64) - 1
 
 
 class TraceWriter:
-    """Writes a trace into a binary stream, which stays the caller's; use it with `with`, or call
+    """Writes a trace to a binary stream, which the caller closes; use it in a `with` block, or call
     `close`.
 
-    Without `close` (a run that died) the trace has no end, and its reader says that it is cut off.
+    Without `close` (a run that crashed) the trace has no end, and its reader reports that it is
+    truncated.
     """
 
     def __init__(self, stream: BinaryIO, header: Mapping[str, object]) -> None:
-        """Begin a trace; `header` is what `trace.Header` holds, without the version of the format."""
+        """Begin a trace; `header` has the fields of `trace.Header` except the version of the
+        format.
+        """
         self._stream = stream
         self._deflate = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
         self._lines: List[str] = []
@@ -68,7 +71,7 @@ class TraceWriter:
         self._write_json({"trace_version": TRACE_VERSION, **header})
 
     def begin_step(self, number: int) -> None:
-        """Begin step `number`, unless it is the current one; numbers grow."""
+        """Begin step `number`, unless it is the current one; numbers increase."""
         if number != self._step:
             self._step = number
             self._put('["step",%d]' % number)
@@ -76,7 +79,7 @@ class TraceWriter:
     def write_operation(
         self, operation: Operation, inputs: Sequence[Fingerprint], outputs: Sequence[Fingerprint]
     ) -> None:
-        """Write that an operation has run: (type, name, place, input specs, output specs)."""
+        """Record that an operation has run: (type, name, place, input specs, output specs)."""
         number = self._known.get(operation)
         if number is None:
             number = self._define(operation)
@@ -84,7 +87,7 @@ class TraceWriter:
         self._put("[%d,[%s],[%s]]" % (number, _format_all(inputs), _format_all(outputs)))
 
     def write_value(self, name: str, fingerprint: Fingerprint, spec: str) -> None:
-        """Write a quantity of the run, such as a loss or what a variable holds."""
+        """Record a quantity of the run, such as a loss or the value of a variable."""
         self.count += 1
         digits = None
         if fingerprint is not None:
@@ -92,7 +95,7 @@ class TraceWriter:
         self._write_json(["value", name[:TEXT_LIMIT], digits, spec[:TEXT_LIMIT]])
 
     def close(self, end: Optional[Mapping[str, object]] = None) -> None:
-        """Write the end, with what is known only now (threads, devices); nothing may follow."""
+        """Write the end, with what is known only at the end (threads, devices); nothing may follow."""
         self._write_json(["end", self.count, end or {}])
         self._compress()
         self._stream.write(self._deflate.flush())
@@ -107,7 +110,7 @@ class TraceWriter:
         error: Optional[BaseException],
         trace: Optional[TracebackType],
     ) -> None:
-        """End the trace, unless something went wrong: then it must not look whole."""
+        """End the trace, unless there was an exception: then it must not look complete."""
         if kind is None:
             self.close()
 
@@ -147,7 +150,7 @@ def _shorten_all(specs: Sequence[str]) -> List[str]:
 
 
 def _format_all(fingerprints: Sequence[Fingerprint]) -> str:
-    """Return fingerprints as JSON has them in a list."""
+    """Return fingerprints as the elements of a JSON list."""
     words = []
     for fingerprint in fingerprints[:TENSORS_LIMIT]:
         if fingerprint is None:
@@ -158,9 +161,7 @@ def _format_all(fingerprints: Sequence[Fingerprint]) -> str:
 
 
 def format_spec(dtype: str, shape: Optional[Sequence[Optional[int]]]) -> str:
-    """Return how a tensor's type and shape are written: `float32[32,10]`, `float32[?,10]`,
-    `float32[*]`.
-    """
+    """Return a tensor's type and shape as text: `float32[32,10]`, `float32[?,10]`, `float32[*]`."""
     if shape is None:
         return dtype + "[*]"
     sizes = ["?" if size is None else str(size) for size in shape]
