@@ -70,7 +70,7 @@ def _find_environment(context: typer.Context, python: Path | None) -> Path | Non
     line names it.
 
     Raises:
-        UsageError: there is none, and the command examines an environment.
+        UsageError: no interpreter was found, and the command examines an environment.
     """
     is_named = get_source(context, "python") == "COMMANDLINE"
     if context.params.get("image") is not None:

@@ -1,7 +1,7 @@
 """Write a plan as files; only this module uses jinja2. Pure: plan in, text out.
 
-Templates get only `Safe` text, lists of it, and words of our own that select paragraphs; anything
-else in a `{{ }}` is an error, and so is a name without a value.
+Templates get only `Safe` text, lists of such text, and words of our own that select paragraphs;
+anything else in a `{{ }}` is an error, and so is a name without a value.
 """
 
 from __future__ import annotations

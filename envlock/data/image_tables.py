@@ -104,7 +104,7 @@ class CudaImage(Row):
 
 
 class DriverFloor(Row):
-    """The oldest Linux driver for a CUDA, or for a major version of it."""
+    """The oldest Linux driver for a CUDA version or a major version."""
 
     cuda: Version
     driver: Version

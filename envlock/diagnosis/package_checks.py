@@ -209,8 +209,8 @@ def _describe_violation(environment: Environment, required: Requirement) -> str:
 
 
 def _change_to_agreed(environment: Environment, name: str, wish: str = "") -> Remedy:
-    """Return a remedy that installs a version which all who require it accept, or says that there
-    is none.
+    """Return a remedy that installs a version which all who require it accept, or says that no such
+    version exists.
     """
     agreed = find_common_requirement(environment, name, wish)
     if agreed is not None:

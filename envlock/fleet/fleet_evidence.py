@@ -39,8 +39,8 @@ class FleetEvidence(Evidence):
         size: how many ranks the job has.
         reported: how many have reported.
         groups: those with one environment, the largest first.
-        majority: the root of the environment that more than half of the ranks have; None if there
-        is no such environment.
+        majority: the root of the environment that more than half of the ranks have; None without
+        such an environment.
         vetted: nodes that can be used; None in the digest for the ranks of a large job.
         missing: the ranks that have not reported, as ranges.
         failed: why ranks could not collect their facts.

@@ -115,7 +115,8 @@ def group_failures(statements: Sequence[Statement]) -> List[Members]:
 def _has_failed(statement: Statement) -> bool:
     if statement["root"]:
         return False
-    # A rank with the mode `off` has collected no facts, which is no failure unless it says so.
+    # A rank with the mode `off` has collected no facts, which does not count as a failure unless it
+    # says so.
     return statement["mode"] != OFF or bool(statement.get("problem"))
 
 

@@ -196,7 +196,7 @@ def _find_among_hosts(named: Row, environ: Environ) -> Dict[str, str]:
 
 
 def find_launched_job(environ: Environ) -> str:
-    """Return the name that a launcher gives to the job around a process; empty if there is none."""
+    """Return the name that a launcher gives to the job around a process; empty without a name."""
     for row in table("launchers"):
         if row["rank"] is not None:
             job = _get_job(row["rank"], environ)

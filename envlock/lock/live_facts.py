@@ -120,7 +120,7 @@ def ask(
 
 def _find_binding() -> str:
     """Return the folder of this environment's NVML binding, for an environment without one; empty
-    if there is none here, either.
+    if this one has no binding, either.
     """
     spec = find_spec("pynvml")
     # The folder of a package's own file is not one to import from.

@@ -141,7 +141,7 @@ def _render_install_command(
         return [*lines, f"{start} uv pip install -r FILE"]
     options = "--no-deps --require-hashes"
     lines.append(f"{start} pip install {options} -r FILE")
-    # By default, uv takes a package from the first index that has any version of it.
+    # By default, uv takes a package from the first index that has any version.
     if house is None and _list_extra_indexes(entries):
         options += " --index-strategy unsafe-best-match"
     return [*lines, f"# or: uv pip install {options} -r FILE"]

@@ -50,7 +50,7 @@ class Workshop:
     say: Callable[[str], None] = lambda _: None
 
     def wheel(self, name: str, source: Source | None) -> Path | None:
-        """Return the path of a package's wheel in the cache; None if there is none.
+        """Return the path of a package's wheel in the cache; None if no wheel was named or built.
 
         Raises:
             OutsideError: it cannot be built or read; the message is the reason.

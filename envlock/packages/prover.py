@@ -110,16 +110,16 @@ def prove(
     on_done: Callable[[InstalledPackage], None] = lambda _: None,
     seconds: float = inf,
 ) -> Identity:
-    """Return what can be said of every distribution.
+    """Return the identity of every distribution, as far as it can be proven.
 
     Args:
-        packages: what is installed.
-        index: where to look; None: no index is asked.
-        known: earlier answers; one whose files are still the same is kept.
-        trust_index: take the index's word for the sha256 of a file whose RECORD fits.
-        here: the wheels of this machine, for what no index has.
+        packages: the installed distributions.
+        index: the index to search; None asks no index.
+        known: earlier results; one whose files are still the same is kept.
+        trust_index: accept the sha256 that the index states for a file whose RECORD matches.
+        here: the wheels of this machine, for packages that no index has.
         on_done: called with every package that is finished, for a progress bar.
-        seconds: how long all of it may take.
+        seconds: how long all packages together may take.
 
     Raises:
         OutsideError: an index failed, contradicts itself or takes too long; the message names every

@@ -1,7 +1,7 @@
 """What a distribution was installed from, if not from an index: a file, a folder or a commit.
 
-It is read from `direct_url.json` on this machine, because a lockfile has no paths and passwords;
-none of it is shown. Source:
+It is read from `direct_url.json` on this machine, because a lockfile has no paths and passwords; it
+is never shown. Source:
 https://packaging.python.org/en/latest/specifications/direct-url-data-structure/
 """
 

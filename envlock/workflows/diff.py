@@ -56,7 +56,7 @@ def diff(
             choose_machine(right, _make_snapshot(left)),
         )
     sides = (left["facts"], left["unavailable"]), (right["facts"], right["unavailable"])
-    # A fact that is unknown in both files is no difference between them.
+    # A fact that is unknown in both files is not a difference between them.
     findings = [
         finding for finding in compare(*sides, rules, called) if not are_both_unavailable(finding)
     ]

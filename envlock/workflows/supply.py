@@ -310,7 +310,8 @@ def _resolve_offline(
     """Return the base as far as it is known without a network.
 
     Raises:
-        UsageError: something is missing; the message lists all of it, and how to get it.
+        UsageError: something is missing; the message lists everything that is missing, and how to
+        get it.
     """
     base, warnings = resolve_offline(lock, request)
     base_image = get_locked_base(lock, request.choice)

@@ -344,7 +344,9 @@ def _tee(on_line: Say, log: TextIO) -> Say:
     """Return a function that passes a line on and also writes it to a log."""
 
     def write_line(line: str) -> None:
-        with contextlib.suppress(OSError):  # a full disk here is no reason to abandon a build there
+        with contextlib.suppress(
+            OSError
+        ):  # a full disk here is not a reason to abandon a build there
             log.write(f"{line}\n")
         on_line(line)
 

@@ -10,13 +10,15 @@ happened:
     ["op", type, name, place, input specs, output specs]    defines the next operation: 0, 1, 2 ...
     ["step", number]                                        what follows belongs to this step
     [operation, [fingerprint of each input], [of each output]]
-    ["value", name, fingerprint, spec]                      a quantity of the run: a loss, a variable, an input
-    ["forget"]                                              all definitions end here; the next operation is 0 again
+    ["value", name, fingerprint, spec]                      a quantity of the run: a loss, a
+    variable, an input
+    ["forget"]                                              all definitions end here; the next
+    operation is 0 again
     ["end", number of operations and values, what is known only then]
 
 A place is [file, line, function] of the user's code, or null; a spec is `float32[32,10]`; a
-fingerprint is 16 hexadecimal digits, or null where there is none (a resource, a variant, a value
-that nobody could look at).
+fingerprint is 16 hexadecimal digits, or null without one (a resource, a variant, a value that could
+not be read).
 """
 
 from __future__ import annotations
