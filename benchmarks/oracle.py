@@ -10,7 +10,7 @@ the variables of oracle/names.txt); what differs among the three does not count 
 result is kept, with what it depends on, in oracle.jsonl in the folder `oracle/<TensorFlow>`, so
 that a run that was stopped goes on, and only what has changed is asked again. `--again` writes a
 new lockfile and asks for all verdicts again, with another envlock: bits do not depend on it.
-`--report` prints the table of what is there.
+`--report` prints the table of the stored results.
 
 *Changed and matched* is a false green: the exit code is 1 where there is one, and 4 where nothing
 was judged.

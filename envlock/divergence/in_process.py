@@ -42,7 +42,7 @@ def diverge(
 
     Args:
         function: takes nothing; what it returns is compared, too (as for `envlock diverge
-        SCRIPT:FUNCTION`).
+            SCRIPT:FUNCTION`).
         runs: how often to call it, twice at least; when they differ, as often again eagerly.
         steps: end each run after this many steps.
         seed: set all seeds to this before each run.

@@ -57,7 +57,7 @@ class Group:
 
     Attributes:
         root: the digest of its facts; if the policy lets some differ, the digest that most ranks
-        have.
+            have.
         odd: the differences that are not allowed; empty if there are none.
         members: their statements.
     """
@@ -127,8 +127,7 @@ def reduction(
         size: how many ranks the job has.
         lock: the lockfile; None compares ranks with one another only.
         policy: how strictly to compare; the lockfile's own, or `strict` without a lockfile, when
-        not
-            given.
+            not given.
         overrides: whether the lockfile's own rules apply.
 
     Raises:

@@ -4,10 +4,8 @@ the output of each.
 It runs where Ray is installed, in the interpreter of the environment. Argument: JSON with
 
     folder, job   where to store the outputs; nodes do not have to share the folder
-    program       the arguments of an interpreter; the folder of this package must be at the same
-    place on every node
-    is_canary     true: the output is the answer of bits.py, and is stored as that. Else it is a
-    statement with its facts
+    program       the arguments of an interpreter; the folder of this package must be at the same place on every node
+    is_canary     true: the output is the answer of bits.py, and is stored as that. Else it is a statement with its facts
     timeout       seconds to wait for all nodes
     nodes         how many nodes there must be; null: all live nodes
 """

@@ -37,10 +37,9 @@ class BaseNeeds:
         label: that of NVIDIA's build, such as `nv25.2`.
         gpu: whether TensorFlow is a build for CUDA.
         compiler, prefix: those of Python: the compiler in `sys.version`; `venv`, `conda` or
-        `system`.
+            `system`.
         cuda_wheels: whether CUDA is installed from NVIDIA's wheels, so that a base image does not
-        need
-            it.
+            need it.
         compiled_against: the cuDNN that TensorFlow was compiled against.
         targets: the GPUs that TensorFlow has code for, in the notation of its build info.
         os: from /etc/os-release, such as `ubuntu 22.04`.

@@ -69,8 +69,7 @@ class Registry:
         Raises:
             UsageError: it has neither tag nor digest.
             RegistryError: the registry cannot be reached, refuses, has no such image or none for
-            this
-                platform, or sends something else.
+                this platform, or sends something else.
         """
         name = reference.digest or reference.tag
         if name is None:

@@ -34,8 +34,7 @@ class Outcome:
         wanted: how many were requested.
         first: the first quantity that differs.
         shown: every quantity of the steps that are shown: the first that differs and the last,
-        unless others were
-            requested.
+            unless others were requested.
         matrices: those of the quantities that differ.
         environments: the versions of the software that computed, by the name of the set of runs.
         interrupted: Ctrl-C ended it before all runs were made.

@@ -90,7 +90,7 @@ class Finding:
 
     Attributes:
         rule: the rule that found it, such as `exact` (of the policy), `variable-needed` or
-        `ENV203`.
+            `ENV203`.
         severity: `error`, `unknown`, `warning` or `info`.
         where: the fact or the place in a file.
         message: what was found, one sentence without a full stop.
@@ -98,8 +98,7 @@ class Finding:
         fix: what to do: a sentence or a command; several lines are alternatives.
         source: the evidence for `why`.
         expected, actual: the two values that were compared; `ABSENT` if a side does not have one
-        (or nothing was
-            compared), `Unavailable` if it could not be collected.
+            (or nothing was compared), `Unavailable` if it could not be collected.
         weight: 0 to 100, how likely it explains different bits.
         commands: shell commands that fix it.
     """
@@ -192,7 +191,7 @@ class Report(Generic[Attached]):
         policy: the name of the policy that was used; None without one.
         overrides: how many paths have rules of the project.
         exempt: what is accepted for another reason than the policy and its overrides, a phrase
-        each; the headline has them.
+            each; the headline has them.
         headline: the answer in one line.
         subject: the file that findings without a place of their own are about.
         notes: sentences for the user that are not findings.

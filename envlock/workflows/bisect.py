@@ -175,7 +175,7 @@ def bisect(
         seed: set all seeds to this before each run.
         python: the interpreter; this one when not given.
         state: folder for the packages and the results, from which a second call goes on; in the
-        cache when not given.
+            cache when not given.
         progress: shows what is being done.
 
     Raises:

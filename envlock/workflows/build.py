@@ -55,10 +55,9 @@ class BuiltImage:
     Attributes:
         name: its tag, or its ID if it has no tag.
         verdict: whether it is the locked environment; None if its Python is too old to run the
-        check.
+            check.
         lock: the lockfile with base and image recorded, and the wheels and Debian packages that
-        were
-            found for it.
+            were found for it.
         warnings: sentences for the user.
         pushed: its name in a registry, by digest; None if it was not pushed.
     """

@@ -79,17 +79,15 @@ def capture(
         hashes: also find the exact wheel of every package.
         canary: also compute the canary in TensorFlow.
         earlier: a lockfile that this one renews: its proofs that still hold are kept, and so are
-        its
-            other machines.
+            its other machines.
         only: path patterns of the facts that are renewed; the others stay as in `earlier`.
         project: its `commit`, whether it is `dirty`, and the normalised `name` of its own package,
             which is left out.
         entry: programs and modules of the project in the current folder; only packages that they
             import are held. Those of `earlier` when not given.
         programs: programs that the canary also covers, by name: each is run for two steps, and
-        every
-            operation that it runs is then computed alone. Those of the canary of `earlier` when not
-            given.
+            every operation that it runs is then computed alone. Those of the canary of `earlier`
+            when not given.
         need_tensorflow: refuse an environment without TensorFlow, unless that of `earlier` has none
             either.
         progress: shows what is being done.
@@ -97,9 +95,8 @@ def capture(
     Raises:
         LockfileError: the policy or a rule does not exist.
         UsageError: there is no such interpreter or entry point; there is no earlier lockfile to
-        keep
-            facts of; no fact matches a pattern; `earlier` has several machines, and this is not one
-            of them; or TensorFlow is missing.
+            keep facts of; no fact matches a pattern; `earlier` has several machines, and this is
+            not one of them; or TensorFlow is missing.
         FactError: the interpreter did not answer, or the canary cannot be computed.
         OutsideError: a package index failed.
     """

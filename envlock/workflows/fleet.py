@@ -93,11 +93,10 @@ def check_fleet(
         path: the folder that `report_rank` wrote to.
         lock: the lockfile; None compares the ranks with one another only.
         policy: how strictly to compare; the lockfile's own, or `strict` without a lockfile, when
-        not
-            given.
+            not given.
         ranks: how many ranks the job has; the number in their own statements if not given.
         job: the name of the job; the launcher's, or that of the only job in the folder, if not
-        given.
+            given.
         against: a folder with reports of an earlier job: changes on its nodes are findings, too.
         wait: seconds to wait for reports that are missing.
 
@@ -170,8 +169,7 @@ def prepare_fleet(
         command: the program of a rank and its arguments; for `ray`, the driver.
         lock: the lockfile; None compares the ranks with one another only.
         policy: how strictly to compare; the lockfile's own, or `strict` without a lockfile, when
-        not
-            given.
+            not given.
         engine: `auto`, `slurm`, `mpi`, `ray`; or `files`, for a process that a launcher has started
             as a rank.
         ranks: how many ranks there are; the launcher's number if not given.

@@ -64,8 +64,7 @@ def hash_packages(
         indexes: package indexes to ask; those of pip's and uv's settings when not given.
         offline: ask no index.
         trust_index: accept the SHA-256 that the index states for a wheel whose RECORD matches,
-        without
-            downloading the wheel.
+            without downloading the wheel.
         keep: keep the wheels that were read, for `vendor`.
         seconds: how long the indexes may take for all packages.
         build: build the packages that no index has from their sources, which runs their build
@@ -75,13 +74,11 @@ def hash_packages(
 
     Raises:
         EnvironmentMismatch: the packages are not those of the lockfile, or a package whose wheel
-        the
-            lockfile proves can no longer be proven.
+            the lockfile proves can no longer be proven.
         LockfileError: the lockfile is missing, unreadable, invalid, or newer than this envlock.
         OutsideError: an index failed, contradicts itself, or takes too long.
         UsageError: there is no such interpreter, index or wheel, or packages are built and `keep`
-        is
-            not set.
+            is not set.
     """
     old = load_lock(lock)
     environment = LiveEnvironment(python, collect_live_for(old.to_document(), python))

@@ -49,7 +49,7 @@ def base_images(
         LockfileError: the lockfile is missing, unreadable, invalid, or newer than this envlock.
         OutsideError: a registry could not be reached, or refused the request.
         UsageError: a platform, mirror or digest is malformed, or no image can be the machine of the
-            lock.
+            lockfile.
     """
     if lock is None:
         return describe_all(load_image_tables())

@@ -51,7 +51,7 @@ def pin(
         LockfileError: the lockfile is not valid.
         OutsideError: a registry, the engine or an archive of Debian packages failed.
         UsageError: there is no such base or package, or no image can be the machine of the
-        lockfile.
+            lockfile.
     """
     model = load_lock(lock)
     request = BaseRequest.parse(base, platform, mirrors, accept)

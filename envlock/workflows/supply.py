@@ -311,7 +311,7 @@ def _resolve_offline(
 
     Raises:
         UsageError: something is missing; the message lists everything that is missing, and how to
-        get it.
+            get it.
     """
     base, warnings = resolve_offline(lock, request)
     base_image = get_locked_base(lock, request.choice)

@@ -63,7 +63,7 @@ def vendor(
         lock: the lockfile; the one that `assert_locked()` would use when not given.
         folder: the wheelhouse.
         indexes: package indexes to take the wheels from; the addresses in the lockfile when not
-        given.
+            given.
         jobs: how many downloads run at the same time.
         use_cache: use and fill the cache of wheels.
         require_all: download nothing if the lockfile does not prove the wheel of every package that

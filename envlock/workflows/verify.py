@@ -51,7 +51,7 @@ def verify(
         UsageError: there is no such policy or interpreter, or a proof for this machine cannot be
             stored.
         FactError: the interpreter did not answer, or the lockfile has no canary and one is
-        required.
+            required.
     """
     document, subject = load_document(lock)
     environment = LiveEnvironment(python, collect_live_for(document, python))

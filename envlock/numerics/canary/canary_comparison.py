@@ -459,7 +459,7 @@ def rank_causes(
     Args:
         signs: the differences: names of operations, `ended:GROUP`, `version:NAME`, `coarse:GROUP`.
         possible: all signs that could have been seen: an operation that was not compared tells
-        nothing.
+            nothing.
         causes: those of the table.
     """
     if not signs:

@@ -82,8 +82,7 @@ class _Indexes:
         extra: besides the default one.
         links: pages and folders with files.
         is_closed: whether the public index is not asked, because another one replaces it, or no
-        index
-            is wanted.
+            index is wanted.
     """
 
     default: list[Index] = field(default_factory=list)

@@ -369,7 +369,7 @@ class IndexFile:
         sha256, size: None if the index does not give them.
         yanked: its maintainers ask not to use it.
         metadata_sha256: the hash of the METADATA file beside it (`.metadata`), if the index gives
-        it.
+            it.
         index_url: the URL of the index.
     """
 

@@ -168,8 +168,7 @@ def check(
     Args:
         survey: the files to check.
         locked: the contents that a lockfile has for each package, by name: as installed, and those
-        of
-            a wheel that was built.
+            of a wheel that was built.
         watch: shows the progress.
     """
     with watch("reading files", survey.size, in_bytes=True) as advance:
