@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from envlock.fleet import folder
-from envlock.fleet.drift import compare_jobs
+from envlock.fleet.drift import LONGEST_HISTORY, compare_jobs, sort_jobs
 from envlock.fleet.engines import AUTO, ENGINES, FILES, Launcher, find, program_of
 from envlock.fleet.fleet_evidence import FleetEvidence
 from envlock.fleet.jobs import choose_job
@@ -92,12 +92,12 @@ def check_fleet(
         policy: how closely to compare; the lockfile's own, or `strict` where there is none.
         ranks: how many ranks the job has; as they say themselves if not given.
         job: whose reports; those of the launcher's job, or of the only one if not given.
-        against: a folder with reports of an earlier job: what has changed on its nodes is a
-            finding, too.
+        against: a folder with reports of earlier jobs, in the order of the numbers in their names:
+            what has changed on a node since it was last in one is a finding, too.
         wait: seconds to wait for reports that are missing.
 
     Raises:
-        FactError: nobody has reported.
+        FactError: nobody has reported, or no earlier job.
         UsageError: several jobs have, or the number of ranks is unknown.
         LockfileError: the lock is missing, unreadable, invalid, or newer than this envlock.
     """
@@ -111,13 +111,30 @@ def check_fleet(
     if against is None:
         return report
     rules = choose_policy(_load_document(lock), policy, overrides=has_overrides_enabled())
-    earlier = folder.read_statements(against, choose_job(folder.list_jobs(against), against, {}))
-    found, notes = compare_jobs(earlier, (statements, documents), rules)
+    history = _read_history(against, Path(path) / name)
+    found, notes = compare_jobs(history, (statements, documents), rules)
     if found and report.match:
         report.headline += ", and not as before"
     report.findings = sort_findings([*report.findings, *found])
     report.notes += notes
     return report
+
+
+def _read_history(path: str, job: Path) -> list[tuple[str, tuple[list[Any], dict[str, Any]]]]:
+    """Return the newest jobs of a folder, the oldest of them first, without a job in its own folder.
+
+    Raises:
+        FactError: no other job has reported to the folder.
+        UsageError: the folder cannot be read.
+    """
+    names = sort_jobs(folder.list_jobs(path))
+    jobs = [name for name in names if (Path(path) / name).resolve() != job.resolve()]
+    if not jobs:
+        raise FactError(
+            f"no earlier job has reported to {path}",
+            hint="let each rank run `envlock fleet report --to FOLDER`",
+        )
+    return [(name, folder.read_statements(path, name)) for name in jobs[-LONGEST_HISTORY:]]
 
 
 def write_vetted(path: Path, nodes: Sequence[str]) -> str:
