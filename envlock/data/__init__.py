@@ -326,6 +326,7 @@ class RankVariables(Row):
     unnamed: Text | None = None
     instead: list[VariableName] = []
     needs: VariableName | None = None
+    restarts: VariableName | None = None
     hosts: bool = False
 
 
