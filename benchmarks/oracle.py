@@ -1,15 +1,19 @@
-"""The oracle: changes one thing of a real environment at a time, and asks whether envlock's verdict was right.
+"""The oracle: changes one thing of a real environment at a time, and asks whether envlock's verdict
+was right.
 
     python benchmarks/oracle.py PYTHON [--only TEXT] [--most N] [--jobs N] [--again | --report]
 
-PYTHON is the interpreter of an environment with TensorFlow and envlock. The reference programs (oracle/programs.py) run
-in it unperturbed three times, and once for each perturbation (oracle/perturbations.toml, one value or more for each
-variable of envlock/data/environ.toml, and the variables of oracle/names.txt); what differs among the three is no
-evidence. Each result is kept, with what it depends on, in oracle.jsonl in the folder `oracle/<TensorFlow>`, so that a
-run that was stopped goes on, and only what has changed is asked again. `--again` writes a new lockfile and asks for
-all verdicts again, with another envlock: bits do not depend on it. `--report` prints the table of what is there.
+PYTHON is the interpreter of an environment with TensorFlow and envlock. The reference programs
+(oracle/programs.py) run in it unperturbed three times, and once for each perturbation
+(oracle/perturbations.toml, one value or more for each variable of envlock/data/environ.toml, and
+the variables of oracle/names.txt); what differs among the three does not count as evidence. Each
+result is kept, with what it depends on, in oracle.jsonl in the folder `oracle/<TensorFlow>`, so
+that a run that was stopped goes on, and only what has changed is asked again. `--again` writes a
+new lockfile and asks for all verdicts again, with another envlock: bits do not depend on it.
+`--report` prints the table of what is there.
 
-*Changed and matched* is a false green: the exit code is 1 where there is one, and 4 where nothing was judged.
+*Changed and matched* is a false green: the exit code is 1 where there is one, and 4 where nothing
+was judged.
 """
 
 from __future__ import annotations
@@ -166,7 +170,7 @@ def all_changes() -> Iterator[Change]:
 
 
 def prepare(python: Path, folder: Path) -> None:
-    """Write the lockfile of the unperturbed environment, with its canary, where there is none yet."""
+    """Write the lockfile of the unperturbed environment, with its canary, unless it exists."""
     lock = folder / "envlock.lock"
     if not lock.exists():
         argv = [python, "-m", "envlock", "capture", "--quiet", "--canary", "--output", lock]

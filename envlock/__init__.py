@@ -145,7 +145,7 @@ if TYPE_CHECKING:
 else:  # in the else, or mypy accepts envlock.any_typo
 
     def __getattr__(name):
-        """Return a public name, importing its module the first time."""
+        """Return a public name; the module that defines it is imported on the first access."""
         if name not in _EXPORTS:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         try:

@@ -1,4 +1,6 @@
-"""The tables of the canary as typed rows: its operations, their causes, and what is replayed."""
+"""The tables of the canary as typed rows: its operations, the causes of different bits, and how
+operations of programs are replayed.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ class OperationRow(Row):
 
 
 class Cause(Row):
-    """Why a machine computes other bits, and the signs of it (canary.toml explains the columns)."""
+    """A reason why a machine computes different bits, and its signs (canary.toml explains the
+    columns).
+    """
 
     id: Annotated[str, Field(pattern=r"^[a-z0-9-]+$")]
     title: Text
@@ -55,7 +59,7 @@ class CanaryTable(Row):
 
 @cache
 def load_canary_table() -> CanaryTable:
-    """Return the operations of the battery and the causes of other bits."""
+    """Return the operations of the battery and the causes of different bits."""
     return CanaryTable.model_validate(read("canary"))
 
 
@@ -64,7 +68,7 @@ InputName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 
 
 class Index(Row):
-    """An input of integers that have a limit (replay.toml explains the columns)."""
+    """An integer input with a limit (replay.toml explains the columns)."""
 
     operations: Annotated[list[Type], Field(min_length=1)]
     input: InputName
@@ -74,7 +78,7 @@ class Index(Row):
 
 
 class Undefined(Row):
-    """Results without a meaning (replay.toml explains the columns)."""
+    """Results that have no meaning (replay.toml explains the columns)."""
 
     operation: Type
     outputs: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)]
@@ -94,7 +98,7 @@ class ReplayTable(Row):
 
     @model_validator(mode="after")
     def _check_operations(self) -> ReplayTable:
-        # `positive` has operations and names of inputs; only operations begin in upper case.
+        # `positive` has operations and names of inputs; only operations begin with a capital.
         named = {name for name in self.positive if name[0].isupper()}
         for row in self.index:
             named.update(row.operations)
@@ -107,5 +111,5 @@ class ReplayTable(Row):
 
 @cache
 def load_replay_table() -> ReplayTable:
-    """Return which operations of a program are computed again, and the limits of their inputs."""
+    """Return the operations of programs that are computed again, and the limits of their inputs."""
     return ReplayTable.model_validate(read("replay"))

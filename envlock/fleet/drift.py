@@ -145,7 +145,7 @@ def _describe_history(
 
 
 def _get_roots(statements: Sequence[Statement]) -> dict[str, str]:
-    """Return the root of each node, by the lowest of its ranks that has looked."""
+    """Return the root of each node: that of its lowest rank which has collected facts."""
     roots: dict[str, str] = {}
     for statement in statements:
         if statement["root"]:

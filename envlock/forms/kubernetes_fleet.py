@@ -1,5 +1,5 @@
-"""An indexed job of Kubernetes, in all pods or in none, and a policy that admits only the locked
-image. Pure.
+"""An indexed job of Kubernetes that runs in all pods or in none, and a policy that admits only the
+locked image. Pure.
 
 Sources: https://kubernetes.io/docs/concepts/workloads/controllers/job/#completion-mode
 https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/
@@ -52,7 +52,7 @@ def render(lock: Lockfile, licenses: Mapping[str, License]) -> str:
     """Return the manifests of a job, its service, and of a policy and its binding.
 
     Raises:
-        UsageError: the image is in no registry.
+        UsageError: the image is not in a registry.
     """
     deployment = describe_deployment(lock)
     # The control plane names the pod of an indexed job after job and index, below the service.
@@ -131,8 +131,8 @@ def build_policies(deployment: Deployment) -> tuple[dict[str, object], dict[str,
 
 
 def _build_policy(deployment: Deployment) -> dict[str, object]:
-    """Return the policy: a job that is annotated with this lockfile has no image but the one built
-    from it.
+    """Return the policy: a job with the annotation of this lockfile may only use the image that was
+    built from it.
     """
     annotation = f"{NAMESPACE}/lock"
     has_annotations = "has(object.metadata.annotations)"

@@ -1,4 +1,4 @@
-"""What TensorFlow itself needs of the CUDA in a base image. Pure."""
+"""The requirements of TensorFlow itself for the CUDA in a base image. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from envlock.runtime.release import minor, parse_release
 
 
 def find_tested_build(tensorflow: str | None, tables: Tables) -> WheelBuild | None:
-    """Return the tested build of this minor version of TensorFlow; None where none is known."""
+    """Return the tested build of this minor version of TensorFlow; None if unknown."""
     for row in tables.builds.build:
         if minor(row.tensorflow) == minor(tensorflow or ""):
             return row
@@ -62,8 +62,8 @@ def check_gpu_code(needs: BaseNeeds) -> Iterator[str]:
     if not needs.targets:
         return
     version = ".".join(map(str, parse_release(needs.tensorflow or "")))
-    # The tables are about the builds on the index: of one of NVIDIA's, only its own build info
-    # tells.
+    # The tables describe the builds on the index; for a build of NVIDIA's, only its own build info
+    # does.
     is_indexed = bool(version) and needs.label is None
     cuda = needs.cuda
     if is_indexed:

@@ -235,10 +235,10 @@ class Ignore:
     """An ignore comment.
 
     Attributes:
-        line, column: where it stands; `covers` are the lines it is for.
-        rules: what it names.
+        line, column: its place; `covers` are the lines that it applies to.
+        rules: the rules that it names.
         problem: why it ignores nothing, or None.
-        used: the rules of it for which there was a finding.
+        used: those of its rules for which there was a finding.
     """
 
     line: int

@@ -1,4 +1,4 @@
-"""The live environment as a `Lockfile`, and warnings about what is in it."""
+"""Make a `Lockfile` of the live environment, with warnings about its content."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def capture(
     live: Snapshot | None = None,
     project: Mapping[str, object] | None = None,
 ) -> Lockfile:
-    """Return a lock of the live environment under a policy.
+    """Return a lockfile of the live environment under a policy.
 
     Args:
-        policy: how closely the facts are compared.
-        overrides: rules of the project's own, by path pattern.
+        policy: how strictly the facts are compared.
+        overrides: the project's own rules, by path pattern.
         live: the facts; they are collected when not given.
-        project: the section of that name; the package of its `name` is left out.
+        project: the section of that name; the package with its `name` is left out.
 
     Raises:
         LockfileError: the policy or a rule does not exist.
@@ -59,7 +59,9 @@ def capture(
 
 
 def list_warnings(lock: Lockfile) -> list[str]:
-    """Return what keeps the lock from verifying later, or makes TensorFlow fail on a GPU."""
+    """Return warnings about facts that will keep the lockfile from verifying later, or that make
+    TensorFlow fail on a GPU.
+    """
     return (
         _warn_of_unavailable(lock)
         + _warn_of_binding(lock)
@@ -69,10 +71,10 @@ def list_warnings(lock: Lockfile) -> list[str]:
 
 
 def _warn_of_hash_seed(lock: Lockfile) -> list[str]:
-    """Return a warning where the hash seed was drawn for this run only.
+    """Return a warning if the hash seed was chosen at random for this run only.
 
-    tox draws one unless its settings fix it.
-    Source: https://tox.wiki/en/latest/config.html#set_env (`tox --hashseed`)
+    tox does that unless its settings fix the seed. Source:
+    https://tox.wiki/en/latest/config.html#set_env (`tox --hashseed`)
     """
     seed = (lock.facts.environ or {}).get("PYTHONHASHSEED")
     if seed is None or "TOX_ENV_NAME" not in os.environ:
@@ -130,9 +132,8 @@ def _warn_of_gpus(lock: Lockfile) -> list[str]:
 
 
 def _describe_failure(tensorflow: TensorflowFacts, capability: str) -> str | None:
-    """Return how a TensorFlow fails on a GPU for which it has no machine code, as users report it.
-
-    It is None where there are no reports.
+    """Return how a TensorFlow fails on a GPU for which it has no machine code, according to reports
+    of users; None without reports.
     """
     # The reports are about the official wheels.
     if tensorflow.version is None or tensorflow.nvidia_build is not None:

@@ -1,4 +1,6 @@
-"""What a lock proves: for each package the exact wheel, or the reason why there is none. Pure."""
+"""The proofs in a lockfile: for each package the exact wheel, or the reason why it is unknown.
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -37,24 +39,24 @@ class Proven(NamedTuple):
 
 
 class LeftOut(NamedTuple):
-    """A package that is not among the requested ones, and why."""
+    """A package that was not requested, and why it is left out."""
 
     name: str
     version: str | None
     reason: str
 
     def __str__(self) -> str:
-        """Return one line, whatever the texts hold."""
+        """Return one line, even if the texts have line breaks."""
         return clean(f"{self.name} {self.version or '(version unknown)'}: {self.reason}")
 
 
 def list_proven(lock: Lockfile, shown: str) -> tuple[list[Proven], list[LeftOut]]:
-    """Return the packages whose wheel the lock proves and the others, both by name.
+    """Return the packages whose wheel the lockfile proves, and the others, both by name.
 
-    `shown` is the lock's name in messages.
+    `shown` is the lockfile's name in messages.
 
     Raises:
-        UsageError: the lock has no identities, or those of other packages than it has now.
+        UsageError: the lockfile has no identities, or those of packages that it no longer has.
     """
     if lock.identity is None:
         raise UsageError(
@@ -68,7 +70,7 @@ def list_proven(lock: Lockfile, shown: str) -> tuple[list[Proven], list[LeftOut]
     others: list[LeftOut] = []
     for name in sorted(facts.keys() | identities.keys()):
         if name == own_name and name not in facts:
-            # The project's own package is no fact, and yet it may have a wheel.
+            # The project's own package is not a fact, but it may have a wheel.
             own = identities[name]
             if own.wheel is not None and own.version is not None:
                 known.append(Proven(name, own.version, own.wheel, None))
@@ -115,7 +117,9 @@ def _get_identities(lock: Lockfile) -> Mapping[str, PackageIdentity]:
 
 
 def list_unhashed(lock: Lockfile) -> list[str]:
-    """Return the packages whose wheel was never looked for, in the version that the lock has now."""
+    """Return the packages whose wheel was never searched for, in the version that the lockfile has
+    now.
+    """
     identities = _get_identities(lock)
     unknown = []
     for name, fact in (lock.facts.packages or {}).items():
@@ -127,7 +131,7 @@ def list_unhashed(lock: Lockfile) -> list[str]:
 class Checkout(NamedTuple):
     """A package that was built from a commit of a public Git repository.
 
-    `folder` is that of the package in the repository, None for its root.
+    `folder` is the one of the package in the repository; None for its root.
     """
 
     name: str
@@ -137,7 +141,7 @@ class Checkout(NamedTuple):
 
 
 def find_checkout(lock: Lockfile, name: str) -> Checkout | None:
-    """Return the commit that a package was built from; None where not everybody can get it."""
+    """Return the commit that a package was built from; None if the repository is not public."""
     package = (lock.facts.packages or {}).get(name)
     if package is None or package.origin is None:
         return None
@@ -153,12 +157,12 @@ def find_checkout(lock: Lockfile, name: str) -> Checkout | None:
 
 
 def split_by_policy(lock: Lockfile, packages: list[LeftOut]) -> tuple[list[LeftOut], list[LeftOut]]:
-    """Return the packages that some policy compares, and those that none does.
+    """Return the packages that at least one policy compares, and the others.
 
-    The lock's overrides count.
+    The lockfile's overrides apply.
 
     Raises:
-        LockfileError: the lock has a rule that does not exist.
+        LockfileError: the lockfile has a rule that does not exist.
     """
     document = lock.to_document()
     policies = [build_policy(document, name) for name in names()]
@@ -178,7 +182,9 @@ def split_by_policy(lock: Lockfile, packages: list[LeftOut]) -> tuple[list[LeftO
 
 
 def find_lost_proofs(earlier: Lockfile, now: Lockfile) -> list[LeftOut]:
-    """Return the packages that had a proven wheel and have none in the same version now, by name."""
+    """Return the packages that had a proven wheel and, in the same version, no longer have one, by
+    name.
+    """
     present = {*(now.facts.packages or {}), _get_own_name(now)}
     identities = _get_identities(now)
     found = []
@@ -194,7 +200,9 @@ def find_lost_proofs(earlier: Lockfile, now: Lockfile) -> list[LeftOut]:
 
 
 def explain_misfit(name: str, version: str | None, file: str) -> str | None:
-    """Return why no installer would take a wheel of this file name for a package; None: it would."""
+    """Return why no installer would accept a wheel with this file name for a package; None if it
+    would.
+    """
     if version is None:
         return "its version is unknown"
     try:

@@ -1,4 +1,4 @@
-"""Where `activate()` would have had to stand, by the source of the script and of its caller."""
+"""Where `activate()` should have been called, found in the source of the script and of its caller."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OURS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))),
 
 
 def where_to_move() -> str:
-    """Return what to move where, with file and line where the source shows them."""
+    """Return a sentence on what to move where, with file and line if the source shows them."""
     caller = _find_caller()
     files = [getattr(sys.modules.get("__main__"), "__file__", None)]
     place = ""
@@ -37,7 +37,7 @@ def where_to_move() -> str:
 def find_first_import(file: str) -> Optional[int]:
     """Return the first line of a file that imports TensorFlow or Keras.
 
-    None where none does, or it is no source.
+    None if no line does, or the file is not Python source.
     """
     try:
         with open(file, "rb") as stream:
@@ -59,7 +59,7 @@ def _is_tensorflow(module: str) -> bool:
 
 
 def _find_caller() -> Optional[Tuple[str, int]]:
-    """Return file and line of the nearest code that is not envlock's own; None where it is no file."""
+    """Return file and line of the nearest code outside envlock; None if it is not in a file."""
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(OURS):
         frame = frame.f_back

@@ -1,4 +1,6 @@
-"""Ranks of a job: their statements, the reduction, and a job that starts only where they are alike."""
+"""Ranks of a job: their statements, the comparison of all of them, and a job that starts only if
+they are alike.
+"""
 
 from __future__ import annotations
 
@@ -32,17 +34,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from envlock.workflows.locks import Source
 
-WAIT = 10.0  # seconds: a shared file system shows a new file after some
-PATIENCE = 30.0  # seconds for a driver to be ready, as Ray's imports it and finds its cluster
-ASK_TIMEOUT = 60.0  # seconds for another interpreter to state what it finds
+WAIT = 10.0  # seconds: a shared file system shows a new file only after some
+PATIENCE = 30.0  # seconds until a driver is ready, such as that of Ray, which imports Ray and finds its cluster
+ASK_TIMEOUT = 60.0  # seconds until another interpreter has stated its facts
 
 
 def report_rank(to: str, lock: str | None = None, *, python: Path | None = None) -> None:
-    """Write the statement of this rank to a folder that all nodes share.
+    """Write the statement of this rank into a folder that all nodes share.
 
     Raises:
-        UsageError: no launcher says which rank this is, the job has no name, or there is no such
-            interpreter.
+        UsageError: no launcher gives the number of this rank, the job has no name, or there is no
+            such interpreter.
         WriteError: the folder cannot be written.
         FactError: the interpreter failed.
     """
@@ -56,7 +58,7 @@ def report_rank(to: str, lock: str | None = None, *, python: Path | None = None)
 
 
 def _make_request(to: str, lock: str | None, **more: object) -> dict[str, object]:
-    """Return what the program of a rank is asked: a statement, unless `more` names a command."""
+    """Return the request to the program of a rank: a statement, unless `more` names a command."""
     named = None
     if lock is not None:
         # The launcher may start the program in another folder.
@@ -82,7 +84,8 @@ def check_fleet(
     against: str | None = None,
     wait: float = WAIT,
 ) -> Report[FleetEvidence]:
-    """Return whether the ranks that have reported to a folder are alike and, with a lock, as locked.
+    """Return whether the ranks that have reported to a folder are alike and, with a lockfile, as
+    locked.
 
     The attachment `fleet` has the groups, and the nodes that may be used (`vetted`).
 
@@ -138,7 +141,8 @@ def _read_history(path: str, job: Path) -> list[tuple[str, tuple[list[Any], dict
 
 
 def write_vetted(path: Path, nodes: Sequence[str]) -> str:
-    """Write the nodes that can be used, one a line, and return a sentence on it; without one, remove an older list.
+    """Write the nodes that can be used, one a line, and return a sentence that says so; if there
+    are none, remove an older list.
 
     Raises:
         WriteError: the file cannot be written or removed.
@@ -172,18 +176,21 @@ def prepare_fleet(
     timeout: float = 120.0,
     numerics: bool = False,
 ) -> Prepared:
-    """Let a launcher start a check as each rank, and return the job that follows, with the report on the ranks.
+    """Let a launcher start a check as each rank; return the report on the ranks, with the job to
+    start next.
 
     With `files`, the report is empty: the ranks compare themselves once they are started.
 
     Args:
         command: the program of a rank and its arguments; for `ray`, the driver.
         lock: the lockfile; None compares the ranks with one another only.
-        policy: how closely to compare; the lockfile's own, or `strict` where there is none.
+        policy: how strictly to compare; the lockfile's own, or `strict` without a lockfile, when
+        not
+            given.
         engine: `auto`, `slurm`, `mpi`, `ray`; or `files`, for a process that a launcher has started
             as a rank.
-        ranks: how many ranks there are; as the launcher says if not given.
-        options: for the launcher, both times.
+        ranks: how many ranks there are; the launcher's number if not given.
+        options: for the launcher, in the check and in the job.
         to: the folder that all nodes share.
         python: the interpreter of the environment, at the same place on every node; this one when
             not given.
@@ -191,7 +198,7 @@ def prepare_fleet(
         numerics: also compare the bits of the canary on each node; not with `files`.
 
     Raises:
-        OutsideError: the launcher is missing or failed, so that no rank has reported.
+        OutsideError: the launcher is missing, or failed before any rank reported.
         UsageError: `auto` finds no launcher, or the engine cannot do this.
     """
     name = find(engine, os.environ, ranks)
@@ -225,7 +232,7 @@ def _make_prepared(words: Sequence[str], report: Report) -> Prepared:
 
 @dataclass(frozen=True)
 class _Job:
-    """How a launcher starts ranks, and the folder in which they leave what they find."""
+    """How a launcher starts ranks, and the folder that they write their results to."""
 
     launcher: Launcher
     python: Path
@@ -240,7 +247,9 @@ class _Job:
         )
 
     def run(self, guest: str, request: Mapping[str, object], limit: float) -> tuple[bool, str]:
-        """Run a program of ours as each rank; return whether the launcher ended well, and how, as a sentence."""
+        """Run a program of envlock as each rank; return whether the launcher succeeded, and how it
+        ended, as a sentence.
+        """
         words = launch.build_module_arguments(guest, request)
         if self.launcher.DRIVER:
             # This launcher starts one process, which starts the program as each rank.
@@ -270,10 +279,10 @@ def _check_ranks(
     """Return the report on the ranks that have answered.
 
     Raises:
-        OutsideError: none has.
+        OutsideError: no rank has answered.
     """
     is_good, ending = job.run("rank", request, timeout)
-    # After a launcher that has failed, no report is on its way any more.
+    # After the launcher has failed, no more reports can arrive.
     wait = WAIT if is_good else 0
     statements, documents, size = _collect_reports(
         str(job.place.parent), job.place.name, job.ranks, wait
@@ -303,7 +312,9 @@ def _judge_ranks(
 
 
 def _load_document(lock: Source | None) -> dict[str, Any] | None:
-    """Return a lockfile as plain values; None compares the ranks with one another only."""
+    """Return a lockfile as plain values; None without one, which compares the ranks only with one
+    another.
+    """
     if lock is None:
         return None
     document, _ = load_document(lock)
@@ -313,9 +324,10 @@ def _load_document(lock: Source | None) -> dict[str, Any] | None:
 def _collect_reports(
     to: str, job: str, ranks: int | None, wait: float
 ) -> tuple[list[Any], dict[str, Any], int]:
-    """Return what has been reported, and how many ranks there are, once that is all or `wait` seconds are over.
+    """Return the reports and the number of ranks, as soon as all have reported or `wait` seconds
+    have passed.
 
-    The number is 0 where nobody says it.
+    The number is 0 if no report gives it.
     """
     pause = Pause(time.monotonic() + wait)
     while True:

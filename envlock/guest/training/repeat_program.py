@@ -1,4 +1,4 @@
-"""Run a user's script or function several times and write down what it computes: a program for his
+"""Run a user's script or function several times and record its results: a program for the user's
 interpreter.
 """
 
@@ -33,7 +33,7 @@ PACKAGES = ("tensorflow", "keras", "numpy", "jax", "torch")
 
 
 def main() -> None:
-    """Do what the JSON in `sys.argv[1]` asks for.
+    """Do what the JSON in `sys.argv[1]` requests.
 
     folder: where to write; script, module, function, args: what to run; runs: the numbers of the
     runs; seed: a number or null; limit: how many bytes of arrays to keep.
@@ -57,7 +57,8 @@ def main() -> None:
         if _run(call, asked["seed"], recorder):
             is_useful = True
         arrays.end_run()
-        # Nothing can be compared where the first run has recorded nothing, and a run may take hours.
+        # If the first run has recorded nothing, there is nothing to compare, and a run may take
+        # hours.
         if not is_useful:
             break
     log.write({"environment": read_versions()})
@@ -65,8 +66,8 @@ def main() -> None:
 
 
 def _run(call: contract.Call, seed: Optional[int], recorder: store.Recorder) -> bool:
-    """Run once, and write down how it ended; return whether there is a point in going on: it
-    recorded, or failed.
+    """Run once, and record how it ended; return whether another run makes sense: this one recorded
+    values, or failed.
     """
     start = time.monotonic()
     try:
@@ -75,7 +76,7 @@ def _run(call: contract.Call, seed: Optional[int], recorder: store.Recorder) -> 
         recorder.log.write({"unusable": str(error)})
         _leave()
     except BaseException as error:
-        traceback.print_exc()  # into the log of what the script said
+        traceback.print_exc()  # into the log of the script's output
         failure = {
             "run": recorder.run,
             "end": "failed",
@@ -90,11 +91,11 @@ def _run(call: contract.Call, seed: Optional[int], recorder: store.Recorder) -> 
 
 
 def run_once(call: contract.Call, seed: Optional[int], taker: Callable[..., None]) -> None:
-    """Set the seeds, run, and give every step that comes to `taker(step, values)`.
+    """Set the seeds, run, and pass every step to `taker(step, values)`.
 
     Raises:
-        Misuse: the function cannot be called so.
-        BaseException: whatever the user's code raises.
+        Misuse: the function cannot be called in this way.
+        BaseException: any exception of the user's code.
     """
     if seed is not None:
         seed_setting.set_all_seeds(seed)
@@ -121,7 +122,7 @@ def read_versions() -> Dict[str, str]:
 
 
 def _end_with_parent() -> None:
-    """Let Linux end this process when envlock is killed: nobody waits for its hours of training
+    """Let Linux end this process when envlock is killed: its hours of training are no longer needed
     then.
     """
     try:
@@ -135,9 +136,7 @@ def _end_with_parent() -> None:
 
 
 def _leave() -> NoReturn:
-    """End at once: what TensorFlow's threads and the script's own atexit functions do now is of no
-    interest.
-    """
+    """Exit at once, without TensorFlow's threads and the script's own atexit functions."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)

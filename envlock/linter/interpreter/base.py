@@ -113,9 +113,8 @@ class Base:
         self.rounds: list[int] = []  # when the loops and comprehensions around began, of any kind
         self.now = 0
         self.steps = budget
-        self.off: list[
-            int
-        ] = []  # branches around that nobody asks for by default: how deep their calls lie
+        # Enclosing branches that are not taken by default: the depth of their calls.
+        self.off: list[int] = []
         self.workers: list[
             list[int]
         ] = []  # for each worker around: when the loops that started it began

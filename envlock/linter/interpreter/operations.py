@@ -1,4 +1,6 @@
-"""Operations that give other bits from run to run, by the table of sources, and sums whose order nobody promised."""
+"""Operations that give different bits from run to run, by the table of sources, and sums whose
+order is not guaranteed.
+"""
 
 from __future__ import annotations
 
@@ -139,7 +141,9 @@ class Operations(Methods):
         return not any("apply_sparse" in getattr(frame.node, "name", "") for frame in self.frames)
 
     def is_sparsely_updated(self, name: str, call: Call) -> bool:
-        """Return whether an embedding is made: whether its optimizer adds sparse gradients is asked where it is told."""
+        """Return whether an embedding is made; whether its optimizer adds sparse gradients is
+        checked where the optimizer is given.
+        """
         return name == "keras.layers.Embedding" and self.has_sparse_optimizer(call.node)
 
     def has_sparse_optimizer(self, node: ast.AST) -> bool:
@@ -212,7 +216,7 @@ class Operations(Methods):
         return isinstance(given, Sequence) and given.element.kind == "whole"
 
     def is_asserted(self, call: Call) -> bool:
-        """Return whether a test looks at the sum at once: then it is no part of a graph."""
+        """Return whether a test reads the sum at once: then it is not part of a graph."""
         parent = self.source.module.parent(call.node)
         function = parent.func if isinstance(parent, ast.Call) else None
         return isinstance(function, ast.Attribute) and function.attr.startswith("assert")
@@ -264,7 +268,9 @@ def _with_switch(source: Row, tensorflow: str) -> tuple[str, str] | None:
 
 
 def _without(source: Row, tensorflow: str) -> tuple[str, str] | None:
-    """Return what an operation does without op determinism, and the remedy; what it mends on GPUs is ENV108's."""
+    """Return what an operation does without op determinism, and the remedy; those that it fixes on
+    GPUs belong to ENV108.
+    """
     solutions = source.find_solutions(tensorflow)
     switches = [each for each in solutions if each.kind in ("api", "env")]
     if any(each.kind == "default" for each in solutions) or (switches and source.platform == "gpu"):

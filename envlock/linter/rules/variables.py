@@ -102,7 +102,7 @@ def _worked_before(module: Module, setting: Setting) -> ast.Call | None:
 
 
 def hash_seed(module: Module, tensorflow: str) -> Iterator[Hit]:
-    """ENV104: PYTHONHASHSEED set inside, unless the program starts Python anew."""
+    """ENV104: PYTHONHASHSEED set inside, unless the program starts Python again."""
     if any(name.startswith(("os.exec", "os.spawn", "subprocess.")) for name in module.named):
         return
     for setting in assignments(module):
