@@ -55,6 +55,17 @@ def _is_running(pid: int) -> bool:
     return state != "Z"  # nobody has waited for it yet
 
 
+@pytest.mark.parametrize("day", ["0131", "1125", "1231"])
+def test_a_fatal_line_of_the_log_says_most_in_every_month(day: str) -> None:
+    text = f"I{day} 10:00:00 1 a.cc:1] begun\nF{day} 10:00:01 1 b.cc:2] not enough memory\nFree 3 of 8\n"
+    assert launch.pick_error_line(text) == "not enough memory"
+
+
+def test_of_several_errors_the_last_says_most() -> None:
+    text = "KeyError: 'first'\nDuring handling, another came:\nValueError: second\nbye\n"
+    assert launch.pick_error_line(text) == "ValueError: second"
+
+
 def test_the_program_sees_its_own_arguments() -> None:
     program = """from __future__ import annotations
 import json, sys
