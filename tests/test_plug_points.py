@@ -262,7 +262,7 @@ def wrong_launcher(name: str, launcher: Launcher, environs: Sequence[Mapping[str
         yield f"`auto` never takes the launcher `{name}`: add what speaks for it to {__name__}"
 
 
-JOBS = ({"SLURM_JOB_ID": "7", "SLURM_NTASKS": "4"}, {"RAY_ADDRESS": "10.0.0.1:6379"}, {})
+JOBS: Sequence[Mapping[str, str]] = ({"SLURM_JOB_ID": "7", "SLURM_NTASKS": "4"}, {"RAY_ADDRESS": "10.0.0.1:6379"}, {})
 """Variables of a process in which a job of each launcher is started."""
 
 
