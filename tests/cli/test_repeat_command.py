@@ -405,13 +405,13 @@ def step():
     if number == 3:
         pathlib.Path("pid").write_text(str(os.getpid()))
         pathlib.Path("ready").touch()
-        time.sleep(60)
+        time.sleep(600)
     return {"x": number * 0.5}
 """
 
 
 def slow(repeat: Repeat, *args: str) -> subprocess.Popen[str]:
-    """Return the command, of which three runs are over and the fourth takes a minute; `pid` has its process."""
+    """Return the command, of which three runs are over and the fourth takes ten minutes; `pid` has its process."""
     (repeat.folder / "slow.py").write_text(SLOW, encoding="utf-8")
     child = subprocess.Popen(
         [*repeat.envlock.argv, "repeat", "-q", "slow.py:step", "-n", "7", *args],
@@ -422,7 +422,7 @@ def slow(repeat: Repeat, *args: str) -> subprocess.Popen[str]:
         text=True,
     )
     ready = repeat.folder / "ready"
-    deadline = time.monotonic() + 50
+    deadline = time.monotonic() + 120
     while not ready.exists() and time.monotonic() < deadline:
         time.sleep(0.05)
     assert ready.exists()
@@ -471,7 +471,7 @@ def test_when_it_is_killed_nothing_runs_on(repeat: Repeat) -> None:
     assert Path(f"/proc/{pid}/stat").exists()
     child.kill()
     child.communicate(timeout=30)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while running(pid) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not running(pid)

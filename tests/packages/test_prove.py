@@ -299,13 +299,14 @@ def test_what_takes_too_long_is_given_up_whatever_it_is_at() -> None:
     class Sleeping(FakeIndex):
         def files(self, name: str) -> list[IndexFile]:
             if name == "seven":
-                hours.wait(30)
+                hours.wait(300)
             return super().files(name)
 
     with pytest.raises(OutsideError) as caught:
         prove([SIX, SIX._replace(name="seven")], Sleeping({WHEEL: RECORD}), known={}, seconds=0.3)
     hours.set()
-    assert caught.value.message == "not finished within 0.3 s: seven"
+    # On a busy machine, the other one may be as late.
+    assert caught.value.message in ("not finished within 0.3 s: seven", "not finished within 0.3 s: seven, six")
     assert caught.value.hint == "use a faster index, or run it again"
 
 
