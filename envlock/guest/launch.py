@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -73,6 +74,8 @@ running and grew to 13.5 GB. Without ctypes, or on another system, the program i
 of 1, PR_SET_PDEATHSIG (9 is SIGKILL): https://man7.org/linux/man-pages/man2/prctl.2.html
 """
 
+_FATAL = re.compile(r"F[01]\d[0-3]\d ")
+"""How a fatal line of TensorFlow's log begins: F, the month and the day, such as F0131 or F1125."""
 _ERROR_WORDS = ("Error", "Check failed", "Unknown flag")
 """Words in a line of stderr that says why a process ended."""
 
@@ -244,8 +247,7 @@ def pick_error_line(text: str) -> str:
         return "no output"
     chosen = lines[-1]
     for line in lines:
-        # A fatal line of TensorFlow's log begins with F and the month and day: F0131.
-        if line.startswith("F0") or any(word in line for word in _ERROR_WORDS):
+        if _FATAL.match(line) or any(word in line for word in _ERROR_WORDS):
             chosen = line
     # The prefix of a line in TensorFlow's log (level, time, thread, file) ends with "] ".
     message = chosen.rpartition("] ")[2] or chosen

@@ -181,7 +181,7 @@ def describe_proofs(lock: Lockfile) -> Iterator[str]:
     if lock.identity is not None:
         packages = lock.identity.packages
     proven = [package for package in packages.values() if package.wheel is not None]
-    yield f"{len(proven)} of {len(packages)} packages have a proven wheel{_describe_weak(proven)}"
+    yield f"{len(proven):,} of {len(packages):,} packages have a proven wheel{_describe_weak(proven)}"
     for name, package in packages.items():
         if package.reason is not None:
             version = package.version or "(version unknown)"

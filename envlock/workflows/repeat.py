@@ -16,7 +16,7 @@ from envlock.numerics.outcome import Outcome, RepeatEvidence, report
 from envlock.numerics.repeated_runs import Plan
 from envlock.numerics.results import Quantity, Results, Run
 from envlock.runtime.errors import LockfileError, UsageError, WriteError
-from envlock.runtime.report import Report
+from envlock.runtime.report import Report, count
 from envlock.runtime.variable_plan import NAME as HASH_SEED
 from envlock.runtime.variable_plan import is_number
 from envlock.workflows.locks import load_document
@@ -130,7 +130,7 @@ def _make_runs(
             f"cannot keep the results in {where}: {error.strerror}", hint="check its disk"
         ) from None
     if save is not None and found.finished:
-        progress.say(f"saved {len(found.finished)} of {plan.runs} runs in {save}")
+        progress.say(f"saved {len(found.finished):,} of {plan.runs:,} runs in {save}")
     return found, interrupted
 
 
@@ -178,14 +178,11 @@ def _need_free(save: Path | None) -> None:
 
 
 def _describe_set(name: str, found: Results) -> str:
-    """Return a sentence on a set of runs: how many there are, and whether their results are equal."""
-    runs = f"{len(found.finished)} runs"
-    if len(found.finished) == 1:
-        runs = "1 run"
-    text = f"{name}: {runs} of {found.target} in {found.folder.name}"
+    """Return which runs a set is made of, and whether they are the same among themselves."""
+    text = f"{name}: {count(len(found.finished), 'run')} of {found.target} in {found.folder.name}"
     number = len(results.group_runs(found.finished))
     if number > 1:
-        text += f", {number} different results"
+        text += f", {number:,} different results"
     versions = ", ".join(f"{package} {version}" for package, version in found.environment.items())
     return f"{text} ({versions or 'versions unknown'})"
 
