@@ -10,6 +10,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from envlock.data import determinism
+from envlock.data.specifiers import matches_version
 
 CHOSEN = (
     "nothing to do: the lockfile locks this choice, and `envlock verify` compares what that "
@@ -124,9 +125,7 @@ class Environment:
         """Return whether the TensorFlow here is one of these; `*` is true without one too."""
         if "*" in specifiers:
             return True
-        return self.tensorflow is not None and determinism.matches_version(
-            specifiers, self.tensorflow
-        )
+        return self.tensorflow is not None and matches_version(specifiers, self.tensorflow)
 
     def has_keras(self, specifier: str | None) -> bool:
         """Return whether the Keras here is one of these; without a specifier, True."""
