@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from envlock.data import Minor, Row, Sentence, Text, read
-from envlock.data.determinism import Specifiers, matches_version
+from envlock.data.specifiers import Specifiers, matches_version
 
 BINDING = "nvidia-ml-py"
 PATCH = "framework-reproducibility"

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from envlock.data.determinism import matches_version
 from envlock.data.lint_tables import LintRule, find_reference, load_lint_rules
+from envlock.data.specifiers import matches_version
 from envlock.linter.files import Unreadable, read
 from envlock.linter.interpreter.findings import Findings
 from envlock.linter.interpreter.programs import Programs, run

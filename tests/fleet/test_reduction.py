@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envlock.data import load_launcher_table
+from envlock.data.runtime_tables import load_launcher_table
 from envlock.fleet.digest import parse_report
 from envlock.fleet.drift import compare_jobs, sort_jobs
 from envlock.fleet.folder import Folder

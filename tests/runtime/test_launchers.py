@@ -7,7 +7,8 @@ import re
 import pytest
 from pydantic import ValidationError
 
-from envlock.data import LauncherTable, load_launcher_table, read
+from envlock.data import read
+from envlock.data.runtime_tables import LauncherTable, load_launcher_table
 from envlock.runtime.judgement import annotate
 from envlock.runtime.launchers import collect_traces, explain_differences
 from envlock.runtime.report import ERROR, INFO, UNKNOWN, Finding, Report

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from collections.abc import Sequence as Several
 from functools import cache
 
-from envlock.data.determinism import Solution, load_source_table, matches_version
+from envlock.data.determinism import Solution, load_source_table
 from envlock.data.determinism import Source as Row
+from envlock.data.specifiers import matches_version
 from envlock.linter.interpreter.arguments import Call
 from envlock.linter.interpreter.methods import Methods
 from envlock.linter.interpreter.values import (
