@@ -358,7 +358,9 @@ class MakerRow(Row):
         list[Annotated[str, Field(pattern=r"^[a-z]+(\.\w+)+$")]], Field(min_length=1)
     ]
     name: Text | None = None
-    hold: Literal["random", "numpy", "clock", "bytes", "seed", "constant", "submitted", "nothing"]
+    hold: Literal[
+        "random", "numpy", "clock", "bytes", "seed", "given", "constant", "submitted", "nothing"
+    ]
     row: Annotated[str, Field(pattern=r"^[a-z0-9-]+$")] | None = None
     fix: Sentence | None = None
     source: Text

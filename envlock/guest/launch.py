@@ -212,8 +212,13 @@ def ask_python(
     Raises:
         UsageError: there is no such interpreter, or it cannot be run.
     """
+    return ask(bind_to_parent(words), python, timeout=timeout, environ=environ)
+
+
+def bind_to_parent(words: Sequence[str]) -> list[str]:
+    """Return the arguments of a program of this room with which the kernel kills it when this process ends."""
     flag, program, *rest = words
-    return ask([flag, BOUND, program, *rest], python, timeout=timeout, environ=environ)
+    return [flag, BOUND, program, *rest]
 
 
 def kill(child: subprocess.Popen[bytes]) -> None:

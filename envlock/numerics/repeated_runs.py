@@ -112,7 +112,7 @@ def _run_batch(
         environ.setdefault("PYTHONHASHSEED", str(plan.seed % 2**32))
     with folder.with_name(OUTPUT).open("ab") as log:
         child = launch.start(
-            launch.build_module_arguments(PROGRAM, request),
+            launch.bind_to_parent(launch.build_module_arguments(PROGRAM, request)),
             plan.python,
             output=_choose_output(plan, log),
             errors=subprocess.STDOUT,

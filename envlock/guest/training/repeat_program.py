@@ -39,7 +39,6 @@ def main() -> None:
     runs; seed: a number or null; limit: how many bytes of arrays to keep.
     """
     asked: Asked = json.loads(sys.argv.pop(1))
-    _end_with_parent()
     log = store.Log(asked["folder"])
     arrays = store.Store(asked["folder"], asked["limit"])
     try:
@@ -119,20 +118,6 @@ def read_versions() -> Dict[str, str]:
         if isinstance(version, str):
             versions[name] = version
     return versions
-
-
-def _end_with_parent() -> None:
-    """Let Linux end this process when envlock is killed: its hours of training are no longer needed
-    then.
-    """
-    try:
-        # Optional: a Python can be built without it.
-        import ctypes
-
-        prctl = ctypes.CDLL(None).prctl
-    except (ImportError, OSError, AttributeError):  # another system
-        return
-    prctl(1, 9, 0, 0, 0)  # PR_SET_PDEATHSIG, SIGKILL
 
 
 def _leave() -> NoReturn:
