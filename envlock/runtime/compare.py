@@ -10,7 +10,7 @@ from envlock.runtime.report import ABSENT, COMPARED, ERROR, INFO, UNKNOWN, Findi
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Set, Tuple
+    from typing import Collection, Dict, Iterable, Iterator, List, Mapping, Optional, Set, Tuple
 
     from envlock.runtime.policies import Policy
 
@@ -28,6 +28,7 @@ PROVE = (
     "Run `envlock verify -p bits` here once: "
     "it computes the lockfile's canary and remembers equal bits."
 )
+RECOMPUTE = "Compute the lockfile's canary again on the locked machine: `envlock canary --update`."
 NAMES = ("locked", "live")
 
 STEADY = (
@@ -46,7 +47,7 @@ def compare(
     policy: Policy,
     names: Tuple[str, str] = NAMES,
     *,
-    is_proven: bool = False,
+    proof: Optional[Collection[str]] = None,
 ) -> List[Finding]:
     """Return a finding for every path on which the sides differ, sorted by path.
 
@@ -58,11 +59,13 @@ def compare(
         locked, live: the two sides.
         policy: which rule each path has.
         names: what messages call the sides.
-        is_proven: whether what the rule `proven` holds may differ.
+        proof: the operations of the lockfile's canary that have given the locked bits here: what the
+            rule `proven` holds may differ where all of its witnesses are among them. None where
+            there is no proof.
     """
     findings = []
     for difference in sorted(_iter_differences(locked, live), key=_get_path):
-        finding = _make_finding(difference, policy, names, is_proven)
+        finding = _make_finding(difference, policy, names, proof)
         # What may differ and cannot be told, or was never locked, would only be noise.
         is_noise = are_both_unavailable(finding) or finding.rule == "exact_where_locked"
         if finding.severity != INFO or not is_noise:
@@ -252,11 +255,19 @@ def _get_leaf(
 
 
 def _make_finding(
-    difference: Difference, policy: Policy, names: Tuple[str, str], is_proven: bool
+    difference: Difference,
+    policy: Policy,
+    names: Tuple[str, str],
+    proof: Optional[Collection[str]],
 ) -> Finding:
     path, old, new = difference
     row = policy.row(path)
-    severity, fix = _judge(difference, row["rule"], row["fix"], is_proven)
+    lacking: Optional[List[str]] = None
+    if row["rule"] == PROVEN and proof is not None:
+        lacking = _find_lacking(policy.list_witnesses(path), proof)
+    severity, fix = _judge(difference, row["rule"], row["fix"], lacking == [])
+    if lacking and severity != INFO:
+        fix = f"{RECOMPUTE} It has no result of {', '.join(lacking)}."
     is_package = path.startswith("packages.") and path.count(".") == 1
     if old is ABSENT and is_package:
         # The row's remedy speaks of the locked package, and there is none.
@@ -279,6 +290,13 @@ def _make_finding(
         actual=new,
         weight=row["weight"],
     )
+
+
+def _find_lacking(witnesses: List[str], proof: Collection[str]) -> List[str]:
+    """Return what a proof lacks for a fact; a fact without a witness is proven by nothing."""
+    if not witnesses:
+        return ["anything that shows this fact"]
+    return [name for name in witnesses if name not in proof]
 
 
 def _judge(difference: Difference, rule: str, fix: str, is_proven: bool) -> Tuple[str, str]:

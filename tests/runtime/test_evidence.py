@@ -15,6 +15,7 @@ from envlock.runtime.judgement import judge, judge_here
 from envlock.runtime.policies import Policy, is_protected, names
 from envlock.runtime.report import Report
 from tests.locks import document
+from tests.numerics.canaries import section
 
 FACTS: dict[str, Any] = {
     "python": {"version": "3.11.7"},
@@ -247,6 +248,7 @@ def test_the_fix_of_another_back_end_leads_to_the_locked_one() -> None:
 def test_the_canary_proves_nothing_of_another_back_end() -> None:
     lock, here = with_backend("jax", locked=jax(), here=jax())
     lock["policy"]["name"] = "bits"
+    lock["numerics"] = section()
     lock["facts"]["cpu"], here.facts["cpu"] = {"flags": ["avx"]}, {"flags": ["avx2"]}
     assert not judge(lock, here, proven=True).match
     for facts in (lock["facts"], here.facts):
