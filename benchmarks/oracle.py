@@ -103,7 +103,9 @@ def main() -> int:
     folder = ROOT / "oracle" / version
     folder.mkdir(parents=True, exist_ok=True)
     store = folder / "oracle.jsonl"
-    possible = [each for each in all_changes(options.backend) if options.only in each.id]
+    possible = list(all_changes(options.backend))
+    if options.only:
+        possible = [each for each in possible if any(text in each.id for text in options.only)]
     if options.like:
         possible = choose_like(
             possible, results(ROOT / "oracle" / options.like / store.name), options.lot
@@ -143,7 +145,11 @@ def _options() -> argparse.Namespace:
         "python", type=Path, help="interpreter of an environment with TensorFlow and envlock"
     )
     parser.add_argument(
-        "--only", default="", help="only perturbations with this text in their name"
+        "--only",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="only perturbations with this text in their name, or with one of several",
     )
     parser.add_argument(
         "--backend", default="", choices=["", "jax"], help="what computes for Keras"

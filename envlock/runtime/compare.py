@@ -77,8 +77,10 @@ NEEDED = (
     "A verdict needs evidence: Python, TensorFlow where there is one, "
     "and at least one package, compared."
 )
-BACKENDS = {"jax": True, "openvino": False, "torch": True}
-"""What computes for Keras in TensorFlow's place, and whether this envlock locks its settings."""
+LIBRARIES = {"jax": "jax", "numpy": "jax", "openvino": None, "torch": "torch"}
+"""What computes for Keras in TensorFlow's place, and the library whose settings are facts; None:
+this envlock locks none. Keras' back end numpy takes its neural network operations from JAX
+(keras/src/backend/numpy/nn.py)."""
 BACKEND = (
     "Another library computes everything, and of its own settings, "
     "which change bits, the lockfile has no facts."
@@ -133,7 +135,7 @@ def find_other_backend(locked: Side, live: Side) -> Optional[str]:
     backend = _get("keras.config.backend", locked)
     if not isinstance(backend, str) or backend != _get("keras.config.backend", live):
         return None
-    if backend not in BACKENDS:
+    if backend not in LIBRARIES:
         return None
     return backend
 
@@ -148,13 +150,16 @@ def find_unlocked_backend(locked: Side, live: Side, policy: Policy) -> List[Find
     backend = find_other_backend(locked, live)
     if backend is None or policy.name == tiers()[-1]:
         return []
-    settings = f"keras.{backend}.settings"
-    if all(isinstance(_get(settings, side), dict) for side in (locked, live)):
+    library = LIBRARIES[backend]
+    settings = f"keras.{library}.settings"
+    if library is not None and all(
+        isinstance(_get(settings, side), dict) for side in (locked, live)
+    ):
         return []
     path = "keras.config.backend"
     message = f"{path}: nothing below Keras' {backend} back end is locked"
     fix = OTHERWISE
-    if BACKENDS[backend]:
+    if library is not None:
         fix = RECAPTURE
     return [Finding(COMPARED, UNKNOWN, path, message, BACKEND, fix, "design", weight=100)]
 
@@ -266,6 +271,7 @@ def _make_finding(
     if row["rule"] == PROVEN and proof is not None:
         lacking = _find_lacking(policy.list_witnesses(path), proof)
     severity, fix = _judge(difference, row["rule"], row["fix"], lacking == [])
+    fix = _name_locked_value(path, old, fix)
     if lacking and severity != INFO:
         fix = f"{RECOMPUTE} It has no result of {', '.join(lacking)}."
     is_package = path.startswith("packages.") and path.count(".") == 1
@@ -290,6 +296,22 @@ def _make_finding(
         actual=new,
         weight=row["weight"],
     )
+
+
+def _name_locked_value(path: str, old: object, fix: str) -> str:
+    """Return a remedy that says the locked value, where it is known and short: the way leads there."""
+    if "{locked}" in fix:
+        return fix.replace("{locked}", show(old))
+    name = path.rpartition(".")[2]
+    general = f"Set or unset {name} as locked"
+    if not fix.startswith(general):
+        return fix
+    if old is None:
+        return fix.replace(general, f"Unset {name}").replace(", before", " before")
+    # A digest can only be compared, and blanks would need a shell's quotes.
+    if isinstance(old, str) and old and not old.startswith("sha256:") and len(old.split()) == 1:
+        return fix.replace(general, f"Set {name}={clean(old)}").replace(", before", " before")
+    return fix
 
 
 def _find_lacking(witnesses: List[str], proof: Collection[str]) -> List[str]:
