@@ -24,6 +24,7 @@ class OperationRow(Row):
     name: Name
     what: Text
     precision: Precision = "float32"
+    since: Annotated[int, Field(ge=1)] = 1
 
 
 class Cause(Row):

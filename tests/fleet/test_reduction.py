@@ -39,6 +39,7 @@ from envlock.runtime.report import Report
 from envlock.runtime.tables import table
 from envlock.workflows.fleet import check_fleet
 from tests.fleet.ranks import Made, facts, lockfile, rank
+from tests.numerics.canaries import section
 from tests.test_documentation import ROOT
 
 ODD: dict[str, Any] = {"TF_ENABLE_ONEDNN_OPTS": "0"}
@@ -311,7 +312,7 @@ def test_what_a_launcher_changes_on_all_ranks_is_one_finding_with_the_recipe() -
 
 
 def test_a_proof_counts_for_the_machine_that_has_it() -> None:
-    held = lockfile(policy={"name": "bits", "overrides": {}})
+    held = lockfile(policy={"name": "bits", "overrides": {}}, numerics=section())
     other = {**facts(), "cpu": {**facts()["cpu"], "affinity_count": 2, "flags": ["avx"]}}
     held["facts"]["cpu"]["flags"] = ["avx", "avx2"]
     assert report([rank(each, facts=other, proven=True) for each in range(8)], lock=held).match
