@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -81,8 +81,19 @@ def repeat(
     with open_draft_folder(parent) as folder:
         found, interrupted = _make_runs(plan, folder, save, progress)
         outcome = _compare_runs({"": found}, runs, steps, python, progress)
-        outcome = replace(outcome, interrupted=interrupted)
+        about = tuple(_explain_processes(found))
+        outcome = replace(outcome, interrupted=interrupted, about=about)
         return report(_add_help(outcome, plan.target), str(plan.target.script))
+
+
+def _explain_processes(found: Results) -> Iterator[str]:
+    """Yield why runs that were asked for in one process had one each, where they had."""
+    names = sorted({name for run in found.runs for name in run.changed})
+    if names and not found.header.get("fresh"):
+        yield (
+            f"The program changes {', '.join(names)} after it was verified, "
+            "so each run had a process of its own."
+        )
 
 
 def _read_locked_hash_seed() -> str | None:
