@@ -14,7 +14,8 @@ from envlock.cli.options import STDIN, PythonOption, QuietOption, dump, load_con
 from envlock.cli.output import Terminal, emit, talk
 from envlock.cli.parser import Command, make_app, make_choice
 from envlock.containers.engines import AUTO, ENGINES
-from envlock.packages.identity import find_lost_proofs
+from envlock.lock.lock_warnings import list_warnings
+from envlock.packages.lost_proofs import find_lost_proofs
 from envlock.reports.lock import count_held
 from envlock.runtime.errors import LockfileError, UsageError
 from envlock.runtime.policies import names
@@ -280,20 +281,20 @@ def _write(
 
 
 def _list_changes(earlier: Lockfile, lock: Lockfile) -> list[str]:
-    """Return the changes of a renewed lockfile, a line each, the most important first."""
+    """Return what a renewed lockfile says otherwise, a line each, the most important first."""
+    unchanged = ["no fact changed"]
+    if earlier == lock:
+        return unchanged
     report = envlock.diff(earlier, lock, names=("was", "now"))
     texts = [finding.message for finding in report.findings]
     if not texts:
-        return ["no fact changed"]
+        return unchanged
     if len(texts) > SHOWN:
         return [*texts[:SHOWN], f"and {count(len(texts) - SHOWN, 'more change')}"]
     return texts
 
 
 def _list_warnings(earlier: Lockfile | None, lock: Lockfile) -> list[str]:
-    # Start-up time: the models, which the help, a refusal and `--check` do not need.
-    from envlock.lock.creation import list_warnings
-
     texts = list_warnings(lock)
     if earlier is not None:
         texts += [f"a proven wheel was lost: {proof}" for proof in find_lost_proofs(earlier, lock)]

@@ -63,7 +63,7 @@ RanksOption = Annotated[
 AgainstOption = Annotated[
     str | None,
     typer.Option(
-        "--against", metavar="DIR", help="Folder of an earlier job, to find what has changed."
+        "--against", metavar="DIR", help="Folder of earlier jobs, to find what has changed."
     ),
 ]
 VettedOption = Annotated[
@@ -126,6 +126,7 @@ def check(
       envlock fleet check reports --ranks 8 --job 42  another job
       envlock fleet check reports --vetted nodes.txt  and write which nodes can be used
       envlock fleet check today --against yesterday   and find what has changed on the nodes
+      envlock fleet check runs --job 2026-11-25 --against runs    since each was last in an earlier job
     """
     # Start-up time: this loads the launchers and the models, which the help does not need.
     from envlock.workflows.fleet import write_vetted

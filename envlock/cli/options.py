@@ -17,7 +17,7 @@ from envlock.runtime import lockfile
 from envlock.runtime.assertion import locate
 from envlock.runtime.errors import UsageError
 from envlock.runtime.policies import names
-from envlock.runtime.report import Report
+from envlock.runtime.report import Report, count
 from envlock.workflows import settings
 from envlock.workflows.interpreter import find_environment
 from envlock.workflows.settings import Config
@@ -277,9 +277,7 @@ def report_left_out(packages: Sequence[object], verb: str, *, required: bool, qu
     if required:
         start = "error"
         quiet = False
-    # Not `count`, which would add commas to thousands.
-    number = "1 package" if len(packages) == 1 else f"{len(packages)} packages"
-    talk(f"{start}: {number} not {verb}:", quiet=quiet)
+    talk(f"{start}: {count(len(packages), 'package')} not {verb}:", quiet=quiet)
     for package in packages:
         talk(f"  {package}", quiet=quiet)
     if required:

@@ -232,12 +232,18 @@ def _describe_base(plan: BuildPlan) -> str:
         "ngc": "NVIDIA's TensorFlow and CUDA libraries",
         "cuda": "NVIDIA's CUDA libraries",
         "captured": "The image that the lockfile was captured in",
-        "wheels": "A plain Python; CUDA libraries, if any, are installed from wheels",
+        "wheels": "A plain Python",
     }
     python_from = plan.base.python_from
     if "@" in plan.base.reference and (python_from is None or "@" in python_from):
-        return f"{texts[plan.base.route]}, by digest, as a tag can move."
-    return f"{texts[plan.base.route]}, not pinned: a tag can move, and --pin records the digest."
+        pin = ", by digest, as a tag can move."
+    else:
+        pin = ", not pinned: a tag can move, and --pin records the digest."
+    # A sentence of its own: the wheels are pinned in any case.
+    wheels = ""
+    if plan.base.route == "wheels":
+        wheels = " CUDA libraries, if any, are installed from wheels, by hash."
+    return f"{texts[plan.base.route]}{pin}{wheels}"
 
 
 def _check_reference(text: str, path: str) -> Safe:

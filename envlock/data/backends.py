@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from envlock.data import ABOUT_BITS, Row, Sentence, Text, read
+from envlock.data import Row, Sentence, Text, read
+from envlock.data.runtime_tables import ABOUT_BITS
 
 
 class Setting(Row):

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from envlock.data import Minor, Row, Sentence, Text, read
-from envlock.data.determinism import Specifiers, matches_version
+from envlock.data.specifiers import Specifiers, matches_version
 
 BINDING = "nvidia-ml-py"
 PATCH = "framework-reproducibility"
@@ -76,8 +76,22 @@ def load_compatibility_table() -> CompatibilityTable:
     return CompatibilityTable.model_validate(read("compatibility"))
 
 
+def is_of_an_index(tensorflow: str) -> bool:
+    """Return whether a version of TensorFlow can be that of a wheel of the package index.
+
+    Indexes take no local versions, such as the `+selfbuilt` of a wheel that somebody compiled, or
+    the `+nv25.2` of NVIDIA's; source: PEP 440, Local version identifiers.
+    """
+    return "+" not in tensorflow
+
+
 def find_ptx_cuda(tensorflow: str) -> str | None:
-    """Return the CUDA that a driver needs for the PTX of a TensorFlow; None if unknown."""
+    """Return the CUDA that a driver needs for the PTX of a TensorFlow; None where it is unknown.
+
+    The table is about the wheels of the package index.
+    """
+    if not is_of_an_index(tensorflow):
+        return None
     for row in load_compatibility_table().ptx:
         if matches_version(row.tensorflow, tensorflow):
             return row.cuda
@@ -85,9 +99,12 @@ def find_ptx_cuda(tensorflow: str) -> str | None:
 
 
 def find_failure(tensorflow: str, capability: str) -> Fails | None:
-    """Return how official wheels of a TensorFlow fail on a GPU for which they have no machine code;
-    None without reports of such failures.
+    """Return how official wheels of a TensorFlow fail on a GPU for which they have no machine code.
+
+    It is None where there are no reports, and of any other wheel.
     """
+    if not is_of_an_index(tensorflow):
+        return None
     for row in load_compatibility_table().fails:
         if capability in row.capabilities and matches_version(row.tensorflow, tensorflow):
             return row

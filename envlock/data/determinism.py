@@ -6,18 +6,17 @@ evaluates.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import cache, lru_cache
+from collections.abc import Mapping
+from functools import cache
 from typing import Annotated, Literal
 
-from packaging.specifiers import SpecifierSet
-from packaging.version import Version as PackageVersion
 from pydantic import Field, model_validator
 
-from envlock.data import Row, Sentence, Text, Version, load_variables, read
+from envlock.data import Row, Sentence, Text, Version, read
+from envlock.data.runtime_tables import load_variables
+from envlock.data.specifiers import Specifiers, matches_version
 
 Name = Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")]
-Specifiers = list[Annotated[str, Field(pattern=r"^(\*|[<>=!~][^*]*)$")]]
 Values = dict[Name, str]
 Settings = dict[Name, Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$")]]
 """Values that need no quoting in a shell, in a Dockerfile, or in the list in ENVLOCK_ADDED."""
@@ -26,19 +25,6 @@ Call = Annotated[str, Field(pattern=r"^[a-z0-9_]+(\.[a-z0-9_]+)+\((\{seed\})?\)$
 Range = Annotated[str, Field(pattern=r"^(>=\d+\.\d+)?,?(<\d+\.\d+)?$")]
 Sources = Annotated[list[Text], Field(min_length=1)]
 Severity = Literal["error", "warning"]
-
-
-def matches_version(specifiers: Sequence[str], version: str) -> bool:
-    """Return whether any of the specifiers includes a version; `*` includes every version."""
-    return any(
-        specifier == "*" or _matches_specifier(specifier, version) for specifier in specifiers
-    )
-
-
-@lru_cache(maxsize=1024)
-def _matches_specifier(specifier: str, version: str) -> bool:
-    # A release candidate, or NVIDIA's build, counts as its release.
-    return SpecifierSet(specifier).contains(PackageVersion(version).base_version)
 
 
 class Solution(Row):
@@ -372,7 +358,9 @@ class MakerRow(Row):
         list[Annotated[str, Field(pattern=r"^[a-z]+(\.\w+)+$")]], Field(min_length=1)
     ]
     name: Text | None = None
-    hold: Literal["random", "numpy", "clock", "bytes", "seed", "constant", "submitted", "nothing"]
+    hold: Literal[
+        "random", "numpy", "clock", "bytes", "seed", "given", "constant", "submitted", "nothing"
+    ]
     row: Annotated[str, Field(pattern=r"^[a-z0-9-]+$")] | None = None
     fix: Sentence | None = None
     source: Text

@@ -8,7 +8,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from envlock.data import Row, Sentence, Text, read
-from envlock.data.determinism import Specifiers, load_source_table
+from envlock.data.determinism import load_source_table
+from envlock.data.specifiers import Specifiers
 
 
 class LintRule(Row):

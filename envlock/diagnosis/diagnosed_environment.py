@@ -10,6 +10,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from envlock.data import determinism
+from envlock.data.specifiers import matches_version
 
 CHOSEN = (
     "nothing to do: the lockfile locks this choice, and `envlock verify` compares what that "
@@ -125,9 +126,7 @@ class Environment:
         """
         if "*" in specifiers:
             return True
-        return self.tensorflow is not None and determinism.matches_version(
-            specifiers, self.tensorflow
-        )
+        return self.tensorflow is not None and matches_version(specifiers, self.tensorflow)
 
     def has_keras(self, specifier: str | None) -> bool:
         """Return whether the installed Keras matches this; without a specifier, True."""

@@ -11,7 +11,8 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from envlock.data import determinism, load_variables
+from envlock.data import determinism
+from envlock.data.runtime_tables import load_variables
 from envlock.diagnosis.diagnosed_environment import Environment, Requirement
 from envlock.diagnosis.fatbin import read_gpu_code
 from envlock.diagnosis.flag_checks import list_flags

@@ -14,7 +14,7 @@ import os
 import struct
 from collections.abc import Callable
 
-from envlock.data import load_cuda_table
+from envlock.data.runtime_tables import load_cuda_table
 from envlock.runtime.loader.elf import check_header, read_at
 
 SECTION = b".nv_fatbin"

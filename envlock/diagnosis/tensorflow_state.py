@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict, cast
 
-from envlock.data.determinism import matches_version
+from envlock.data.specifiers import matches_version
 from envlock.guest import launch
 from envlock.guest.proof import REPEATS
 from envlock.lock.fact_models import Facts

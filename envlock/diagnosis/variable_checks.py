@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from envlock.data import determinism as tables
-from envlock.data import load_variables
 from envlock.data.backends import load_backend_table
 from envlock.data.determinism import resolve_citation
+from envlock.data.runtime_tables import load_variables
 from envlock.diagnosis import values
 from envlock.diagnosis.diagnosed_environment import CHOSEN, Environment
 from envlock.runtime.report import Finding

@@ -104,6 +104,8 @@ class DivergeEvidence(Evidence):
         blind: why a cause in other threads would not have been seen.
         notes: what limits the verdict.
         failures: runs that failed; all runs are compared until the first of these ended.
+        stopped: the signal that ended the search before it was over, or Ctrl-C; None where nothing did.
+        stopped_while: what was being tried then.
     """
 
     verdict: Verdict
@@ -131,6 +133,8 @@ class DivergeEvidence(Evidence):
     blind: str | None = None
     notes: tuple[str, ...] = ()
     failures: tuple[Failure, ...] = ()
+    stopped: str | None = None
+    stopped_while: str = ""
 
     @property
     def match(self) -> bool:
@@ -193,6 +197,7 @@ class DivergeEvidence(Evidence):
             "maker": maker,
             "timeline": [line.to_json() for line in self.timeline],
             "failures": [failure.to_json() for failure in self.failures],
+            "stopped": self.stopped,
         }
 
 

@@ -25,7 +25,7 @@ from envlock.guest.tracing.runs import Observed as Ran
 from envlock.guest.tracing.runs import open_trace, perform
 from envlock.guest.tracing.source_lines import Places
 from envlock.guest.tracing.state import State
-from envlock.guest.tracing.value_makers import Makers
+from envlock.guest.tracing.value_makers import Held, Makers
 from envlock.guest.training import seed_setting
 from envlock.runtime.errors import FactError, UsageError
 from envlock.runtime.report import Report
@@ -96,10 +96,10 @@ def _observe(
                 )
                 with tracing as tracer:
                     entries = partial(getattr, tracer, "entries")
-                    makers = Makers(places, entries, request.held)
+                    makers = Makers(places, entries, Held(request.held, request.now))
                     with (
-                        seed_setting.watch_seeding(entries) as calls,
                         makers.watch(),
+                        seed_setting.watch_seeding(entries) as calls,
                         temporary_names.watch_names(),
                     ):
                         perform(function, lambda tracer=tracer: tracer)  # type: ignore[misc]

@@ -11,10 +11,10 @@ from weakref import ref
 
 from envlock.fleet import mpi_mail, tf_store
 from envlock.fleet.digest import digest, parse_report, split_by_root
-from envlock.fleet.folder import Folder
+from envlock.fleet.folder import FACTS, Folder
 from envlock.fleet.meeting import meet
 from envlock.fleet.problems import MISSING
-from envlock.fleet.ranks import OWN, Disagreement, find_rank
+from envlock.fleet.ranks import OWN, Disagreement, count_restarts, find_rank
 from envlock.fleet.reduction import reduction
 from envlock.fleet.statement import canonical, make_failure, make_statement
 from envlock.fleet.texts import collect_texts
@@ -55,6 +55,9 @@ ALONE = {"rank": 0, "size": 1, "node": None, "job": None}
 WARNED = "warning: ENVLOCK_MODE=warn, so this does not stop the program"
 SAID = "rank {} has printed the report"
 SAID_ELSEWHERE = "another rank has printed the report"
+PRINTED = "printed"
+"""The digest of the report that was printed last for a job, in its folder."""
+NO_RESTART = "no restart changes an environment: start the job without them"
 ERRORS = {kind.__name__: kind for kind in (UsageError, LockfileError, FactError)}
 
 
@@ -116,7 +119,7 @@ def assert_fleet(
     for key, value in given.items():
         if value is not None:
             environ[OWN[key]] = str(value)
-    mode = _get_mode()
+    mode = get_mode()
     try:
         own, board = place(engine, where, environ)
         chosen = policy or os.environ.get("ENVLOCK_POLICY")
@@ -128,7 +131,7 @@ def assert_fleet(
         if mode != OFF:
             raise
         return _go_on(None, mode)
-    return _answer(verdict, mode, is_speaker=own.rank == 0)
+    return enforce(verdict, mode, is_speaker=own.rank == 0)
 
 
 def _is_spawned(caller: FrameType) -> bool:
@@ -138,8 +141,8 @@ def _is_spawned(caller: FrameType) -> bool:
     return caller.f_globals.get("__name__") == "__mp_main__" and caller.f_code.co_name == "<module>"
 
 
-def _get_mode() -> str:
-    """Return the value of ENVLOCK_MODE; `enforce` if there is no such mode."""
+def get_mode() -> str:
+    """Return what ENVLOCK_MODE says; `enforce` where there is no such mode."""
     try:
         return assertion.mode_of_process()
     except UsageError:
@@ -147,8 +150,8 @@ def _get_mode() -> str:
         return assertion.ENFORCING[0]
 
 
-def _answer(verdict: Verdict, mode: str, *, is_speaker: bool) -> Optional[Report]:
-    """Return the report if this rank may continue, else raise.
+def enforce(verdict: Verdict, mode: str, *, is_speaker: bool) -> Optional[Report]:
+    """Return the report to a rank that goes on, or refuse.
 
     If one of the ranks enforces, all of them do.
     """
@@ -324,9 +327,29 @@ def _decide(
         report = digest(whole, place)
         decision["parts"] = split_by_root(groups)
     if not report.match:
-        _tell(report.to_text(), modes)
+        text = report.to_text()
+        if isinstance(board, Folder) and _is_repeated(board, text, count_restarts(os.environ)):
+            text = f"{report.headline}, as before this restart; {NO_RESTART}"
+        _tell(text, modes)
+    elif isinstance(board, Folder):
+        # For a rank that joins the job later: late_rank.py.
+        root = statements[0]["root"]
+        if root in documents:
+            board.post(FACTS + root, documents[root])
     decision["report"] = report.to_json()
     return decision
+
+
+def _is_repeated(board: Folder, text: str, restarts: int) -> bool:
+    """Return whether the same report was printed before the launcher started this job again.
+
+    An elastic launcher starts refused ranks again and again, as it cannot know that no restart puts
+    an environment right; each would print the whole report once more.
+    """
+    report = {"sha256": sha256(text.encode("utf-8", "surrogateescape")).hexdigest()}
+    before = board.peek(PRINTED)
+    board.post(PRINTED, report)
+    return restarts > 0 and before == report
 
 
 def _tell(text: str, modes: Set[str]) -> None:

@@ -25,6 +25,7 @@ AT_TOP: dict[str, Check] = {
     "call": _make_check("nonce", "root", "node"),
     "rank-[0-9]+": is_statement,
     "facts[.][0-9a-f]{64}": is_document,
+    "printed": _make_check("sha256"),
     "absent[.][0-9]+": lambda value: type(value) is int,
     "report[.][0-9a-f]{16}": _make_check("report_version", "command", "findings"),
     "[0-9a-f]{16}[.]decision": _make_check("by"),

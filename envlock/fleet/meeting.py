@@ -92,9 +92,12 @@ if TYPE_CHECKING:
 FIRST_PAUSE, LONGEST_PAUSE = 0.005, 0.1
 """Seconds between two polls."""
 CROWD_PAUSE, RANK_PAUSE = 1.5, 0.005
-"""Seconds between two polls of many ranks: the more ranks, the longer, until a file server is asked
-twice a second in all.
-"""
+"""Seconds between two looks of many ranks: each has its share, up to where a rank asks a file
+server twice a second."""
+WAITED_SHARE = 0.33
+"""Who has waited long, waits a third of that between two looks, up to CROWD_PAUSE: ranks of a small
+job that begin together meet within 0.1 s, and one whose node pulls an image asks no file server
+twenty times a second."""
 
 MARGIN = 2.0
 """Seconds that a rank waits for the verdict longer than rank 0 waits for the ranks."""
@@ -155,7 +158,11 @@ class Member:
     def pause(self, seconds: float) -> Pause:
         """Return a pause between two polls, with a limit in seconds for all of them together."""
         longest = min(CROWD_PAUSE, max(LONGEST_PAUSE, RANK_PAUSE * self.size))
-        return Pause(time.monotonic() + seconds, longest)
+        share = WAITED_SHARE
+        # What ends with the process of rank 0 are messages, and no file server is asked.
+        if self.board.is_mortal:
+            share = 0.0
+        return Pause(time.monotonic() + seconds, longest, share)
 
     def settle(self, nonce: str, decision: Decision) -> Outcome:
         """Decide an attempt unless it is decided; return the decision that counts.
@@ -239,7 +246,7 @@ class Leader(Member):
 
     def _get_called(self) -> str:
         """Return the attempt that is open, or was the last one."""
-        return _get_nonce(self.board.peek("call"))
+        return get_nonce(self.board.peek("call"))
 
     def _is_followed(self) -> bool:
         """Return whether another rank 0 has opened an attempt in the meantime."""
@@ -346,7 +353,7 @@ class Follower(Member):
         if decision is not None:
             return self._accept(decision, is_own=False)
         call = self.board.peek("call")
-        nonce = _get_nonce(call)
+        nonce = get_nonce(call)
         if not nonce or nonce in self._seen:
             return None
         if self.nonce:
@@ -439,8 +446,8 @@ class Follower(Member):
         return self.make_refusal(refusals.report_no_call(self.timeout)), is_first
 
 
-def _get_nonce(call: object) -> str:
-    """Return the attempt that a call opens; empty if the call is malformed."""
+def get_nonce(call: object) -> str:
+    """Return the attempt that a call opens; empty where it is none."""
     if not isinstance(call, dict):
         return ""
     nonce = call.get("nonce")
@@ -455,16 +462,23 @@ def _get_nonce(call: object) -> str:
 class Pause:
     """Waits between two polls, longer each time."""
 
-    def __init__(self, deadline: float, longest: float = LONGEST_PAUSE) -> None:
+    def __init__(
+        self, deadline: float, longest: float = LONGEST_PAUSE, share: float = WAITED_SHARE
+    ) -> None:
         self.deadline = deadline
         self.seconds = FIRST_PAUSE
         self.longest = longest
+        self.share = share
+        self._start = time.monotonic()
 
     def wait(self) -> bool:
-        """Wait; return whether there is time for another poll."""
-        left = self.deadline - time.monotonic()
+        """Wait; return whether there is time for another look."""
+        now = time.monotonic()
+        left = self.deadline - now
         if left <= 0:
             return False
         time.sleep(min(self.seconds, left))
-        self.seconds = min(self.seconds * 1.5, self.longest)
+        waited = now - self._start
+        longest = max(self.longest, min(CROWD_PAUSE, self.share * waited))
+        self.seconds = min(self.seconds * 1.5, longest)
         return True

@@ -43,6 +43,11 @@ OF_RANKS = {
     "rank-mode": (ERROR, SWITCHED, "Set ENVLOCK_MODE for all ranks, or for none."),
     "rank-lockfile": (ERROR, SEVERAL, "Put one lockfile where every node reads it."),
     "rank-facts": (UNKNOWN, LOST, "Run the job again in an empty folder."),
+    "rank-before": (
+        UNKNOWN,
+        "Nothing was compared with an earlier job.",
+        "Name a folder with reports of these nodes with `--against`.",
+    ),
     "rank-groups": (
         ERROR,
         PARTS,

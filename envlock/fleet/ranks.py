@@ -205,6 +205,17 @@ def find_launched_job(environ: Environ) -> str:
     return ""
 
 
+def count_restarts(environ: Environ) -> int:
+    """Return how often its launcher has started this job again; 0 where none says so."""
+    for row in table("launchers"):
+        named: Optional[Row] = row["rank"]
+        if named is not None and named["restarts"]:
+            number = environ.get(named["restarts"], "")
+            if number.isascii() and number.isdigit() and len(number) < 10:
+                return int(number)
+    return 0
+
+
 def _get_job(named: Row, environ: Environ) -> str:
     words = [environ[name].partition("#")[0] for name in named["job"] if environ.get(name)]
     job = ".".join(words)

@@ -23,6 +23,7 @@ from envlock.runtime.compare import compare
 from envlock.runtime.errors import UsageError
 from envlock.runtime.judgement import build_policy, judge
 from envlock.runtime.launchers import explain_differences
+from envlock.runtime.machine_proof import list_results
 from envlock.runtime.machines import is_machine
 from envlock.runtime.policies import DEFAULT, Policy, names
 from envlock.runtime.report import (
@@ -307,12 +308,15 @@ def _compare_with_first(
     """Return the differences from the first ranks, which messages call `title`."""
     before = documents[first[0]["root"]]
     here = documents[members[0]["root"]]
+    proof = None
+    if standard.lock is not None and first[0]["proven"] and members[0]["proven"]:
+        proof = list_results(standard.lock)
     findings = compare(
         (before["facts"], before["unavailable"]),
         (here["facts"], here["unavailable"]),
         standard.rules,
         (title, "here"),
-        is_proven=first[0]["proven"] and members[0]["proven"],
+        proof=proof,
     )
     if standard.lock is None:
         return findings

@@ -50,6 +50,24 @@ def report_lost_decision(name: str) -> Report:
     )
 
 
+def report_no_job(folder: str, timeout: float) -> Report:
+    """Return the report of a late rank that finds no verdict on the ranks of its job."""
+    why = "A rank that joins a job is compared with the ranks that have started, and there is nothing to compare."
+    fix = (
+        'Let the first ranks call `assert_fleet(engine="files")` with the same folder and job, '
+        "before this one comes."
+    )
+    message = f"no verdict on the ranks of this job in {folder} within {timeout:g} s"
+    return _make_report(message, why, fix)
+
+
+def report_refused_job(folder: str) -> Report:
+    """Return the report of a late rank whose job did not start."""
+    why = "The ranks that a late rank joins have refused to start."
+    fix = "Read what rank 0 has printed, and start the job again."
+    return _make_report(f"the ranks of this job have refused: {folder}", why, fix)
+
+
 def report_double(rank: int, nodes: str) -> Report:
     """Return the report on two processes with the same number."""
     fix = (

@@ -10,16 +10,19 @@ imports only NumPy and TensorFlow. Argument: JSON with
     intra_op_threads, inter_op_threads    a number, or null: as the environment has it
     determinism     true, false, or null: as the environment has it
 
-Inputs are computed from integers (a hashed counter, as a multiple of 2**-23), so they depend
-neither on a random number generator nor on a mathematical library. Every operation is computed
-several times: one whose results differ is `unstable`. If an operation fails, the type of its error
-is the result; bfloat16 comes last, because it can crash the process.
+Inputs are made of integers (a counter, mixed, as a multiple of 2**-23), so neither a random
+generator nor a mathematical library has a part in them. The functions of the C library come first,
+then those of NumPy: programs prepare their data with both. Every operation is computed several times:
+one that differs from itself is `unstable`. Where an operation fails, the type of its error is the
+result; bfloat16 comes last, as it can end the process.
 """
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import json
+import math
 import os
 import sys
 import time
@@ -49,11 +52,12 @@ if TYPE_CHECKING:
         skip: List[str]
 
 
-BATTERY = 1
-"""It is increased by one when an operation or its input changes: results with different numbers are
-never compared.
+BATTERY = 2
+"""It grows by one when operations are added, or an operation or its input changes.
 
-The code that computes has a digest in tests/numerics/test_battery_number.py.
+The column `since` of envlock/data/canary.toml says from which number on each operation is what it
+is: the results of older lockfiles are compared as far as that. The code that computes has a digest
+in tests/numerics/test_battery_number.py.
 """
 
 BEGAN_AGAIN = "ENVLOCK_BATTERY_BEGAN_AGAIN"
@@ -91,11 +95,16 @@ def _run(asked: Asked, say: Callable[[Dict[str, object]], None]) -> None:
     import numpy as np
 
     head: Dict[str, object] = {"battery": BATTERY, "numpy": np.__version__, "groups": []}
-    if on_cpu and "numpy" not in asked["skip"]:
-        say({"begin": ["numpy", "library"]})
-        results = _compute_all(np, make_numpy_operations(np), 2)
-        say({"group": "numpy", "execution": "library", "operations": results})
-    # After NumPy's group, whose results are then known even if TensorFlow cannot be imported.
+    libraries: List[Tuple[str, Dict[str, Operation]]] = []
+    if on_cpu:
+        own = {**make_numpy_operations(np), **make_double_operations(np)}
+        libraries = [("libm", make_math_operations(np)), ("numpy", own)]
+    for group, operations in libraries:
+        if group not in asked["skip"]:
+            say({"begin": [group, "library"]})
+            results = _compute_all(np, operations, 2)
+            say({"group": group, "execution": "library", "operations": results})
+    # After NumPy's group: where TensorFlow cannot be imported, that one is still known.
     import tensorflow as tf
 
     start, spent = time.perf_counter(), time.process_time()
@@ -236,6 +245,83 @@ def make_numpy_operations(np: ModuleType) -> Dict[str, Operation]:
         "np_exp64": lambda: np.exp(a.astype("f8") * 8),
         "np_random_legacy": lambda: np.random.RandomState(0).randn(1000),
         "np_random": lambda: np.random.default_rng(0).standard_normal(1000),
+    }
+
+
+def make_double_operations(np: ModuleType) -> Dict[str, Operation]:
+    """Return NumPy's functions of float64, and its tanh of float32.
+
+    By the processor, NumPy takes loops of its own or the functions of the C library.
+    """
+    x = make_numbers(np, 8192, 28).astype("f8")
+    positive = np.abs(x) + 0.01
+    single = make_numbers(np, 8192, 29) * np.float32(4)
+    return {
+        "np_sin64": lambda: np.sin(x * 50),
+        "np_cos64": lambda: np.cos(x * 50),
+        "np_log64": lambda: np.log(positive),
+        "np_pow64": lambda: np.power(positive, x * 3),
+        "np_tanh64": lambda: np.tanh(x * 3),
+        "np_tanh32": lambda: np.tanh(single),
+    }
+
+
+def make_math_operations(np: ModuleType) -> Dict[str, Operation]:
+    """Return the functions of the C library, as Python's `math` calls them; those of float32 directly."""
+    values = [float(each) for each in make_numbers(np, 8192, 30)]
+
+    def apply(function: Callable[[float], float], scale: float, shift: float = 0.0) -> Operation:
+        return lambda: np.array([function(each * scale + shift) for each in values])
+
+    def compute_others() -> Array:
+        parts = []
+        for name in (
+            "tan",
+            "asin",
+            "acos",
+            "atan",
+            "sinh",
+            "cosh",
+            "asinh",
+            "expm1",
+            "erf",
+            "erfc",
+        ):
+            function = getattr(math, name)
+            parts.append([function(each) for each in values[:2048]])
+        for name in ("acosh", "log2", "log10", "log1p"):
+            function = getattr(math, name)
+            parts.append([function(each + 2) for each in values[:2048]])
+        return np.array(parts)  # type: ignore[no-any-return]
+
+    def find_single(name: str) -> Callable[[float], float]:
+        # Of the process, not of a file: a preloaded library is what a program would call.
+        function = getattr(ctypes.CDLL(None), name)
+        function.restype = ctypes.c_float
+        function.argtypes = [ctypes.c_float]
+        return function  # type: ignore[no-any-return]
+
+    def compute_single(*names: str) -> Array:
+        parts = []
+        for name in names:
+            function = find_single(name)
+            parts.append([function(each * 3) for each in values[:4096]])
+        return np.array(parts, dtype=np.float32)  # type: ignore[no-any-return]
+
+    return {
+        "math_sin": apply(math.sin, 50),
+        "math_cos": apply(math.cos, 50),
+        "math_exp": apply(math.exp, 8),
+        "math_log": apply(math.log, 0.99, 1),
+        "math_pow": lambda: np.array([math.pow(abs(each) + 0.01, each * 3) for each in values]),
+        "math_tanh": apply(math.tanh, 3),
+        "math_lgamma": apply(math.lgamma, 4, 4.5),
+        "math_others": compute_others,
+        "libm_tanhf": lambda: compute_single("tanhf"),
+        "libm_others": lambda: compute_single(
+            *("sinf", "cosf", "tanf", "atanf", "expf", "exp2f", "expm1f", "sinhf", "coshf"),
+            *("asinhf", "erff", "erfcf", "cbrtf"),
+        ),
     }
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -73,6 +74,8 @@ running and grew to 13.5 GB. Without ctypes, or on another system, the program i
 of 1, PR_SET_PDEATHSIG (9 is SIGKILL): https://man7.org/linux/man-pages/man2/prctl.2.html
 """
 
+_FATAL = re.compile(r"F[01]\d[0-3]\d ")
+"""How a fatal line of TensorFlow's log begins: F, the month and the day, such as F0131 or F1125."""
 _ERROR_WORDS = ("Error", "Check failed", "Unknown flag")
 """Words in a line of stderr that says why a process ended."""
 
@@ -209,8 +212,13 @@ def ask_python(
     Raises:
         UsageError: there is no such interpreter, or it cannot be run.
     """
+    return ask(bind_to_parent(words), python, timeout=timeout, environ=environ)
+
+
+def bind_to_parent(words: Sequence[str]) -> list[str]:
+    """Return the arguments of a program of this room with which the kernel kills it when this process ends."""
     flag, program, *rest = words
-    return ask([flag, BOUND, program, *rest], python, timeout=timeout, environ=environ)
+    return [flag, BOUND, program, *rest]
 
 
 def kill(child: subprocess.Popen[bytes]) -> None:
@@ -244,8 +252,7 @@ def pick_error_line(text: str) -> str:
         return "no output"
     chosen = lines[-1]
     for line in lines:
-        # A fatal line of TensorFlow's log begins with F and the month and day: F0131.
-        if line.startswith("F0") or any(word in line for word in _ERROR_WORDS):
+        if _FATAL.match(line) or any(word in line for word in _ERROR_WORDS):
             chosen = line
     # The prefix of a line in TensorFlow's log (level, time, thread, file) ends with "] ".
     message = chosen.rpartition("] ")[2] or chosen

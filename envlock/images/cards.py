@@ -108,9 +108,11 @@ def _describe_images(capability: str, tables: Tables) -> Iterator[dict[str, Any]
             runs, why = UNKNOWN, "No source states whether its CUDA makes code for this GPU."
         elif cuda.expected:
             runs = YES
-            why = "Its CUDA makes machine code for this GPU, by other images of that month."
+            why = (
+                f"{_explain_code(cuda.version, capability, tables)}, by other images of that month."
+            )
         else:
-            runs, why = YES, "Its CUDA makes machine code for this GPU."
+            runs, why = YES, f"{_explain_code(cuda.version, capability, tables)}."
         yield {
             "kind": "image",
             "name": str(Reference(ngc.REGISTRY, ngc.REPOSITORY, tag)),
@@ -129,6 +131,25 @@ def _is_older(cuda: str | None, first_cuda: str | None) -> bool:
         and first_cuda is not None
         and parse_release(cuda) < parse_release(first_cuda)
     )
+
+
+def _explain_code(cuda: str, capability: str, tables: Tables) -> str:
+    """Return how the machine code of a CUDA runs on a GPU, without the full stop.
+
+    A GPU that is newer than the CUDA runs the code for the lower minor numbers of its capability;
+    source: CUDA C++ Programming Guide, Binary Compatibility.
+    """
+    compiled = None
+    for row in tables.cuda.gpu:
+        known = parse_release(row.compute_capability)
+        if known[0] != parse_release(capability)[0] or known > parse_release(capability):
+            continue
+        if parse_release(row.cuda) <= parse_release(cuda)[:2]:
+            compiled = max(compiled or known, known)
+    if compiled is None or compiled == parse_release(capability):
+        return "Its CUDA makes machine code for this GPU"
+    code = ".".join(map(str, compiled))
+    return f"Its CUDA makes machine code for compute capability {code}, which this GPU runs"
 
 
 def _explain_missing_code(first_cuda: str | None) -> str:

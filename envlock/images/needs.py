@@ -34,7 +34,8 @@ class BaseNeeds:
 
     Attributes:
         tensorflow: the version without NVIDIA's label.
-        label: that of NVIDIA's build, such as `nv25.2`.
+        label: of NVIDIA's build of it, as `nv25.2`.
+        local: the local version of a TensorFlow that somebody else has built, as `selfbuilt`.
         gpu: whether TensorFlow is a build for CUDA.
         compiler, prefix: those of Python: the compiler in `sys.version`; `venv`, `conda` or
             `system`.
@@ -56,6 +57,7 @@ class BaseNeeds:
 
     tensorflow: str | None = None
     label: str | None = None
+    local: str | None = None
     gpu: bool = False
     python: str | None = None
     compiler: str | None = None
@@ -79,6 +81,13 @@ class BaseNeeds:
     jetson: str | None = None
     policy: str = DEFAULT
     overrides: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def wheel(self) -> str | None:
+        """The version of the TensorFlow whose wheel is locked, with its local version."""
+        if self.tensorflow is None or self.local is None:
+            return self.tensorflow
+        return f"{self.tensorflow}+{self.local}"
 
 
 def collect_lock_needs(lock: Lockfile, platform: str | None = None) -> BaseNeeds:
@@ -122,6 +131,7 @@ def collect_needs(
     return BaseNeeds(
         tensorflow=_accept_version((tensorflow.version or "").partition("+")[0]),
         label=tensorflow.nvidia_build,
+        local=_get_local_version(tensorflow),
         gpu=_is_cuda_build(tensorflow, facts),
         python=_accept_version(python.version),
         compiler=compiler,
@@ -146,6 +156,13 @@ def collect_needs(
         policy=policy,
         overrides=tuple(sorted((overrides or {}).items())),
     )
+
+
+def _get_local_version(tensorflow: TensorflowFacts) -> str | None:
+    """Return the local version of a TensorFlow; None of one of NVIDIA's, or without one."""
+    if tensorflow.nvidia_build is not None:
+        return None
+    return (tensorflow.version or "").partition("+")[2] or None
 
 
 def _is_cuda_build(tensorflow: TensorflowFacts, facts: Facts) -> bool:

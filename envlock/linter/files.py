@@ -12,7 +12,7 @@ from io import BytesIO
 from pathlib import Path
 from tokenize import detect_encoding
 
-from envlock.linter.module import Elsewhere, Module
+from envlock.linter.module import Module
 from envlock.linter.notebooks import SUFFIX, Cells, code
 from envlock.runtime.errors import UsageError
 
@@ -96,22 +96,14 @@ def _is_excluded(path: Path, exclude: Sequence[str]) -> bool:
     )
 
 
-def head(path: str) -> str:
-    """Return the text of a file for a first look at its imports; nothing where it cannot be read."""
-    try:
-        return _code(path)[0]
-    except Unreadable:
-        return ""
-
-
-def read(path: str, project: Elsewhere | None = None) -> Module:
-    """Return a file as a module; `project` knows the other files.
+def read(path: str) -> Module:
+    """Return a file as a module.
 
     Raises:
         Unreadable: it cannot be read, is too large, or is not Python as this interpreter knows it.
     """
     text, cells = _code(path)
-    return parse(path, text, project, cells)
+    return parse(path, text, cells)
 
 
 def _code(path: str) -> tuple[str, Cells | None]:
@@ -133,9 +125,7 @@ def _code(path: str) -> tuple[str, Cells | None]:
     return text, cells
 
 
-def parse(
-    path: str, text: str, project: Elsewhere | None = None, cells: Cells | None = None
-) -> Module:
+def parse(path: str, text: str, cells: Cells | None = None) -> Module:
     """Return Python source as a module.
 
     Raises:
@@ -156,7 +146,7 @@ def parse(
         raise Unreadable("it holds a NUL byte") from None
     except (RecursionError, MemoryError):
         raise Unreadable("it is nested too deeply for Python's own parser") from None
-    return Module(path, text, tree, project, cells)
+    return Module(path, text, tree, cells)
 
 
 def _bytes(path: str) -> bytes:

@@ -205,7 +205,7 @@ def _body_digest(graph: Graph, body: Body, known: dict[str, str]) -> str:
     nodes = {node.name: node for node in body.nodes}
     done = {name: _hash("argument", str(number)) for number, name in enumerate(body.arguments)}
     returned = [_source(each) for each in body.returns]
-    beside = _unused(body)
+    beside = _list_unused(body)
     stack = [*returned, *beside]
     while stack:
         name = stack[-1]
@@ -228,7 +228,7 @@ def _missing(node: Node, nodes: Mapping[str, Node], done: Mapping[str, str]) -> 
     return [each for each in sources if each not in done and each in nodes and each != node.name]
 
 
-def _unused(body: Body) -> list[str]:
+def _list_unused(body: Body) -> list[str]:
     used = {_source(each) for node in body.nodes for each in node.inputs}
     return [node.name for node in body.nodes if node.name not in used]
 

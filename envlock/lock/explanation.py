@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any, TypeAlias
 
-from envlock.data import load_policy_table, read
+from envlock.data import read
+from envlock.data.runtime_tables import load_policy_table
 from envlock.lock.merging import Flat, flatten, matches_fact
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.policies import Policy, matches, names

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
-from envlock.data.canary_tables import load_replay_table
+from envlock.data.replay_table import load_replay_table
 from envlock.lock.fact_models import Count, Sha256, Strict, Version, Word
 
 SAMPLES = 64

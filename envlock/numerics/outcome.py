@@ -226,14 +226,15 @@ def _make_headline(outcome: Outcome) -> str:
     if len(outcome.runs) < 2:
         return f"nothing to compare: {runs} finished"
     number = len(results.list_steps(outcome.runs))
-    steps = f"all {number} steps"
+    steps = f"all {number:,} steps"
     if outcome.cut:
         steps = f"the {count(number, 'step')} that all of them finished"
     elif number == 1:
         steps = "1 step"
     if outcome.first is None:
         return f"the same bits in {runs}, at {steps}"
-    verdict = f"not the same: {runs} gave {len(results.group_runs(outcome.runs))} different results"
+    number_of_results = len(results.group_runs(outcome.runs))
+    verdict = f"not the same: {runs} gave {number_of_results:,} different results"
     if outcome.cut:
         verdict += f", at {steps}"
     return verdict
@@ -281,7 +282,7 @@ def _describe_difference(outcome: Outcome, first: Quantity) -> Finding:
         "runs-differ",
         ERROR,
         Where(operation=f"step {first.step}, {first.name}"),
-        f"first at step {first.step} (of {len(results.list_steps(outcome.runs))}), in {quantity}",
+        f"first at step {first.step} (of {len(results.list_steps(outcome.runs)):,}), in {quantity}",
         "An operation, a seed or the data differs from run to run, so no two trainings can be compared.",
         "`envlock diverge` finds the first operation that differs, and its line.",
         SOURCE,

@@ -75,10 +75,14 @@ def repeat(
         batches = [[number] for number in range(plan.runs)]
     interrupted = False
     try:
-        for numbers in batches:
+        while batches:
+            numbers = batches.pop(0)
             if not _run_batch(plan, numbers, folder, advance):
                 break
-            # Runs that record nothing are refused below; the others need not be waited for.
+            # Only of the process that was given several: one of its own is not started twice.
+            if len(numbers) > 1:
+                batches += _list_runs_left(numbers, read(folder))
+            # Runs that record nothing are refused below; the others are not worth waiting for.
             if numbers == [0] and _has_nothing(read(folder)):
                 break
     except KeyboardInterrupt:
@@ -86,6 +90,17 @@ def repeat(
     results = read(folder)
     _check_results(results, plan.target, interrupted=interrupted)
     return results, interrupted
+
+
+def _list_runs_left(numbers: list[int], results: Results) -> list[list[int]]:
+    """Return the runs that a process has left to others, each for one of its own.
+
+    It does so where a run has changed variables that the next one would have been judged by.
+    """
+    if not any(run.changed for run in results.runs):
+        return []
+    made = {run.label for run in results.runs if run.end is not None}
+    return [[number] for number in numbers if str(number) not in made]
 
 
 def _run_batch(
@@ -112,7 +127,7 @@ def _run_batch(
         environ.setdefault("PYTHONHASHSEED", str(plan.seed % 2**32))
     with folder.with_name(OUTPUT).open("ab") as log:
         child = launch.start(
-            launch.build_module_arguments(PROGRAM, request),
+            launch.bind_to_parent(launch.build_module_arguments(PROGRAM, request)),
             plan.python,
             output=_choose_output(plan, log),
             errors=subprocess.STDOUT,

@@ -53,6 +53,8 @@ class Run:
     message: str | None = None
     seconds: float | None = None
     traceback: str = ""
+    changed: tuple[str, ...] = ()
+    """The variables that it changed although it asks envlock to verify them."""
 
 
 @dataclass
@@ -167,6 +169,7 @@ def _add_line(run: Run, line: Mapping[str, Any], known: dict[str, Value]) -> Non
         raise TypeError
     run.end, run.message, run.seconds = line["end"], message, seconds
     run.traceback = str(line.get("traceback") or "")
+    run.changed = tuple(map(str, line.get("changed") or ()))
 
 
 def _parse_value(kind: str, shape: list[int], digest: str) -> Value:

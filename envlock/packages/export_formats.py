@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 from envlock.packages.identity import (
     Checkout,
-    LeftOut,
     Proven,
     find_checkout,
     list_proven,
     split_by_policy,
 )
+from envlock.packages.lost_proofs import LeftOut
 from envlock.runtime.errors import LockfileError
 from envlock.runtime.release import minor
 

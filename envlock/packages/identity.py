@@ -9,21 +9,16 @@ from typing import NamedTuple
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
+from envlock.packages.lost_proofs import LeftOut, get_identities, get_own_name
 from envlock.runtime.collectors.packages import strip_url_secrets
 from envlock.runtime.errors import UsageError
 from envlock.runtime.judgement import build_policy
 from envlock.runtime.policies import names
-from envlock.runtime.report import clean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from envlock.lock.fact_models import PackageFacts
     from envlock.lock.models import Lockfile, PackageIdentity, WheelFile
-
-
-OTHER_FILES = "its RECORD is not the one that was proven (`envlock hash` looks for its wheel)"
 
 
 class Proven(NamedTuple):
@@ -36,18 +31,6 @@ class Proven(NamedTuple):
     version: str
     wheel: WheelFile
     origin: str | None
-
-
-class LeftOut(NamedTuple):
-    """A package that was not requested, and why it is left out."""
-
-    name: str
-    version: str | None
-    reason: str
-
-    def __str__(self) -> str:
-        """Return one line, even if the texts have line breaks."""
-        return clean(f"{self.name} {self.version or '(version unknown)'}: {self.reason}")
 
 
 def list_proven(lock: Lockfile, shown: str) -> tuple[list[Proven], list[LeftOut]]:
@@ -65,7 +48,7 @@ def list_proven(lock: Lockfile, shown: str) -> tuple[list[Proven], list[LeftOut]
         )
     facts = lock.facts.packages or {}
     identities = lock.identity.packages
-    own_name = _get_own_name(lock)
+    own_name = get_own_name(lock)
     known: list[Proven] = []
     others: list[LeftOut] = []
     for name in sorted(facts.keys() | identities.keys()):
@@ -104,23 +87,9 @@ def _describe_package(name: str, fact: PackageFacts, identity: PackageIdentity) 
     return Proven(name, version, wheel, url)
 
 
-def _get_own_name(lock: Lockfile) -> str | None:
-    if lock.project is None:
-        return None
-    return lock.project.name
-
-
-def _get_identities(lock: Lockfile) -> Mapping[str, PackageIdentity]:
-    if lock.identity is None:
-        return {}
-    return lock.identity.packages
-
-
 def list_unhashed(lock: Lockfile) -> list[str]:
-    """Return the packages whose wheel was never searched for, in the version that the lockfile has
-    now.
-    """
-    identities = _get_identities(lock)
+    """Return the packages whose wheel was never looked for, in the version that the lock has now."""
+    identities = get_identities(lock)
     unknown = []
     for name, fact in (lock.facts.packages or {}).items():
         if name not in identities or identities[name].version != fact.version:
@@ -179,24 +148,6 @@ def split_by_policy(lock: Lockfile, packages: list[LeftOut]) -> tuple[list[LeftO
         else:
             compared.append(package)
     return compared, others
-
-
-def find_lost_proofs(earlier: Lockfile, now: Lockfile) -> list[LeftOut]:
-    """Return the packages that had a proven wheel and, in the same version, no longer have one, by
-    name.
-    """
-    present = {*(now.facts.packages or {}), _get_own_name(now)}
-    identities = _get_identities(now)
-    found = []
-    for name, old in sorted(_get_identities(earlier).items()):
-        if old.wheel is None or name not in present:
-            continue
-        new = identities.get(name)
-        if new is None:
-            found.append(LeftOut(name, old.version, OTHER_FILES))
-        elif new.wheel is None and new.version == old.version:
-            found.append(LeftOut(name, old.version, new.reason or OTHER_FILES))
-    return found
 
 
 def explain_misfit(name: str, version: str | None, file: str) -> str | None:

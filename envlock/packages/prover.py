@@ -294,6 +294,12 @@ def _prove_locally(
     sha256 = path.parent.name  # the cache has each wheel in a folder with this name
     why = None
     code = None
+    if package.files is None and package.origin != "editable":
+        return _describe_unproven(
+            package,
+            f"{reason}; without a RECORD its files cannot be compared with those of {path.name}: "
+            "install it again with pip",
+        )
     if package.files is not None:
         why = describe_difference(package.files, inside)
         if why is None:

@@ -98,6 +98,11 @@ class Activation:
         return "\n".join(lines)
 
 
+def is_active() -> bool:
+    """Return whether `activate()` has been called in this process, or in its parent."""
+    return bool(_done)
+
+
 def activate(
     seed: Optional[int] = None,
     path: Optional[Union[str, os.PathLike[str]]] = None,

@@ -31,6 +31,11 @@ _verified: Dict[Key, Report] = {}
 """The verdicts of this process; a forked child inherits them, and so does not verify again."""
 
 
+def has_matched() -> bool:
+    """Return whether an `assert_locked()` of this process, or of its parent, found a match."""
+    return bool(_verified)
+
+
 def assert_locked(
     path: Optional[Union[str, os.PathLike[str]]] = None, policy: Optional[str] = None
 ) -> Optional[Report]:
@@ -73,6 +78,12 @@ def assert_locked(
         if report.match:
             _verified[key] = report
     if not report.match:
+        # Not at the top: a script that matches starts without it.
+        from envlock.runtime.import_order import explain_repeated_import
+
+        advice = explain_repeated_import(sys._getframe(1))
+        if advice is not None:
+            report.notes.append(advice)
         refuse(mismatch(lockfile, report), mode)
     return report
 

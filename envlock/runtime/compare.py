@@ -12,7 +12,7 @@ from envlock.runtime.report import ABSENT, COMPARED, ERROR, INFO, UNKNOWN, Findi
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Set, Tuple
+    from typing import Collection, Dict, Iterable, Iterator, List, Mapping, Optional, Set, Tuple
 
     from envlock.runtime.policies import Policy
 
@@ -30,6 +30,7 @@ PROVE = (
     "Run `envlock verify -p bits` here once: "
     "it computes the lockfile's canary and remembers equal bits."
 )
+RECOMPUTE = "Compute the lockfile's canary again on the locked machine: `envlock canary --update`."
 NAMES = ("locked", "live")
 
 STEADY = (
@@ -49,7 +50,7 @@ def compare(
     policy: Policy,
     names: Tuple[str, str] = NAMES,
     *,
-    is_proven: bool = False,
+    proof: Optional[Collection[str]] = None,
 ) -> List[Finding]:
     """Return a finding for every path on which the sides differ, sorted by path.
 
@@ -60,13 +61,15 @@ def compare(
     Args:
         locked, live: the two sides.
         policy: which rule each path has.
-        names: the names of the sides in messages.
-        is_proven: whether facts with the rule `proven` may differ.
+        names: what messages call the sides.
+        proof: the operations of the lockfile's canary that have given the locked bits here: what the
+            rule `proven` holds may differ where all of its witnesses are among them. None where
+            there is no proof.
     """
     findings = []
     for difference in sorted(_iter_differences(locked, live), key=_get_path):
-        finding = _make_finding(difference, policy, names, is_proven)
-        # A fact that may differ and is unknown, or was never locked, would only add noise.
+        finding = _make_finding(difference, policy, names, proof)
+        # What may differ and cannot be told, or was never locked, would only be noise.
         is_noise = are_both_unavailable(finding) or finding.rule == "exact_where_locked"
         if finding.severity != INFO or not is_noise:
             findings.append(finding)
@@ -77,10 +80,10 @@ NEEDED = (
     "A verdict needs evidence: Python, TensorFlow where there is one, "
     "and at least one package, compared."
 )
-BACKENDS = {"jax": True, "openvino": False, "torch": True}
-"""The libraries that can compute for Keras instead of TensorFlow, and whether this envlock locks
-their settings.
-"""
+LIBRARIES = {"jax": "jax", "numpy": "jax", "openvino": None, "torch": "torch"}
+"""What computes for Keras in TensorFlow's place, and the library whose settings are facts; None:
+this envlock locks none. Keras' back end numpy takes its neural network operations from JAX
+(keras/src/backend/numpy/nn.py)."""
 BACKEND = (
     "Another library computes everything, and of its own settings, "
     "which change bits, the lockfile has no facts."
@@ -138,7 +141,7 @@ def find_other_backend(locked: Side, live: Side) -> Optional[str]:
     backend = _get("keras.config.backend", locked)
     if not isinstance(backend, str) or backend != _get("keras.config.backend", live):
         return None
-    if backend not in BACKENDS:
+    if backend not in LIBRARIES:
         return None
     return backend
 
@@ -154,13 +157,16 @@ def find_unlocked_backend(locked: Side, live: Side, policy: Policy) -> List[Find
     backend = find_other_backend(locked, live)
     if backend is None or policy.name == tiers()[-1]:
         return []
-    settings = f"keras.{backend}.settings"
-    if all(isinstance(_get(settings, side), dict) for side in (locked, live)):
+    library = LIBRARIES[backend]
+    settings = f"keras.{library}.settings"
+    if library is not None and all(
+        isinstance(_get(settings, side), dict) for side in (locked, live)
+    ):
         return []
     path = "keras.config.backend"
     message = f"{path}: nothing below Keras' {backend} back end is locked"
     fix = OTHERWISE
-    if BACKENDS[backend]:
+    if library is not None:
         fix = RECAPTURE
     return [Finding(COMPARED, UNKNOWN, path, message, BACKEND, fix, "design", weight=100)]
 
@@ -263,11 +269,20 @@ def _get_leaf(
 
 
 def _make_finding(
-    difference: Difference, policy: Policy, names: Tuple[str, str], is_proven: bool
+    difference: Difference,
+    policy: Policy,
+    names: Tuple[str, str],
+    proof: Optional[Collection[str]],
 ) -> Finding:
     path, old, new = difference
     row = policy.row(path)
-    severity, fix = _judge(difference, row["rule"], row["fix"], is_proven)
+    lacking: Optional[List[str]] = None
+    if row["rule"] == PROVEN and proof is not None:
+        lacking = _find_lacking(policy.list_witnesses(path), proof)
+    severity, fix = _judge(difference, row["rule"], row["fix"], lacking == [])
+    fix = _name_locked_value(path, old, fix)
+    if lacking and severity != INFO:
+        fix = f"{RECOMPUTE} It has no result of {', '.join(lacking)}."
     is_package = path.startswith("packages.") and path.count(".") == 1
     if old is ABSENT and is_package:
         # The remedy in the row is about the locked package, which does not exist here.
@@ -290,6 +305,29 @@ def _make_finding(
         actual=new,
         weight=row["weight"],
     )
+
+
+def _name_locked_value(path: str, old: object, fix: str) -> str:
+    """Return a remedy that says the locked value, where it is known and short: the way leads there."""
+    if "{locked}" in fix:
+        return fix.replace("{locked}", show(old))
+    name = path.rpartition(".")[2]
+    general = f"Set or unset {name} as locked"
+    if not fix.startswith(general):
+        return fix
+    if old is None:
+        return fix.replace(general, f"Unset {name}").replace(", before", " before")
+    # A digest can only be compared, and blanks would need a shell's quotes.
+    if isinstance(old, str) and old and not old.startswith("sha256:") and len(old.split()) == 1:
+        return fix.replace(general, f"Set {name}={clean(old)}").replace(", before", " before")
+    return fix
+
+
+def _find_lacking(witnesses: List[str], proof: Collection[str]) -> List[str]:
+    """Return what a proof lacks for a fact; a fact without a witness is proven by nothing."""
+    if not witnesses:
+        return ["anything that shows this fact"]
+    return [name for name in witnesses if name not in proof]
 
 
 def _judge(difference: Difference, rule: str, fix: str, is_proven: bool) -> Tuple[str, str]:

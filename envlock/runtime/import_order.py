@@ -1,4 +1,4 @@
-"""Where `activate()` should have been called, found in the source of the script and of its caller."""
+"""Where a call on line 1 would have had to stand, by the source of the script and of its caller."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from types import FrameType
     from typing import Optional, Tuple
 
 _PACKAGES = ("tensorflow", "keras", "tf_keras")
@@ -31,6 +32,22 @@ def where_to_move() -> str:
     return (
         "move `envlock.activate()` above every import of TensorFlow, "
         "best to the first lines of the program"
+    )
+
+
+def explain_repeated_import(caller: FrameType) -> Optional[str]:
+    """Return where to move a call that a worker repeats, as it imports the script; None elsewhere.
+
+    What `multiprocessing` spawns imports the script of its parent as `__mp_main__`, and so do the
+    workers of Dask; source: https://docs.python.org/3/library/multiprocessing.html, Safe importing
+    of main module.
+    """
+    if caller.f_globals.get("__name__") != "__mp_main__" or caller.f_code.co_name != "<module>":
+        return None
+    place = f"line {caller.f_lineno} of {caller.f_code.co_filename}"
+    return (
+        "this process is a worker that imports the script again: "
+        f'move {place} below `if __name__ == "__main__":`, where only the parent process calls it'
     )
 
 

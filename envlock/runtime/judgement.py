@@ -38,7 +38,7 @@ the file is added.
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+    from typing import Collection, Dict, List, Mapping, Optional, Sequence, Tuple
 
     from envlock.runtime.facts import Document, Tree
     from envlock.runtime.report import Finding
@@ -81,15 +81,22 @@ def judge(
     rules = build_policy(lock, policy, overrides=overrides, tooling=live.tooling)
     live = _leave_out_own_package(lock, live, overrides=overrides)
     notes = []
+    proof = None
+    if proven:
+        # Not at the top: most scripts start where nothing differs, and need no proof.
+        from envlock.runtime.machine_proof import list_results
+
+        proof = list_results(lock)
     if lock.get("machines"):
-        lock, which = _choose_machine(lock, live, rules, proven)
+        lock, which = _choose_machine(lock, live, rules, proof)
         notes.append(which)
     locked = (lock["facts"], lock["unavailable"])
     found = (live.facts, live.unavailable)
-    # The canary computes with TensorFlow and NumPy: it proves nothing about another back end.
-    is_proven = proven and find_other_backend(locked, found) is None
-    findings = compare(locked, found, rules, sides, is_proven=is_proven)
-    # "Nothing differs" is an answer only if something was compared.
+    # The canary computes with TensorFlow and NumPy: it proves nothing of another back end.
+    if find_other_backend(locked, found) is not None:
+        proof = None
+    findings = compare(locked, found, rules, sides, proof=proof)
+    # "Nothing differs" is an answer only where something was compared.
     findings += find_uncompared(locked, found, rules)
     findings += find_unlocked_backend(locked, found, rules)
     return Report(
@@ -116,7 +123,7 @@ def _describe_exemptions(findings: List[Finding], rules: Policy) -> List[str]:
 
 
 def _choose_machine(
-    lock: Document, live: Snapshot, rules: Policy, proven: bool
+    lock: Document, live: Snapshot, rules: Policy, proof: Optional[Collection[str]]
 ) -> Tuple[Document, str]:
     """Return the lockfile with the facts of the machine that fits this one best, and a sentence on
     which it is.
@@ -126,7 +133,7 @@ def _choose_machine(
     from envlock.runtime import machines
 
     here = {"facts": live.facts, "unavailable": live.unavailable}
-    place, fits = machines.find_nearest(lock, here, rules, is_proven=proven)
+    place, fits = machines.find_nearest(lock, here, rules, proof=proof)
     chosen = machines.replace_machine(lock, machines.list_profiles(lock)[place])
     return chosen, machines.describe_choice(lock, place, fits)
 
@@ -135,7 +142,7 @@ def choose_machine(lock: Document, live: Snapshot) -> Document:
     """Return the lockfile with the facts of that one of its machines that fits this one best."""
     if not lock.get("machines"):
         return lock
-    chosen, _ = _choose_machine(lock, live, build_policy(lock), False)
+    chosen, _ = _choose_machine(lock, live, build_policy(lock), None)
     return chosen
 
 

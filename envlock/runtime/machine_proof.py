@@ -21,7 +21,7 @@ from envlock.runtime.report import clean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Mapping, Optional
+    from typing import FrozenSet, Iterator, Mapping, Optional, Set
 
     from envlock.runtime.collectors import Snapshot
     from envlock.runtime.facts import Document, Tree
@@ -59,6 +59,30 @@ def note(lock: Document) -> str:
     if not parts:
         return NOTE
     return f"{NOTE}; it covers {', '.join(parts)}"
+
+
+def list_results(lock: Document) -> FrozenSet[str]:
+    """Return the operations of the processor for which a lock's canary has one result.
+
+    What differed from itself, failed, ended its process or ran on a GPU is no witness: it was not
+    compared, or of another processor.
+    """
+    names: Set[str] = set()
+    groups = (lock.get("numerics") or {}).get("groups")
+    if isinstance(groups, dict):
+        for group, content in groups.items():
+            if group.startswith("gpu-") or not isinstance(content, dict):
+                continue
+            operations = content.get("operations")
+            if isinstance(operations, dict):
+                names.update(_list_computed(operations))
+    return frozenset(names)
+
+
+def _list_computed(operations: Tree) -> Iterator[str]:
+    for name, result in operations.items():
+        if isinstance(result, dict) and isinstance(result.get("sha256"), str):
+            yield name
 
 
 def folder(environ: Mapping[str, str]) -> Optional[str]:

@@ -14,7 +14,7 @@ from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple
+    from typing import Any, Collection, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
     from envlock.runtime.facts import Document, Tree
     from envlock.runtime.policies import Policy
@@ -74,11 +74,15 @@ def replace_machine(document: Document, machine: Profile) -> Document:
 
 
 def find_nearest(
-    lock: Document, live: Mapping[str, Tree], policy: Policy, *, is_proven: bool = False
+    lock: Document,
+    live: Mapping[str, Tree],
+    policy: Policy,
+    *,
+    proof: Optional[Collection[str]] = None,
 ) -> Tuple[int, bool]:
     """Return the index of the profile that fits a machine best, and whether it matches.
 
-    With `is_proven`, facts with the rule `proven` may differ.
+    With a `proof`, what the rule `proven` holds may differ; see `compare`.
     """
     here = get_profile(live)
     known = list_profiles(lock)
@@ -86,20 +90,20 @@ def find_nearest(
     for place, machine in enumerate(known):
         if is_same(machine, here):
             return place, True
-    counts = [_count_differences(machine, here, policy, is_proven) for machine in known]
+    counts = [_count_differences(machine, here, policy, proof) for machine in known]
     place = counts.index(min(counts))
     return place, counts[place][0] == 0
 
 
 def _count_differences(
-    machine: Profile, here: Profile, policy: Policy, is_proven: bool
+    machine: Profile, here: Profile, policy: Policy, proof: Optional[Collection[str]]
 ) -> Tuple[int, int]:
     """Return how many facts differ that may not, and how many differ in all; the profile with the
     fewest is the nearest.
     """
     locked = (machine["facts"], machine["unavailable"])
     live = (here["facts"], here["unavailable"])
-    findings = compare(locked, live, policy, is_proven=is_proven)
+    findings = compare(locked, live, policy, proof=proof)
     return sum(finding.severity != INFO for finding in findings), len(findings)
 
 

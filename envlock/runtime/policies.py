@@ -138,6 +138,11 @@ class Policy:
             "weight": row["weight"],
         }
 
+    def list_witnesses(self, path: str) -> List[str]:
+        """Return the operations of the canary whose equal bits let a path differ; none where nothing does."""
+        witnesses: List[str] = _find_row(path).get("witness", [])
+        return witnesses
+
     def tier_rule(self, path: str) -> str:
         """Return the rule for a path in the tier's own row, without the overrides of the project."""
         rule: str = _find_row(path)[self._column]

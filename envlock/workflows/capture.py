@@ -96,13 +96,14 @@ def capture(
         LockfileError: the policy or a rule does not exist.
         UsageError: there is no such interpreter or entry point; there is no earlier lockfile to
             keep facts of; no fact matches a pattern; `earlier` has several machines, and this is
-            not one of them; or TensorFlow is missing.
+            not one of them; or TensorFlow or the library that Keras computes with is missing.
         FactError: the interpreter did not answer, or the canary cannot be computed.
         OutsideError: a package index failed.
     """
     environment = LiveEnvironment(python, collect_live(python))
     if need_tensorflow and (earlier is None or earlier.facts.tensorflow is not None):
         _check_tensorflow(environment)
+    _check_backend(environment.snapshot)
     renewal = Renewal(earlier, _find_machine(earlier, environment.snapshot))
     old = renewal.lock
     section = make_section(project or {}, entry, old, environment)
@@ -163,6 +164,25 @@ def _check_tensorflow(environment: LiveEnvironment) -> None:
         f"no TensorFlow in {environment.interpreter}; looked in {shown}",
         hint="activate the environment that has it or name it with `--python`, or add `--without-tensorflow`",
     )
+
+
+def _check_backend(found: Snapshot) -> None:
+    """Refuse an environment in which Keras is to compute with a library that is not there: nothing would run.
+
+    Raises:
+        UsageError: it is so; the message names the library.
+    """
+    hint = "install it, or choose another back end by KERAS_BACKEND or ~/.keras/keras.json"
+    for path, reason in found.unavailable.items():
+        if path.startswith("keras.") and reason["code"] == "no-backend":
+            raise UsageError(reason["reason"], hint=hint)
+    keras = found.facts.get("keras") or {}
+    backend = (keras.get("config") or {}).get("backend")
+    packages = found.facts.get("packages") or {}
+    # Of OpenVINO there are no facts that could say so.
+    if backend == "openvino" and backend not in packages:
+        message = f"Keras is to compute with {backend}, but no {backend} is installed"
+        raise UsageError(message, hint=hint)
 
 
 def _find_machine(earlier: Lockfile | None, found: Snapshot) -> int | None:

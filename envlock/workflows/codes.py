@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from envlock.data import load_file_table
 from envlock.data.lint_tables import LintRule, find_reference, load_dataset_rules, load_lint_rules
+from envlock.data.runtime_tables import load_file_table
 from envlock.diagnosis.checks import RULES
 from envlock.runtime.report import FILE_RULE
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from envlock.fleet import folder
-from envlock.fleet.drift import compare_jobs
+from envlock.fleet.drift import LONGEST_HISTORY, compare_jobs, sort_jobs
 from envlock.fleet.engines import AUTO, ENGINES, FILES, Launcher, find, program_of
 from envlock.fleet.fleet_evidence import FleetEvidence
 from envlock.fleet.jobs import choose_job
@@ -97,13 +97,14 @@ def check_fleet(
         ranks: how many ranks the job has; the number in their own statements if not given.
         job: the name of the job; the launcher's, or that of the only job in the folder, if not
             given.
-        against: a folder with reports of an earlier job: changes on its nodes are findings, too.
+        against: a folder with reports of earlier jobs, in the order of the numbers in their names:
+            changes on a node since the last of them that used it are findings, too.
         wait: seconds to wait for reports that are missing.
 
     Raises:
-        FactError: no rank has reported.
-        UsageError: several jobs have reported, or the number of ranks is unknown.
-        LockfileError: the lockfile is missing, unreadable, invalid, or newer than this envlock.
+        FactError: nobody has reported, or no earlier job.
+        UsageError: several jobs have, or the number of ranks is unknown.
+        LockfileError: the lock is missing, unreadable, invalid, or newer than this envlock.
     """
     name = choose_job(folder.list_jobs(path), path, os.environ, job)
     statements, documents, size = _collect_reports(path, name, ranks, wait)
@@ -115,13 +116,30 @@ def check_fleet(
     if against is None:
         return report
     rules = choose_policy(_load_document(lock), policy, overrides=has_overrides_enabled())
-    earlier = folder.read_statements(against, choose_job(folder.list_jobs(against), against, {}))
-    found, notes = compare_jobs(earlier, (statements, documents), rules)
+    history = _read_history(against, Path(path) / name)
+    found, notes = compare_jobs(history, (statements, documents), rules)
     if found and report.match:
         report.headline += ", and not as before"
     report.findings = sort_findings([*report.findings, *found])
     report.notes += notes
     return report
+
+
+def _read_history(path: str, job: Path) -> list[tuple[str, tuple[list[Any], dict[str, Any]]]]:
+    """Return the newest jobs of a folder, the oldest of them first, without a job in its own folder.
+
+    Raises:
+        FactError: no other job has reported to the folder.
+        UsageError: the folder cannot be read.
+    """
+    names = sort_jobs(folder.list_jobs(path))
+    jobs = [name for name in names if (Path(path) / name).resolve() != job.resolve()]
+    if not jobs:
+        raise FactError(
+            f"no earlier job has reported to {path}",
+            hint="let each rank run `envlock fleet report --to FOLDER`",
+        )
+    return [(name, folder.read_statements(path, name)) for name in jobs[-LONGEST_HISTORY:]]
 
 
 def write_vetted(path: Path, nodes: Sequence[str]) -> str:

@@ -13,11 +13,11 @@ from envlock.lock.models import Lockfile, PackageIdentity
 from envlock.lock.temporary import open_draft_folder
 from envlock.packages import prover as packages
 from envlock.packages import wheel_cache
-from envlock.packages.identity import find_lost_proofs
 from envlock.packages.indexes.online import configure_indexes
 from envlock.packages.indexes.page import SOURCES_ONLY
 from envlock.packages.installed_distributions import describe_all_installed
 from envlock.packages.local_wheels import Workshop, find_named_wheels
+from envlock.packages.lost_proofs import find_lost_proofs
 from envlock.packages.parallel import TIMEOUT
 from envlock.runtime.errors import EnvironmentMismatch, UsageError
 from envlock.runtime.report import ERROR, Finding, Report, count
@@ -178,7 +178,7 @@ def describe_proofs(lock: Lockfile) -> Iterator[str]:
     if lock.identity is not None:
         packages = lock.identity.packages
     proven = [package for package in packages.values() if package.wheel is not None]
-    yield f"{len(proven)} of {len(packages)} packages have a proven wheel{_describe_weak(proven)}"
+    yield f"{len(proven):,} of {len(packages):,} packages have a proven wheel{_describe_weak(proven)}"
     for name, package in packages.items():
         if package.reason is not None:
             version = package.version or "(version unknown)"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from envlock.numerics.outcome import Outcome, RepeatEvidence, report
 from envlock.numerics.repeated_runs import Plan
 from envlock.numerics.results import Quantity, Results, Run
 from envlock.runtime.errors import LockfileError, UsageError, WriteError
-from envlock.runtime.report import Report
+from envlock.runtime.report import Report, count
 from envlock.runtime.variable_plan import NAME as HASH_SEED
 from envlock.runtime.variable_plan import is_number
 from envlock.workflows.locks import load_document
@@ -81,8 +81,19 @@ def repeat(
     with open_draft_folder(parent) as folder:
         found, interrupted = _make_runs(plan, folder, save, progress)
         outcome = _compare_runs({"": found}, runs, steps, python, progress)
-        outcome = replace(outcome, interrupted=interrupted)
+        about = tuple(_explain_processes(found))
+        outcome = replace(outcome, interrupted=interrupted, about=about)
         return report(_add_help(outcome, plan.target), str(plan.target.script))
+
+
+def _explain_processes(found: Results) -> Iterator[str]:
+    """Yield why runs that were asked for in one process had one each, where they had."""
+    names = sorted({name for run in found.runs for name in run.changed})
+    if names and not found.header.get("fresh"):
+        yield (
+            f"The program changes {', '.join(names)} after it was verified, "
+            "so each run had a process of its own."
+        )
 
 
 def _read_locked_hash_seed() -> str | None:
@@ -130,7 +141,7 @@ def _make_runs(
             f"cannot keep the results in {where}: {error.strerror}", hint="check its disk"
         ) from None
     if save is not None and found.finished:
-        progress.say(f"saved {len(found.finished)} of {plan.runs} runs in {save}")
+        progress.say(f"saved {len(found.finished):,} of {plan.runs:,} runs in {save}")
     return found, interrupted
 
 
@@ -178,14 +189,11 @@ def _need_free(save: Path | None) -> None:
 
 
 def _describe_set(name: str, found: Results) -> str:
-    """Return a sentence on a set of runs: how many there are, and whether their results are equal."""
-    runs = f"{len(found.finished)} runs"
-    if len(found.finished) == 1:
-        runs = "1 run"
-    text = f"{name}: {runs} of {found.target} in {found.folder.name}"
+    """Return which runs a set is made of, and whether they are the same among themselves."""
+    text = f"{name}: {count(len(found.finished), 'run')} of {found.target} in {found.folder.name}"
     number = len(results.group_runs(found.finished))
     if number > 1:
-        text += f", {number} different results"
+        text += f", {number:,} different results"
     versions = ", ".join(f"{package} {version}" for package, version in found.environment.items())
     return f"{text} ({versions or 'versions unknown'})"
 

@@ -169,6 +169,11 @@ FAILURES = [
         "check its network and proxy, or name a mirror",
     ),
     Failure(
+        r"OCI runtime error: (?P<what>.{1,300})",
+        "the container runtime failed: {what}",
+        "see `podman info`; `runtime` in containers.conf names another runtime",
+    ),
+    Failure(
         r"network bridge not found",
         "the container engine has no network for a build",
         "build without a network (the default), or configure one for the engine",

@@ -24,6 +24,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Dict, List, Mapping
 
+    from envlock.runtime.errors import EnvlockError
     from envlock.runtime.host import Host
 
 HOME = os.path.dirname(os.path.abspath(__file__))
@@ -45,7 +46,7 @@ def main(argv: List[str]) -> int:
     if any(name.startswith("PYTHON") for name in extra):
         os.execv(sys.executable, [sys.executable, "-B", os.path.abspath(__file__), *argv])
     if argv[:1] in (["--facts"], ["--deep"]):
-        return print_json(collect_facts(with_files=argv[0] == "--deep"))
+        return print_facts(with_files=argv[0] == "--deep")
     if argv[:1] == ["--files"]:
         return print_json(list_files(int(argv[1])))
     if argv[:1] == ["envlock"]:
@@ -105,10 +106,7 @@ def verify_environment() -> int:
             + image.in_one_line(report)
         )
     except errors.EnvlockError as error:
-        reason = error.message
-        if error.hint:
-            reason += " ({})".format(error.hint)
-        assertion.say("refusing to start: " + reason)
+        assertion.say("refusing to start: " + explain(error))
         return error.exit_code
     except Exception as error:
         # Imported here: only a bug needs it.
@@ -118,6 +116,13 @@ def verify_environment() -> int:
         sys.stderr.write("envlock: this is a bug in envlock: {}\n".format(error))
         return BUG
     return 0
+
+
+def explain(error: EnvlockError) -> str:
+    """Return what is wrong, and what to do, in one line."""
+    if error.hint:
+        return "{} ({})".format(error.message, error.hint)
+    return error.message
 
 
 def run_command(argv: List[str]) -> int:
@@ -138,21 +143,38 @@ def print_json(answer: object) -> int:
     return 0
 
 
+def print_facts(*, with_files: bool) -> int:
+    """Print the facts, see `collect_facts`; return the exit code."""
+    from envlock.runtime import assertion, errors
+
+    try:
+        answer = collect_facts(with_files=with_files)
+    except errors.EnvlockError as error:
+        assertion.say(explain(error))
+        return error.exit_code
+    return print_json(answer)
+
+
 def collect_facts(*, with_files: bool) -> List[object]:
     """Return the facts, and those that could not be collected.
 
-    With `with_files`, also the problems of the installed files.
+    With `with_files`, also what is wrong with the installed files.
+
+    Raises:
+        LockfileError: the lockfile is not valid; or there is none, by which files are judged.
     """
-    from envlock.runtime import judgement, lockfile
+    from envlock.runtime import collectors, judgement, lockfile
     from envlock.runtime.files import deep
 
-    lock = {}
-    if os.path.isfile(LOCK):
-        lock = lockfile.read_file(LOCK)
+    if not with_files and not os.path.isfile(LOCK):
+        # The facts as they are here: there is no lockfile whose origins could be restored.
+        here = collectors.take_snapshot(make_host())
+        return [here.facts, here.unavailable]
+    lock = lockfile.read_file(LOCK)
     found = judgement.collect_here(lock, make_host())
     answer = [found.facts, found.unavailable]  # type: List[object]
     if with_files:
-        findings = deep.verify_files(lockfile.read_file(LOCK))
+        findings = deep.verify_files(lock)
         answer.append([finding.to_json() for finding in findings])
     return answer
 

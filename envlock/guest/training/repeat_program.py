@@ -12,11 +12,12 @@ import traceback
 
 from envlock.guest.training import contract, seed_setting, store
 from envlock.guest.training.failures import describe_failure, format_traceback
-from envlock.runtime import recording
+from envlock.runtime import own_variables, recording
+from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Callable, Dict, List, NoReturn, Optional, TypedDict
+    from typing import Callable, Dict, List, Mapping, NoReturn, Optional, TypedDict
 
     class Asked(TypedDict):
         folder: str
@@ -39,9 +40,9 @@ def main() -> None:
     runs; seed: a number or null; limit: how many bytes of arrays to keep.
     """
     asked: Asked = json.loads(sys.argv.pop(1))
-    _end_with_parent()
     log = store.Log(asked["folder"])
     arrays = store.Store(asked["folder"], asked["limit"])
+    at_start = dict(os.environ)
     try:
         if asked["seed"] is not None:
             seed_setting.set_all_seeds(asked["seed"])
@@ -54,20 +55,47 @@ def main() -> None:
     is_useful = False
     for number in asked["runs"]:
         recorder = store.Recorder(number, arrays, log)
-        if _run(call, asked["seed"], recorder):
+        if _run(call, asked["seed"], recorder, at_start):
             is_useful = True
         arrays.end_run()
-        # If the first run has recorded nothing, there is nothing to compare, and a run may take
-        # hours.
-        if not is_useful:
+        # Nothing can be compared where the first run has recorded nothing, and a run may take hours.
+        if not is_useful or list_changed_variables(at_start):
             break
     log.write({"environment": read_versions()})
     _leave()
 
 
-def _run(call: contract.Call, seed: Optional[int], recorder: store.Recorder) -> bool:
-    """Run once, and record how it ended; return whether another run makes sense: this one recorded
-    values, or failed.
+def list_changed_variables(at_start: Mapping[str, str]) -> List[str]:
+    """Return the variables of determinism that a program has changed which asks envlock to verify.
+
+    A library that sets one as it is imported does so for the rest of the process: the next run
+    would find it set on its first line, and be refused for what the first run was allowed.
+    """
+    if not _has_verified():
+        return []
+    ours = {*own_variables.settled, *own_variables.get_additions(os.environ)}
+    names = [row["name"] for row in table("environ") if row["name"] not in ours]
+    return [name for name in names if os.environ.get(name) != at_start.get(name)]
+
+
+def _has_verified() -> bool:
+    # A program that does not ask has not loaded them.
+    assertion = sys.modules.get("envlock.runtime.assertion")
+    activation = sys.modules.get("envlock.runtime.activation")
+    return bool(
+        (assertion is not None and assertion.has_matched())
+        or (activation is not None and activation.is_active())
+    )
+
+
+def _run(
+    call: contract.Call,
+    seed: Optional[int],
+    recorder: store.Recorder,
+    at_start: Mapping[str, str],
+) -> bool:
+    """Run once, and write down how it ended; return whether there is a point in going on: it
+    recorded, or failed.
     """
     start = time.monotonic()
     try:
@@ -86,7 +114,11 @@ def _run(call: contract.Call, seed: Optional[int], recorder: store.Recorder) -> 
         recorder.log.write(failure)
         return True
     seconds = round(time.monotonic() - start, 3)
-    recorder.log.write({"run": recorder.run, "end": "finished", "seconds": seconds})
+    line: Dict[str, object] = {"run": recorder.run, "end": "finished", "seconds": seconds}
+    changed = list_changed_variables(at_start)
+    if changed:
+        line["changed"] = changed
+    recorder.log.write(line)
     return recorder.step >= 0
 
 
@@ -119,20 +151,6 @@ def read_versions() -> Dict[str, str]:
         if isinstance(version, str):
             versions[name] = version
     return versions
-
-
-def _end_with_parent() -> None:
-    """Let Linux end this process when envlock is killed: its hours of training are no longer needed
-    then.
-    """
-    try:
-        # Optional: a Python can be built without it.
-        import ctypes
-
-        prctl = ctypes.CDLL(None).prctl
-    except (ImportError, OSError, AttributeError):  # another system
-        return
-    prctl(1, 9, 0, 0, 0)  # PR_SET_PDEATHSIG, SIGKILL
 
 
 def _leave() -> NoReturn:

@@ -30,7 +30,8 @@ def list_candidates(needs: BaseNeeds, tables: Tables) -> Iterable[Candidate]:
     cudnn = needs.cudnn
     if needs.cuda is not None:
         versions.append(needs.cuda)
-    if build is not None:
+    # What the official wheel was built for says nothing of somebody's own build.
+    if build is not None and (needs.local is None or not versions):
         versions.append(build.cuda)
         if not cudnn:
             cudnn = build.cudnn
@@ -104,7 +105,7 @@ def _make_candidate(row: CudaImage, needs: BaseNeeds, tables: Tables) -> Candida
         reference=Reference(DOCKER_HUB, REPOSITORY, row.tag),
         holds=holds,
         lead=f"It has CUDA {row.cuda} and cuDNN; "
-        f"TensorFlow {needs.tensorflow} is installed from its locked wheel.",
+        f"TensorFlow {needs.wheel} is installed from its locked wheel.",
         exact=True,
         obstacles=tuple(obstacles),
         notes=tuple(_list_notes(row, python, needs, tables)),

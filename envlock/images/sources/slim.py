@@ -110,7 +110,7 @@ def list_wheel_notes(needs: BaseNeeds, tables: Tables) -> Iterator[str]:
     """Yield notes on the locked Python, and on its TensorFlow as a wheel."""
     if needs.prefix == "conda":
         yield "The locked Python is conda's build; this is another build of the same version."
-    if needs.tensorflow is None or needs.label is not None:
+    if needs.tensorflow is None or needs.label is not None or needs.local is not None:
         return
     build, python = find_tested_build(needs.tensorflow, tables), minor(needs.python or "")
     if build is None:
@@ -138,10 +138,10 @@ def describe_install(needs: BaseNeeds) -> str:
         )
     if needs.cuda_wheels:
         return (
-            f"TensorFlow {needs.tensorflow} and its CUDA are installed from their locked wheels, "
+            f"TensorFlow {needs.wheel} and its CUDA are installed from their locked wheels, "
             "by hash."
         )
-    return f"TensorFlow {needs.tensorflow} is installed from its locked wheel, by hash."
+    return f"TensorFlow {needs.wheel} is installed from its locked wheel, by hash."
 
 
 def list_obstacles(needs: BaseNeeds) -> Iterator[str]:

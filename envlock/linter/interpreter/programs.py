@@ -166,12 +166,12 @@ class Programs(Statements):
         names: set[str] = set()
         attributes: Counter[str] = Counter()
         for source in self.sources.all:
-            names.update(source.module.read)
-            attributes.update({each.attr for each in source.module.nodes(ast.Attribute)})
+            names.update(source.module.read_names)
+            attributes.update(set(source.module.attributes))
         late: list[tuple[Source, ast.FunctionDef | ast.AsyncFunctionDef]] = []
         self.in_entry = True
         for source in self.sources.all:
-            own = {each.attr for each in source.module.nodes(ast.Attribute)}
+            own = set(source.module.attributes)
             for node in source.functions:
                 if node in self.visited:
                     continue

@@ -136,11 +136,13 @@ def compare(locked: Numerics, live: Numerics) -> Comparison:
         found.versions["tensorflow"] = (locked.tensorflow, live.tensorflow)
     if locked.numpy != live.numpy:
         found.versions["numpy"] = (locked.numpy, live.numpy)
-    if locked.battery != live.battery:
+    if locked.battery > live.battery:
         versions = f"locked {locked.battery}, live {live.battery}"
         reason = f"not comparable: battery of operations {versions}"
         found.incomparable.append(Incomparable("numerics", reason, "another-battery", _AGAIN))
         return found
+    if locked.battery < live.battery:
+        locked, live = _leave_out_newer(found, locked, live)
     for name, group in locked.groups.items():
         _compare_group(found, name, group, live.groups.get(name))
     for name in live.groups:
@@ -153,6 +155,35 @@ def compare(locked: Numerics, live: Numerics) -> Comparison:
         found.incomparable.append(Incomparable("numerics", reason, "nothing-compared", _AGAIN))
     _find_causes(found, locked)
     return found
+
+
+def _leave_out_newer(
+    found: Comparison, locked: Numerics, live: Numerics
+) -> tuple[Numerics, Numerics]:
+    """Return both without the operations that the battery of an older lock had not got yet, or had otherwise.
+
+    They are named: equal bits of the others prove that much less.
+    """
+    newer = {row.name for row in load_canary_table().operation if row.since > locked.battery}
+    lacking: dict[str, None] = {}
+    sides = []
+    for side in (locked, live):
+        groups = {}
+        for name, group in side.groups.items():
+            kept = {}
+            for operation, result in group.operations.items():
+                if operation in newer:
+                    lacking[operation] = None
+                else:
+                    kept[operation] = result
+            # A group of which nothing is left was not there; one that ended its process was.
+            if kept or group.ended is not None:
+                groups[name] = group.model_copy(update={"operations": kept})
+        sides.append(side.model_copy(update={"groups": groups}))
+    what = f"the lockfile's battery {locked.battery} has no {', '.join(lacking)}"
+    found.incomparable.append(Incomparable("numerics", what, "older-battery", _AGAIN))
+    before, here = sides
+    return before, here
 
 
 def _compare_group(found: Comparison, name: str, locked: Group, live: Group | None) -> None:

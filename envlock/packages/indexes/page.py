@@ -13,6 +13,7 @@ from html.parser import HTMLParser
 from http import HTTPStatus
 from ipaddress import ip_address
 from itertools import islice
+from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit, urlunsplit
@@ -408,7 +409,8 @@ def choose(files: Iterable[IndexFile], name: str, version: str, tags: Sequence[s
     for tag in tags:
         wanted |= parse_tag(tag)
     built = [file for file in of_version if file.name.endswith(".whl")]
-    ranked = sorted((_rank_wheel(file, wanted), file) for file in built)
+    # By the rank only: two indexes can offer one name, each with another hash, and files have no order.
+    ranked = sorted(((_rank_wheel(file, wanted), file) for file in built), key=itemgetter(0))
     wheels = [file for rank, file in ranked if rank[0] < OTHER_ABI]
     if wheels:
         return Choice(wheels, None)

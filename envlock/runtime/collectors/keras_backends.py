@@ -31,16 +31,25 @@ if TYPE_CHECKING:
 
     Fact = Union[str, Unavailable, None]
 
-DISTRIBUTIONS = {"jax": ("jax", "jaxlib"), "torch": ("torch",)}
-"""The distributions of each back end that has facts."""
+LIBRARIES = {"jax": "jax", "numpy": "jax", "torch": "torch"}
+"""The library whose facts are those of a back end: Keras' numpy takes its neural network operations
+from JAX (keras/src/backend/numpy/nn.py)."""
+
+DISTRIBUTIONS = {
+    "jax": ("jax", "jaxlib"),
+    "numpy": ("jax", "jaxlib", "scipy"),
+    "torch": ("torch",),
+}
+"""The distributions that a back end with facts cannot do without."""
 
 TRUE = ("y", "yes", "t", "true", "on", "1")
 """The words for true of JAX (jax/_src/config.py), some of which PyTorch accepts (c10/util/env.h)."""
 
 
 def collect_backend(host: Host, backend: str) -> Union[Tree, Unavailable]:
-    """Return the versions, build and settings of a back end of `DISTRIBUTIONS`."""
-    hidden = find_shadow(host, backend) or find_shadows(host).get(backend)
+    """Return versions, build and settings of the library of a back end of `LIBRARIES`."""
+    library = LIBRARIES[backend]
+    hidden = find_shadow(host, library) or find_shadows(host).get(library)
     if hidden is not None:
         return hidden
     distributions = find_distributions(host)
@@ -49,12 +58,12 @@ def collect_backend(host: Host, backend: str) -> Union[Tree, Unavailable]:
             return Unavailable(
                 f"Keras is to compute with {backend}, but no {name} is installed", "no-backend"
             )
-    facts: Tree = {"version": distributions[backend].version}
-    if backend == "torch":
+    facts: Tree = {"version": distributions[library].version}
+    if library == "torch":
         facts.update(_read_torch_build(host))
     else:
         facts["jaxlib"] = distributions["jaxlib"].version
-    facts["settings"] = _collect_settings(host, backend)
+    facts["settings"] = _collect_settings(host, library)
     return facts
 
 

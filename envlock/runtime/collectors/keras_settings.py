@@ -35,8 +35,8 @@ WORDS = {
 }
 """Every word that Keras accepts; any other text is an error for Keras, and may be a secret."""
 
-FACTS = ("jax", "torch")
-"""The back ends other than TensorFlow whose facts a lockfile has if Keras computes with them."""
+FACTS = {"jax": "jax", "numpy": "jax", "torch": "torch"}
+"""The back ends beside TensorFlow whose facts a lock holds where Keras computes with them, and where."""
 
 DISTRIBUTIONS = ("keras", "tf-keras", "keras-nightly", "tf-keras-nightly")
 
@@ -64,7 +64,7 @@ def collect(host: Host) -> Optional[Union[Tree, Unavailable]]:
             collect_backend,  # few have another back end
         )
 
-        facts[backend] = collect_backend(host, backend)
+        facts[FACTS[backend]] = collect_backend(host, backend)
     return facts
 
 
