@@ -48,7 +48,7 @@ POLICIES = ("strict", "bits")
 BASE: dict[str, str] = {}
 """Variables of the unperturbed environment besides, by the options."""
 ASKED: list[str] = []
-"""The programs that run; all where there is none."""
+"""The programs that run; all of them if empty."""
 OF_KIND = {"bool": ["0", "1"], "integer": ["1", "3"]}
 
 

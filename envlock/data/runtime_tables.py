@@ -25,7 +25,8 @@ Rule = Literal[
 PROVEN = "proven"
 """The rule under which a fact may differ if the canary has given the locked bits."""
 ABOUT_BITS = {"yes": 92, "unknown": 70, "conditional": 75, "hardware": 78, "memory": 50}
-"""How likely a changed variable explains changed bits (0 to 100), by what is known of it.
+"""How likely a changed variable explains changed bits (0 to 100), depending on what is known about
+it.
 
 policy.toml explains the scale.
 """

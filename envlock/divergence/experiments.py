@@ -75,7 +75,9 @@ class MakerSearch:
         return Found(maker=self._name_possible(makers))
 
     def _find_line(self, makers: Sequence[Maker]) -> Maker | None:
-        """Return the line that gives the same in all runs when the difference is gone; None where there is none."""
+        """Return the line that gives the same in all runs when the difference is gone; None if no
+        single line does.
+        """
         tried = [each for each in makers if not each.is_importing][:LINES]
         for maker in tried:
             if self._removes_held([maker]):

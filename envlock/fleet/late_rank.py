@@ -38,26 +38,29 @@ def assert_late_rank(
     node: Optional[str] = None,
     timeout: float = TIMEOUT,
 ) -> Optional[Report]:
-    """Return the report when a process that joins a job has the environment of its ranks; else refuse.
+    """Return the report if a process that joins a job has the environment of its ranks; else raise.
 
-    For workers that an autoscaler adds once `assert_fleet(folder=...)` has let the others start: this one is
-    compared with the lockfile, and with what rank 0 stated there. The others do not hear of it.
+    For workers that an autoscaler adds after `assert_fleet(folder=...)` has let the others start:
+    this one is compared with the lockfile, and with the statement of rank 0 there. The others do
+    not learn about it.
 
     Args:
         path, policy: as for `assert_fleet()`.
-        job, folder: those that the ranks met under; else `$ENVLOCK_FLEET_JOB` or the launcher's job, and
+        job, folder: those that the ranks met under; else `$ENVLOCK_FLEET_JOB` or the launcher's
+        job, and
             `$ENVLOCK_FLEET_DIR` or `.envlock-fleet`.
         node: the name of the machine.
         timeout: seconds to wait for the verdict on the ranks.
 
     Returns:
-        The report; None when `ENVLOCK_MODE=off` kept it from looking.
+        The report; None if `ENVLOCK_MODE=off` switched the check off.
 
     Raises:
-        EnvironmentMismatch: the environment differs, the job's ranks have refused, or there is no verdict
+        EnvironmentMismatch: the environment differs, the job's ranks have refused, or there is no
+        verdict
             in time. The report is on stderr.
-        UsageError: the job has no name, or others can write to its folder.
-        WriteError: the folder cannot be made.
+        UsageError: the job has no name, or other users can write to its folder.
+        WriteError: the folder cannot be created.
     """
     environ = {**os.environ, OWN["rank"]: "1", OWN["size"]: "2"}
     for key, value in {"job": job, "node": node}.items():

@@ -447,7 +447,7 @@ class Follower(Member):
 
 
 def get_nonce(call: object) -> str:
-    """Return the attempt that a call opens; empty where it is none."""
+    """Return the attempt that a call opens; empty if the call is malformed."""
     if not isinstance(call, dict):
         return ""
     nonce = call.get("nonce")

@@ -34,8 +34,8 @@ class BaseNeeds:
 
     Attributes:
         tensorflow: the version without NVIDIA's label.
-        label: of NVIDIA's build of it, as `nv25.2`.
-        local: the local version of a TensorFlow that somebody else has built, as `selfbuilt`.
+        label: that of NVIDIA's build, such as `nv25.2`.
+        local: the local version of a TensorFlow that someone else has built, such as `selfbuilt`.
         gpu: whether TensorFlow is a build for CUDA.
         compiler, prefix: those of Python: the compiler in `sys.version`; `venv`, `conda` or
             `system`.

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 def list_warnings(lock: Lockfile) -> list[str]:
-    """Return what keeps the lock from verifying later, or makes TensorFlow fail on a GPU."""
+    """Return warnings about facts that will keep the lockfile from verifying later, or that make
+    TensorFlow fail on a GPU.
+    """
     return (
         _warn_of_unavailable(lock)
         + _warn_of_binding(lock)
@@ -25,10 +27,10 @@ def list_warnings(lock: Lockfile) -> list[str]:
 
 
 def _warn_of_hash_seed(lock: Lockfile) -> list[str]:
-    """Return a warning where the hash seed was drawn for this run only.
+    """Return a warning if the hash seed was chosen at random for this run only.
 
-    tox draws one unless its settings fix it.
-    Source: https://tox.wiki/en/latest/config.html#set_env (`tox --hashseed`)
+    tox does that unless its settings fix the seed. Source:
+    https://tox.wiki/en/latest/config.html#set_env (`tox --hashseed`)
     """
     seed = (lock.facts.environ or {}).get("PYTHONHASHSEED")
     if seed is None or "TOX_ENV_NAME" not in os.environ:

@@ -88,7 +88,9 @@ def _describe_package(name: str, fact: PackageFacts, identity: PackageIdentity) 
 
 
 def list_unhashed(lock: Lockfile) -> list[str]:
-    """Return the packages whose wheel was never looked for, in the version that the lock has now."""
+    """Return the packages whose wheel was never searched for, in the version that the lockfile has
+    now.
+    """
     identities = get_identities(lock)
     unknown = []
     for name, fact in (lock.facts.packages or {}).items():

@@ -102,9 +102,9 @@ def check_fleet(
         wait: seconds to wait for reports that are missing.
 
     Raises:
-        FactError: nobody has reported, or no earlier job.
-        UsageError: several jobs have, or the number of ranks is unknown.
-        LockfileError: the lock is missing, unreadable, invalid, or newer than this envlock.
+        FactError: no rank has reported, or no earlier job.
+        UsageError: several jobs have reported, or the number of ranks is unknown.
+        LockfileError: the lockfile is missing, unreadable, invalid, or newer than this envlock.
     """
     name = choose_job(folder.list_jobs(path), path, os.environ, job)
     statements, documents, size = _collect_reports(path, name, ranks, wait)

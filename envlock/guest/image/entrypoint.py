@@ -158,10 +158,10 @@ def print_facts(*, with_files: bool) -> int:
 def collect_facts(*, with_files: bool) -> List[object]:
     """Return the facts, and those that could not be collected.
 
-    With `with_files`, also what is wrong with the installed files.
+    With `with_files`, also the problems of the installed files.
 
     Raises:
-        LockfileError: the lockfile is not valid; or there is none, by which files are judged.
+        LockfileError: the lockfile is not valid; or there is no lockfile to compare files with.
     """
     from envlock.runtime import collectors, judgement, lockfile
     from envlock.runtime.files import deep

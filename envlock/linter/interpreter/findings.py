@@ -108,7 +108,7 @@ class Findings:
         )
 
     def find_seeds(self) -> Iterator[Found]:
-        """Yield calls that seed by chance, or not at all where nobody asks for it."""
+        """Yield calls that seed by chance, or not at all because no seed is given."""
         for node, (source, seeding) in self.ledger.seedings.items():
             if not seeding.gives and seeding.problem:
                 yield source, "ENV207", Hit(node, seeding.problem)

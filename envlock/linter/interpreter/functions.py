@@ -341,7 +341,9 @@ class Functions(Operations):
         return value
 
     def apply_annotation(self, value: Value, parameter: ast.arg, scope: Scope) -> Value:
-        """Return a parameter as what its annotation says, where nothing else is known of it."""
+        """Return the value of a parameter according to its annotation, if nothing else is known
+        about it.
+        """
         if (
             parameter.annotation is None
             or type(value) is not Value

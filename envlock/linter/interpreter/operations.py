@@ -269,7 +269,9 @@ def _describe_with_switch(source: Row, tensorflow: str) -> tuple[str, str] | Non
 
 
 def _describe_without_switch(source: Row, tensorflow: str) -> tuple[str, str] | None:
-    """Return what an operation does without op determinism, and the remedy; what it mends on GPUs is ENV108's."""
+    """Return what an operation does without op determinism, and the remedy; those that it fixes on
+    GPUs belong to ENV108.
+    """
     solutions = source.find_solutions(tensorflow)
     switches = [each for each in solutions if each.kind in ("api", "env")]
     if any(each.kind == "default" for each in solutions) or (switches and source.platform == "gpu"):
