@@ -89,7 +89,7 @@ class Fact(Row):
     same_arch: Rule
     bits: Rule
     functional: Rule
-    witness: list[Text] = []
+    witness: list[Text] = Field(default=[])
 
     @model_validator(mode="after")
     def _check_witness(self) -> Fact:
@@ -323,6 +323,7 @@ class RankVariables(Row):
     unnamed: Text | None = None
     instead: list[VariableName] = Field(default=[])
     needs: VariableName | None = None
+    restarts: VariableName | None = None
     hosts: bool = False
 
 
