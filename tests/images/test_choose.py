@@ -17,6 +17,7 @@ from envlock.images.needs import BaseNeeds, collect_needs
 from envlock.images.reference import parse
 from envlock.images.sources import SOURCES, cuda, ngc, slim
 from envlock.runtime.release import minor
+from tests.golden_files import assert_as_golden
 from tests.images.asking import BUILDS, GOLDEN, LABELLED, PYTHONS, TABLES, choices, cpu, facts, gpu, nvidias, reviewed
 
 REVIEWED = reviewed()
@@ -27,7 +28,7 @@ H100 = {"driver_version": "535.104.05", "devices": {"0": {"compute_capability": 
 @pytest.mark.slow
 def test_every_choice_and_its_reason_is_the_one_that_was_reviewed() -> None:
     """`python -m tests.images.asking` writes the file anew; read the difference before committing it."""
-    assert choices() == GOLDEN.read_text(encoding="utf-8")
+    assert_as_golden(choices(), GOLDEN)
 
 
 def test_without_a_known_cuda_there_is_no_image_of_one() -> None:

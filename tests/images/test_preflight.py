@@ -22,6 +22,7 @@ from envlock.runtime.errors import UsageError
 from envlock.runtime.release import parse_release
 from tests.containers.plans import lock, model, without
 from tests.containers.test_injection import put
+from tests.golden_files import assert_as_golden
 from tests.images.asking import TABLES, facts
 from tests.images.experts import GOLDEN, LOCKS, UBUNTUS, choices, locked
 from tests.locks import document, encode
@@ -38,7 +39,7 @@ def test_the_first_choice_is_the_experts(name: str) -> None:
 
 
 def test_every_reason_is_the_one_that_was_reviewed() -> None:
-    assert choices() == GOLDEN.read_text(encoding="utf-8")
+    assert_as_golden(choices(), GOLDEN)
 
 
 def _slim(asked: BaseNeeds) -> Candidate:
