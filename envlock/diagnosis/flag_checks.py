@@ -95,7 +95,7 @@ def check_flag_file(environment: Environment) -> Iterator[Finding]:
     if environment.missing_flag_file:
         line = values.make_unset_line("XLA_FLAGS")
         yield Finding(
-            "flag-file",
+            "flag-file-missing",
             "error",
             "environ.XLA_FLAGS",
             "XLA_FLAGS does not start with --, and no file of that name exists",

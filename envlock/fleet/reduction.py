@@ -229,7 +229,11 @@ def _compare_root(
     """
     document = documents.get(members[0]["root"])
     if document is None:
-        return [make_finding("rank-facts", "differs from other ranks, and its facts are missing")]
+        return [
+            make_finding(
+                "rank-facts-missing", "differs from other ranks, and its facts are missing"
+            )
+        ]
     findings: List[Finding] = []
     if standard.lock is not None:
         findings = _compare_with_lock(document, standard.lock, members[0]["proven"], standard)

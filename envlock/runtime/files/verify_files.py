@@ -59,7 +59,7 @@ def look(survey: Survey, advance: Advance = lambda _: None) -> tuple[list[State]
     states, faults = [], []
     rivals: set[str] = set()
     for fault in survey.faults:
-        if fault.kind == "rivals":
+        if fault.kind == "duplicate-package":
             rivals.update(fault.packages)
     for state in read_states(survey.list_requests(), advance):
         states.append(state._replace(hashes={}))
