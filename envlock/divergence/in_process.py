@@ -49,7 +49,7 @@ def diverge(
 
     Raises:
         UsageError: it is not a function, or TensorFlow is not installed.
-        FactError: this TensorFlow does not show its operations, and the function nothing either.
+        FactError: this TensorFlow does not show its operations, and the function records no values.
         Exception: whatever the function raises.
     """
     if runs < 2 or not callable(function):

@@ -47,8 +47,7 @@ def assert_late_rank(
     Args:
         path, policy: as for `assert_fleet()`.
         job, folder: those that the ranks met under; else `$ENVLOCK_FLEET_JOB` or the launcher's
-        job, and
-            `$ENVLOCK_FLEET_DIR` or `.envlock-fleet`.
+            job, and `$ENVLOCK_FLEET_DIR` or `.envlock-fleet`.
         node: the name of the machine.
         timeout: seconds to wait for the verdict on the ranks.
 
@@ -57,8 +56,7 @@ def assert_late_rank(
 
     Raises:
         EnvironmentMismatch: the environment differs, the job's ranks have refused, or there is no
-        verdict
-            in time. The report is on stderr.
+            verdict in time. The report is on stderr.
         UsageError: the job has no name, or other users can write to its folder.
         WriteError: the folder cannot be created.
     """

@@ -306,7 +306,7 @@ class Machine(Strict):
 
 
 class Lockfile(Strict):
-    """The whole file; `facts` are those of the software and of the first machine."""
+    """A whole lockfile; `facts` are those of the software and of the first machine."""
 
     model_config = ConfigDict(
         title="envlock lockfile", populate_by_name=True, serialize_by_alias=True

@@ -42,7 +42,7 @@ def capture_image(
     Raises:
         LockfileError: the policy or a rule does not exist.
         UsageError: there is no such engine.
-        FactError: the image has no Python, or none that can tell.
+        FactError: the image has no Python, or none that can collect the facts.
         OutsideError: the engine failed, or there is no such image for its platform.
     """
     runner = find(engine)
