@@ -281,7 +281,7 @@ def _write(
 
 
 def _list_changes(earlier: Lockfile, lock: Lockfile) -> list[str]:
-    """Return what a renewed lockfile says otherwise, a line each, the most important first."""
+    """Return the changes of a renewed lockfile, a line each, the most important first."""
     unchanged = ["no fact changed"]
     if earlier == lock:
         return unchanged

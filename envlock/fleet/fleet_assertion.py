@@ -343,8 +343,8 @@ def _decide(
 def _is_repeated(board: Folder, text: str, restarts: int) -> bool:
     """Return whether the same report was printed before the launcher started this job again.
 
-    An elastic launcher starts refused ranks again and again, as it cannot know that no restart puts
-    an environment right; each would print the whole report once more.
+    An elastic launcher restarts refused ranks again and again, because it cannot know that a
+    restart does not fix an environment; each restart would print the whole report once more.
     """
     report = {"sha256": sha256(text.encode("utf-8", "surrogateescape")).hexdigest()}
     before = board.peek(PRINTED)

@@ -89,7 +89,7 @@ def assert_late_rank(
 
 
 def _conclude(report: Report, mode: str) -> Optional[Report]:
-    """Return the report, or print it and refuse, as the mode says."""
+    """Return the report, or print it and refuse, depending on the mode."""
     if not report.match and mode != OFF:
         assertion.say(report.to_text())
     decision = {"by": 1, "enforced": mode in assertion.ENFORCING, "report": report.to_json()}
@@ -97,7 +97,9 @@ def _conclude(report: Report, mode: str) -> Optional[Report]:
 
 
 def _read_verdict(board: Folder, timeout: float) -> Union[Report, Reference]:
-    """Return what rank 0 stated where the ranks of a job have started; else why this one must not."""
+    """Return the statement of rank 0 if the ranks of a job have started, else the report on why
+    this rank must not start.
+    """
     pause = Pause(time.monotonic() + timeout)
     while True:
         nonce = get_nonce(board.peek("call"))

@@ -1,4 +1,6 @@
-"""Warnings about what is in a lock: what will not verify later, and what TensorFlow will not run on."""
+"""Warnings about the content of a lockfile: facts that will not verify later, and hardware on which
+TensorFlow will fail.
+"""
 
 from __future__ import annotations
 
@@ -88,14 +90,13 @@ def _warn_of_gpus(lock: Lockfile) -> list[str]:
 
 
 def _describe_failure(tensorflow: TensorflowFacts, capability: str) -> str | None:
-    """Return how a TensorFlow fails on a GPU for which it has no machine code, as users report it.
-
-    It is None where there are no reports.
+    """Return how a TensorFlow fails on a GPU for which it has no machine code, according to reports
+    of users; None without reports.
     """
     # The reports are about the official wheels.
     if tensorflow.version is None or tensorflow.nvidia_build is not None:
         return None
-    # Start-up time: 5 ms for the table, which only a GPU without machine code for it asks.
+    # Start-up time: the table takes 5 ms, and is needed only for a GPU without machine code.
     from envlock.data.compatibility import find_failure
 
     reported = find_failure(tensorflow.version, capability)

@@ -1,4 +1,6 @@
-"""Packages that a result leaves out, and those whose proven wheel a renewed lock has lost. Pure."""
+"""Packages that a result leaves out, and those whose proven wheel a renewed lockfile has lost.
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -16,19 +18,19 @@ OTHER_FILES = "its RECORD is not the one that was proven (`envlock hash` looks f
 
 
 class LeftOut(NamedTuple):
-    """A package that is not among the requested ones, and why."""
+    """A package that was not requested, and why it is left out."""
 
     name: str
     version: str | None
     reason: str
 
     def __str__(self) -> str:
-        """Return one line, whatever the texts hold."""
+        """Return one line, even if the texts have line breaks."""
         return clean(f"{self.name} {self.version or '(version unknown)'}: {self.reason}")
 
 
 def get_own_name(lock: Lockfile) -> str | None:
-    """Return the name of the project's own package, None where it has none."""
+    """Return the name of the project's own package; None if it has none."""
     if lock.project is None:
         return None
     return lock.project.name
@@ -42,7 +44,9 @@ def get_identities(lock: Lockfile) -> Mapping[str, PackageIdentity]:
 
 
 def find_lost_proofs(earlier: Lockfile, now: Lockfile) -> list[LeftOut]:
-    """Return the packages that had a proven wheel and have none in the same version now, by name."""
+    """Return the packages that had a proven wheel and, in the same version, no longer have one, by
+    name.
+    """
     present = {*(now.facts.packages or {}), get_own_name(now)}
     identities = get_identities(now)
     found = []
