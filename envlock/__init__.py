@@ -46,7 +46,7 @@ _EXPORTS = {
     "explain": "envlock.workflows.policy",
     "export": "envlock.workflows.export",
     "hash_packages": "envlock.workflows.hash",
-    "ignore": "envlock.workflows.policy",
+    "ignore": "envlock.workflows.ignore",
     "init": "envlock.workflows.init",
     "invariance": "envlock.workflows.invariance",
     "lint": "envlock.workflows.lint",
@@ -124,6 +124,7 @@ if TYPE_CHECKING:
     from envlock.workflows.fleet import prepare_fleet as prepare_fleet
     from envlock.workflows.fleet import report_rank as report_rank
     from envlock.workflows.hash import hash_packages as hash_packages
+    from envlock.workflows.ignore import ignore as ignore
     from envlock.workflows.images import base_images as base_images
     from envlock.workflows.init import init as init
     from envlock.workflows.invariance import invariance as invariance
@@ -133,7 +134,6 @@ if TYPE_CHECKING:
     from envlock.workflows.merge import merge as merge
     from envlock.workflows.policy import allowed as allowed
     from envlock.workflows.policy import explain as explain
-    from envlock.workflows.policy import ignore as ignore
     from envlock.workflows.progress import Progress as Progress
     from envlock.workflows.repeat import compare_saved as compare_saved
     from envlock.workflows.repeat import repeat as repeat

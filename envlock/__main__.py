@@ -56,11 +56,10 @@ def _repeat_interrupt(unraisable: "sys.UnraisableHookArgs") -> None:
 
 def _load_program(words: "list[str]") -> "Callable[[], int | None]":
     """Return what this installation and these words need: the command line, or the runtime half's."""
-    from pathlib import Path
-
     # In an image there is the runtime half alone.
-    has_command_line = (Path(__file__).parent / "cli").is_dir()
+    has_command_line = os.path.isdir(os.path.join(os.path.dirname(__file__), "cli"))
     if not has_command_line or _is_rank(words):
+        # The runtime half's own program: thousands of ranks start it, and it is alone in an image.
         from envlock.fleet.command import main as runtime
 
         return lambda: runtime(words)
@@ -75,6 +74,7 @@ def _load_program(words: "list[str]") -> "Callable[[], int | None]":
 def _load_command_line() -> "Callable[[], None]":
     _disable_plugins()
     try:
+        # An extra: where it cannot be loaded, another envlock may answer.
         from envlock.cli import main as program
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("envlock"):
@@ -84,6 +84,7 @@ def _load_command_line() -> "Callable[[], None]":
 
 
 def _has_module(name: str) -> bool:
+    # After Ctrl-C is taken care of, as all that `main` needs.
     from importlib.util import find_spec
 
     return find_spec(name) is not None
@@ -91,6 +92,7 @@ def _has_module(name: str) -> bool:
 
 def _print_version() -> None:
     """Print the version without a parser, which would take five times as long: shells and scripts ask for it often."""
+    # Ctrl-C, as above.
     from envlock.runtime.version import __version__
 
     try:
@@ -108,9 +110,9 @@ def _disable_plugins() -> None:
     malformed ones. PYDANTIC_DISABLE_PLUGINS, the variable against it, would reach the programs that
     this one starts. With a pydantic that has no such module any more, this does nothing.
     """
-    from types import SimpleNamespace
-
-    sys.modules.setdefault("pydantic.plugin._loader", SimpleNamespace(get_plugins=tuple))  # type: ignore[arg-type]
+    loader = type(sys)("pydantic.plugin._loader")
+    loader.get_plugins = tuple  # type: ignore[attr-defined]
+    sys.modules.setdefault(loader.__name__, loader)
 
 
 def _is_rank(words: "list[str]") -> bool:
@@ -126,16 +128,16 @@ def _is_rank(words: "list[str]") -> bool:
 
 def _hand_over(missing: str) -> "NoReturn":
     """Go on as the next `envlock` on the PATH, or say what this one needs."""
+    # Most calls hand nothing over.
     import shutil
-    from pathlib import Path
 
     # The folders of this `envlock`, and of those that have handed over to it.
-    asked = {str(Path(program).parent.resolve()) for program in (sys.argv[0], sys.executable)}
+    asked = {os.path.realpath(os.path.dirname(file)) for file in (sys.argv[0], sys.executable)}
     asked.update(os.environ.get(FORWARDED, "").split(os.pathsep))
     asked.discard("")
     # Such as that of `uv tool install`, after those of environments.
     folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
-    others = [folder for folder in folders if str(Path(folder).resolve()) not in asked]
+    others = [folder for folder in folders if os.path.realpath(folder) not in asked]
     tool = shutil.which("envlock", path=os.pathsep.join(others))
     if tool is not None:
         environ = {

@@ -17,7 +17,6 @@ from envlock.cli.options import (
     MirrorOption,
     PlatformOption,
     QuietOption,
-    dump,
     find_source,
     refuse_both,
 )
@@ -28,7 +27,9 @@ from envlock.lock.route import ROUTES
 from envlock.packages.identity import list_unhashed
 from envlock.runtime.errors import UsageError
 from envlock.runtime.report import count
+from envlock.workflows.image_archive import check_writable, write_archive
 from envlock.workflows.locks import get_name
+from envlock.workflows.pin import pin
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -257,9 +258,6 @@ def _render(source: str | bytes, options: Options) -> None:
 
 
 def _pin(source: str | bytes, options: Options) -> None:
-    # Start-up time: the tables of images, which the help and a refusal do without.
-    from envlock.workflows.pin import pin
-
     before = _load(source)
     made = pin(
         source,
@@ -273,7 +271,7 @@ def _pin(source: str | bytes, options: Options) -> None:
     )
     _warn(made.warnings, options)
     if isinstance(source, bytes):
-        emit(dump(made.lock))
+        emit(made.lock.to_bytes())
         return
     envlock.save(made.lock, source, before)
     parts = f"base image {made.base}"
@@ -314,9 +312,6 @@ def _write(source: str | bytes, options: Options) -> None:
 
 
 def _build(source: str | bytes, options: Options) -> None:
-    # Start-up time: all that builds, which the help and a refusal do without.
-    from envlock.workflows.image_archive import check_writable, write_archive
-
     # Before minutes are spent on an image that cannot be written.
     if options.archive is not None:
         check_writable(options.archive)

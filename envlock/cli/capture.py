@@ -10,12 +10,13 @@ from typing import Annotated
 import typer
 
 import envlock
-from envlock.cli.options import STDIN, PythonOption, QuietOption, dump, load_config, refuse_both
+from envlock.cli.options import STDIN, PythonOption, QuietOption, load_config, refuse_both
 from envlock.cli.output import Terminal, emit, talk
 from envlock.cli.parser import Command, make_app, make_choice
 from envlock.containers.engines import AUTO, ENGINES
 from envlock.lock.lock_warnings import list_warnings
-from envlock.packages.lost_proofs import find_lost_proofs
+from envlock.numerics.canary.canary_summary import describe_canary
+from envlock.packages.proofs import describe_proofs, find_lost_proofs
 from envlock.reports.lock import count_held
 from envlock.runtime.errors import LockfileError, UsageError
 from envlock.runtime.policies import names
@@ -206,7 +207,7 @@ def _add_machine(output: Path | None, python: Path | None, *, alone: bool, quiet
         )
     before = envlock.load(path)
     new, which = envlock.add_machine(path, python=python)
-    if path.read_bytes() == dump(new):
+    if path.read_bytes() == new.to_bytes():
         talk(f"{path} has this machine already: {which}", quiet=quiet)
         return
     envlock.save(new, path, before)
@@ -252,7 +253,7 @@ def _write(
 ) -> None:
     """Write the lockfile, and say what it has and what of it deserves a warning; None: write it to stdout."""
     if path is None:
-        emit(dump(lock))
+        emit(lock.to_bytes())
         return
     envlock.save(lock, path, earlier)
     verb = "wrote" if earlier is None else "renewed"
@@ -265,14 +266,8 @@ def _write(
     for text in _list_warnings(earlier, lock):
         talk(f"warning: {text}", quiet=quiet)
     if canary:
-        # Start-up time: what computes.
-        from envlock.workflows.canary import describe_canary
-
         talk(f"  {describe_canary(lock)}", quiet=quiet)
     if hashes:
-        # Start-up time: HTTP.
-        from envlock.workflows.hash import describe_proofs
-
         for line in describe_proofs(lock):
             talk(line, quiet=quiet)
 

@@ -27,6 +27,7 @@ from envlock.fleet.engines import AUTO, CHOICES
 from envlock.reports import render
 from envlock.runtime.errors import UsageError, WriteError
 from envlock.runtime.report import Report, count
+from envlock.workflows.fleet import write_vetted
 from envlock.workflows.fleet_clean import clean_fleet
 
 app = make_app(
@@ -127,9 +128,6 @@ def check(
       envlock fleet check reports --vetted nodes.txt  and write which nodes can be used
       envlock fleet check today --against yesterday   and find what has changed on the nodes
     """
-    # Start-up time: this loads what starts ranks, and the models, which the help does without.
-    from envlock.workflows.fleet import write_vetted
-
     nodes: list[str] = []
     try:
         found = envlock.check_fleet(

@@ -13,11 +13,11 @@ from envlock.cli.options import (
     LockArgument,
     PythonOption,
     QuietOption,
-    dump,
     find_source,
 )
 from envlock.cli.output import Terminal, emit, talk
 from envlock.cli.parser import Command, make_app
+from envlock.packages.proofs import describe_proofs
 
 app = make_app()
 
@@ -76,9 +76,6 @@ def hash(  # noqa: A001 (the command's name)
       envlock hash --build                with the wheels of checkouts and of the project itself
       envlock hash --offline              local facts only
     """
-    # Start-up time: HTTP, which the help and a refusal do without.
-    from envlock.workflows.hash import describe_proofs
-
     source = find_source(lock)
     before = None
     if not isinstance(source, bytes):
@@ -95,7 +92,7 @@ def hash(  # noqa: A001 (the command's name)
         progress=Terminal(quiet),
     )
     if isinstance(source, bytes):
-        emit(dump(new))
+        emit(new.to_bytes())
     else:
         envlock.save(new, source, before)
     for line in describe_proofs(new):

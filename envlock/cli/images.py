@@ -22,6 +22,7 @@ from envlock.cli.parser import Command, make_app
 from envlock.reports.image_tables import render_answers, render_everything, render_ranking
 from envlock.reports.json import dump
 from envlock.runtime.errors import UsageError
+from envlock.workflows.images import find_gpu_support
 
 app = make_app()
 SHOWN = 5
@@ -112,9 +113,6 @@ def images(
 
 
 def _print_gpu_support(gpu: str, format: str, *, every: bool) -> None:  # noqa: A002 (the option's name)
-    # Start-up time: the tables of images take a tenth of a second, which the help does without.
-    from envlock.workflows.images import find_gpu_support
-
     found = find_gpu_support(gpu)
     if format == "json":
         emit(dump(found))

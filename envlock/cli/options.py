@@ -22,10 +22,6 @@ from envlock.workflows import settings
 from envlock.workflows.interpreter import find_environment
 from envlock.workflows.settings import Config
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from envlock.lock.models import Lockfile
-
 STDIN = "-"
 LIVE = "live"
 """What stands for the live environment in the place of a lockfile, in `envlock diff` and `envlock show`."""
@@ -250,14 +246,6 @@ def _locate_nearest() -> str:
     if relative.startswith(".."):
         return path
     return relative
-
-
-def dump(lock: Lockfile) -> bytes:
-    """Return a lockfile as it is written."""
-    # Start-up time: the models, which the help and a refusal do without.
-    from envlock.lock import document
-
-    return document.dump(lock)
 
 
 def show(report: Report, format: str) -> NoReturn:  # noqa: A002 (the option's name)

@@ -163,4 +163,7 @@ def _write(report: Report[RepeatEvidence], html: Path | None, png: Path | None) 
             html, repeat_page.render_page(report, render(report)).encode("utf-8"), "page"
         )
     if png is not None:
-        write_atomically(png, heatmap.render_png(report), "picture")
+        # An optional package, which `need_matplotlib` has found.
+        from envlock.reports.heatmap_png import render_png
+
+        write_atomically(png, render_png(report), "picture")

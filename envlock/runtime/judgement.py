@@ -166,12 +166,10 @@ def collect_here(lock: Document, host: Optional[Host] = None) -> Snapshot:
     if lock["facts"].get("packages") == live.facts.get("packages"):
         return live
     # Not at the top: where all packages are as locked, no metadata is read.
-    from envlock.runtime.locked_wheels import restore_locked_origins
-    from envlock.runtime.tooling import add_tooling
+    from envlock.runtime.locked_wheels import complete_packages
 
     machine = host
-    live = restore_locked_origins(lock, live, lambda: machine)
-    return add_tooling(lock, live, lambda: machine)
+    return complete_packages(lock, live, lambda: machine)
 
 
 def judge_here(
@@ -189,26 +187,44 @@ def judge_here(
         subject: the file that findings without a place of their own are about.
         python: the interpreter that a message names; this one when not given.
     """
-    own = get_own_recipe(os.environ)
-    exempt = []
-    if own and overrides:
-        exempt.append(f"{count(len(own), 'variable')} set by envlock")
-    elif own:
-        live = _with_variables(live, own)
-    report = judge(lock, live, policy, overrides=overrides, exempt=exempt)
+    counted, exempt = _count_own_variables(live, overrides)
+    report = judge(lock, counted, policy, overrides=overrides, exempt=exempt)
     report.subject = subject
     # The cache is looked into last, and only where a proof would decide: no match pays for it.
     if not needs_proof(report):
         return _lead_with_tensorflow(report, python or sys.executable)
-    # Not at the top, for the same reason.
-    from envlock.runtime.machine_proof import is_proven, note
+    # Not at the top: most machines are the locked one, and need no proof.
+    from envlock.runtime import machine_proof
 
-    if not is_proven(lock, live, os.environ):
+    if not machine_proof.is_proven(lock, counted, os.environ):
         return report
-    report = judge(lock, live, policy, overrides=overrides, proven=True, exempt=exempt)
+    return judge_proven(lock, live, policy, subject, overrides, machine_proof.note(lock))
+
+
+def judge_proven(
+    lock: Document,
+    live: Snapshot,
+    policy: Optional[str],
+    subject: str,
+    overrides: bool,
+    note: str,
+) -> Report:
+    """Judge a machine that is known to compute the locked bits, as `note` says; see `judge_here`."""
+    counted, exempt = _count_own_variables(live, overrides)
+    report = judge(lock, counted, policy, overrides=overrides, proven=True, exempt=exempt)
     report.subject = subject
-    report.notes.append(note(lock))
+    report.notes.append(note)
     return report
+
+
+def _count_own_variables(live: Snapshot, overrides: bool) -> Tuple[Snapshot, List[str]]:
+    """Return the snapshot to judge, and what the headline says of variables that envlock has set itself."""
+    own = get_own_recipe(os.environ)
+    if not own:
+        return live, []
+    if overrides:
+        return live, [f"{count(len(own), 'variable')} set by envlock"]
+    return _with_variables(live, own), []
 
 
 def _with_variables(live: Snapshot, own: Mapping[str, str]) -> Snapshot:
@@ -249,15 +265,11 @@ def annotate(report: Report, environ: Mapping[str, str]) -> Report:
 
     Both by the variables of the process. A report without findings stays as it is, at no cost.
     """
-    # Neither is imported at the top: a script that matches starts without them.
     if report.findings:
-        from envlock.runtime.clear_values import show_in_clear
+        # Not at the top: a script that matches starts without it.
+        from envlock.runtime.launchers import annotate_findings
 
-        show_in_clear(report.findings, environ)
-    if not report.match:
-        from envlock.runtime.launchers import explain_differences
-
-        report.findings += explain_differences(report.findings, environ)
+        annotate_findings(report, environ)
     return report
 
 

@@ -203,9 +203,14 @@ def _combine(left: Fact, right: Fact) -> Fact:
 
 
 def _hash(data: bytes) -> str:
-    # Not at the top: most environments run nothing that is hashed.
-    from hashlib import sha256
-
     if len(data) > READ_LIMIT:
         data = data[:READ_LIMIT] + b" and more"
+    return hash_bytes(data)
+
+
+def hash_bytes(data: bytes) -> str:
+    """Return the SHA-256 of some bytes, as a fact holds it."""
+    # Not at the top: it loads OpenSSL, and most environments have nothing to hash.
+    from hashlib import sha256
+
     return "sha256:" + sha256(data).hexdigest()

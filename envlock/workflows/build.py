@@ -6,9 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from envlock.containers import image_build
 from envlock.containers.base import resolve_offline
 from envlock.containers.engines.engine import check_name
+from envlock.containers.image_build import Wish
+from envlock.containers.image_verification import describe_verdict
+from envlock.containers.payload import write_context
 from envlock.containers.plan import plan
+from envlock.containers.render import dockerfile as render
 from envlock.images.base_request import BaseRequest
 from envlock.lock.models import Image, Lockfile
 from envlock.runtime.errors import UsageError
@@ -17,12 +22,12 @@ from envlock.workflows.export import read_licenses
 from envlock.workflows.locks import get_name, load_lock
 from envlock.workflows.pin import resolve_base
 from envlock.workflows.progress import SILENT, Progress
+from envlock.workflows.push import check_login, parse_target, push_image
 from envlock.workflows.supply import Sources, Supplied, Wanted, find_unknown, prepare_build
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from envlock.containers.engines.engine import Engine
-    from envlock.containers.image_build import Wish
     from envlock.containers.image_verification import Verdict
     from envlock.workflows.locks import Source
 
@@ -72,9 +77,6 @@ class BuiltImage:
         if self.verdict is None:
             reason = "which needs Python 3.8 or newer in the image"
             return f"built {self.name} without verification, {reason}"
-        # Start-up time, as in `build`.
-        from envlock.containers.image_verification import describe_verdict
-
         return describe_verdict(self.verdict, self.name)
 
 
@@ -111,9 +113,6 @@ def dockerfile(
         OutsideError: a registry failed.
         UsageError: there is no such base, or no image can be the machine of the lock.
     """
-    # Start-up time: the templates, which a refusal does without.
-    from envlock.containers.render import dockerfile as render
-
     model = load_lock(lock)
     if resolve:
         chosen = resolve_base(model, BaseRequest.parse(base, platform, mirrors, accept))
@@ -159,9 +158,6 @@ def context(
     supplied = prepare_build(
         model, Wanted(request, user, deterministic), sources, None, progress=progress
     )
-    # Start-up time: the templates, which a refusal does without.
-    from envlock.containers.payload import write_context
-
     write_context(supplied.plan, sources.folder, folder)
     complete = supplied.lock.model_copy(update={"base_image": supplied.chosen.kept})
     return Context(folder, len(supplied.plan.wheels), supplied.warnings, complete)
@@ -220,10 +216,6 @@ def build(
     """
     request = BaseRequest.parse(base, platform, mirrors, accept)
     model = _check_request(lock, request, tag, push=push)
-    # Start-up time: HTTP and the templates, which a refusal does without.
-    from envlock.containers.image_build import Wish
-    from envlock.workflows.push import check_login
-
     builder = find_engine(engine)
     if push:
         check_login(tag)
@@ -250,9 +242,6 @@ def _push_if_verified(
     # What is not the locked environment gets no name, neither here nor in a registry.
     if built.verdict is not None and not built.verdict.image.match:
         return built
-    # Start-up time, as in `build`.
-    from envlock.workflows.push import push_image
-
     licenses = {}
     # A build with nothing to install makes no wheelhouse.
     if wheelhouse.is_dir():
@@ -273,9 +262,6 @@ def _check_request(
     if tag is not None:
         check_name(tag)
     if push:
-        # Start-up time: HTTP, which a build that pushes nothing does without.
-        from envlock.workflows.push import parse_target
-
         parse_target(tag)
     model = load_lock(lock)
     resolve_offline(model, request)
@@ -284,14 +270,11 @@ def _check_request(
 
 def _make_image(supplied: Supplied, builder: Engine, progress: Progress, wish: Wish) -> BuiltImage:
     """Return the image of a plan, built and verified inside."""
-    # Start-up time, as in `build`.
-    from envlock.containers import image_build as containers
-
     for warning in supplied.warnings:
         progress.say(f"warning: {warning}")
     base, _, _ = supplied.chosen.base.reference.partition("@")
     progress.say(f"building on {base}, and verifying inside")
-    made = containers.build(supplied.plan, supplied.chosen, builder, wish, progress.line)
+    made = image_build.build(supplied.plan, supplied.chosen, builder, wish, progress.line)
     update = {"base_image": supplied.chosen.kept, "image": made.section}
     complete = supplied.lock.model_copy(update=update)
     return BuiltImage(wish.tag or made.built.image_id, made.verdict, complete, supplied.warnings)
@@ -319,9 +302,6 @@ def rebuild(
         UsageError: the lock has no image, or as `build`.
         LockfileError, OutsideError: as `build`.
     """
-    # Start-up time, as in `build`.
-    from envlock.containers import image_build as containers
-
     model = load_lock(lock)
     old = model.image
     if old is None:
@@ -340,8 +320,8 @@ def rebuild(
         progress=progress,
     )
     # A step that comes from the cache would be the same whatever has changed since.
-    wish = containers.Wish(None, network, no_cache=True, wheelhouse=sources.folder)
-    new, differences = containers.check(
+    wish = Wish(None, network, no_cache=True, wheelhouse=sources.folder)
+    new, differences = image_build.check(
         supplied.plan, supplied.chosen, builder, wish, progress.line, old
     )
     return Rebuilt(old, new, tuple(differences))

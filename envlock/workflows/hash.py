@@ -9,16 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from envlock.lock.live_facts import collect_live_for
-from envlock.lock.models import Lockfile, PackageIdentity
+from envlock.lock.models import Lockfile
 from envlock.lock.temporary import open_draft_folder
 from envlock.packages import prover as packages
 from envlock.packages import wheel_cache
 from envlock.packages.indexes.online import configure_indexes
-from envlock.packages.indexes.page import SOURCES_ONLY
 from envlock.packages.installed_distributions import describe_all_installed
 from envlock.packages.local_wheels import Workshop, find_named_wheels
-from envlock.packages.lost_proofs import find_lost_proofs
 from envlock.packages.parallel import TIMEOUT
+from envlock.packages.proofs import find_lost_proofs
 from envlock.runtime.errors import EnvironmentMismatch, UsageError
 from envlock.runtime.report import ERROR, Finding, Report, count
 from envlock.workflows.live_environment import LiveEnvironment, refuse_another_environment
@@ -165,52 +164,6 @@ def renew_proofs(
     if hashes:
         new = prove(new, environment, HashRequest(), progress)
     return new
-
-
-def describe_proofs(lock: Lockfile) -> Iterator[str]:
-    """Yield how many packages are proven, and why the others are not."""
-    packages = {}
-    if lock.identity is not None:
-        packages = lock.identity.packages
-    proven = [package for package in packages.values() if package.wheel is not None]
-    yield f"{len(proven)} of {len(packages)} packages have a proven wheel{_describe_weak(proven)}"
-    for name, package in packages.items():
-        if package.reason is not None:
-            version = package.version or "(version unknown)"
-            yield f"  {name} {version}: {package.reason}"
-    own = None
-    if lock.project is not None:
-        own = lock.project.name
-    if own is not None and own not in packages:
-        yield (
-            f"hint: the project's own package, {own}, is left out: if it is installed and belongs "
-            "into an image, use `envlock hash --build`"
-        )
-    if any(package.wheel is None and _has_sources(package) for package in packages.values()):
-        sources = "checkouts, folders and source archives"
-        yield f"hint: `envlock hash --build` builds the wheels of {sources}"
-
-
-def _describe_weak(proven: Sequence[PackageIdentity]) -> str:
-    """Return how many proofs rest on less than all bytes of a wheel of an index, in brackets."""
-    trusted = sum(package.proof == "record" for package in proven)
-    built = sum(package.proof == "built" for package in proven)
-    parts = []
-    if trusted:
-        parts.append(f"{trusted} with the hash that the index gives")
-    if built == 1:
-        parts.append("1 built from its sources")
-    elif built:
-        parts.append(f"{built} built from their sources")
-    if not parts:
-        return ""
-    return f" ({', '.join(parts)})"
-
-
-def _has_sources(package: PackageIdentity) -> bool:
-    if package.origin in ("editable", "vcs", "local"):
-        return True
-    return package.reason is not None and package.reason.startswith(SOURCES_ONLY)
 
 
 @contextmanager

@@ -16,18 +16,23 @@ from envlock.containers import inside
 from envlock.containers.base import Chosen, add_config, get_locked_base, resolve_offline
 from envlock.containers.debian import check_locked, get_locked_request
 from envlock.containers.engines.engine_errors import EngineError
+from envlock.containers.payload import list_wheels
 from envlock.containers.plan import Base, BuildPlan, Unknown, plan
 from envlock.images.base_request import BaseRequest
 from envlock.lock.models import Lockfile
 from envlock.lock.route import COMPLETE
 from envlock.packages import identity, wheel_cache
+from envlock.packages.archives import fetch_debian, fetch_python
 from envlock.packages.closure import is_held
+from envlock.packages.proofs import describe_proofs
 from envlock.runtime.errors import EnvironmentMismatch, FactError, OutsideError, UsageError
 from envlock.runtime.report import count
 from envlock.workflows.container_settings import read_additions, read_apt_request
+from envlock.workflows.hash import hash_packages
 from envlock.workflows.interpreter import find_environment
 from envlock.workflows.pin import pin_base, resolve_base
 from envlock.workflows.progress import SILENT, Progress
+from envlock.workflows.vendor import vendor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -224,9 +229,6 @@ def _prove(
     lock: Lockfile, missing: Sequence[str], sources: Sources, progress: Progress
 ) -> Lockfile:
     """Return the lock with the wheel of every package, or the reason why none is known."""
-    # Start-up time: HTTP, which a refusal does without.
-    from envlock.workflows.hash import describe_proofs, hash_packages
-
     python = sources.python
     if python is None:
         found = find_environment(os.environ, Path.cwd())
@@ -252,10 +254,6 @@ def _fill(
     lock: Lockfile, base: Base, names: Sequence[str], sources: Sources, progress: Progress
 ) -> Collection[str]:
     """Return the names of the wheels at hand, after those that are to be installed were put into the wheelhouse."""
-    # Start-up time: HTTP and the templates, which a refusal does without.
-    from envlock.containers.payload import list_wheels
-    from envlock.workflows.vendor import vendor
-
     at_hand = list_wheels(sources.folder)
     if lock.identity is None or (base.route in COMPLETE and sources.is_own and not names):
         return at_hand
@@ -284,9 +282,6 @@ def _fill(
 
 def _fetch_archives(made: BuildPlan, folder: Path) -> None:
     """Put the Python and the Debian packages of a plan into the wheelhouse."""
-    # Start-up time: HTTP, which a refusal does without.
-    from envlock.packages.archives import fetch_debian, fetch_python
-
     archive = made.base.python_archive
     if archive is not None:
         fetch_python(archive.file, archive.sha256, folder, os.environ)

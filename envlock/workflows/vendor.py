@@ -14,8 +14,8 @@ from pathlib import Path
 from envlock.packages import wheel_cache
 from envlock.packages.identity import Proven, list_proven, split_by_policy
 from envlock.packages.indexes.online import configure_indexes, make_fetch
-from envlock.packages.lost_proofs import LeftOut
 from envlock.packages.parallel import TIMEOUT, Advance, Moved
+from envlock.packages.proofs import LeftOut
 from envlock.packages.wheelhouse import Fetch, Had, Missing, find_unowned
 from envlock.packages.wheelhouse import fetch_wheels as fill
 from envlock.runtime.errors import OutsideError

@@ -14,6 +14,11 @@ from envlock.guest.training import contract, seed_setting, store
 from envlock.guest.training.failures import describe_failure, format_traceback
 from envlock.runtime import recording
 
+try:
+    import ctypes
+except ImportError:  # a Python that was built without it
+    ctypes = None  # type: ignore[assignment]
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Callable, Dict, List, NoReturn, Optional, TypedDict
@@ -124,12 +129,11 @@ def _end_with_parent() -> None:
     """Let Linux end this process when envlock is killed: nobody waits for its hours of training
     then.
     """
+    if ctypes is None:
+        return
     try:
-        # Optional: a Python can be built without it.
-        import ctypes
-
         prctl = ctypes.CDLL(None).prctl
-    except (ImportError, OSError, AttributeError):  # another system
+    except (OSError, AttributeError):  # another system
         return
     prctl(1, 9, 0, 0, 0)  # PR_SET_PDEATHSIG, SIGKILL
 

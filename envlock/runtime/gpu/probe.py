@@ -8,6 +8,7 @@ start, and after a timeout `subprocess.run` waits for the killed child without a
 from __future__ import annotations
 
 import os
+import select
 import sys
 import time
 
@@ -174,8 +175,6 @@ def _read(reader: int, deadline: float) -> Tuple[bytes, bool]:
 
     It is complete when the child closed it before the deadline and within the size limit.
     """
-    import select  # a shared library in some builds; loaded only where there may be a GPU
-
     poll = select.poll()
     poll.register(reader, select.POLLIN)
     output = b""
