@@ -1,7 +1,8 @@
-"""The program: `envlock`, and `python -m envlock`. The command line is an extra of the distribution.
+"""The program: `envlock`, and `python -m envlock`. The command line is an extra of the
+distribution.
 
-Imports stand inside functions: until `main` has taken care of Ctrl-C, each would let it end in a
-traceback.
+Imports stand inside functions: an import at the top would end in a traceback if Ctrl-C came before
+`main` handles it.
 """
 
 # `signal` imports enum, too: 20 ms in which Ctrl-C shows a traceback.
@@ -16,7 +17,9 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 FORWARDED = "ENVLOCK_FORWARDED"
-"""The variable with the folders of those that have handed over: each asks the next on the PATH, and none twice."""
+"""The variable that lists the folders of every envlock that has already handed over: each hands
+over to the next one on the PATH, and none is asked twice.
+"""
 
 
 OBJECTS_PER_COLLECTION = 200_000
@@ -29,7 +32,7 @@ def main() -> None:
     # https://github.com/python/mypy/blob/v1.11.0/mypy/build.py#L121
     gc.set_threshold(OBJECTS_PER_COLLECTION)
     interruptible = _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler
-    # While the program is loaded, Ctrl-C ends the process as it does any program: without a traceback.
+    # While the program is loaded, Ctrl-C ends the process silently, without a traceback.
     if interruptible:
         _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
     program = _load_program(sys.argv[1:])
@@ -46,7 +49,9 @@ def main() -> None:
 
 
 def _repeat_interrupt(unraisable: "sys.UnraisableHookArgs") -> None:
-    """Repeat, a little later, a Ctrl-C that came within a finalizer, as imports have them: Python only shows it."""
+    """Raise a Ctrl-C again, shortly after, that came inside a finalizer: Python prints such an
+    interrupt and drops it.
+    """
     if issubclass(unraisable.exc_type, KeyboardInterrupt):
         _signal.signal(_signal.SIGALRM, _signal.default_int_handler)
         _signal.setitimer(_signal.ITIMER_REAL, 0.01)
@@ -55,8 +60,10 @@ def _repeat_interrupt(unraisable: "sys.UnraisableHookArgs") -> None:
 
 
 def _load_program(words: "list[str]") -> "Callable[[], int | None]":
-    """Return what this installation and these words need: the command line, or the runtime half's."""
-    # In an image there is the runtime half alone.
+    """Return the program that can answer these words here: the whole command line, or that of the
+    runtime half.
+    """
+    # An image contains only the runtime half.
     has_command_line = os.path.isdir(os.path.join(os.path.dirname(__file__), "cli"))
     if not has_command_line or _is_rank(words):
         # The runtime half's own program: thousands of ranks start it, and it is alone in an image.
@@ -99,7 +106,7 @@ def _print_version() -> None:
         sys.stdout.write(f"envlock {__version__}\n")
         sys.stdout.flush()
     except (OSError, AttributeError):
-        # A stream that is closed or full: the command line says so.
+        # The stream is closed or its disk is full: the command line reports that itself.
         _load_command_line()()
 
 
@@ -108,7 +115,7 @@ def _disable_plugins() -> None:
 
     It would read the entry points of every distribution on the import path, and fail at the first
     malformed ones. PYDANTIC_DISABLE_PLUGINS, the variable against it, would reach the programs that
-    this one starts. With a pydantic that has no such module any more, this does nothing.
+    this one starts. If a later pydantic no longer has that module, this does nothing.
     """
     loader = type(sys)("pydantic.plugin._loader")
     loader.get_plugins = tuple  # type: ignore[attr-defined]
@@ -116,7 +123,9 @@ def _disable_plugins() -> None:
 
 
 def _is_rank(words: "list[str]") -> bool:
-    """Return whether a rank of a job reports its own environment: thousands may, and none needs the whole program."""
+    """Return whether the command reports one rank of a job, for which the runtime half is enough:
+    there may be thousands of ranks.
+    """
     if words[:2] != ["fleet", "report"] or os.environ.get("ENVLOCK_PYTHON"):
         return False
     # The runtime half has neither help nor another interpreter.
@@ -127,7 +136,7 @@ def _is_rank(words: "list[str]") -> bool:
 
 
 def _hand_over(missing: str) -> "NoReturn":
-    """Go on as the next `envlock` on the PATH, or say what this one needs."""
+    """Replace this process by the next `envlock` on the PATH, or exit and say what is missing."""
     # Most calls hand nothing over.
     import shutil
 
@@ -135,7 +144,7 @@ def _hand_over(missing: str) -> "NoReturn":
     asked = {os.path.realpath(os.path.dirname(file)) for file in (sys.argv[0], sys.executable)}
     asked.update(os.environ.get(FORWARDED, "").split(os.pathsep))
     asked.discard("")
-    # Such as that of `uv tool install`, after those of environments.
+    # For example the one that `uv tool install` made, after those of environments.
     folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
     others = [folder for folder in folders if os.path.realpath(folder) not in asked]
     tool = shutil.which("envlock", path=os.pathsep.join(others))

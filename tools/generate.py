@@ -23,6 +23,7 @@ import os
 import sys
 from contextlib import redirect_stdout
 from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 
 import advice_page
@@ -101,11 +102,8 @@ def policy_rows() -> list[dict[str, object]]:
         }
         for row in load_backend_table().setting
     ]
-    return (
-        variables
-        + settings
-        + [fact.model_dump() for fact in runtime_tables.load_policy_table().fact]
-    )
+    facts = runtime_tables.load_policy_table().fact
+    return variables + settings + [fact.model_dump(exclude_defaults=True) for fact in facts]
 
 
 def by_rank_table() -> dict[str, object]:
@@ -226,6 +224,20 @@ def policies_page() -> str:
     for (*rules, why), rows in groupby(table.fact, _rules):
         paths = ", ".join(f"`{row.path}`" for row in rows)
         lines.append(f"| {paths} | {' | '.join(rules)} | {why} |")
+    lines += [
+        "",
+        "## Witnesses",
+        "",
+        "Under the rule `proven` a fact may differ where the [canary](../canary.md) has given the locked bits, if the lockfile",
+        "has a result of each operation that shows this cause. `tests/real/test_witnesses.py` changes the causes.",
+        "",
+        "| path | witnesses |",
+        "|---|---|",
+    ]
+    for witness, proven in groupby(table.fact, attrgetter("witness")):
+        if witness:
+            paths = ", ".join(f"`{row.path}`" for row in proven)
+            lines.append(f"| {paths} | {', '.join(witness)} |")
     lines += [
         "",
         "## The determinism variables",

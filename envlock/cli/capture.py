@@ -104,7 +104,8 @@ ImageOption = Annotated[
     str | None,
     typer.Option(
         "--image",
-        # Parsed before `--python`, which is then a path inside, so that no default stands in for it.
+        # Parsed before `--python`, which is then a path inside the image, so that no default
+        # replaces it.
         is_eager=True,
         help="Capture inside this image; installs nothing. --python is then its own interpreter.",
         show_default=False,
@@ -115,7 +116,7 @@ EngineOption = Annotated[
 ]
 GpusOption = Annotated[bool, typer.Option("--gpus", help="Run --image with this machine's GPUs.")]
 SHOWN = 8
-"""Changes of a renewed lockfile that are listed; version control shows the rest."""
+"""Changes of a renewed lockfile that are listed; version control shows all."""
 
 
 @app.command(cls=Command)
@@ -192,7 +193,7 @@ def capture(
 
 
 def _add_machine(output: Path | None, python: Path | None, *, alone: bool, quiet: bool) -> None:
-    """Add this machine to a lockfile that exists, or say that it is there already."""
+    """Add this machine to an existing lockfile, or say that it has the machine already."""
     if not alone:
         hint = "renew the lockfile first, with `envlock capture` and those options, on a machine that it has"
         raise UsageError(
@@ -218,7 +219,7 @@ def _refuse_with_image(options: Mapping[str, object]) -> None:
     """Refuse an option that needs the environment on this machine.
 
     Raises:
-        UsageError: one was given.
+        UsageError: such an option was given.
     """
     for name, value in options.items():
         if value:
@@ -229,9 +230,9 @@ def _refuse_with_image(options: Mapping[str, object]) -> None:
 
 
 def _find_path(output: Path | None, project: Config) -> tuple[Path | None, Lockfile | None]:
-    """Return the file to write, None for stdout, and the lock that it is now.
+    """Return the file to write, None for stdout, and its present lockfile.
 
-    A lockfile that cannot be read is replaced, as nothing in it can be trusted.
+    A lockfile that cannot be read is replaced, because nothing in it can be trusted.
     """
     if str(output) == STDIN:
         return None, None
@@ -251,7 +252,9 @@ def _write(
     canary: bool,
     quiet: bool,
 ) -> None:
-    """Write the lockfile, and say what it has and what of it deserves a warning; None: write it to stdout."""
+    """Write the lockfile, and print what it has and which facts deserve a warning; None writes to
+    stdout.
+    """
     if path is None:
         emit(lock.to_bytes())
         return
@@ -302,7 +305,9 @@ def _check(
     *,
     numerics: bool,
 ) -> None:
-    """Write nothing, and exit as `envlock verify` does, or with 1 where the project's settings are not the lock's."""
+    """Write nothing, and exit as `envlock verify` does, or with 1 if the project's settings differ
+    from the lockfile's.
+    """
     project = load_config()
     if str(output) == STDIN:
         raise UsageError(
@@ -324,7 +329,7 @@ def _check(
 
 
 def _describe_lock(lock: Lockfile) -> str:
-    """Return in one line what a lockfile holds."""
+    """Return a description of a lockfile in one line."""
     facts = lock.facts
     parts = []
     if facts.tensorflow is not None:

@@ -30,6 +30,6 @@ class Row(BaseModel):
 
 
 def read(name: str) -> dict[str, Any]:
-    """Return a table as it is in its TOML file."""
+    """Return a table exactly as in its TOML file."""
     file = files("envlock").joinpath("data", f"{name}.toml")
     return tomllib.loads(file.read_text(encoding="utf-8"))

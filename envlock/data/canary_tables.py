@@ -24,10 +24,13 @@ class OperationRow(Row):
     name: Name
     what: Text
     precision: Precision = "float32"
+    since: Annotated[int, Field(ge=1)] = 1
 
 
 class Cause(Row):
-    """Why a machine computes other bits, and the signs of it (canary.toml explains the columns)."""
+    """A reason why a machine computes different bits, and its signs (canary.toml explains the
+    columns).
+    """
 
     id: Annotated[str, Field(pattern=r"^[a-z0-9-]+$")]
     title: Text
@@ -55,5 +58,5 @@ class CanaryTable(Row):
 
 @cache
 def load_canary_table() -> CanaryTable:
-    """Return the operations of the battery and the causes of other bits."""
+    """Return the operations of the battery and the causes of different bits."""
     return CanaryTable.model_validate(read("canary"))

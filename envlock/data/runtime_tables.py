@@ -22,6 +22,8 @@ Rule = Literal[
     "proven",
     "ignore",
 ]
+PROVEN = "proven"
+"""The rule under which a fact may differ if the canary has given the locked bits."""
 ABOUT_BITS = {"yes": 92, "unknown": 70, "conditional": 75, "hardware": 78, "memory": 50}
 """How likely a changed variable explains changed bits (0 to 100), by what is known of it.
 
@@ -86,6 +88,20 @@ class Fact(Row):
     same_arch: Rule
     bits: Rule
     functional: Rule
+    witness: list[Text] = Field(default=[])
+
+    @model_validator(mode="after")
+    def _check_witness(self) -> Fact:
+        is_proven = PROVEN in (self.strict, self.same_arch, self.bits, self.functional)
+        if is_proven != bool(self.witness):
+            raise ValueError(
+                f"{self.path}: a row with the rule {PROVEN} names what witnesses it, and no other"
+            )
+        operations = {row["name"] for row in read("canary")["operation"]}
+        unknown = sorted(set(self.witness) - operations)
+        if unknown or len(set(self.witness)) != len(self.witness):
+            raise ValueError(f"{self.path}: no operations of the canary, or twice: {unknown}")
+        return self
 
 
 class PolicyTable(Row):

@@ -1,7 +1,8 @@
-"""The program that asks of a model whether a sample's result depends on the batch that it is in.
+"""The program that measures whether a model's result for a sample depends on its batch.
 
-The first row of the inputs is the sample. It is computed in batches of other sizes, at other places of a batch, and with
-other rows beside it; what comes out for it, and for it alone, is digested. Needs TensorFlow and NumPy.
+The first row of the inputs is the sample. It is computed in batches of other sizes, at other places
+in a batch, and with other rows; only the result for the sample is digested. Needs TensorFlow and
+NumPy.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ if TYPE_CHECKING:
 
 
 def main() -> None:
-    """Do what the JSON in `sys.argv[1]` asks for, and answer with a line for each batch.
+    """Do what the JSON in `sys.argv[1]` requests, and answer with a line for each batch.
 
-    mark: how an answer begins; model: the path of a saved one, or null; script, module, function: what gives one else;
-    inputs: a file with arrays, or null; sizes: of the batches, by mode; seed: of inputs that are made up.
+    mark: the beginning of an answer; model: the path of a saved model, or null; script, module,
+    function: what returns a model otherwise; inputs: a file with arrays, or null; sizes: batch
+    sizes by mode; seed: that of generated inputs.
     """
     asked = json.loads(sys.argv.pop(1))
-    answers = os.dup(1)  # what the model's own code prints goes to stderr
+    answers = os.dup(1)  # output of the model's own code goes to stderr
     os.dup2(2, 1)
 
     def answer(**values: Any) -> None:
@@ -78,7 +80,7 @@ def call_function(asked: Dict[str, Any]) -> Tuple[Any, Any]:
 
 
 def describe_environment() -> Dict[str, str]:
-    """Return the versions of what computes."""
+    """Return the versions of the software that computes."""
     versions = {}
     for name in ("tensorflow", "keras", "numpy"):
         module = sys.modules.get(name)

@@ -31,7 +31,9 @@ SMALLEST_VOCABULARY = 2
 
 
 class Subject:
-    """What is asked about: how it is called in each mode, its inputs, and the Keras model where it is one."""
+    """The model to measure: how it is called in each mode, its inputs, and the Keras model if it is
+    one.
+    """
 
     def __init__(self, calls: Dict[str, Compute], rows: Rows, model: Optional[Any]) -> None:
         self.calls = calls
@@ -40,17 +42,19 @@ class Subject:
 
     @property
     def most(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return int(self.rows[0].shape[0])
 
 
 def measure_mode(
     subject: Subject, mode: str, sizes: Sequence[int], answer: Callable[..., None]
 ) -> None:
-    """Answer with the digest of the sample in batches of each size, at each place, and with other rows beside it."""
+    """Answer with the digest of the sample in batches of each size, at each place, and with other
+    rows.
+    """
     compute = subject.calls[mode]
     sizes = [size for size in sizes if size <= subject.most]
-    # A result that two equal calls do not share says nothing about batches.
+    # If two equal calls give different results, the result says nothing about batches.
     for size in sorted({sizes[0], sizes[-1]}):
         batch = take_rows(subject.rows, size)
         digests = [digest_row(compute(batch), 0, size) for _ in range(2)]
@@ -83,7 +87,9 @@ def measure_places(subject: Subject, mode: str, size: int, answer: Callable[...,
 
 
 def measure_neighbors(subject: Subject, mode: str, size: int, answer: Callable[..., None]) -> None:
-    """Answer with the digest of the sample beside zeros (padding), copies of itself, and rows in another order."""
+    """Answer with the digest of the sample with rows of zeros (padding), with copies of itself, and
+    with rows in another order.
+    """
     batches: Dict[str, Rows] = {"zeros": [], "copies": [], "others": []}
     for array in take_rows(subject.rows, size):
         padded = array.copy()
@@ -100,7 +106,9 @@ def measure_neighbors(subject: Subject, mode: str, size: int, answer: Callable[.
 
 
 def find_layer(model: Any, rows: Rows, mode: str, sizes: Tuple[int, int]) -> Dict[str, Any]:
-    """Return the first layer whose output for the sample differs between two sizes of the batch, or why none is named."""
+    """Return the first layer whose output for the sample differs between two batch sizes, or why no
+    layer is named.
+    """
     # Here: a TensorFlow with a Keras of its own may have no package of this name.
     import keras
 
@@ -148,7 +156,9 @@ def make_subject(asked: Dict[str, Any], found: Any, given: Any) -> Subject:
 
 
 def is_keras_model(found: Any) -> bool:
-    """Return whether this is a model of Keras, by what it has: three packages define one."""
+    """Return whether this is a model of Keras, recognised by its attributes: three packages define
+    one.
+    """
     return hasattr(found, "predict") and hasattr(found, "layers")
 
 
@@ -156,7 +166,7 @@ def load_model(path: str) -> Any:
     """Return the model in a file of Keras, or the function that a SavedModel serves.
 
     Raises:
-        Misuse: there is none.
+        Misuse: there is no such model.
     """
     try:
         if os.path.isdir(path):
@@ -172,7 +182,9 @@ def load_model(path: str) -> Any:
 
 
 def bind_calls(found: Any, names: Optional[List[str]] = None) -> Dict[str, Compute]:
-    """Return how to compute a batch in each mode that this model or function has; `names` are those of its inputs."""
+    """Return the functions that compute a batch in each mode that this model or function has;
+    `names` are those of its inputs.
+    """
 
     def call(*tensors: Any) -> Any:
         return call_found(found, tensors, names)
@@ -189,7 +201,7 @@ def bind_calls(found: Any, names: Optional[List[str]] = None) -> Dict[str, Compu
 
 
 def call_found(found: Any, tensors: Sequence[Any], names: Optional[List[str]]) -> Any:
-    """Return what the model or function computes, without its training phase."""
+    """Return the output of the model or function, without its training phase."""
     if is_keras_model(found):
         return found(arrange(tensors, names), training=False)
     if hasattr(found, "structured_input_signature"):
@@ -198,7 +210,7 @@ def call_found(found: Any, tensors: Sequence[Any], names: Optional[List[str]]) -
 
 
 def arrange(tensors: Sequence[Any], names: Optional[List[str]]) -> Any:
-    """Return the inputs as a model takes them: by name, as one, or as a list."""
+    """Return the inputs in the form that a model takes: by name, as a single one, or as a list."""
     if names is not None:
         return dict(zip(names, tensors))
     if len(tensors) == 1:
@@ -207,7 +219,7 @@ def arrange(tensors: Sequence[Any], names: Optional[List[str]]) -> Any:
 
 
 def trace_calls(call: Callable[..., Any], compiled: bool) -> Compute:
-    """Return how to compute a batch in a graph, which XLA compiles or not."""
+    """Return a function that computes a batch in a graph, which XLA compiles or not."""
     functions: Dict[Tuple[Any, ...], Any] = {}
 
     def compute(rows: Rows) -> Any:
@@ -223,7 +235,8 @@ def trace_calls(call: Callable[..., Any], compiled: bool) -> Compute:
 
 
 def make_inputs(model: Any, most: int, seed: int) -> Rows:
-    """Return made-up inputs for a Keras model: normal numbers, tokens that its embeddings know.
+    """Return generated inputs for a Keras model: normal numbers, and tokens that its embeddings
+    know.
 
     Raises:
         Misuse: the model does not say which inputs it takes.
@@ -244,10 +257,10 @@ def make_inputs(model: Any, most: int, seed: int) -> Rows:
 
 
 def make_signature_inputs(found: Any, most: int, seed: int) -> Rows:
-    """Return made-up inputs for the function that a SavedModel serves.
+    """Return generated inputs for the function that a SavedModel serves.
 
     Raises:
-        Misuse: it is another function, which does not say what it takes.
+        Misuse: it is another function, which does not say which inputs it takes.
     """
     signature = getattr(found, "structured_input_signature", None)
     if signature is None:
@@ -266,7 +279,7 @@ def make_array(
     """Return `most` rows for one input.
 
     Raises:
-        Misuse: its shape is free beyond the batch, or it takes texts.
+        Misuse: another dimension than the batch is unknown, or it takes strings.
     """
     name, shape, kind = spec
     if any(size is None for size in shape[1:]):
@@ -288,7 +301,7 @@ def read_inputs(path: str) -> Any:
     """Return the arrays of a file that `numpy.save` or `numpy.savez` wrote.
 
     Raises:
-        Misuse: it is no such file.
+        Misuse: it is not such a file.
     """
     try:
         found = np.load(path, allow_pickle=False)
@@ -303,7 +316,7 @@ def read_inputs(path: str) -> Any:
 
 
 def flatten(value: Any) -> List[Any]:
-    """Return the arrays of an input or an output in order: of a dict by its sorted names."""
+    """Return the arrays of an input or an output in order: those of a dict by sorted name."""
     if isinstance(value, dict):
         return [leaf for name in sorted(value) for leaf in flatten(value[name])]
     if isinstance(value, (list, tuple)):
@@ -315,7 +328,7 @@ def as_rows(value: Any) -> Any:
     """Return one input as an array with the batch as its first axis.
 
     Raises:
-        Misuse: it has no axis.
+        Misuse: it is a scalar.
     """
     array = np.asarray(value)
     if array.ndim == 0:
@@ -329,7 +342,7 @@ def take_rows(rows: Rows, size: int) -> Rows:
 
 
 def digest_row(output: Any, place: int, size: int) -> str:
-    """Return the digest of what came out for one row: its bytes, kind and shape, of every output.
+    """Return the digest of the result for one row: the bytes, type and shape of every output.
 
     Raises:
         ValueError: an output has no row for each row of the batch.

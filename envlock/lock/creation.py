@@ -19,13 +19,13 @@ def capture(
     live: Snapshot | None = None,
     project: Mapping[str, object] | None = None,
 ) -> Lockfile:
-    """Return a lock of the live environment under a policy.
+    """Return a lockfile of the live environment under a policy.
 
     Args:
-        policy: how closely the facts are compared.
-        overrides: rules of the project's own, by path pattern.
+        policy: how strictly the facts are compared.
+        overrides: the project's own rules, by path pattern.
         live: the facts; they are collected when not given.
-        project: the section of that name; the package of its `name` is left out.
+        project: the section of that name; the package with its `name` is left out.
 
     Raises:
         LockfileError: the policy or a rule does not exist.

@@ -8,7 +8,9 @@ from envlock.runtime.policies import can_meet, load_index
 
 
 def find_nearest_pattern(pattern: str) -> str | None:
-    """Return the pattern like this one that fits what a lock can hold; itself where it fits something."""
+    """Return the most similar pattern that matches something a lockfile can have; the pattern
+    itself if it matches something.
+    """
     rows, patterns = load_index()
     named = [path for path in rows if not path.endswith("**")]
     # Sections whose names are free, numerics and machines: any step below them fits.
@@ -27,7 +29,7 @@ def find_nearest_pattern(pattern: str) -> str | None:
 
 
 def _fill_wildcards(path: str, pattern: str) -> str:
-    """Return a row's path with the pattern's own names for its wildcards, and with its end."""
+    """Return a row's path with the pattern's own names in place of its wildcards, and with its end."""
     steps = pattern.split(".")
     filled = path.split(".")
     for place, name in enumerate(filled):

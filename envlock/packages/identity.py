@@ -1,4 +1,6 @@
-"""What a lock proves: for each package the exact wheel, or the reason why there is none. Pure."""
+"""The proofs in a lockfile: for each package the exact wheel, or the reason why it is unknown.
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -32,12 +34,12 @@ class Proven(NamedTuple):
 
 
 def list_proven(lock: Lockfile, shown: str) -> tuple[list[Proven], list[LeftOut]]:
-    """Return the packages whose wheel the lock proves and the others, both by name.
+    """Return the packages whose wheel the lockfile proves, and the others, both by name.
 
-    `shown` is the lock's name in messages.
+    `shown` is the lockfile's name in messages.
 
     Raises:
-        UsageError: the lock has no identities, or those of other packages than it has now.
+        UsageError: the lockfile has no identities, or those of packages that it no longer has.
     """
     if lock.identity is None:
         raise UsageError(
@@ -51,7 +53,7 @@ def list_proven(lock: Lockfile, shown: str) -> tuple[list[Proven], list[LeftOut]
     others: list[LeftOut] = []
     for name in sorted(facts.keys() | identities.keys()):
         if name == own_name and name not in facts:
-            # The project's own package is no fact, and yet it may have a wheel.
+            # The project's own package is not a fact, but it may have a wheel.
             own = identities[name]
             if own.wheel is not None and own.version is not None:
                 known.append(Proven(name, own.version, own.wheel, None))
@@ -98,7 +100,7 @@ def list_unhashed(lock: Lockfile) -> list[str]:
 class Checkout(NamedTuple):
     """A package that was built from a commit of a public Git repository.
 
-    `folder` is that of the package in the repository, None for its root.
+    `folder` is the one of the package in the repository; None for its root.
     """
 
     name: str
@@ -108,7 +110,7 @@ class Checkout(NamedTuple):
 
 
 def find_checkout(lock: Lockfile, name: str) -> Checkout | None:
-    """Return the commit that a package was built from; None where not everybody can get it."""
+    """Return the commit that a package was built from; None if the repository is not public."""
     package = (lock.facts.packages or {}).get(name)
     if package is None or package.origin is None:
         return None
@@ -124,12 +126,12 @@ def find_checkout(lock: Lockfile, name: str) -> Checkout | None:
 
 
 def split_by_policy(lock: Lockfile, packages: list[LeftOut]) -> tuple[list[LeftOut], list[LeftOut]]:
-    """Return the packages that some policy compares, and those that none does.
+    """Return the packages that at least one policy compares, and the others.
 
-    The lock's overrides count.
+    The lockfile's overrides apply.
 
     Raises:
-        LockfileError: the lock has a rule that does not exist.
+        LockfileError: the lockfile has a rule that does not exist.
     """
     document = lock.to_document()
     policies = [build_policy(document, name) for name in names()]
@@ -149,7 +151,9 @@ def split_by_policy(lock: Lockfile, packages: list[LeftOut]) -> tuple[list[LeftO
 
 
 def explain_misfit(name: str, version: str | None, file: str) -> str | None:
-    """Return why no installer would take a wheel of this file name for a package; None: it would."""
+    """Return why no installer would accept a wheel with this file name for a package; None if it
+    would.
+    """
     if version is None:
         return "its version is unknown"
     try:

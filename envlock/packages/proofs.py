@@ -60,12 +60,12 @@ def find_lost_proofs(earlier: Lockfile, now: Lockfile) -> list[LeftOut]:
 
 
 def describe_proofs(lock: Lockfile) -> Iterator[str]:
-    """Yield how many packages are proven, and why the others are not."""
+    """Yield sentences: how many packages are proven, and why the others are not."""
     packages = {}
     if lock.identity is not None:
         packages = lock.identity.packages
     proven = [package for package in packages.values() if package.wheel is not None]
-    yield f"{len(proven)} of {len(packages)} packages have a proven wheel{_describe_weak(proven)}"
+    yield f"{len(proven):,} of {len(packages):,} packages have a proven wheel{_describe_weak(proven)}"
     for name, package in packages.items():
         if package.reason is not None:
             version = package.version or "(version unknown)"
@@ -84,7 +84,7 @@ def describe_proofs(lock: Lockfile) -> Iterator[str]:
 
 
 def _describe_weak(proven: Sequence[PackageIdentity]) -> str:
-    """Return how many proofs rest on less than all bytes of a wheel of an index, in brackets."""
+    """Return in brackets how many proofs rest on less than all bytes of a wheel from an index."""
     trusted = sum(package.proof == "record" for package in proven)
     built = sum(package.proof == "built" for package in proven)
     parts = []

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def render_png(report: Report[RepeatEvidence]) -> bytes:
-    """Return one picture with all matrices, below each other; every time the same bytes."""
+    """Return one picture with all matrices below each other; always with the same bytes."""
     heatmaps = make_heatmaps(report)
     scale = find_scale(heatmaps)
     # A logarithmic scale needs two ends.

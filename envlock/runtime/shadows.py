@@ -16,6 +16,7 @@ from envlock.runtime.distributions import (
     get_import_path,
     list_entries_of_pythonpath,
     normalise,
+    open_zip,
 )
 from envlock.runtime.facts import Unavailable
 
@@ -77,7 +78,7 @@ def _iter_hidden_modules(host: Host) -> Iterator[Tuple[str, Unavailable]]:
 
 
 def _list_candidates(host: Host, sites: Set[str]) -> Dict[str, Set[str]]:
-    """Return the names in each entry of the path that is no folder of installed packages."""
+    """Return the names in each entry of the path that is not a folder of installed packages."""
     # A backport of a module of the standard library is installed to be hidden by it.
     library = os.path.dirname(os.__file__) + "/"
     candidates = {}
@@ -123,7 +124,7 @@ def _list_names(place: str) -> Set[str]:
 
 
 def _list_files(place: str) -> List[str]:
-    """Return what a folder holds, or a zip file at its top; nothing where there is neither."""
+    """Return what a folder holds, or a zip file at its top; nothing if there is neither."""
     try:
         return os.listdir(place)
     except NotADirectoryError:
@@ -133,13 +134,10 @@ def _list_files(place: str) -> List[str]:
 
 
 def _list_zip(place: str) -> List[str]:
-    # Not at the top: hardly any import path has a zip file, and its reader costs milliseconds.
-    from zipfile import BadZipFile, ZipFile
-
     try:
-        with ZipFile(place) as archive:
+        with open_zip(place) as archive:
             return [name.partition("/")[0] for name in archive.namelist()]
-    except (OSError, BadZipFile, ValueError):
+    except (OSError, ValueError):
         return []
 
 

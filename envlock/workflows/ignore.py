@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 
 
 def ignore(pattern: str, reason: str, lock: Source | None = None) -> tuple[Path, Lockfile | None]:
-    """Write into pyproject.toml that a fact may differ; return that file, and the lock with this override.
+    """Add a rule to pyproject.toml that a fact may differ; return the path of that file, and the
+    lockfile with this rule.
 
-    The lock's facts stay as they are, and it is not written; None where there is none.
+    The facts of the lockfile are not changed, and it is not written; None if there is no lockfile.
 
     Raises:
-        LockfileError: the lock is unreadable, invalid, or newer than this envlock.
+        LockfileError: the lockfile is unreadable, invalid, or newer than this envlock.
         UsageError: no fact can have this path, the reason is empty, or pyproject.toml cannot be
             changed.
     """

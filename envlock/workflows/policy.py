@@ -21,11 +21,12 @@ if TYPE_CHECKING:
 def explain(
     path: str, lock: Source | None = None, *, python: Path | None = None
 ) -> list[Explained]:
-    """Return all that is known of the facts at a path or below it; without a lock near, under policy strict.
+    """Return all that is known about the facts at a path or below it; if no lockfile is found,
+    under policy strict.
 
     Raises:
-        LockfileError: the lock is unreadable, invalid, or newer than this envlock.
-        UsageError: no lock and no environment can hold such a fact, or there is no such
+        LockfileError: the lockfile is unreadable, invalid, or newer than this envlock.
+        UsageError: no lockfile and no environment can have such a fact, or there is no such
             interpreter.
         FactError: the interpreter did not answer.
     """
@@ -39,7 +40,9 @@ def explain(
 
 
 def _load_document(lock: Source | None) -> dict[str, Any]:
-    """Return the lockfile as plain values; one without facts, under policy strict, if none is named and none is near."""
+    """Return the lockfile as plain values; if none is named and none is found, one without facts
+    under policy strict.
+    """
     try:
         return load_document(lock)[0]
     except LockfileError:
@@ -49,10 +52,11 @@ def _load_document(lock: Source | None) -> dict[str, Any]:
 
 
 def allowed(lock: Source | None = None, policy: str | None = None) -> list[Allowed]:
-    """Return the facts of a lock that may differ under its policy (or the one named), grouped by reason.
+    """Return the facts of a lockfile that may differ under its policy (or the named one), grouped
+    by reason.
 
     Raises:
-        LockfileError: the lock is missing, unreadable, invalid, or newer than this envlock.
+        LockfileError: the lockfile is missing, unreadable, invalid, or newer than this envlock.
         UsageError: there is no such policy.
     """
     document = load_document(lock)[0]

@@ -16,7 +16,8 @@ from envlock.workflows.settings import get_value, load, read_toml
 
 
 def add_override(folder: Path, pattern: str, rule: str, reason: str) -> Path:
-    """Write a rule and its reason into `[tool.envlock.policy]` of pyproject.toml; return that file.
+    """Write a rule and its reason into `[tool.envlock.policy]` of pyproject.toml; return the path
+    of that file.
 
     Raises:
         UsageError: it cannot be read or written, or its settings are not valid.
@@ -25,7 +26,8 @@ def add_override(folder: Path, pattern: str, rule: str, reason: str) -> Path:
 
 
 def add_policy(folder: Path, name: str) -> Path | None:
-    """Write `[tool.envlock]` with a policy into pyproject.toml; return it, None where it has one.
+    """Write `[tool.envlock]` with a policy into pyproject.toml; return its path, or None if it has
+    such settings already.
 
     Raises:
         UsageError: it cannot be read or written, or its settings are not valid.
@@ -38,7 +40,7 @@ def add_policy(folder: Path, name: str) -> Path | None:
 
 @dataclass(frozen=True)
 class Setting:
-    """A line of pyproject.toml: the tables that it is in, its key and value, and its comment."""
+    """A line of pyproject.toml: the tables that it belongs to, its key and value, and its comment."""
 
     tables: tuple[str, ...]
     key: str
@@ -47,9 +49,9 @@ class Setting:
 
 
 def _write(folder: Path, setting: Setting) -> Path:
-    """Set a value in the project's pyproject.toml; comments and line ends stay as they are."""
+    """Set a value in the project's pyproject.toml; comments and line endings are kept."""
     file = Path(lockfile.find_project(str(folder))) / lockfile.SETTINGS
-    # Of two processes that read and write the file at once, one would lose its change.
+    # If two processes read and wrote the file at once, one change would be lost.
     with hold_folder(file.parent):
         load(folder)
         text = ""
@@ -61,7 +63,9 @@ def _write(folder: Path, setting: Setting) -> Path:
 
 
 def _change(text: str, setting: Setting, file: Path) -> str:
-    """Return the text of a pyproject.toml with a value set; raise UsageError where no comment can stand beside it."""
+    """Return the text of a pyproject.toml with a value set; raise UsageError if no comment can be
+    added beside the value.
+    """
     # tomlkit keeps line ends in comments and loses them elsewhere, so it sees one kind only.
     document = tomlkit.parse(text.replace("\r\n", "\n"))
     table: Any = document

@@ -1,13 +1,13 @@
-"""Refuse to start in another environment than the locked one: `entrypoint.py [CMD ARGS...]`
+"""Refuse to start in an environment other than the locked one: `entrypoint.py [CMD ARGS...]`
 
-Verifies against /opt/envlock/envlock.lock (or $ENVLOCK_LOCK), then becomes the command. Where the
-environment is not the locked one, one line goes to stderr and the exit code says why, as the
-README's table has it. `ENVLOCK_MODE=deep` also hashes every installed file, `ENVLOCK_MODE=warn`
-starts the command all the same, `ENVLOCK_MODE=off` does not verify. The command
-`envlock verify [--deep]` prints the whole report.
+Verifies against /opt/envlock/envlock.lock (or $ENVLOCK_LOCK), then becomes the command. If the
+environment is not the locked one, it prints one line to stderr and exits with a code from the
+README's table. `ENVLOCK_MODE=deep` also hashes every installed file, `ENVLOCK_MODE=warn` starts the
+command anyway, `ENVLOCK_MODE=off` does not verify. The command `envlock verify [--deep]` prints the
+whole report.
 
-`entrypoint.py --facts` prints the facts as JSON instead, `--deep` the facts and what is wrong with
-the installed files, `--files EPOCH` every file of that time.
+`entrypoint.py --facts` prints the facts as JSON instead, `--deep` the facts and the problems of
+installed files, `--files EPOCH` every file with that time.
 
 Runs inside the image, on Python 3.8 or newer; standard library only. The runtime half is imported in
 the functions that use it: it is found only when `main` has set the path.
@@ -31,22 +31,22 @@ NO_COMMAND = 127
 
 
 def main(argv: List[str]) -> int:
-    """Return the exit code; does not return when a command takes over."""
-    # Last, so that nothing of envlock stands before the environment's own modules.
+    """Return the exit code; does not return if the process becomes a command."""
+    # Appended, so that no module of envlock goes before the environment's own.
     sys.path[:] = [folder for folder in sys.path if folder != HOME] + [HOME]
     extra = find_base_variables(os.environ)
     for name in extra:
         del os.environ[name]
-    # This interpreter has obeyed such a variable already: start again without it.
+    # This interpreter has already obeyed such a variable, so it is started again without it.
     if any(name.startswith("PYTHON") for name in extra):
         os.execv(sys.executable, [sys.executable, "-B", os.path.abspath(__file__), *argv])
     if argv[:1] in (["--facts"], ["--deep"], ["--files"]):
         # The start of a container asks none of these.
         from envlock.runtime import image_questions
 
-        return image_questions.answer(argv, LOCK)
+        return image_questions.print_answer(argv, LOCK)
     if argv[:1] == ["envlock"]:
-        # The command verifies the environment itself, and says more.
+        # The command verifies the environment itself, and prints more.
         from envlock.fleet import command
 
         return command.main(argv[1:])
@@ -59,7 +59,7 @@ def main(argv: List[str]) -> int:
 def find_base_variables(environ: Mapping[str, str]) -> List[str]:
     """Return the variables that only the base has set.
 
-    A value that is not the base's own was given on purpose: it stays, and is judged.
+    A value that differs from the base's own was set on purpose: it is kept, and compared.
     """
     # Not at the top: it is found only on the path that `main` has set. `json` would cost 8 ms.
     from envlock.runtime import strict_json
@@ -73,7 +73,7 @@ def find_base_variables(environ: Mapping[str, str]) -> List[str]:
 
 
 def verify_environment() -> int:
-    """Return 0 when this is the locked environment, else the exit code that says why not."""
+    """Return 0 if this is the locked environment, else the exit code for the reason."""
     # Not at the top: they are found only on the path that `main` has set.
     from envlock.runtime import assertion, errors, host, image, lockfile
 
@@ -100,10 +100,7 @@ def verify_environment() -> int:
             + image.in_one_line(report)
         )
     except errors.EnvlockError as error:
-        reason = error.message
-        if error.hint:
-            reason += " ({})".format(error.hint)
-        assertion.say("refusing to start: " + reason)
+        assertion.say("refusing to start: " + image.explain(error))
         return error.exit_code
     except Exception as error:
         # As `traceback.print_exc` does, whose module takes 10 ms to load.
@@ -114,7 +111,7 @@ def verify_environment() -> int:
 
 
 def run_command(argv: List[str]) -> int:
-    """Become the command, in this process; return the exit code where that fails."""
+    """Become the command in this process; return the exit code if that fails."""
     try:
         os.execvp(argv[0], argv)
     except OSError as error:

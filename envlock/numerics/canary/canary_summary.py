@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def describe_canary(lock: Lockfile) -> str:
-    """Return in a few words what canary a lock has."""
+    """Return a few words that say which canary a lockfile has."""
     numerics = lock.numerics
     results: list[Operation] = []
     crashed = []
@@ -34,7 +34,7 @@ def describe_canary(lock: Lockfile) -> str:
 
 
 def describe_coverage(targets: Mapping[str, Coverage]) -> list[str]:
-    """Return how much of each program a canary covers, a phrase each."""
+    """Return how much of each program a canary covers, as phrases."""
     phrases = []
     for name, program in targets.items():
         part = f"{program.covered} of {program.distinct}"

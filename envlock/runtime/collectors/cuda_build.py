@@ -1,4 +1,4 @@
-"""The CUDA libraries that TensorFlow takes in this process, where it is a CUDA build."""
+"""The CUDA libraries that TensorFlow loads in this process, for a CUDA build."""
 
 from __future__ import annotations
 
