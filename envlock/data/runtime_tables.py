@@ -322,6 +322,7 @@ class RankVariables(Row):
     unnamed: Text | None = None
     instead: list[VariableName] = Field(default=[])
     needs: VariableName | None = None
+    restarts: VariableName | None = None
     hosts: bool = False
 
 
