@@ -17,18 +17,18 @@ sys.path.append(str(ROOT / "tools"))
 from census import VERBS, Census, count_tree, is_participle_or_adverb, main  # noqa: E402
 
 CEILINGS = {
-    "functions with more than 7 parameters": 31,
+    "functions with more than 7 parameters": 4,
     "functions named with one participle or adverb": 2,
     "modules of one name": 27,
-    "conditional expressions per 1,000 lines": 4.1,
+    "conditional expressions per 1,000 lines": 3.6,
     "comprehensions per 1,000 lines": 16.8,
     "`Any` per 1,000 lines": 3.6,
-    "imports inside functions per 1,000 lines": 0.9,
-    "lines over 100 characters, %": 1.1,
+    "imports inside functions per 1,000 lines": 0.8,
+    "lines over 100 characters, %": 0.7,
 }
 FLOORS = {
-    "functions that begin with a verb, %": 83.0,
-    "comment lines for 100 lines of code": 1.4,
+    "functions that begin with a verb, %": 85.0,
+    "comment lines for 100 lines of code": 1.5,
 }
 
 PLANTED = '''\

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -20,6 +21,7 @@ from envlock.runtime.policies import names
 from envlock.runtime.report import Report, count
 from envlock.workflows import settings
 from envlock.workflows.interpreter import find_environment
+from envlock.workflows.program import Program
 from envlock.workflows.settings import Config
 
 STDIN = "-"
@@ -191,6 +193,45 @@ SeedOption = Annotated[
         show_default=False,
     ),
 ]
+
+
+@dataclass(frozen=True)
+class ReportOptions:
+    """How a report is printed."""
+
+    format: FormatOption = "text"
+    quiet: QuietOption = False
+
+
+AS_TEXT = ReportOptions()
+
+
+@dataclass(frozen=True)
+class ProgramOptions:
+    """The program that a command runs."""
+
+    script: ScriptArgument
+    args: ArgsArgument = None
+    module: ModuleOption = False
+    seed: SeedOption = None
+    python: PythonOption = None
+
+    @property
+    def program(self) -> Program:
+        """The same for the workflows."""
+        return Program(self.script, self.args or (), self.module, self.seed, self.python)
+
+
+@dataclass(frozen=True)
+class RegistryOptions:
+    """Which image of a registry is meant, and where it is taken from."""
+
+    platform: PlatformOption = None
+    mirror: MirrorOption = None
+    accept: AcceptOption = None
+
+
+ANY_REGISTRY = RegistryOptions()
 
 
 def load_config() -> Config:

@@ -31,7 +31,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class HashRequest:
-    """Where wheels may come from and how they are proven; see `hash_packages` for the fields."""
+    """Where wheels may come from, and how they are proven.
+
+    Attributes:
+        indexes: package indexes to ask; those of pip's and uv's settings if empty.
+        offline: ask no index.
+        trust_index: accept the SHA-256 that the index states for a wheel whose RECORD matches,
+            without downloading the wheel.
+        keep: keep the wheels that were read, for `vendor`.
+        seconds: how long the indexes may take for all packages.
+        build: build the packages that no index has from their sources, which runs their build
+            backends.
+        wheels: wheels, and folders of wheels, for packages that no index has.
+    """
 
     indexes: Sequence[str] = ()
     offline: bool = False
@@ -42,34 +54,22 @@ class HashRequest:
     wheels: Sequence[Path] = ()
 
 
+PLAIN_REQUEST = HashRequest()
+
+
 def hash_packages(
     lock: Source | None = None,
+    request: HashRequest = PLAIN_REQUEST,
     *,
     python: Path | None = None,
-    indexes: Sequence[str] = (),
-    offline: bool = False,
-    trust_index: bool = False,
-    keep: bool = True,
-    seconds: float = TIMEOUT,
-    build: bool = False,
-    wheels: Sequence[Path] = (),
     progress: Progress = SILENT,
 ) -> Lockfile:
     """Return the lockfile with the wheel of every package, or the reason why it is unknown.
 
     Args:
         lock: the lockfile; the one that `assert_locked()` would use when not given.
+        request: where wheels may come from, and how they are proven.
         python: the interpreter of the environment; this one when not given.
-        indexes: package indexes to ask; those of pip's and uv's settings when not given.
-        offline: ask no index.
-        trust_index: accept the SHA-256 that the index states for a wheel whose RECORD matches,
-        without
-            downloading the wheel.
-        keep: keep the wheels that were read, for `vendor`.
-        seconds: how long the indexes may take for all packages.
-        build: build the packages that no index has from their sources, which runs their build
-            backends.
-        wheels: wheels, and folders of wheels, for packages that no index has.
         progress: shows what is being done.
 
     Raises:
@@ -85,7 +85,6 @@ def hash_packages(
     old = load_lock(lock)
     environment = LiveEnvironment(python, collect_live_for(old.to_document(), python))
     refuse_another_environment(old, environment.snapshot)
-    request = HashRequest(indexes, offline, trust_index, keep, seconds, build, wheels)
     new = prove(old, environment, request, progress)
     _refuse_lost_proofs(old, new)
     return new

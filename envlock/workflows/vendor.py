@@ -44,15 +44,16 @@ class Vendored:
     others: list[Path]
 
 
+JOBS = 4
+"""How many downloads run at the same time."""
+
+
 def vendor(
     lock: Source | None = None,
     folder: Path = Path("wheelhouse"),
     *,
     indexes: Sequence[str] = (),
-    jobs: int = 4,
-    use_cache: bool = True,
     require_all: bool = False,
-    seconds: float = TIMEOUT,
     only: Collection[str] | None = None,
     offline: bool = False,
     progress: Progress = SILENT,
@@ -65,11 +66,8 @@ def vendor(
         folder: the wheelhouse.
         indexes: package indexes to take the wheels from; the addresses in the lockfile when not
         given.
-        jobs: how many downloads run at the same time.
-        use_cache: use and fill the cache of wheels.
         require_all: download nothing if the lockfile does not prove the wheel of every package that
             a policy compares.
-        seconds: how long all downloads may take.
         only: the packages whose wheels are wanted; all when not given.
         offline: take wheels from the cache, and download none.
         progress: shows what is being done.
@@ -98,9 +96,9 @@ def vendor(
         known,
         folder,
         fetch,
-        cache=cached if use_cache else None,
-        jobs=jobs,
-        seconds=seconds,
+        cache=cached,
+        jobs=JOBS,
+        seconds=TIMEOUT,
         on_wait=wait,
     )
     how, missing = _watch(events, known, progress)
