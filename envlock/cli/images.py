@@ -18,7 +18,7 @@ from envlock.cli.options import (
 )
 from envlock.cli.output import Terminal, emit, has_color
 from envlock.cli.parser import Command, make_app, spread_groups
-from envlock.reports.image_tables import render_answers, render_everything, render_ranking
+from envlock.reports.image_text import render_answers, render_everything, render_ranking
 from envlock.reports.json import dump
 from envlock.runtime.errors import UsageError
 from envlock.workflows.images import find_gpu_support
