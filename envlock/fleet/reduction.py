@@ -262,7 +262,10 @@ def _compare_with_lock(
     them.
     """
     live = Snapshot(document["facts"], document["unavailable"], document["tooling"])
-    report = judge(lock, live, standard.rules.name, overrides=standard.overrides, proven=proven)
+    proof = None
+    if proven:
+        proof = list_results(lock)
+    report = judge(lock, live, standard.rules.name, overrides=standard.overrides, proof=proof)
     causes = explain_differences(report.findings, document["launch"])
     if len(causes) == 1:
         (cause,) = causes

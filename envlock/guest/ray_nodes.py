@@ -63,12 +63,11 @@ def _run_on_nodes(ray: ModuleType, folder: Folder, asked: Asked) -> Iterator[Tup
     """Yield each rank with the output of its node, except for nodes that are lost or on which the
     program failed.
     """
-    # Parts of the optional package.
-    from ray import cloudpickle
+    # A part of the optional package.
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     # By value, because the workers of the cluster may not have this package.
-    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
     names = {}
     alive = []
     for node in ray.nodes():

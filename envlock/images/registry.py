@@ -355,3 +355,8 @@ def parse_challenges(header: str) -> list[Challenge]:
             value = re.sub(r"\\(.)", r"\1", match["quoted"])
         found[-1].values.setdefault(match["name"].lower(), value)
     return found
+
+
+def open_registry() -> Registry:
+    """Return a registry that is asked over HTTP, with the user's logins."""
+    return Registry(Client())

@@ -334,6 +334,13 @@ class Lockfile(Strict):
             **self.model_dump(mode="json", exclude_unset=True, by_alias=True),
         }
 
+    def to_bytes(self) -> bytes:
+        """Return the canonical bytes: sorted keys, two spaces, one final newline, UTF-8."""
+        text = json.dumps(
+            self.to_document(), indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False
+        )
+        return (text + "\n").encode("utf-8")
+
 
 def render_schema() -> str:
     """Return the JSON Schema in its published form."""

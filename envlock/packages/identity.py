@@ -9,7 +9,7 @@ from typing import NamedTuple
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
-from envlock.packages.lost_proofs import LeftOut, get_identities, get_own_name
+from envlock.packages.proofs import LeftOut, get_identities, get_own_name
 from envlock.runtime.collectors.packages import strip_url_secrets
 from envlock.runtime.errors import UsageError
 from envlock.runtime.judgement import build_policy

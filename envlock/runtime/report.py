@@ -365,7 +365,8 @@ class Report(Generic[Attached]):
 
     def _repr_html_(self) -> str:
         """Return the report as a notebook shows it."""
-        from html import escape  # needed only in a notebook; every script would load it
+        # Not at the top: only a notebook asks, and every script would pay for it.
+        from html import escape
 
         return f"<pre>{escape(self.to_text())}</pre>"
 

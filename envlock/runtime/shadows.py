@@ -18,6 +18,7 @@ from envlock.runtime.distributions import (
     get_import_path,
     list_entries_of_pythonpath,
     normalise,
+    open_zip,
 )
 from envlock.runtime.facts import Unavailable
 
@@ -138,13 +139,10 @@ def _list_files(place: str) -> List[str]:
 
 
 def _list_zip(place: str) -> List[str]:
-    # Not at the top: hardly any import path has a zip file, and its reader takes milliseconds.
-    from zipfile import BadZipFile, ZipFile
-
     try:
-        with ZipFile(place) as archive:
+        with open_zip(place) as archive:
             return [name.partition("/")[0] for name in archive.namelist()]
-    except (OSError, BadZipFile, ValueError):
+    except (OSError, ValueError):
         return []
 
 

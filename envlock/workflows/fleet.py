@@ -165,17 +165,36 @@ def write_vetted(path: Path, nodes: Sequence[str]) -> str:
     return f"removed {path}: no node is known to be good"
 
 
+@dataclass(frozen=True)
+class FleetLaunch:
+    """How the ranks of a job are started.
+
+    Attributes:
+        engine: `auto`, `slurm`, `mpi`, `ray`; or `files`, for a process that a launcher has started
+            as a rank.
+        ranks: how many ranks there are; None for the launcher's number.
+        options: for the launcher, in the check and in the job.
+        to: the folder that all nodes share.
+        timeout: seconds to wait for all ranks.
+    """
+
+    engine: str = AUTO
+    ranks: int | None = None
+    options: Sequence[str] = ()
+    to: str = folder.DEFAULT
+    timeout: float = 120.0
+
+
+AS_FOUND = FleetLaunch()
+
+
 def prepare_fleet(
     command: Sequence[str],
     lock: str | None = None,
     policy: str | None = None,
+    start: FleetLaunch = AS_FOUND,
     *,
-    engine: str = AUTO,
-    ranks: int | None = None,
-    options: Sequence[str] = (),
-    to: str = folder.DEFAULT,
     python: Path | None = None,
-    timeout: float = 120.0,
     numerics: bool = False,
 ) -> Prepared:
     """Let a launcher start a check as each rank; return the report on the ranks, with the job to
@@ -188,21 +207,16 @@ def prepare_fleet(
         lock: the lockfile; None compares the ranks with one another only.
         policy: how strictly to compare; the lockfile's own, or `strict` without a lockfile, when
             not given.
-        engine: `auto`, `slurm`, `mpi`, `ray`; or `files`, for a process that a launcher has started
-            as a rank.
-        ranks: how many ranks there are; the launcher's number if not given.
-        options: for the launcher, in the check and in the job.
-        to: the folder that all nodes share.
+        start: how the ranks are started.
         python: the interpreter of the environment, at the same place on every node; this one when
             not given.
-        timeout: seconds to wait for all ranks.
         numerics: also compare the bits of the canary on each node; not with `files`.
 
     Raises:
         OutsideError: the launcher is missing, or failed before any rank reported.
         UsageError: `auto` finds no launcher, or the engine cannot do this.
     """
-    name = find(engine, os.environ, ranks)
+    name = find(start.engine, os.environ, start.ranks)
     interpreter = python or Path(sys.executable)
     if name == FILES:
         if numerics:
@@ -210,15 +224,17 @@ def prepare_fleet(
                 "engine `files` cannot compute the canary",
                 hint=f"choose from: {', '.join(ENGINES)}",
             )
-        request = _make_request(to, lock, policy=policy, command=list(command), timeout=timeout)
+        request = _make_request(
+            start.to, lock, policy=policy, command=list(command), timeout=start.timeout
+        )
         words = [str(interpreter), *launch.build_module_arguments("rank", request)]
         return _make_prepared(words, Report([], headline=""))
     # The checks of two jobs that share a folder must not read each other's reports.
-    place = Path(to).absolute() / f"run-{os.urandom(6).hex()}"
-    job = _Job(ENGINES[name], interpreter, ranks, options, place)
+    place = Path(start.to).absolute() / f"run-{os.urandom(6).hex()}"
+    job = _Job(ENGINES[name], interpreter, start.ranks, start.options, place)
     try:
-        request = _make_request(to, lock, job=place.name, timeout=timeout)
-        report = _check_ranks(job, request, timeout, lock, policy)
+        request = _make_request(start.to, lock, job=place.name, timeout=start.timeout)
+        report = _check_ranks(job, request, start.timeout, lock, policy)
         if numerics:
             _, ending = job.run("bits", make_bits_request(place, lock), BITS)
             add_bits(report, place, lock, policy, ending)

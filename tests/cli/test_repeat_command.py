@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from envlock.reports import render
+from envlock.workflows import repeat as workflow
 from envlock.workflows.repeat import repeat as run
 from tests.conftest import Command
 
@@ -401,8 +402,9 @@ def test_pictures(repeat: Repeat) -> None:
     assert (repeat.folder / "m.png").read_bytes()[:4] == b"\x89PNG"
 
 
-def test_beyond_the_limit_bits_are_still_compared(repeat: Repeat) -> None:
-    report = run(f"{repeat.folder}/mine.py:moves", runs=2, limit=0)
+def test_beyond_the_limit_bits_are_still_compared(repeat: Repeat, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workflow, "KEPT", 0)
+    report = run(f"{repeat.folder}/mine.py:moves", runs=2)
     assert report.exit_code == 1
     assert render(report).splitlines()[4:] == [
         "                   0       1",

@@ -20,7 +20,7 @@ from envlock.diagnosis.checks import RULES, diagnose
 from envlock.diagnosis.diagnosed_environment import Environment, Requirement
 from envlock.diagnosis.doctor_evidence import DoctorEvidence
 from envlock.diagnosis.tensorflow_state import ObservedState
-from envlock.diagnosis.values import list_fixes
+from envlock.diagnosis.variable_values import list_fixes
 from envlock.reports import render
 from envlock.runtime.report import Finding
 from envlock.workflows.doctor import make_report

@@ -10,7 +10,7 @@ import pytest
 from envlock.data.compatibility import find_failure, find_ptx_cuda
 from envlock.data.image_tables import load_image_tables
 from envlock.images.cards import ORDER, find_capability, list_runnable
-from envlock.reports.image_tables import render_answers
+from envlock.reports.image_text import render_answers
 from envlock.runtime.errors import UsageError
 from tests.conftest import Command
 

@@ -14,7 +14,8 @@ from envlock.numerics import outcome, results
 from envlock.numerics.matrices import MEASURES, Matrix
 from envlock.numerics.outcome import Outcome, RepeatEvidence
 from envlock.reports import render
-from envlock.reports.heatmap import COLORS, need_matplotlib, render_png
+from envlock.reports.heatmap import COLORS, need_matplotlib
+from envlock.reports.heatmap_png import render_png
 from envlock.reports.repeat_page import render_page
 from envlock.runtime.errors import UsageError
 from envlock.runtime.report import Report

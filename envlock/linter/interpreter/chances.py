@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from envlock.linter.interpreter.arguments import Call
-from envlock.linter.interpreter.base import Base
+from envlock.linter.interpreter.run_state import Base
 from envlock.linter.interpreter.values import (
     Chance,
     Constant,

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import cast
 
 from envlock.linter.interpreter.arguments import Call
-from envlock.linter.interpreter.base import Loop
 from envlock.linter.interpreter.functions import Functions
+from envlock.linter.interpreter.run_state import Loop
 from envlock.linter.interpreter.values import (
     CLEAN,
     Class,

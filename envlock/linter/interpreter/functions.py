@@ -7,12 +7,12 @@ from collections import Counter
 
 from envlock.data.specifiers import matches_version
 from envlock.linter.interpreter.arguments import Call
-from envlock.linter.interpreter.base import DEPTH, Deed, Frame
 from envlock.linter.interpreter.chances import find_chance
 from envlock.linter.interpreter.library import LIBRARY
 from envlock.linter.interpreter.methods import FLAG_TYPES
 from envlock.linter.interpreter.operations import Operations
-from envlock.linter.interpreter.sources import Source, Sources
+from envlock.linter.interpreter.run_state import DEPTH, Deed, Frame
+from envlock.linter.interpreter.source_files import Source, Sources
 from envlock.linter.interpreter.values import (
     CLEAN,
     Class,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from envlock.linter.interpreter.arguments import Call
 from envlock.linter.interpreter.containers import Containers
-from envlock.linter.interpreter.sources import Source
+from envlock.linter.interpreter.source_files import Source
 from envlock.linter.interpreter.values import (
     Class,
     Constant,

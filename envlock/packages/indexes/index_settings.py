@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from pypi_simple import PYPI_SIMPLE_ENDPOINT
-
+from envlock.packages.public_index import PUBLIC_INDEX
 from envlock.runtime.errors import UsageError
 
 if sys.version_info >= (3, 11):
@@ -131,7 +130,7 @@ def choose_indexes(
         *of_uv.default,
     ]
     if not (of_pip.is_closed or of_uv.is_closed):
-        found.append(Index(PYPI_SIMPLE_ENDPOINT))
+        found.append(Index(PUBLIC_INDEX))
     return Settings(_merge_mentions(found), ca)
 
 

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from envlock.linter.interpreter.programs import Programs
-from envlock.linter.interpreter.sources import Source
+from envlock.linter.interpreter.source_files import Source
 from envlock.linter.interpreter.values import Chance
 from envlock.linter.module import Hit
 from envlock.linter.names import DATA, NUMPY_OWN, NUMPY_RESEEDERS
