@@ -1,10 +1,12 @@
-"""What a look into graphs costs (level 3): a step of `model.fit` with it, against the same step without.
+"""What a look into graphs costs (level 3): a step of `model.fit` with it, against the same step
+without.
 
     python benchmarks/in_graph.py [PYTHON-WITH-TENSORFLOW]
 
-Steps with and without alternate in one process, so that what else the machine does hits both; the CPU time of a step
-stands beside its wall time. The second part writes a trace of 1,000 steps of a model of about 200 operations, and says
-how large it is and how much memory the process took for the second half of it.
+Steps with and without alternate in one process, so that what else the machine does hits both; the
+CPU time of a step stands beside its wall time. The second part writes a trace of 1,000 steps of a
+model of about 200 operations, and says how large it is and how much memory the process took for its
+second half.
 """
 
 from __future__ import annotations

@@ -324,6 +324,34 @@ def test_what_records_nothing_runs_once(words: tuple[str, ...], repeat: Repeat) 
     assert (repeat.folder / "runs").read_text() == "x"
 
 
+SETS = """
+import os
+import envlock
+from envlock.runtime import assertion
+
+VERIFIED = {verified}
+if VERIFIED:
+    assertion._verified[("by this test",)] = None  # as `assert_locked()` on line 1 does
+envlock.record(unset=float("TF_FORCE_GPU_ALLOW_GROWTH" not in os.environ), x=1.0)
+os.environ["TF_FORCE_GPU_ALLOW_GROWTH"] = "true"  # as DeepXDE does when it is imported
+with open("pids", "a") as file:
+    file.write(f"{os.getpid()}\\n")
+"""
+
+
+@pytest.mark.parametrize("verified", [True, False])
+def test_a_program_that_changes_what_it_was_verified_by_runs_in_a_process_each(repeat: Repeat, verified: bool) -> None:
+    script = SETS.replace("{verified}", str(verified))
+    (repeat.folder / "sets.py").write_text(script, encoding="utf-8")
+    done = repeat("sets.py", "-n", "3")
+    processes = set((repeat.folder / "pids").read_text().split())
+    why = "The program changes TF_FORCE_GPU_ALLOW_GROWTH after it was verified, so each run had a process of its own.\n"
+    # What nobody verifies is not started again: its second run finds the variable set, which the report shows.
+    assert (done.returncode, len(processes), done.stdout.startswith(why)) == (
+        (0, 3, True) if verified else (1, 1, False)
+    )
+
+
 def test_a_script_that_cannot_be_imported(repeat: Repeat) -> None:
     (repeat.folder / "broken.py").write_text("import no_such\n", encoding="utf-8")
     done = repeat("broken.py:step")

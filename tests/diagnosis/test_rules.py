@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envlock.data import determinism, load_variables
+from envlock.data import determinism
+from envlock.data.runtime_tables import load_variables
 from envlock.diagnosis import flag_checks, gpu_checks, library_checks, package_checks
 from envlock.diagnosis import variable_checks as environ
 from envlock.diagnosis.checks import RULES, diagnose

@@ -248,5 +248,5 @@ def test_what_others_state_names_no_file() -> None:
 
 def test_what_has_changed_on_many_nodes_begins_with_a_few_of_them() -> None:
     before, after = (job(aws, [packages(each)], lambda number: 0, 4_000) for each in (0, 1))
-    (found,), _ = compare_jobs(before, after, Policy("strict"))
+    (found,), _ = compare_jobs([("one", before)], after, Policy("strict"))
     assert found.message.startswith("ip-10-0-0-0.eu-west-1.compute.internal and 499 more: packages.package-0.version: ")

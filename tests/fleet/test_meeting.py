@@ -368,9 +368,9 @@ def test_what_multiprocessing_spawns_is_no_other_rank(tmp_path: Path) -> None:
     assert said == {0: "2 ranks alike\n1 rank alike\nworked\n", 1: "2 ranks alike\n"}
 
 
-@pytest.mark.parametrize(("size", "most"), [(8, 21.0), (100, 5.0), (1000, 2.0), (100_000, 2.0)])
-def test_a_rank_that_waits_asks_a_file_server_the_less_often_the_more_ranks_there_are(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, most: float
+@pytest.mark.parametrize("size", [2, 8, 100, 1000, 100_000])
+def test_a_rank_that_waits_asks_a_file_server_at_most_twice_a_second(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
     """For a minute of a clock that only waiting moves; and it lists no statements, of which there are many."""
     asked: list[str] = []
@@ -392,7 +392,7 @@ def test_a_rank_that_waits_asks_a_file_server_the_less_often_the_more_ranks_ther
     decision, _ = meet(board, 5, size, rank(5, size), decide(size), 60.0)
     assert decision["report"]["headline"] == "cannot decide: rank 0 (n1) gave no verdict within 60 s"
     assert now[0] == pytest.approx(60.1)
-    assert len(asked) / now[0] <= most
+    assert len(asked) / now[0] <= 2.0
     assert set(asked) == {"", "call", "a.decision"}
 
 
