@@ -24,10 +24,10 @@ _EXPORTS = {
     "UsageError": "envlock.runtime.errors",
     "BuildEngine": "envlock.workflows.build",
     "BuildSources": "envlock.workflows.supply",
-    "Contents": "envlock.workflows.capture",
+    "Contents": "envlock.workflows.capture_requests",
     "FleetLaunch": "envlock.workflows.fleet",
     "HashRequest": "envlock.workflows.hash",
-    "ImageEnvironment": "envlock.workflows.capture_image",
+    "ImageEnvironment": "envlock.workflows.capture_requests",
     "ImageRequest": "envlock.workflows.supply",
     "Program": "envlock.workflows.program",
     "add_machine": "envlock.workflows.capture",
@@ -122,11 +122,11 @@ if TYPE_CHECKING:
     from envlock.workflows.build import rebuild as rebuild
     from envlock.workflows.canary import canary as canary
     from envlock.workflows.canary import update_canary as update_canary
-    from envlock.workflows.capture import Contents as Contents
     from envlock.workflows.capture import add_machine as add_machine
     from envlock.workflows.capture import capture as capture
-    from envlock.workflows.capture_image import ImageEnvironment as ImageEnvironment
     from envlock.workflows.capture_image import capture_image as capture_image
+    from envlock.workflows.capture_requests import Contents as Contents
+    from envlock.workflows.capture_requests import ImageEnvironment as ImageEnvironment
     from envlock.workflows.diff import diff as diff
     from envlock.workflows.diverge import compare_traces as compare_traces
     from envlock.workflows.diverge import diverge_script as diverge_script

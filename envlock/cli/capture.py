@@ -22,8 +22,7 @@ from envlock.reports.lock import count_held
 from envlock.runtime.errors import LockfileError, UsageError
 from envlock.runtime.policies import names
 from envlock.runtime.report import count
-from envlock.workflows.capture import Contents
-from envlock.workflows.capture_image import ImageEnvironment
+from envlock.workflows.capture_requests import Contents, ImageEnvironment
 from envlock.workflows.entry_points import split_programs
 from envlock.workflows.gate import check as check_settings
 from envlock.workflows.settings import Config, choose_policy, choose_target, describe_project
