@@ -37,10 +37,10 @@ DEFAULT = "run"
 
 
 class DivergeGroup(Group):
-    """Takes `diverge SCRIPT` for `diverge run SCRIPT`."""
+    """Accepts `diverge SCRIPT` for `diverge run SCRIPT`."""
 
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
-        """Put the default command before what is no command."""
+        """Insert the default command before a word that is not a command."""
         if args and args[0] not in {*self.commands, *ctx.help_option_names}:
             args = [DEFAULT, *args]
         return list(super().parse_args(ctx, args))
@@ -210,7 +210,7 @@ WARNINGS = {
 
 
 def _explain(found: Recorded, output: Path, *, quiet: bool) -> None:
-    """Say what was written; limits are reported with --quiet as well."""
+    """Print what was written; limits are printed with --quiet as well."""
     size = f"{found.size / 1e3:.1f} kB"
     if found.size >= 100_000:
         size = f"{found.size / 1e6:.1f} MB"

@@ -152,13 +152,13 @@ def _check(
 
 
 def _print_hints(report: Report) -> None:
-    """Say what helps where too few runs finished; beside the matrices, the report has no room for it."""
+    """Print a remedy if too few runs finished; beside the matrices, the report has no room for it."""
     for fix in dict.fromkeys(finding.fix for finding in report.of(UNKNOWN)):
         say(f"hint: {fix}\n")
 
 
 def _write(report: Report[RepeatEvidence], html: Path | None, png: Path | None) -> None:
-    """Write the page and the picture that are asked for."""
+    """Write the page and the picture that were requested."""
     if html is not None:
         write_atomically(
             html, repeat_page.render_page(report, render(report)).encode("utf-8"), "page"

@@ -1,8 +1,8 @@
-"""Where Python and NumPy made values that can differ from run to run: which function, in which
+"""Calls of Python and NumPy whose results can differ from run to run: which function, in which
 line, with what result.
 
-The functions of the table `makers` are replaced while a run lasts. A module that a program has
-imported can hold one of them for longer: it then asks the original.
+The functions in the table `makers` are replaced during a run. A module that a program has imported
+can keep such a replacement for longer: it then calls the original.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ if TYPE_CHECKING:
     Owner = Union[ModuleType, type, None]
 
 CALLS = 200
-"""How many calls of one line are kept, and how many lines."""
+"""How many calls of one line are recorded, and how many lines."""
 DIRECT = ("clock", "constant")
-"""Noted only where the user's own line asks: libraries measure durations, and name files by their
-process.
+"""Recorded only if the user's own line calls them: libraries measure durations, and name files
+after their process.
 """
 STEADY = ("monotonic", "perf_counter")
 """Clocks that count from the start of the machine, all the same on Linux."""
@@ -58,7 +58,7 @@ _current: List[Makers] = []
 
 
 class Call:
-    """A call of a function of the table, and how the table says that it is held."""
+    """A call of a function in the table, and how the table says that it is held."""
 
     __slots__ = ("args", "how", "kwargs", "name", "original")
 
@@ -77,7 +77,7 @@ class Call:
         self.kwargs = kwargs
 
     def run(self) -> object:
-        """Return what the original function gives."""
+        """Return the result of the original function."""
         return self.original(*self.args, **self.kwargs)
 
 
@@ -120,7 +120,7 @@ class Makers:
     def __init__(
         self, places: Places, entries: Callable[[], int], held: Optional[Held] = None
     ) -> None:
-        """Begin with none.
+        """Begin without calls.
 
         `entries` tells how many entries the run's own trace has; `held`: which calls give the same
         in every run.
@@ -160,8 +160,8 @@ class Makers:
                     setattr(owner, last, _wrap(original, row["name"] or name, row["hold"]))
 
     def answer(self, call: Call) -> object:
-        """Return what a call gives, or what it always gives where its line is held, and note it."""
-        # Two frames of ours lie between the user's line and here: this one and the wrapper.
+        """Record a call and return its result, or the constant result if its line is held."""
+        # Two frames of envlock lie between the user's line and this one: this one and the wrapper.
         place = self._places.find_caller(3, through_libraries=call.how not in DIRECT)
         if place is None or _is_seeded(call):
             return call.run()
@@ -184,7 +184,7 @@ class Makers:
         return result
 
     def _yield_futures(self, key: Key, call: Call, *, is_held: bool) -> Iterator[Future[object]]:
-        """Yield futures as they end, or where they are held as they were given, and note the number
+        """Yield futures as they end, or in the given order if they are held, and record the number
         of each.
         """
         args, kwargs = call.args, call.kwargs
@@ -196,7 +196,7 @@ class Makers:
             order = call.original(futures, *args[1:], **kwargs)  # type: ignore[assignment]
         for future in order:
             if is_held:
-                future.exception()  # waits for its end
+                future.exception()  # waits until it has ended
             self._add(key, numbers.get(id(future)))
             yield future
 
@@ -227,14 +227,13 @@ class Makers:
 
 
 def _is_seeded(call: Call) -> bool:
-    """Return whether a generator is made with a seed, so that it is the same in every run."""
+    """Return whether a generator is created with a seed, so that it is the same in every run."""
     return call.how == "seed" and (bool(call.kwargs) or call.args[1:2] not in ((), (None,)))
 
 
 def _find_owner(name: str) -> Tuple[Owner, str]:
-    """Return the module or class that has a function, and its name there.
-
-    None where it is not imported yet.
+    """Return the module or class that has a function, and its name there; None if it is not
+    imported yet.
     """
     *words, last = name.split(".")
     for end in range(len(words), 0, -1):
@@ -297,7 +296,7 @@ def _compute_constant(call: Call, number: int) -> object:
     else:
         generator = random
         get_state, set_state = random.getstate, random.setstate
-    # The generator goes on from where it was: only this call is held.
+    # The generator continues from its own state: only this call is held.
     state = get_state()
     generator.seed(number)
     try:
@@ -307,7 +306,7 @@ def _compute_constant(call: Call, number: int) -> object:
 
 
 def _hash_result(call: Call, result: object) -> Optional[str]:
-    """Return the fingerprint of what a call gave; of a generator, the state that it is in then."""
+    """Return the fingerprint of a call's result; for a generator, that of its state after the call."""
     if call.how == "numpy":
         return _hash_bytes(sys.modules["numpy"].random.get_state()[1].tobytes())
     if call.how == "random":
@@ -326,9 +325,8 @@ def _hash_generator(generator: Union[ModuleType, object]) -> str:
 
 
 def _hash_value(value: object) -> Optional[str]:
-    """Return the fingerprint of a number, a text or an array, or of a tuple or list of them.
-
-    None of anything else.
+    """Return the fingerprint of a number, a text or an array, or of a tuple or list of these; None
+    for anything else.
     """
     if isinstance(value, (tuple, list)):
         return _hash_bytes(repr([_hash_value(element) for element in value]).encode())
