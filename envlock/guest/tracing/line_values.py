@@ -204,6 +204,15 @@ class LineValues:
             threading.settrace(None)
             self.is_over = True
 
+    def suspend(self) -> None:
+        """Watch nothing in this thread for a time."""
+        sys.settrace(None)
+
+    def resume(self, module: object = None) -> None:
+        """Watch again; the statements that are running go on."""
+        if not self.is_over:
+            sys.settrace(self._enter)
+
     def write(self, path: str) -> None:
         """Write the statements into a file, as JSON."""
         target = self.target

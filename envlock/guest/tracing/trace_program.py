@@ -274,6 +274,10 @@ class Runs:
         lines = LineValues(self.places, entries, until)
         try:
             with lines.watch():
+                # To see each of its calls would double the time that its import takes.
+                if "tensorflow" not in sys.modules:
+                    resume = lines.resume
+                    sys.meta_path.insert(0, _Watch("tensorflow", resume, before=lines.suspend))
                 yield
         finally:
             lines.write(path + LINES)
@@ -333,9 +337,12 @@ def call_when_imported(name: str, action: Action) -> None:
 
 
 class _Watch(importlib.abc.MetaPathFinder):
-    def __init__(self, name: str, action: Action) -> None:
+    def __init__(
+        self, name: str, action: Action, before: Callable[[], None] = lambda: None
+    ) -> None:
         self._name = name
         self._action: Optional[Action] = action
+        self._before = before
 
     def find_spec(
         self, name: str, path: Optional[Sequence[str]], target: Optional[ModuleType] = None
@@ -345,6 +352,7 @@ class _Watch(importlib.abc.MetaPathFinder):
         if name != self._name or action is None:
             return None
         self._action = None
+        self._before()
         return seed_setting.make_spec(name, action)
 
 
