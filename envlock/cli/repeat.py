@@ -21,7 +21,7 @@ from envlock.cli.output import Terminal, emit, has_color, say
 from envlock.cli.parser import Command, make_app
 from envlock.cli.signals import interrupt_on_signals
 from envlock.lock.writer import write_atomically
-from envlock.reports import heatmap, render, repeat_page
+from envlock.reports import heatmap, render, repeat_csv, repeat_page, repeat_svg
 from envlock.runtime.errors import UsageError
 from envlock.runtime.report import UNKNOWN, Report
 from envlock.workflows.repeat import need_folder_of
@@ -62,6 +62,20 @@ PngOption = Annotated[
         help="Also write the matrices as a picture (needs tf-envlock[plots]).", show_default=False
     ),
 ]
+SvgOption = Annotated[
+    Path | None,
+    typer.Option(help="Also write the matrices as a picture for a paper.", show_default=False),
+]
+CsvOption = Annotated[
+    Path | None,
+    typer.Option(help="Also write the distances as a table.", show_default=False),
+]
+DateOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TEXT", help="Date to show on the page and the SVG picture.", show_default=False
+    ),
+]
 OutputOption = Annotated[
     bool, typer.Option("--output", help="Pass the script's own output through, on stderr.")
 ]
@@ -81,6 +95,9 @@ def repeat(
     step: StepOption = None,
     html: HtmlOption = None,
     png: PngOption = None,
+    svg: SvgOption = None,
+    csv: CsvOption = None,
+    date: DateOption = None,
     output: OutputOption = False,
     format: FormatOption = "text",  # noqa: A002 (the option's name)
     quiet: QuietOption = False,
@@ -104,7 +121,10 @@ def repeat(
       envlock repeat train.py:step --save cpu        save the results, on each of two machines
       envlock repeat --compare cpu gpu               compare them
     """
-    _check(script, save=save, compare=compare, html=html, png=png)
+    _check(script, save=save, compare=compare)
+    need_folder_of(html, png, svg, csv)
+    if png is not None:
+        heatmap.need_matplotlib()
     steps = step or []
     progress = Terminal(quiet)
     with interrupt_on_signals() as stop:
@@ -124,7 +144,11 @@ def repeat(
                 output=output,
                 progress=progress,
             )
-    _write(report, html, png)
+    _write(report, html, png, date)
+    if svg is not None:
+        write_atomically(svg, repeat_svg.render_svg(report, date).encode("utf-8"), "picture")
+    if csv is not None:
+        write_atomically(csv, repeat_csv.render_csv(report).encode("utf-8"), "table")
     emit(render(report, format, color=has_color()))
     _print_hints(report)
     raise typer.Exit(stop.exit_code if report.evidence.interrupted else report.exit_code)
@@ -135,8 +159,6 @@ def _check(
     *,
     save: Path | None,
     compare: tuple[Path, Path] | None,
-    html: Path | None,
-    png: Path | None,
 ) -> None:
     """Refuse options that contradict each other, before anything runs."""
     hint = "use `envlock repeat SCRIPT[:FUNCTION]`, or `envlock repeat --compare A B`"
@@ -146,9 +168,6 @@ def _check(
         raise UsageError("`--compare` takes no script", hint=hint)
     if compare is not None and save is not None:
         raise UsageError("`--compare` and `--save` exclude each other", hint="use one of them")
-    need_folder_of(html, png)
-    if png is not None:
-        heatmap.need_matplotlib()
 
 
 def _print_hints(report: Report) -> None:
@@ -157,11 +176,13 @@ def _print_hints(report: Report) -> None:
         say(f"hint: {fix}\n")
 
 
-def _write(report: Report[RepeatEvidence], html: Path | None, png: Path | None) -> None:
+def _write(
+    report: Report[RepeatEvidence], html: Path | None, png: Path | None, date: str | None
+) -> None:
     """Write the page and the picture that were requested."""
     if html is not None:
         write_atomically(
-            html, repeat_page.render_page(report, render(report)).encode("utf-8"), "page"
+            html, repeat_page.render_page(report, render(report), date).encode("utf-8"), "page"
         )
     if png is not None:
         write_atomically(png, heatmap.render_png(report), "picture")
