@@ -15,6 +15,18 @@ from envlock.runtime.compare import (
     find_unlocked_backend,
 )
 from envlock.runtime.errors import LockfileError, UsageError
+from envlock.runtime.exemptions import (
+    ENVLOCK,
+    HELD,
+    MACHINE,
+    OVERRIDE,
+    PROJECT,
+    PROOF,
+    TOOLING,
+    VARIABLE,
+    Exemption,
+    list_exemptions,
+)
 from envlock.runtime.host import Host
 from envlock.runtime.own_variables import get_own_recipe
 from envlock.runtime.policies import Policy, is_protected, names
@@ -25,7 +37,6 @@ from envlock.runtime.report import (
     SUBJECT,
     Report,
     clean,
-    count,
     show,
     sort_findings,
 )
@@ -37,7 +48,7 @@ follows."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Collection, Dict, List, Mapping, Optional, Sequence, Tuple
+    from typing import Collection, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
     from envlock.runtime.facts import Document, Tree
     from envlock.runtime.report import Finding
@@ -56,7 +67,7 @@ def judge(
     sides: Tuple[str, str] = NAMES,
     overrides: bool = True,
     proven: bool = False,
-    exempt: Sequence[str] = (),
+    exempt: Sequence[Exemption] = (),
 ) -> Report:
     """Return every difference between a lock and a snapshot, under the lock's policy or the one named.
 
@@ -70,14 +81,16 @@ def judge(
         sides: what messages call the two.
         overrides: whether the lock's own rules count.
         proven: whether the canary has given the locked bits on this machine.
-        exempt: what the snapshot leaves out already, a phrase each.
+        exempt: what the snapshot leaves out already.
 
     Raises:
         LockfileError: the lock names a policy or a rule that does not exist.
         UsageError: `policy` does not exist.
     """
     rules = build_policy(lock, policy, overrides=overrides, tooling=live.tooling)
+    given = live
     live = _leave_out_own_package(lock, live, overrides=overrides)
+    counts = {PROJECT: int(live is not given)}
     notes = []
     proof = None
     if proven:
@@ -88,6 +101,7 @@ def judge(
     if lock.get("machines"):
         lock, which = _choose_machine(lock, live, rules, proof)
         notes.append(which)
+        counts[MACHINE] = int(not which.startswith("machine 1 of "))
     locked = (lock["facts"], lock["unavailable"])
     found = (live.facts, live.unavailable)
     # The canary computes with TensorFlow and NumPy: it proves nothing of another back end.
@@ -101,21 +115,34 @@ def judge(
         sort_findings(findings),
         policy=rules.name,
         overrides=len(rules.overrides),
-        exempt=[*_describe_exemptions(findings, rules), *exempt],
+        exempt=[*list_exemptions(_count_exempt(findings, rules, counts)), *exempt],
         notes=notes,
     )
 
 
-def _describe_exemptions(findings: List[Finding], rules: Policy) -> List[str]:
-    """Return how many packages differ and pass by what the lockfile says, and not by the policy."""
-    packages = set()
+def _count_exempt(
+    findings: List[Finding], rules: Policy, known: Mapping[str, int]
+) -> Dict[str, int]:
+    """Return how much differs and passes by each owner: packages, or facts.
+
+    Overrides are not among them: each is counted, whether it meets a difference or not.
+    """
+    passing: Dict[str, Set[str]] = {}
     for finding in findings:
+        if finding.severity != INFO:
+            continue
         path = str(finding.where)
-        if finding.severity == INFO and rules.is_exempt_by_lockfile(path):
-            packages.add(path.split(".")[1])
-    if not packages:
-        return []
-    return [f"{count(len(packages), 'package')} exempt by the lockfile"]
+        owner = rules.find_owner(path)
+        if finding.rule == PROVEN and owner != OVERRIDE:
+            owner = PROOF
+        elif owner in (HELD, TOOLING, ENVLOCK):
+            path = path.split(".")[1]
+        passing.setdefault(owner, set()).add(path)
+    counts = dict(known)
+    for owner, paths in passing.items():
+        if owner != OVERRIDE:
+            counts[owner] = len(paths)
+    return counts
 
 
 def _choose_machine(
@@ -197,9 +224,9 @@ def judge_here(
         python: the interpreter that a message names; this one when not given.
     """
     own = get_own_recipe(os.environ)
-    exempt = []
+    exempt: List[Exemption] = []
     if own and overrides:
-        exempt.append(f"{count(len(own), 'variable')} set by envlock")
+        exempt.append(Exemption(VARIABLE, len(own)))
     elif own:
         live = _with_variables(live, own)
     report = judge(lock, live, policy, overrides=overrides, exempt=exempt)

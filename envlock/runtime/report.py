@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from envlock.runtime.exemptions import OVERRIDE, Exemption
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.finding_place import Where
 
@@ -185,7 +186,7 @@ class Report(Generic[Attached]):
         findings: in the order in which they are shown.
         policy: the name of the policy that judged; None where none did.
         overrides: how many paths the project holds by rules of its own.
-        exempt: what passes by somebody else than the policy and its overrides, a phrase each; the headline has them.
+        exempt: what passes otherwise, by its owners; `exemptions` has the overrides, too.
         headline: the answer in one line.
         subject: the file that findings without a place of their own are about.
         notes: sentences that are worth reading and are not findings.
@@ -201,7 +202,7 @@ class Report(Generic[Attached]):
         command: str = "verify",
         policy: Optional[str] = None,
         overrides: int = 0,
-        exempt: Sequence[str] = (),
+        exempt: Sequence[Exemption] = (),
         headline: Optional[str] = None,
         subject: str = SUBJECT,
         notes: Sequence[str] = (),
@@ -278,7 +279,19 @@ class Report(Generic[Attached]):
     def _render_policy(self) -> Optional[Dict[str, object]]:
         if self.policy is None:
             return None
-        return {"name": self.policy, "overrides": self.overrides, "exempt": self.exempt}
+        return {
+            "name": self.policy,
+            "overrides": self.overrides,
+            "exempt": [str(each) for each in self.exempt if each.is_in_headline],
+            "exemptions": list(map(Exemption.to_json, self.exemptions)),
+        }
+
+    @property
+    def exemptions(self) -> List[Exemption]:
+        """Everything that lets differences pass, by its owners, the overrides first."""
+        if not self.overrides:
+            return list(self.exempt)
+        return [Exemption(OVERRIDE, self.overrides), *self.exempt]
 
     def lines(self) -> Iterator[Tuple[str, str]]:
         """Yield (style, line) for people; a style is a severity, `title`, `note` or `plain`.
@@ -393,7 +406,7 @@ def count_severities(findings: Sequence[Finding]) -> str:
 
 
 def make_headline(
-    findings: List[Finding], policy: Optional[str], overrides: int, exempt: Sequence[str]
+    findings: List[Finding], policy: Optional[str], overrides: int, exempt: Sequence[Exemption]
 ) -> str:
     """Return whether a lock matches, and how many of what do not."""
     under = _describe_judge(policy, overrides, exempt)
@@ -406,11 +419,11 @@ def make_headline(
     return f"matches{under}"
 
 
-def _describe_judge(policy: Optional[str], overrides: int, exempt: Sequence[str]) -> str:
+def _describe_judge(policy: Optional[str], overrides: int, exempt: Sequence[Exemption]) -> str:
     """Return the policy with everything that passes by somebody else, as it follows a verb."""
     if policy is None:
         return ""
-    besides = list(exempt)
+    besides = [str(each) for each in exempt if each.is_in_headline]
     if overrides:
         besides.insert(0, count(overrides, "override"))
     if not besides:
