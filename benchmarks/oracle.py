@@ -1,4 +1,5 @@
-"""The oracle: changes one thing of a real environment at a time, and asks whether envlock's verdict was right.
+"""The oracle: changes one thing of a real environment at a time, and asks whether envlock's verdict
+was right.
 
     python benchmarks/oracle.py PYTHON [--backend NAME] [--only TEXT] [--like VERSION --lot N] [--most N] [--jobs N]
                                 [--again | --report]
@@ -13,7 +14,8 @@ Keras computes on JAX (which PYTHON must have), and only the program of Keras ru
 envlock/data/backends.toml besides. `--again` writes a new lockfile and asks for
 all verdicts again, with another envlock: bits do not depend on it. `--report` prints the table of what is there.
 
-*Changed and matched* is a false green: the exit code is 1 where there is one, and 4 where nothing was judged.
+*Changed and matched* is a false green: the exit code is 1 where there is one, and 4 where nothing
+was judged.
 """
 
 from __future__ import annotations
@@ -224,7 +226,7 @@ def _changes_of_backend(backend: str, values: dict[str, list[str]]) -> Iterator[
 
 
 def prepare(python: Path, folder: Path) -> None:
-    """Write the lockfile of the unperturbed environment, with its canary, where there is none yet."""
+    """Write the lockfile of the unperturbed environment, with its canary, unless it exists."""
     lock = folder / "envlock.lock"
     if not lock.exists():
         argv = [python, "-m", "envlock", "capture", "--quiet", "--canary", "--output", lock]

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from envlock.data.canary_tables import Cause, load_canary_table, load_replay_table
+from envlock.data.canary_tables import Cause, load_canary_table
 from envlock.data.determinism import load_operation_groups
+from envlock.data.replay_table import load_replay_table
 from envlock.runtime.tables import table
 from tests.ground import battery
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from envlock import data
+from envlock.data import runtime_tables
 from envlock.guest import launch
 
 ALL = ("cpu-onednn", "cpu-eigen", "cpu-graph", "xla", "bf16")
@@ -76,12 +76,14 @@ OF_ROW = {
 }
 """What is changed for each row of the policy that a proof lets differ."""
 
-PROVEN = {row.path: row for row in data.load_policy_table().fact if row.witness}
+PROVEN = {row.path: row for row in runtime_tables.load_policy_table().fact if row.witness}
 
 
 def test_every_row_that_a_proof_lets_differ_has_a_cause_here() -> None:
     assert set(OF_ROW) == set(PROVEN)
-    assert {row.path for row in data.load_policy_table().fact if data.PROVEN in (row.strict, row.bits)} == set(PROVEN)
+    assert {
+        row.path for row in runtime_tables.load_policy_table().fact if runtime_tables.PROVEN in (row.strict, row.bits)
+    } == set(PROVEN)
 
 
 def build_library(folder: Path) -> Path:

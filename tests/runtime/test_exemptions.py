@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from envlock import data
+from envlock.data.runtime_tables import load_policy_table
 from envlock.reports import FORMATS, render
 from envlock.runtime import exemptions
 from envlock.runtime.collectors import Snapshot
@@ -18,7 +18,7 @@ from envlock.runtime.tables import table
 from tests.locks import document
 from tests.numerics.canaries import section
 
-OWNERS = [row.owner for row in data.load_policy_table().exemption]
+OWNERS = [row.owner for row in load_policy_table().exemption]
 FORBIDDEN = {"override", "held", "tooling", "variable"}
 
 

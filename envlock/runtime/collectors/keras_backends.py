@@ -1,8 +1,8 @@
-"""Keras' other back ends, JAX and PyTorch: their versions, and their settings that change bits.
+"""The other back ends of Keras, JAX and PyTorch: their versions, and the settings that change bits.
 
-Which settings those are, a table says. They are collected only where Keras computes with one.
-Nothing is imported: before the program has imported the library, its variables are what it will
-take; afterwards, what it has in effect counts as well.
+The settings are listed in a table. They are collected only if Keras computes with that back end.
+Nothing is imported: before the program imports the library, the variables are what it will read;
+afterwards, its effective settings count as well.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ DISTRIBUTIONS = {
 """The distributions that a back end with facts cannot do without."""
 
 TRUE = ("y", "yes", "t", "true", "on", "1")
-"""What JAX takes for true (jax/_src/config.py), and PyTorch in part (c10/util/env.h)."""
+"""The words for true of JAX (jax/_src/config.py), some of which PyTorch accepts (c10/util/env.h)."""
 
 
 def collect_backend(host: Host, backend: str) -> Union[Tree, Unavailable]:
@@ -68,7 +68,7 @@ def collect_backend(host: Host, backend: str) -> Union[Tree, Unavailable]:
 
 
 def _read_torch_build(host: Host) -> Tree:
-    """Return PyTorch's CUDA or ROCm version and its commit, as its version.py says."""
+    """Return PyTorch's CUDA or ROCm version and its commit, from its version.py."""
     build: Tree = {"cuda": None, "git_version": None, "hip": None}
     text = read_text(os.path.join(find_package_folder(host, "torch") or "", "version.py")) or ""
     for line in text.splitlines():
@@ -87,10 +87,10 @@ def _collect_settings(host: Host, backend: str) -> Tree:
 
 
 def _collect_setting(row: Tree, host: Host, library: object) -> Fact:
-    """Return a setting as a lock may hold it; None where nothing sets it."""
+    """Return a setting as it may be recorded in a lockfile; None if it is not set."""
     name = row["name"]
     value = at_start = None
-    if name.isupper():  # the others are no variables
+    if name.isupper():  # the others are not variables
         value = host.environ.get(name)
     if library is None:
         return make_recordable(value, row)
@@ -111,15 +111,14 @@ def _collect_setting(row: Tree, host: Host, library: object) -> Fact:
         return None
     if in_effect != expected:
         return make_recordable(in_effect, row)
-    # A variable that was changed after the start has not set what is in effect, so it is not
+    # A variable that was changed after the start is not what the library uses, so it is not
     # recorded.
     return make_recordable(value if value == at_start else None, row)
 
 
 def _read_setting(library: object, path: Optional[str]) -> Optional[str]:
-    """Return what an imported library has in effect, in lower case.
-
-    None where it cannot be read.
+    """Return the effective value of a setting of an imported library, in lower case; None if it
+    cannot be read.
     """
     if not path:
         return None
@@ -131,13 +130,15 @@ def _read_setting(library: object, path: Optional[str]) -> Optional[str]:
             value = value()
         if value is library:
             return None
-        return str(getattr(value, "value", value)).lower()  # `value`: that of an enumeration
+        return str(
+            getattr(value, "value", value)
+        ).lower()  # `value`: that of a member of an enumeration
     except (AttributeError, TypeError, RuntimeError, ValueError):
         return None
 
 
 def _normalize_value(value: str, row: Tree) -> str:
-    """Return what a library makes of a variable's value, as text."""
+    """Return the value that a library reads from a variable, as text."""
     if row["records"] == "bool":
         return str(value.lower() in TRUE).lower()
     return value.lower()
