@@ -376,7 +376,7 @@ def outputs() -> dict[str, str]:
         f"{RUNTIME}/machine.json": json.dumps(runtime_tables.load_policy_table().machine) + "\n",
         f"{RUNTIME}/exemptions.json": compact(
             {
-                row.owner: row.model_dump(exclude={"owner", "why"})
+                row.owner: row.model_dump(exclude={"owner", "why", "source"})
                 for row in runtime_tables.load_policy_table().exemption
             }
         ),

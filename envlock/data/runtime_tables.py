@@ -113,6 +113,7 @@ class ExemptionRow(Row):
     forbidden: bool
     headline: bool
     why: Sentence
+    source: Text
 
 
 class PolicyTable(Row):

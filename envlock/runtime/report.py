@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from envlock.runtime.exemptions import OVERRIDE, Exemption
+from envlock.runtime.exemptions import OVERRIDE, Exemption, list_exemptions
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.finding_place import Where
 
@@ -296,9 +296,7 @@ class Report(Generic[Attached]):
     @property
     def exemptions(self) -> List[Exemption]:
         """Everything that lets differences pass, by its owners, the overrides first."""
-        if not self.overrides:
-            return list(self.exempt)
-        return [Exemption(OVERRIDE, self.overrides), *self.exempt]
+        return [*list_exemptions({OVERRIDE: self.overrides}), *self.exempt]
 
     def lines(self) -> Iterator[Tuple[str, str]]:
         """Yield (style, line) of the text report; a style is a severity, `title`, `note` or
