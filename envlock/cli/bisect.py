@@ -17,7 +17,7 @@ from envlock.cli.options import (
     QuietOption,
     SeedOption,
 )
-from envlock.cli.output import Terminal, emit, has_color
+from envlock.cli.output import Terminal, emit, get_width, has_color
 from envlock.cli.parser import Command, make_app
 from envlock.reports import render
 
@@ -78,5 +78,5 @@ def bisect(
         state=state,
         progress=Terminal(quiet),
     )
-    emit(render(report, format, color=has_color()))
+    emit(render(report, format, color=has_color(), width=get_width()))
     raise typer.Exit(report.exit_code)

@@ -18,7 +18,7 @@ from envlock.cli.options import (
     SeedOption,
     show,
 )
-from envlock.cli.output import Terminal, emit, has_color, say, talk
+from envlock.cli.output import Terminal, emit, get_width, has_color, say, talk
 from envlock.cli.parser import Command, Group, make_app
 from envlock.cli.signals import interrupt_on_signals
 from envlock.lock.writer import write_atomically
@@ -138,7 +138,7 @@ def run(
         talk(f"wrote {html}", quiet=quiet)
     if report.evidence.stopped is None:
         show(report, format)
-    emit(render(report, format, color=has_color()))
+    emit(render(report, format, color=has_color(), width=get_width()))
     raise typer.Exit(stop.exit_code)
 
 

@@ -17,7 +17,7 @@ from envlock.cli.options import (
     QuietOption,
     SeedOption,
 )
-from envlock.cli.output import Terminal, emit, has_color, say
+from envlock.cli.output import Terminal, emit, get_width, has_color, say
 from envlock.cli.parser import Command, make_app
 from envlock.cli.signals import interrupt_on_signals
 from envlock.lock.writer import write_atomically
@@ -125,7 +125,7 @@ def repeat(
                 progress=progress,
             )
     _write(report, html, png)
-    emit(render(report, format, color=has_color()))
+    emit(render(report, format, color=has_color(), width=get_width()))
     _print_hints(report)
     raise typer.Exit(stop.exit_code if report.evidence.interrupted else report.exit_code)
 

@@ -1,8 +1,8 @@
 """Answer questions about the environment of an interpreter: its facts, its import path, the folder
 of its TensorFlow.
 
-Argument: JSON with `mark`, `question` (`facts`, `paths` or `tensorflow`) and `binding` (a module to
-bind NVML, or null).
+Argument: JSON with `mark`, `question` (`facts`, `paths`, `tensorflow` or `gpu-health`) and `binding`
+(a folder with a module to bind NVML, or null).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import platform
 import sys
 from importlib.util import find_spec
 
+from envlock.guest.gpu_health import collect_health
 from envlock.runtime.collectors import take_snapshot
 from envlock.runtime.distributions import get_import_path
 from envlock.runtime.gpu import probe
@@ -34,6 +35,7 @@ def main() -> None:
         "facts": _collect_facts,
         "paths": _collect_paths,
         "tensorflow": _find_tensorflow,
+        "gpu-health": lambda: collect_health(asked["binding"] or ""),
     }
     answer = answers[asked["question"]]()
     sys.stdout.buffer.write((asked["mark"] + json.dumps(answer) + "\n").encode("ascii"))
