@@ -13,7 +13,6 @@ import platform
 import sys
 from importlib.util import find_spec
 
-from envlock.guest.gpu_health import collect_health
 from envlock.runtime.collectors import take_snapshot
 from envlock.runtime.distributions import get_import_path
 from envlock.runtime.gpu import probe
@@ -35,7 +34,7 @@ def main() -> None:
         "facts": _collect_facts,
         "paths": _collect_paths,
         "tensorflow": _find_tensorflow,
-        "gpu-health": lambda: collect_health(asked["binding"] or ""),
+        "gpu-health": lambda: _collect_gpu_health(asked["binding"] or ""),
     }
     answer = answers[asked["question"]]()
     sys.stdout.buffer.write((asked["mark"] + json.dumps(answer) + "\n").encode("ascii"))
@@ -45,6 +44,13 @@ def _collect_facts() -> Dict[str, object]:
     host = Host()
     found = take_snapshot(host)
     return {"facts": found.facts, "unavailable": found.unavailable, "tooling": find_tooling(host)}
+
+
+def _collect_gpu_health(folder: str) -> Dict[str, object]:
+    # Not at the top: an image carries this program and not that one, as no lockfile holds its answer.
+    from envlock.guest.gpu_health import collect_health
+
+    return collect_health(folder)
 
 
 def _collect_paths() -> Dict[str, object]:
