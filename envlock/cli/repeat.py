@@ -18,7 +18,7 @@ from envlock.cli.options import (
     ReportOptions,
     SeedOption,
 )
-from envlock.cli.output import Terminal, emit, has_color, say
+from envlock.cli.output import Terminal, emit, get_width, has_color, say
 from envlock.cli.parser import Command, make_app, spread_groups
 from envlock.cli.signals import interrupt_on_signals
 from envlock.lock.writer import write_atomically
@@ -163,7 +163,7 @@ def repeat(
                 progress=progress,
             )
     _write(report, results)
-    emit(render(report, shown.format, color=has_color()))
+    emit(render(report, shown.format, color=has_color(), width=get_width()))
     _print_hints(report)
     raise typer.Exit(stop.exit_code if report.evidence.interrupted else report.exit_code)
 
