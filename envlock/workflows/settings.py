@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from envlock.lock.models import Lockfile
 
 LINT_KEYS = ("select", "ignore", "exclude")
+PER_FILE = "per-file-ignores"
+PER_FILE_EXAMPLE = 'per-file-ignores = { "tests/*" = ["ENV205"] }'
 LONGEST = 300
 """Characters of a pattern, as in a lockfile."""
 LONGEST_NAME = 128
@@ -40,6 +42,7 @@ SIZE_LIMIT = 128 * 1024  # bytes
 class Config:
     """`[tool.envlock]`: `lock` is a path, `policy` a table of `name` and of path patterns with their rules.
 
+    `lint_per_file` holds rules by the patterns of files that they are ignored in.
     `policy`, `entry` and `container` are None where the project names none; `lint` holds lists of
     text by their keys, `container` what `envlock.containers.additions` checks.
     """
@@ -48,6 +51,7 @@ class Config:
     policy: str | None = None
     overrides: dict[str, str] = field(default_factory=dict)
     lint: dict[str, list[str]] = field(default_factory=dict)
+    lint_per_file: dict[str, list[str]] = field(default_factory=dict)
     entry: tuple[str, ...] | None = None
     container: dict[str, Any] | None = None
 
@@ -288,11 +292,12 @@ def _parse_config(table: Any, file: Path) -> Config:
     if lock is not None:
         path = file.parent / lock
     lint = _parse_lint(table.get("lint", {}), where)
+    per_file = _parse_per_file(table.get("lint", {}), where)
     entry = None
     if "entry" in table:
         entry = _parse_texts(table["entry"], f"{where}: `entry`", 'entry = ["train.py"]')
     container = _parse_container(table.get("container"), where)
-    return Config(path, name, overrides, lint, entry, container)
+    return Config(path, name, overrides, lint, per_file, entry, container)
 
 
 def _check_policy(name: str | None, overrides: dict[str, str], where: str) -> None:
@@ -311,11 +316,24 @@ def _check_policy(name: str | None, overrides: dict[str, str], where: str) -> No
 
 
 def _parse_lint(table: Any, where: str) -> dict[str, list[str]]:
-    _check_keys(table, LINT_KEYS, f"{where}: `lint`")
+    _check_keys(table, (*LINT_KEYS, PER_FILE), f"{where}: `lint`")
     lint = {}
     for key, value in table.items():
+        if key == PER_FILE:
+            continue
         lint[key] = list(_parse_texts(value, f"{where}: `lint.{key}`", 'ignore = ["ENV402"]'))
     return lint
+
+
+def _parse_per_file(table: Any, where: str) -> dict[str, list[str]]:
+    given = table.get(PER_FILE, {})
+    name = f"{where}: `lint.{PER_FILE}`"
+    if not isinstance(given, dict):
+        raise UsageError(f"{name} must be a table", hint=PER_FILE_EXAMPLE)
+    found = {}
+    for pattern, rules in given.items():
+        found[pattern] = list(_parse_texts(rules, f"{name}: `{pattern}`", PER_FILE_EXAMPLE))
+    return found
 
 
 def _parse_container(table: Any, where: str) -> dict[str, object] | None:

@@ -251,7 +251,9 @@ class Chances(Base):
         )
         if seed is not None and not literal:
             problem = self.seed_problem(seed, call)
-            self.note_seed(call, seed, problem)
+            # A parameter with None is what users of such generators expect: a caller who leaves it is told.
+            if not problem or problem != OPTIONAL or isinstance(seed, Constant):
+                self.note_seed(call, seed, problem)
         elif not call.starred:
             chance = self.chance(rule, "draw", name, call.node)
             made.marks.add("unseeded")
