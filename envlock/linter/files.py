@@ -23,7 +23,7 @@ SKIPPED = frozenset({"__pycache__", "build", "dist", "node_modules", "site-packa
 
 
 class Unreadable(Exception):  # noqa: N818 (it becomes a finding)
-    """A file that is no Python: why, and where."""
+    """A file that is not Python: why, and where."""
 
     def __init__(self, reason: str, line: int = 1, column: int = 1) -> None:
         super().__init__(reason)
@@ -33,13 +33,15 @@ class Unreadable(Exception):  # noqa: N818 (it becomes a finding)
 
 
 def find(paths: Sequence[str], exclude: Sequence[str] = ()) -> list[str]:
-    """Return the files to look at: those named, and every *.py and *.ipynb below the folders named, sorted, each once.
+    """Return the files to look at: those named, and every *.py and *.ipynb below the folders named,
+    sorted, each once.
 
-    Folders that hold no code of the project are passed over: hidden ones, environments, builds. Links to folders are
-    not followed. `exclude` holds patterns for paths (`tests/*`) or names (`*_pb2.py`).
+    Folders without code of the project are skipped: hidden ones, environments, builds. Links to
+    folders are not followed. `exclude` holds patterns for paths (`tests/*`) or names (`*_pb2.py`).
 
     Raises:
-        UsageError: a path does not exist or is neither file nor folder, or there are too many files.
+        UsageError: a path does not exist or is neither file nor folder, or there are too many
+        files.
     """
     found: dict[str, str] = {}
     for path in paths:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from envlock.data.determinism import matches_version
 from envlock.data.lint_tables import LintRule, find_reference, load_lint_rules
+from envlock.data.specifiers import matches_version
 from envlock.linter.files import Unreadable, matches, read
 from envlock.linter.interpreter.findings import Findings
 from envlock.linter.interpreter.programs import Programs, run
@@ -247,10 +247,10 @@ class Ignore:
     """An ignore comment.
 
     Attributes:
-        line, column: where it stands; `covers` are the lines it is for.
-        rules: what it names.
+        line, column: its place; `covers` are the lines that it applies to.
+        rules: the rules that it names.
         problem: why it ignores nothing, or None.
-        used: the rules of it for which there was a finding.
+        used: those of its rules for which there was a finding.
     """
 
     line: int

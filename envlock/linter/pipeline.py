@@ -81,7 +81,9 @@ def _body_of(plain: Mapping[str, Any]) -> Body:
 
 
 def findings(graph: Graph, *, switched_on: bool) -> list[Finding]:
-    """Return what makes a pipeline differ from run to run; with op determinism on, what that mends is `info`."""
+    """Return what makes a pipeline differ from run to run; with op determinism on, what that fixes
+    is `info`.
+    """
     found: list[Finding] = []
     seen: set[tuple[str, str, str]] = set()
     for rule, node, message, mended in _look(graph):
@@ -100,7 +102,7 @@ def _finding(rule: str, node: str, message: str, *, softened: bool) -> Finding:
 
 
 Found = tuple[str, str, str, bool]
-"""Rule, node, message, and whether op determinism mends it."""
+"""Rule, node, message, and whether op determinism fixes it."""
 
 
 def _look(graph: Graph) -> Iterator[Found]:

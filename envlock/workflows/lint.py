@@ -1,4 +1,4 @@
-"""Find what in code makes TensorFlow give other bits."""
+"""Find code that makes TensorFlow give different bits."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ TRUE = ("1", "true")
 
 @dataclass(frozen=True)
 class LintEvidence(Evidence):
-    """How many files were read, and the version of TensorFlow that they were judged for."""
+    """How many files were read, and the version of TensorFlow that they were checked against."""
 
     files: int
     tensorflow: str
 
     def to_json(self) -> dict[str, object]:
-        """Return JSON values."""
+        """Return it as JSON values."""
         return {"files": self.files, "tensorflow": self.tensorflow}
 
 
@@ -63,27 +63,27 @@ def lint(
     baseline: Mapping[str, object] | None = None,
     progress: Progress = SILENT,
 ) -> Report[LintEvidence]:
-    """Return what is found in files and folders, by file and line. The code is read and never run.
+    """Return the findings in files and folders, by file and line. The code is read and never run.
 
-    It matches where there is nothing, or notes only. The attachments are `files` (how many were
-    read) and `tensorflow` (the version that was judged for).
+    The report matches if it has no findings, or only notes. The attachments are `files` (how many
+    were read) and `tensorflow` (the version that they were checked against).
 
     Args:
         paths: files, and folders with *.py and *.ipynb files.
-        tensorflow: the version to judge for; the lock's when not given, else the installed one,
-            else the newest known.
+        tensorflow: the version to check against; when not given that of the lockfile, else the
+            installed one, else the newest known.
         lock: the lockfile that says which TensorFlow, and whether op determinism is on.
         select: only these rules, or prefixes of rules.
-        ignore: without these.
+        ignore: leave out these rules, or prefixes of rules.
         exclude: patterns of files that are not read.
         per_file_ignores: rules, or prefixes of rules, that are ignored in the files that a pattern fits.
         baseline: what `make_baseline` of envlock.linter.baseline made of earlier findings; they
             are left out.
-        progress: shows what is going on.
+        progress: shows what is being done.
 
     Raises:
         UsageError: a path, a rule or the version does not exist.
-        LockfileError: the lock cannot be read.
+        LockfileError: the lockfile cannot be read.
     """
     version, origin, switched_on = _choose_version(tensorflow, lock)
     per_file = [(each, tuple(rules)) for each, rules in (per_file_ignores or {}).items()]
@@ -157,10 +157,11 @@ def write_baseline(file: Path, findings: Sequence[Finding]) -> None:
 
 
 def _choose_version(version: str | None, source: Source | None) -> tuple[str, str, bool]:
-    """Return the TensorFlow to judge for, where that is known from, and whether op determinism is on there.
+    """Return the TensorFlow to check against, how it is known, and whether op determinism is on
+    there.
 
     Raises:
-        UsageError: `version` is no version.
+        UsageError: `version` is not a version.
     """
     switched_on = False
     locked = None
@@ -187,7 +188,7 @@ def _choose_version(version: str | None, source: Source | None) -> tuple[str, st
 
 
 def _parse_version(text: object) -> Version | None:
-    """Return a version that compares; None where the text is none."""
+    """Return the parsed version; None if the text is not a version."""
     if not isinstance(text, str):
         return None
     try:

@@ -1,4 +1,4 @@
-"""Record the base image of a lock, by digest, and the Debian packages for it."""
+"""Record the base image of a lockfile by digest, and the Debian packages to install on it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Pin:
-    """A lock with its base image recorded, that image by digest, and what is worth a warning."""
+    """A lockfile with its base image recorded, that image by digest, and warnings."""
 
     lock: Lockfile
     base: str
@@ -40,17 +40,18 @@ def pin(
     network: str = "none",
     progress: Progress = SILENT,
 ) -> Pin:
-    """Return a lock with the digest of its base image; see `build` for the arguments.
+    """Return a lockfile with the digest of its base image; see `build` for the arguments.
 
-    Where the project asks for Debian packages, the base is pulled, and apt in it says which these
-    are now; it has the engine's own network, or this machine's where `network` is `host`.
+    If the project needs Debian packages, the base is pulled, and apt inside it resolves their
+    current versions; it uses the engine's network, or this machine's if `network` is `host`.
 
     Raises:
         ImageMismatch: no base image can be the locked environment, or the tag of a release names
             another image.
-        LockfileError: the lock is not valid.
+        LockfileError: the lockfile is not valid.
         OutsideError: a registry, the engine or an archive of Debian packages failed.
-        UsageError: there is no such base or package, or no image can be the machine of the lock.
+        UsageError: there is no such base or package, or no image can be the machine of the
+        lockfile.
     """
     model = load_lock(lock)
     request = BaseRequest.parse(base, platform, mirrors, accept)
@@ -60,7 +61,7 @@ def pin(
 def pin_base(
     lock: Lockfile, request: BaseRequest, engine: str, network: str, progress: Progress
 ) -> Pin:
-    """Return what `pin` does, for a request that has been parsed."""
+    """Do what `pin` does, for a request that is already parsed."""
     wanted = read_apt_request(lock)
     chosen = resolve_base(lock, request, progress)
     base_image = chosen.kept
@@ -80,7 +81,7 @@ def pin_base(
 
 
 def resolve_base(lock: Lockfile, request: BaseRequest, progress: Progress = SILENT) -> Chosen:
-    """Return the base by what its registry says now; raises as `pin`."""
+    """Return the base image with the digest that its registry has now; raises the errors of `pin`."""
     tables = None
     if get_locked_base(lock, request.choice) is None:
         tables = refresh_tables(collect_lock_needs(lock, request.platform), progress)

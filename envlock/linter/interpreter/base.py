@@ -126,9 +126,8 @@ class Base:
         self.rounds: list[int] = []  # when the loops and comprehensions around began, of any kind
         self.now = 0
         self.steps = budget
-        self.off: list[
-            int
-        ] = []  # branches around that nobody asks for by default: how deep their calls lie
+        # Enclosing branches that are not taken by default: the depth of their calls.
+        self.off: list[int] = []
         self.workers: list[Worker] = []
         self.variables: set[str] = set()  # of the environment, that are turned on anywhere
         self.dead = 0  # branches around that are not taken with what the callers give

@@ -103,7 +103,7 @@ class Chances(Base):
         return chance in self.frames[-1].handed
 
     def seed_problem(self, given: Value | None, call: Call) -> str:
-        """Return why a value is no seed that can be repeated, or an empty text."""
+        """Return why a value is not a seed that can be repeated, or an empty text."""
         if given is None:
             return ""
         for chance, mode in sorted(given.taints, key=lambda each: each[0].name):
@@ -119,7 +119,7 @@ class Chances(Base):
         return ""
 
     def is_none(self, value: Value) -> bool:
-        """Return whether a value is None where nobody asks for anything else."""
+        """Return whether a value is None unless it is given."""
         return value.default is None
 
     def is_seeded(self, call: Call, name: str = "seed", position: int | None = None) -> bool:

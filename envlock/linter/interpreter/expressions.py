@@ -216,7 +216,7 @@ class Expressions(Functions):
         return Function(node, self.closure())
 
     def closure(self) -> Scope:
-        """Return the scope that a function made here closes over: that of a class is passed over."""
+        """Return the scope that a function made here closes over; that of a class is skipped."""
         scope = self.scope
         while scope.is_class and scope.parent is not None:
             scope = scope.parent

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections import Counter
 
-from envlock.data.determinism import matches_version
+from envlock.data.specifiers import matches_version
 from envlock.linter.interpreter.arguments import Call
 from envlock.linter.interpreter.base import DEPTH, Deed, Frame, State
 from envlock.linter.interpreter.chances import find_chance

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from envlock.data.determinism import matches_version
+from envlock.data.specifiers import matches_version
 from envlock.linter.interpreter.arguments import Call
 from envlock.linter.interpreter.base import Deed
 from envlock.linter.interpreter.containers import LIST_METHODS, TABLE_METHODS
@@ -107,7 +107,7 @@ class Methods(Libraries):
         return self.result_of(owner, name, taints)
 
     def ask_or_tell(self, owner: Value, name: str, call: Call) -> None:
-        """Let chances count that a method of something else is told."""
+        """Record that a method of an unknown object is given values that depend on chance."""
         if name == "run" and self.is_only_asked(call):
             return
         if name == "run" and any("step" in each.marks for each in self.made_in([call.first()])):
@@ -332,7 +332,7 @@ class Methods(Libraries):
         raise NotImplementedError
 
     def report_mended(self, rule: str, node: ast.AST, message: str, remark: str) -> None:
-        """Report what op determinism mends from TensorFlow 2.7 on."""
+        """Report what op determinism fixes from TensorFlow 2.7 on."""
         if matches_version(["<2.7"], self.tensorflow) or not self.state.switched:
             self.ledger.hit(rule, self.source, Hit(node, message))
         else:
@@ -495,7 +495,7 @@ class Methods(Libraries):
         return Value()
 
     def flag_value(self, call: Call, *, positional: bool) -> Value:
-        """Return what a flag is where nobody gives it."""
+        """Return the value of a flag if it is not given."""
         given = call.get("default")
         if isinstance(given, Constant):
             return Constant(given.value, optional=True, taints=given.taints)
@@ -584,7 +584,7 @@ class Methods(Libraries):
             self.ledger.hit("ENV307", self.source, hit)
 
     def write_away(self, owner: Value, name: str, call: Call) -> Value | None:
-        """Keep what something unknown is told to keep."""
+        """Record the values that an unknown object is given to store."""
         if not isinstance(owner, Library | Instance):
             for value in call.values():
                 self.teach(owner, value)

@@ -1,4 +1,6 @@
-"""Operations that give other bits from run to run, by the table of sources, and sums whose order nobody promised."""
+"""Operations that give different bits from run to run, by the table of sources, and sums whose
+order is not guaranteed.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,9 @@ from collections.abc import Callable
 from collections.abc import Sequence as Several
 from functools import cache
 
-from envlock.data.determinism import Solution, load_source_table, matches_version
+from envlock.data.determinism import Solution, load_source_table
 from envlock.data.determinism import Source as Row
+from envlock.data.specifiers import matches_version
 from envlock.linter.interpreter.arguments import Call
 from envlock.linter.interpreter.methods import Methods
 from envlock.linter.interpreter.values import (
@@ -142,7 +145,9 @@ class Operations(Methods):
         return not any("apply_sparse" in getattr(frame.node, "name", "") for frame in self.frames)
 
     def is_sparsely_updated(self, name: str, call: Call) -> bool:
-        """Return whether an embedding is made: whether its optimizer adds sparse gradients is asked where it is told."""
+        """Return whether an embedding is made; whether its optimizer adds sparse gradients is
+        checked where the optimizer is given.
+        """
         return name == "keras.layers.Embedding" and self.has_sparse_optimizer(call.node)
 
     def has_sparse_optimizer(self, node: ast.AST) -> bool:
@@ -215,7 +220,7 @@ class Operations(Methods):
         return isinstance(given, Sequence) and given.element.kind == "whole"
 
     def is_asserted(self, call: Call) -> bool:
-        """Return whether a test looks at the sum at once: then it is no part of a graph."""
+        """Return whether a test reads the sum at once: then it is not part of a graph."""
         parent = self.source.module.parent(call.node)
         function = parent.func if isinstance(parent, ast.Call) else None
         return isinstance(function, ast.Attribute) and function.attr.startswith("assert")

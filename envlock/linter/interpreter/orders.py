@@ -28,7 +28,7 @@ SALTED = ", which differs from process to process for strings and for objects ha
 
 
 class Orders(Chances):
-    """What has an order that nobody promised."""
+    """Values with an order that is not guaranteed."""
 
     def list_folder(self, name: str, call: Call) -> Value:
         """Return the names in a folder."""

@@ -99,7 +99,9 @@ class Programs(Statements):
     # ------------------------------------------------------------ what no program calls
 
     def add_loaded(self, edges: list[set[int]], imported: set[int]) -> None:
-        """Let a file that imports by a name of the run import what lies below it or its users and nobody imports."""
+        """Let a file that imports names computed at run time import the modules below it, or those
+        of its users, that no file imports.
+        """
         every = self.sources.all
         loaders = [each for each in every if each.loads]
         rest = [

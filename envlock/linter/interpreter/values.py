@@ -49,12 +49,12 @@ LIMIT = 24  # taints of one value; more tell nothing new
 
 
 class Value:
-    """Something of which nothing is known.
+    """A value about which nothing is known.
 
     Attributes:
         taints: how chance is in it.
-        default: the constant that it is where nobody asks for anything else, or `...`.
-        kind: `number`, `text`, or empty where that is not known.
+        default: the constant that it is unless another value is given, or `...`.
+        kind: `number`, `text`, or empty if unknown.
     """
 
     __slots__ = ("default", "kind", "taints")
@@ -121,15 +121,15 @@ class Library(Value):
 
 
 class Made(Value):
-    """What a call of a library's name returned.
+    """The result of calling a name of a library.
 
     Attributes:
-        name: of what was called.
-        arguments, keywords: that it was given.
-        attributes: that the program gave it.
+        name: the name that was called.
+        arguments, keywords: those of the call.
+        attributes: those that the program set on it.
         born: when it was made; loops that began later go around its use, not around it.
         node: the call.
-        marks: what else is known of it.
+        marks: what else is known.
     """
 
     __slots__ = ("arguments", "attributes", "born", "keywords", "marks", "name", "node")
@@ -436,7 +436,7 @@ def join(one: Value, other: Value) -> Value:
 
 
 def join_all(values: Iterable[Value]) -> Value:
-    """Return a value that can be any of some; unknown where there is none."""
+    """Return a value that can be any of some; unknown if there are no values."""
     result: Value | None = None
     for value in values:
         result = value if result is None else join(result, value)

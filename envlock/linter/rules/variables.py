@@ -7,13 +7,9 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-from envlock.data import load_variables
-from envlock.data.determinism import (
-    VariableRules,
-    load_source_table,
-    load_variable_table,
-    matches_version,
-)
+from envlock.data.determinism import VariableRules, load_source_table, load_variable_table
+from envlock.data.runtime_tables import load_variables
+from envlock.data.specifiers import matches_version
 from envlock.linter.environ import Setting, assignments
 from envlock.linter.module import Function, Hit, Module
 from envlock.linter.names import (
