@@ -72,6 +72,8 @@ class Chances(Base):
             if given is None:
                 return Value()
         if self.off and not problem:
+            for generator in SEEDS[name]:  # until the branch ends
+                self.state.seeded[generator] = call.node, self.source
             if self.off[-1] != len(self.frames):  # a branch that does more than to seed
                 return Value()
             problem = DEFAULT_OFF

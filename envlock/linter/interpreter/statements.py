@@ -341,10 +341,15 @@ class Statements(Imports):
         del self.off[len(self.off) - len(off_body) :]
         restore()
         first, first_state = self.scope.names, self.state
+        if off_body:
+            first_state.seeded = dict(state.seeded)
+        before = dict(state.seeded)
         self.scope.names, self.state = dict(names), state
         self.off += off_else
         ends_else = self.run_body(node.orelse)
         del self.off[len(self.off) - len(off_else) :]
+        if off_else:
+            self.state.seeded = before
         self.unsure -= 1
         if ends and not ends_else:
             return False
