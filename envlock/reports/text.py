@@ -71,6 +71,8 @@ def _render_code(report: Report) -> Lines:
         yield "note", f"    fix: {first.fix}"
     if report.findings:
         yield "plain", ""
+    for note in report.notes:
+        yield "note", note
     yield "title", report.headline
 
 
