@@ -9,7 +9,7 @@ import typer
 
 import envlock
 from envlock.cli.options import AS_TEXT, ProgramOptions, ReportOptions
-from envlock.cli.output import Terminal, emit, has_color
+from envlock.cli.output import Terminal, emit, get_width, has_color
 from envlock.cli.parser import Command, make_app, spread_groups
 from envlock.reports import render
 
@@ -55,5 +55,5 @@ def bisect(
       envlock bisect a.lock b.lock train.py:step --seed 1 -f json  for programs
     """
     report = envlock.bisect(a, b, run.program, state=state, progress=Terminal(shown.quiet))
-    emit(render(report, shown.format, color=has_color()))
+    emit(render(report, shown.format, color=has_color(), width=get_width()))
     raise typer.Exit(report.exit_code)

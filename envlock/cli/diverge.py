@@ -16,7 +16,7 @@ from envlock.cli.options import (
     ReportOptions,
     show,
 )
-from envlock.cli.output import Terminal, emit, has_color, say, talk
+from envlock.cli.output import Terminal, emit, get_width, has_color, say, talk
 from envlock.cli.parser import Command, Group, make_app, spread_groups
 from envlock.cli.signals import interrupt_on_signals
 from envlock.lock.writer import write_atomically
@@ -128,7 +128,7 @@ def run(
         talk(f"wrote {html}", quiet=shown.quiet)
     if report.evidence.stopped is None:
         show(report, shown.format)
-    emit(render(report, shown.format, color=has_color()))
+    emit(render(report, shown.format, color=has_color(), width=get_width()))
     raise typer.Exit(stop.exit_code)
 
 

@@ -9,7 +9,7 @@ import typer
 
 import envlock
 from envlock.cli.options import AS_TEXT, PythonOption, ReportOptions
-from envlock.cli.output import Terminal, emit, has_color
+from envlock.cli.output import Terminal, emit, get_width, has_color
 from envlock.cli.parser import Command, make_app, spread_groups
 from envlock.lock.writer import write_atomically
 from envlock.numerics.invariance import LARGEST, MODES
@@ -90,5 +90,5 @@ def invariance(
     if html is not None:
         page = invariance_page.render_page(report, render(report))
         write_atomically(html, page.encode("utf-8"), "page")
-    emit(render(report, shown.format, color=has_color()))
+    emit(render(report, shown.format, color=has_color(), width=get_width()))
     raise typer.Exit(report.exit_code)

@@ -11,7 +11,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from envlock.cli.output import emit, has_color, talk
+from envlock.cli.output import emit, get_width, has_color, talk
 from envlock.cli.parser import make_choice
 from envlock.reports import FORMATS, render
 from envlock.runtime import lockfile
@@ -292,7 +292,7 @@ def _locate_nearest() -> str:
 
 def show(report: Report, format: str) -> NoReturn:  # noqa: A002 (the option's name)
     """Print a report and exit with its code."""
-    emit(render(report, format, color=has_color()))
+    emit(render(report, format, color=has_color(), width=get_width()))
     raise typer.Exit(report.exit_code)
 
 

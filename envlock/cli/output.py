@@ -118,6 +118,16 @@ def has_color() -> bool:
     )
 
 
+def get_width() -> int | None:
+    """Return the columns of the terminal that stdout is; None where it is none, or does not say."""
+    if sys.stdout is None or not sys.stdout.isatty():
+        return None
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns or None
+    except (OSError, ValueError):
+        return None
+
+
 PERIOD = 10.0
 """Seconds between two lines of progress if stderr is not a terminal."""
 

@@ -46,7 +46,19 @@ def complain(error: ClickException) -> int:
 METAVARS = {
     **dict.fromkeys(("runs", "seed", "steps", "step", "ranks"), "N"),
     **dict.fromkeys(
-        ("output", "python", "wheelhouse", "save", "html", "png", "add_wheel", "path"), "PATH"
+        (
+            "output",
+            "python",
+            "wheelhouse",
+            "save",
+            "html",
+            "png",
+            "svg",
+            "csv",
+            "add_wheel",
+            "path",
+        ),
+        "PATH",
     ),
     **dict.fromkeys(("select", "ignore"), "RULE"),
     **dict.fromkeys(("tag", "job"), "NAME"),

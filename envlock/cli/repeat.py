@@ -18,11 +18,11 @@ from envlock.cli.options import (
     ReportOptions,
     SeedOption,
 )
-from envlock.cli.output import Terminal, emit, has_color, say
+from envlock.cli.output import Terminal, emit, get_width, has_color, say
 from envlock.cli.parser import Command, make_app, spread_groups
 from envlock.cli.signals import interrupt_on_signals
 from envlock.lock.writer import write_atomically
-from envlock.reports import heatmap, render, repeat_page
+from envlock.reports import heatmap, render, repeat_csv, repeat_page, repeat_svg
 from envlock.runtime.errors import UsageError
 from envlock.runtime.report import UNKNOWN, Report
 from envlock.workflows.program import Program
@@ -64,6 +64,20 @@ PngOption = Annotated[
         help="Also write the matrices as a picture (needs tf-envlock[plots]).", show_default=False
     ),
 ]
+SvgOption = Annotated[
+    Path | None,
+    typer.Option(help="Also write the matrices as a picture for a paper.", show_default=False),
+]
+CsvOption = Annotated[
+    Path | None,
+    typer.Option(help="Also write the distances as a table.", show_default=False),
+]
+DateOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TEXT", help="Date to show on the page and the SVG picture.", show_default=False
+    ),
+]
 OutputOption = Annotated[
     bool, typer.Option("--output", help="Pass the script's own output through, on stderr.")
 ]
@@ -89,6 +103,9 @@ class ResultOptions:
     step: StepOption = None
     html: HtmlOption = None
     png: PngOption = None
+    svg: SvgOption = None
+    csv: CsvOption = None
+    date: DateOption = None
 
 
 NO_PROGRAM = RepeatedProgram()
@@ -125,6 +142,9 @@ def repeat(
       envlock repeat --compare cpu gpu               compare them
     """
     _check(run.script, results)
+    need_folder_of(results.html, results.png, results.svg, results.csv)
+    if results.png is not None:
+        heatmap.need_matplotlib()
     steps = results.step or []
     progress = Terminal(shown.quiet)
     with interrupt_on_signals() as stop:
@@ -142,8 +162,8 @@ def repeat(
                 output=output,
                 progress=progress,
             )
-    _write(report, results.html, results.png)
-    emit(render(report, shown.format, color=has_color()))
+    _write(report, results)
+    emit(render(report, shown.format, color=has_color(), width=get_width()))
     _print_hints(report)
     raise typer.Exit(stop.exit_code if report.evidence.interrupted else report.exit_code)
 
@@ -157,9 +177,6 @@ def _check(script: str | None, results: ResultOptions) -> None:
         raise UsageError("`--compare` takes no script", hint=hint)
     if results.compare is not None and results.save is not None:
         raise UsageError("`--compare` and `--save` exclude each other", hint="use one of them")
-    need_folder_of(results.html, results.png)
-    if results.png is not None:
-        heatmap.need_matplotlib()
 
 
 def _print_hints(report: Report) -> None:
@@ -168,14 +185,18 @@ def _print_hints(report: Report) -> None:
         say(f"hint: {fix}\n")
 
 
-def _write(report: Report[RepeatEvidence], html: Path | None, png: Path | None) -> None:
-    """Write the page and the picture that were requested."""
-    if html is not None:
-        write_atomically(
-            html, repeat_page.render_page(report, render(report)).encode("utf-8"), "page"
-        )
-    if png is not None:
+def _write(report: Report[RepeatEvidence], results: ResultOptions) -> None:
+    """Write the page, the pictures and the table that were requested."""
+    if results.html is not None:
+        page = repeat_page.render_page(report, render(report), results.date)
+        write_atomically(results.html, page.encode("utf-8"), "page")
+    if results.png is not None:
         # An optional package, which `need_matplotlib` has found.
         from envlock.reports.heatmap_png import render_png
 
-        write_atomically(png, render_png(report), "picture")
+        write_atomically(results.png, render_png(report), "picture")
+    if results.svg is not None:
+        picture = repeat_svg.render_svg(report, results.date)
+        write_atomically(results.svg, picture.encode("utf-8"), "picture")
+    if results.csv is not None:
+        write_atomically(results.csv, repeat_csv.render_csv(report).encode("utf-8"), "table")

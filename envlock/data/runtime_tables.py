@@ -106,6 +106,18 @@ class Fact(Row):
         return self
 
 
+class ExemptionRow(Row):
+    """Who can let a difference pass (policy.toml explains the columns)."""
+
+    owner: Annotated[str, Field(pattern=r"^[a-z]+(\.[a-z]+)*$")]
+    noun: Text
+    after: str = ""
+    forbidden: bool
+    headline: bool
+    why: Sentence
+    source: Text
+
+
 class PolicyTable(Row):
     """policy.toml."""
 
@@ -113,6 +125,7 @@ class PolicyTable(Row):
     machine: Annotated[list[Text], Field(min_length=1)]
     protected: Annotated[list[Text], Field(min_length=1)]
     policies: dict[str, Text]
+    exemption: list[ExemptionRow]
     fact: list[Fact]
 
     @field_validator("fact", mode="before")

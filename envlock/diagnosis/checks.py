@@ -52,6 +52,8 @@ RULES: Mapping[str, tuple[Rule, str]] = {
         gpu_checks.check_gpu_code,
         "a GPU for which TensorFlow has no machine code, or none at all",
     ),
+    "gpus-unused": (gpu_checks.check_unused, "GPUs beside a TensorFlow without CUDA"),
+    "gpu-memory": (gpu_checks.check_memory, "a GPU whose memory had uncorrectable errors"),
     "gpus-mixed": (gpu_checks.check_models, "GPUs of several models"),
     "library-missing": (
         library_checks.check_found,

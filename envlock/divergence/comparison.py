@@ -341,6 +341,9 @@ def _compare_records(index: int, records: list[Record]) -> Difference | None:
         return None
     entries: tuple[Entry | None, ...] = tuple(records)
     groups = number_results(outputs)
+    # The trace has the seeds of a random operation as its name: others came from outside.
+    if len({record.operation.name for record in records if _is_seeded(record)}) > 1:
+        return Difference("outside", index, entries, groups)
     # Equal inputs gave several results.
     is_cause = len(set(zip(inputs, outputs, strict=True))) > len(set(inputs))
     if is_cause:
@@ -354,6 +357,10 @@ def _compare_records(index: int, records: list[Record]) -> Difference | None:
     numbers = range(len(lead.inputs))
     differing = tuple(number for number in numbers if _has_other_input(records, number))
     return Difference("outside", index, entries, groups, differing)
+
+
+def _is_seeded(record: Record) -> bool:
+    return (record.operation.name or "").startswith("seed=")
 
 
 def _find_kind(lead: Record) -> Kind:

@@ -5,7 +5,7 @@ which facts. Pure.
 from __future__ import annotations
 
 from envlock.fleet.fleet_evidence import FleetEvidence
-from envlock.fleet.node_names import node_list, ranges
+from envlock.fleet.node_names import node_list
 from envlock.fleet.node_sets import Places, find_missing, group_by, order
 from envlock.fleet.problems import (
     COMMAND,
@@ -20,6 +20,7 @@ from envlock.fleet.texts import restore_texts
 from envlock.runtime.assertion import ENFORCING
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.compare import compare
+from envlock.runtime.device_ranges import format_ranges
 from envlock.runtime.errors import UsageError
 from envlock.runtime.judgement import build_policy, judge
 from envlock.runtime.launchers import explain_differences
@@ -79,7 +80,7 @@ class Group:
         values: GroupDocument = {
             "root": self.root,
             "count": len(ranks),
-            "ranks": ranges(ranks),
+            "ranks": format_ranges(ranks),
             "nodes": node_list(nodes),
         }
         if self.odd:
@@ -476,7 +477,7 @@ def _make_evidence(
     # Without a lockfile, it takes a majority to decide which ranks are good.
     if is_locked or major is not None:
         vetted = _list_vetted_nodes(groups, statements, size)
-    missing = ranges(find_missing(statements, size))
+    missing = format_ranges(find_missing(statements, size))
     documents = [group.to_json() for group in groups]
     evidence = FleetEvidence(size, len(statements), documents, root, vetted, missing)
     for members in group_failures(statements):

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
+from operator import itemgetter
 
 from envlock.reports.repeat_text import UNITS
 from envlock.runtime.errors import UsageError
@@ -23,7 +24,8 @@ logarithmic scale.
 LABELS_SHOWN = 40
 """The most runs whose labels are shown at the axes of a picture."""
 
-COLORS = ("#fff7ec", "#fee8c8", "#fdd49e", "#fdbb84", "#fc8d59", "#ef6548", "#d7301f", "#990000")
+COLORS = ("#fee3b8", "#fdd49e", "#fdbb84", "#fc8d59", "#ef6548", "#d7301f", "#b30000", "#7f0000")
+"""From light to dark, the first one easy to tell from the white of a zero."""
 
 Cells = Sequence[Sequence[float | None]]
 
@@ -69,14 +71,30 @@ class Scale:
 
 
 def make_heatmaps(report: Report[RepeatEvidence]) -> list[Heatmap]:
-    """Return the matrices of a report of `repeat`."""
-    heatmaps = []
-    for matrix in report.evidence.matrices:
-        title = f"step {matrix.step}, {matrix.quantity}: {UNITS['sum']}"
+    """Return the matrices of a report of `repeat`, with those that are zero, by step."""
+    evidence = report.evidence
+    placed = [
+        (equal.step, _make_zero(equal.step, equal.quantity, evidence.labels))
+        for equal in evidence.equal
+    ]
+    for matrix in evidence.matrices:
         others = dict(matrix.cells)
         cells = others.pop("sum")
-        heatmaps.append(Heatmap(title, matrix.runs, cells, matrix.results, others, matrix.notes))
-    return heatmaps
+        title = _make_title(matrix.step, matrix.quantity)
+        heatmap = Heatmap(title, matrix.runs, cells, matrix.results, others, matrix.notes)
+        placed.append((matrix.step, heatmap))
+    placed.sort(key=itemgetter(0))
+    return [heatmap for _, heatmap in placed]
+
+
+def _make_title(step: int, quantity: str) -> str:
+    return f"step {step}, {quantity}: {UNITS['sum']}"
+
+
+def _make_zero(step: int, quantity: str, labels: Sequence[str]) -> Heatmap:
+    """Return the matrix of a quantity that has the same bits in all runs."""
+    zeros = [[0.0] * len(labels) for _ in labels]
+    return Heatmap(_make_title(step, quantity), labels, zeros, [0] * len(labels), {})
 
 
 def find_scale(heatmaps: Sequence[Heatmap]) -> Scale:

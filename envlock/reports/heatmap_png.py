@@ -37,10 +37,15 @@ def render_png(report: Report[RepeatEvidence]) -> bytes:
         picture = axis.imshow(values, norm=norm, cmap=colors, interpolation="nearest")
         figure.colorbar(picture, ax=axis)
         axis.set_title(heatmap.title, fontsize=10, parse_math=False)
-        # More labels than that run into each other.
+        axis.set_xlabel("run")
+        axis.set_ylabel("run")
+        # More labels than that overlap.
         if len(heatmap.labels) <= LABELS_SHOWN:
             axis.set_xticks(range(len(heatmap.labels)), heatmap.labels, rotation=90)
             axis.set_yticks(range(len(heatmap.labels)), heatmap.labels)
+    program = report.evidence.circumstances.get("program")
+    if program is not None:
+        figure.suptitle(program, fontsize=11, parse_math=False)
     if not heatmaps:
         axes[0].set_axis_off()
         axes[0].text(0.5, 0.5, "the same bits in all runs", ha="center")

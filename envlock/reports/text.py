@@ -14,7 +14,8 @@ from envlock.reports import (
     repeat_text,
     traces,
 )
-from envlock.runtime.report import Finding, Report, add_legend, clean
+from envlock.reports.hanging import hang_lines
+from envlock.runtime.report import Finding, Report, clean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,6 +71,8 @@ def _render_code(report: Report) -> Lines:
         yield "note", f"    fix: {first.fix}"
     if report.findings:
         yield "plain", ""
+    for note in report.notes:
+        yield "note", note
     yield "title", report.headline
 
 
@@ -86,9 +89,12 @@ LAYOUTS: Mapping[str, Callable[[Report[Any]], Lines]] = {
 """The layouts of commands whose reports show more than findings."""
 
 
-def render(report: Report, *, color: bool = False) -> str:
-    """Return the report as text."""
-    return paint(add_legend(LAYOUTS.get(report.command, _render_plain)(report)), color=color)
+def render(report: Report, *, color: bool = False, width: int | None = None) -> str:
+    """Return the report as text, wrapped at the width of a terminal where there is one."""
+    lines = LAYOUTS.get(report.command, _render_plain)(report)
+    if width is not None:
+        lines = hang_lines(lines, width)
+    return paint(lines, color=color)
 
 
 def paint(lines: Lines, *, color: bool) -> str:

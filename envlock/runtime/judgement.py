@@ -15,6 +15,18 @@ from envlock.runtime.compare import (
     find_unlocked_backend,
 )
 from envlock.runtime.errors import LockfileError, UsageError
+from envlock.runtime.exemptions import (
+    ENVLOCK,
+    HELD,
+    MACHINE,
+    OVERRIDE,
+    PROJECT,
+    PROOF,
+    TOOLING,
+    VARIABLE,
+    Exemption,
+    list_exemptions,
+)
 from envlock.runtime.host import Host
 from envlock.runtime.own_variables import get_own_recipe
 from envlock.runtime.policies import Policy, is_protected, names
@@ -25,7 +37,6 @@ from envlock.runtime.report import (
     SUBJECT,
     Report,
     clean,
-    count,
     show,
     sort_findings,
 )
@@ -38,7 +49,7 @@ the file is added.
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Collection, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
+    from typing import Collection, Dict, FrozenSet, List, Mapping, Optional, Sequence, Set, Tuple
 
     from envlock.runtime.facts import Document, Tree
     from envlock.runtime.report import Finding
@@ -57,7 +68,7 @@ def judge(
     sides: Tuple[str, str] = NAMES,
     overrides: bool = True,
     proof: Optional[FrozenSet[str]] = None,
-    exempt: Sequence[str] = (),
+    exempt: Sequence[Exemption] = (),
 ) -> Report:
     """Return every difference between a lockfile and a snapshot, under the lockfile's policy or the
     one named.
@@ -73,18 +84,21 @@ def judge(
         overrides: whether the lockfile's own rules apply.
         proof: the results of the canary that have the locked bits on this machine
             (`machine_proof.list_results`); None if it is not proven.
-        exempt: what the snapshot already leaves out, a phrase each.
+        exempt: what the snapshot already leaves out.
 
     Raises:
         LockfileError: the lockfile names a policy or a rule that does not exist.
         UsageError: `policy` does not exist.
     """
     rules = build_policy(lock, policy, overrides=overrides, tooling=live.tooling)
+    given = live
     live = _leave_out_own_package(lock, live, overrides=overrides)
+    counts = {PROJECT: int(live is not given)}
     notes = []
     if lock.get("machines"):
         lock, which = _choose_machine(lock, live, rules, proof)
         notes.append(which)
+        counts[MACHINE] = int(not which.startswith("machine 1 of "))
     locked = (lock["facts"], lock["unavailable"])
     found = (live.facts, live.unavailable)
     # The canary computes with TensorFlow and NumPy: it proves nothing of another back end.
@@ -98,23 +112,34 @@ def judge(
         sort_findings(findings),
         policy=rules.name,
         overrides=len(rules.overrides),
-        exempt=[*_describe_exemptions(findings, rules), *exempt],
+        exempt=[*list_exemptions(_count_exempt(findings, rules, counts)), *exempt],
         notes=notes,
     )
 
 
-def _describe_exemptions(findings: List[Finding], rules: Policy) -> List[str]:
-    """Return phrases: how many packages differ and are accepted because of the lockfile, not
-    because of the policy.
+def _count_exempt(
+    findings: List[Finding], rules: Policy, known: Mapping[str, int]
+) -> Dict[str, int]:
+    """Return how much differs and passes by each owner: packages, or facts.
+
+    Overrides are not among them: each is counted, whether it meets a difference or not.
     """
-    packages = set()
+    passing: Dict[str, Set[str]] = {}
     for finding in findings:
+        if finding.severity != INFO:
+            continue
         path = str(finding.where)
-        if finding.severity == INFO and rules.is_exempt_by_lockfile(path):
-            packages.add(path.split(".")[1])
-    if not packages:
-        return []
-    return [f"{count(len(packages), 'package')} exempt by the lockfile"]
+        owner = rules.find_owner(path)
+        if finding.rule == PROVEN and owner != OVERRIDE:
+            owner = PROOF
+        elif owner in (HELD, TOOLING, ENVLOCK):
+            path = path.split(".")[1]
+        passing.setdefault(owner, set()).add(path)
+    counts = dict(known)
+    for owner, paths in passing.items():
+        if owner != OVERRIDE:
+            counts[owner] = len(paths)
+    return counts
 
 
 def _choose_machine(
@@ -228,13 +253,13 @@ def judge_proven(
     return judge(lock, counted, policy, overrides=overrides, proof=proof, exempt=exempt)
 
 
-def _count_own_variables(live: Snapshot, overrides: bool) -> Tuple[Snapshot, List[str]]:
-    """Return the snapshot to judge, and what the headline says of variables that envlock has set itself."""
+def _count_own_variables(live: Snapshot, overrides: bool) -> Tuple[Snapshot, List[Exemption]]:
+    """Return the snapshot to judge, and the exemption of variables that envlock has set itself."""
     own = get_own_recipe(os.environ)
     if not own:
         return live, []
     if overrides:
-        return live, [f"{count(len(own), 'variable')} set by envlock"]
+        return live, [Exemption(VARIABLE, len(own))]
     return _with_variables(live, own), []
 
 

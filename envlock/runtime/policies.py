@@ -6,6 +6,8 @@ The rows come from `envlock/data/policy.toml`.
 from __future__ import annotations
 
 from envlock.runtime.comparison_rules import RULES
+from envlock.runtime.exemptions import ENVLOCK, HELD, OVERRIDE, POLICY
+from envlock.runtime.exemptions import TOOLING as OWN_TOOLING
 from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
@@ -148,15 +150,17 @@ class Policy:
         rule: str = _find_row(path)[self._column]
         return rule
 
-    def is_exempt_by_lockfile(self, path: str) -> bool:
-        """Return whether a package may differ because the lockfile records that no program, or only
-        envlock, needs it.
-        """
-        if self._find_override(path) is not None or self.tier_rule(path) == "ignore":
-            return False
-        if self._explain_exemption(path) is None:
-            return False
-        return self._held is not None or _get_package(path) in self._own_tooling
+    def find_owner(self, path: str) -> str:
+        """Return who lets a path differ: an override, what the lockfile says of its package, or the tier's own row."""
+        if self._find_override(path) is not None:
+            return OVERRIDE
+        if self.tier_rule(path) == "ignore" or self._explain_exemption(path) is None:
+            return POLICY
+        if self._held is not None:
+            return HELD
+        if _get_package(path) in self._own_tooling:
+            return OWN_TOOLING
+        return ENVLOCK
 
 
 def _check_override(pattern: str, rule: str) -> None:

@@ -46,5 +46,10 @@ def capture_image(
     found = look_inside(runner, image.image, image.python, gpus=image.gpus, say=progress.line)
     lock = capture(policy, overrides, found.snapshot, project)
     if found.base is None:
+        # A builder takes the base of a rebuild from a registry, by digest.
+        progress.say(
+            f"warning: no registry has given {image} a digest, so the lockfile names no base and "
+            "`envlock build` chooses one: push the image, and capture it under that name"
+        )
         return lock
     return lock.model_copy(update={"base_image": found.base})

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 LINT_KEYS = ("select", "ignore", "exclude")
 CONTAINER_KEYS = ("copy", "workdir", "user", "command", "environ", "apt", "apt-sources")
 """Of `[tool.envlock.container]`, which `containers/additions.py` reads, and the last two `containers/debian.py`."""
+PER_FILE = "per-file-ignores"
+PER_FILE_EXAMPLE = 'per-file-ignores = { "tests/*" = ["ENV205"] }'
 LONGEST = 300
 """Characters of a pattern, as in a lockfile."""
 LONGEST_NAME = 128
@@ -43,6 +45,7 @@ SIZE_LIMIT = 128 * 1024  # bytes
 class Config:
     """`[tool.envlock]`: `lock` is a path, `policy` a table with a `name` and rules by path pattern.
 
+    `lint_per_file` holds rules by the patterns of files that they are ignored in.
     `policy`, `entry` and `container` are None if the project does not set them; `lint` has lists of
     strings by key, and `container` holds what `envlock.containers.additions` checks.
     """
@@ -51,6 +54,7 @@ class Config:
     policy: str | None = None
     overrides: dict[str, str] = field(default_factory=dict)
     lint: dict[str, list[str]] = field(default_factory=dict)
+    lint_per_file: dict[str, list[str]] = field(default_factory=dict)
     entry: tuple[str, ...] | None = None
     container: dict[str, Any] | None = None
 
@@ -229,11 +233,12 @@ def _parse_config(table: Any, file: Path) -> Config:
     if lock is not None:
         path = file.parent / lock
     lint = _parse_lint(table.get("lint", {}), where)
+    per_file = _parse_per_file(table.get("lint", {}), where)
     entry = None
     if "entry" in table:
         entry = _parse_texts(table["entry"], f"{where}: `entry`", 'entry = ["train.py"]')
     container = _parse_container(table.get("container"), where)
-    return Config(path, name, overrides, lint, entry, container)
+    return Config(path, name, overrides, lint, per_file, entry, container)
 
 
 def _check_policy(name: str | None, overrides: dict[str, str], where: str) -> None:
@@ -252,11 +257,24 @@ def _check_policy(name: str | None, overrides: dict[str, str], where: str) -> No
 
 
 def _parse_lint(table: Any, where: str) -> dict[str, list[str]]:
-    _check_keys(table, LINT_KEYS, f"{where}: `lint`")
+    _check_keys(table, (*LINT_KEYS, PER_FILE), f"{where}: `lint`")
     lint = {}
     for key, value in table.items():
+        if key == PER_FILE:
+            continue
         lint[key] = list(_parse_texts(value, f"{where}: `lint.{key}`", 'ignore = ["ENV402"]'))
     return lint
+
+
+def _parse_per_file(table: Any, where: str) -> dict[str, list[str]]:
+    given = table.get(PER_FILE, {})
+    name = f"{where}: `lint.{PER_FILE}`"
+    if not isinstance(given, dict):
+        raise UsageError(f"{name} must be a table", hint=PER_FILE_EXAMPLE)
+    found = {}
+    for pattern, rules in given.items():
+        found[pattern] = list(_parse_texts(rules, f"{name}: `{pattern}`", PER_FILE_EXAMPLE))
+    return found
 
 
 def _parse_container(table: Any, where: str) -> dict[str, object] | None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from envlock.containers.inside import Inside
 from envlock.lock.document import validate
 from envlock.packages import installation as installations
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import UsageError
-from envlock.workflows import capture, held_packages
+from envlock.workflows import capture, capture_image, held_packages
 from envlock.workflows.capture_requests import Contents
 from envlock.workflows.live_environment import LiveEnvironment
 from envlock.workflows.progress import SILENT
@@ -33,6 +35,20 @@ def lock(**changes: Any) -> Any:
 def test_nothing_that_a_commit_changes_makes_a_lockfile_outdated() -> None:
     old = capture.capture(contents=Contents(project={"commit": "1" * 40, "dirty": False}))
     assert capture.capture(earlier=old, contents=Contents(project={"commit": "2" * 40, "dirty": True})) is old
+
+
+def test_an_image_without_a_digest_is_said_to_be_no_base(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    progress: Any = SimpleNamespace(say=said.append, line=said.append)
+    monkeypatch.setattr(capture_image, "find", lambda engine: None)
+    monkeypatch.setattr(capture_image, "look_inside", lambda *_, **__: Inside(Snapshot(FACTS, UNAVAILABLE), None))
+    locked = capture_image.capture_image("mine:1", progress=progress)
+    assert locked.base_image is None
+    assert said == [
+        "capturing inside mine:1",
+        "warning: no registry has given mine:1 a digest, so the lockfile names no base and `envlock build` chooses "
+        "one: push the image, and capture it under that name",
+    ]
 
 
 def test_a_fact_that_differs_does() -> None:

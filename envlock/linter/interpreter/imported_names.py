@@ -95,6 +95,6 @@ class Imports(Expressions):
                 if not name.startswith("_"):
                     self.bind_import(name, value)
             if scope in self.stars:
-                self.stars[self.scope.top()] = self.stars[scope]
+                self.stars.setdefault(self.scope.top(), []).extend(self.stars[scope])
         elif not module.startswith("."):
-            self.stars[self.scope.top()] = module
+            self.stars.setdefault(self.scope.top(), []).append(module)

@@ -15,7 +15,7 @@ from types import ModuleType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Dict, List, Mapping, Optional
+    from typing import Any, Dict, List, Mapping, Optional
 
     from envlock.runtime.gpu.nvml import Answer
 
@@ -52,7 +52,7 @@ def query_nvml(environ: Mapping[str, str]) -> Answer:
     """
     _replace_ctypes_util()
     try:
-        import pynvml  # type: ignore[import-untyped,unused-ignore]  # not always installed
+        pynvml = import_binding()
     except ImportError:
         return {"status": "no-binding"}
     except Exception:  # any error of a module with that name that is not NVIDIA's
@@ -84,6 +84,18 @@ def query_nvml(environ: Mapping[str, str]) -> Answer:
         "library_version": find_library_version(),
         **captured,
     }
+
+
+def import_binding() -> Any:
+    """Return the module `pynvml`.
+
+    Raises:
+        ImportError: there is none.
+        Exception: whatever a module of that name raises that is not NVIDIA's.
+    """
+    import pynvml  # type: ignore[import-untyped,unused-ignore]  # not always installed
+
+    return pynvml
 
 
 def _replace_ctypes_util() -> None:
