@@ -126,7 +126,7 @@ class Dangerous(Row):
     set: bool = False
     tensorflow: Specifiers = Field(default=["*"])
     keras: Text | None = None
-    when: Literal["gpu", "several-gpus", "horovod"] | None = None
+    when: Literal["gpu", "several-gpus", "nvlink-sharp", "horovod"] | None = None
     severity: Severity
     why: Sentence
 
@@ -144,7 +144,7 @@ class Needed(Row):
     accepts: tuple[str, ...] = ()
     tensorflow: Specifiers = Field(default=["*"])
     build: Literal["stock", "nvidia"] | None = None
-    when: Literal["gpu", "several-gpus", "horovod"] | None = None
+    when: Literal["gpu", "several-gpus", "nvlink-sharp", "horovod"] | None = None
     severity: Severity
     why: Sentence
 

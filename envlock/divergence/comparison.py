@@ -43,9 +43,9 @@ class Difference:
 
     Attributes:
         kind: `operation`: equal inputs, another result; `data`: another element of a pipeline;
-            `outside`: the value came from Python, and not from an operation; `variable`: it does not
-            hold the value that was last written; `call`: a graph gave another result; `quantity`: a
-            value that the run shows differs; `sequence`: another operation ran.
+            `outside`: the value came from Python, and not from an operation; `variable`: it does
+            not hold the value that was last written; `call`: a graph gave another result;
+            `quantity`: a value that the run shows differs; `sequence`: another operation ran.
         index: the number of the entry from the beginning of the run.
         entries: of each run; None where it had ended.
         groups: of each run the number of its result: equal numbers, equal results.

@@ -106,7 +106,9 @@ class MakerSearch:
         return Maker(made.name, made.place, None, fix=made.fix)
 
     def _find_line(self, makers: Sequence[Maker]) -> Maker | None:
-        """Return the line that gives the same in all runs when the difference is gone; None where there is none."""
+        """Return the line that gives the same in all runs when the difference is gone; None if no
+        single line does.
+        """
         for maker in [each for each in makers if not each.is_importing][:LINES]:
             if maker.title not in self.tried and self._removes_held([maker]):
                 return self._find_source(maker, makers)

@@ -51,12 +51,13 @@ def describe_idle(comparison: Comparison) -> str:
 
 def list_shown(entries: Iterable[Entry]) -> list[tuple[str, int | None]]:
     """Return the values that a run showed of itself, by name and fingerprint, in their order."""
-    found = []
-    for entry in entries:
-        # What a graph left in variables is written by the tracer.
-        if isinstance(entry, Value) and not entry.name.startswith("variable "):
-            found.append((entry.name, entry.fingerprint))
-    return found
+    values = [entry for entry in entries if isinstance(entry, Value)]
+    # What a graph left in variables is written by the tracer.
+    return [
+        (value.name, value.fingerprint)
+        for value in values
+        if not value.name.startswith("variable ")
+    ]
 
 
 def examine_threads(seen: Observed) -> ThreadEvidence:

@@ -18,6 +18,7 @@ TITLES = {
     "runs-differ": "runs give different bits",
     RULE: TITLE,
     "run-missing": "a run is missing",
+    "nothing-recorded": "runs recorded nothing",
 }
 MEMBERS_NAMED = 3
 """Arrays of a quantity that a finding names."""
@@ -34,8 +35,7 @@ class Outcome:
         wanted: how many were requested.
         first: the first quantity that differs.
         shown: every quantity of the steps that are shown: the first that differs and the last,
-        unless others were
-            requested.
+            unless others were requested.
         matrices: those of the quantities that differ.
         environments: the versions of the software that computed, by the name of the set of runs.
         interrupted: Ctrl-C ended it before all runs were made.
@@ -238,6 +238,8 @@ def _make_headline(outcome: Outcome) -> str:
     if len(outcome.runs) < 2:
         return f"nothing to compare: {runs} finished"
     number = len(results.list_steps(outcome.runs))
+    if not _has_values(outcome.runs):
+        return f"nothing to compare: {runs} recorded nothing"
     steps = f"all {number:,} steps"
     if outcome.cut:
         steps = f"the {count(number, 'step')} that all of them finished"
@@ -252,9 +254,24 @@ def _make_headline(outcome: Outcome) -> str:
     return verdict
 
 
+def _has_values(runs: Sequence[Run]) -> bool:
+    """Return whether a run recorded a value: no others can be the same."""
+    return any(values for run in runs for values in run.steps.values())
+
+
 def _list_findings(outcome: Outcome) -> Iterator[Finding]:
     if outcome.first is not None:
         yield _describe_difference(outcome, outcome.first)
+    elif len(outcome.runs) > 1 and not _has_values(outcome.runs):
+        yield Finding(
+            "nothing-recorded",
+            UNKNOWN,
+            Where(operation="runs"),
+            "no run recorded a value, so nothing was compared",
+            "What was not compared is not the same.",
+            "Call envlock.record(), or name a step or a model.",
+            SOURCE,
+        )
     yield from list_failures(_collect_failures(outcome), SOURCE, outcome.help)
     is_too_few = len(outcome.runs) < 2 and not outcome.alone
     if not outcome.missing and (outcome.failed or not is_too_few):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from io import BytesIO
+from importlib.util import find_spec
 from operator import itemgetter
 
 from envlock.reports.repeat_text import UNITS
@@ -114,52 +114,7 @@ def need_matplotlib() -> None:
     Raises:
         UsageError: matplotlib is not installed beside envlock.
     """
-    try:
-        import matplotlib  # noqa: F401 (an optional package)
-    except ImportError:
-        hint = "install envlock again with its extra `plots`, or use `--html`"
-        raise UsageError(
-            "PNG needs matplotlib, which is not installed with envlock", hint=hint
-        ) from None
-
-
-def render_png(report: Report[RepeatEvidence]) -> bytes:
-    """Return one picture with all matrices below each other; always with the same bytes."""
     # An optional package, of the extra `plots`.
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.colors import LinearSegmentedColormap, LogNorm
-    from matplotlib.figure import Figure
-
-    heatmaps = make_heatmaps(report)
-    scale = find_scale(heatmaps)
-    # A logarithmic scale needs two different ends.
-    norm = LogNorm(scale.low, scale.low * 10)
-    if scale.high > scale.low:
-        norm = LogNorm(scale.low, scale.high)
-    colors = LinearSegmentedColormap.from_list("distances", list(COLORS)).with_extremes(
-        bad="#ffffff", over=COLORS[-1]
-    )
-    rows = max(len(heatmaps), 1)
-    figure = Figure(figsize=(7, 6 * rows), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.subplots(rows, 1, squeeze=False)[:, 0]
-    for axis, heatmap in zip(axes, heatmaps, strict=False):
-        values = [[cell or math.nan for cell in row] for row in heatmap.cells]
-        picture = axis.imshow(values, norm=norm, cmap=colors, interpolation="nearest")
-        figure.colorbar(picture, ax=axis)
-        axis.set_title(heatmap.title, fontsize=10, parse_math=False)
-        axis.set_xlabel("run")
-        axis.set_ylabel("run")
-        # More labels than that overlap.
-        if len(heatmap.labels) <= LABELS_SHOWN:
-            axis.set_xticks(range(len(heatmap.labels)), heatmap.labels, rotation=90)
-            axis.set_yticks(range(len(heatmap.labels)), heatmap.labels)
-    program = report.evidence.circumstances.get("program")
-    if program is not None:
-        figure.suptitle(program, fontsize=11, parse_math=False)
-    if not heatmaps:
-        axes[0].set_axis_off()
-        axes[0].text(0.5, 0.5, "the same bits in all runs", ha="center")
-    stream = BytesIO()
-    figure.savefig(stream, format="png", dpi=100, metadata={"Software": None})
-    return stream.getvalue()
+    if find_spec("matplotlib") is None:
+        hint = "install envlock again with its extra `plots`, or use `--html`"
+        raise UsageError("PNG needs matplotlib, which is not installed with envlock", hint=hint)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from envlock.guest.target import RELATIVE_IMPORT, Target, parse_target
+from envlock.guest.target import RELATIVE_IMPORT, Target
 from envlock.guest.training.repeat_program import PACKAGES
 from envlock.lock.temporary import open_draft_folder
 from envlock.numerics import repeated_runs as numerics
@@ -25,6 +25,7 @@ from envlock.runtime.variable_plan import NAME as HASH_SEED
 from envlock.runtime.variable_plan import is_number
 from envlock.runtime.version import __version__
 from envlock.workflows.locks import load_document
+from envlock.workflows.program import Program
 from envlock.workflows.progress import SILENT, Progress
 
 NAMED = ("python", *PACKAGES)
@@ -34,17 +35,12 @@ KEPT = 8_000_000_000
 
 
 def repeat(
-    script: str,
-    args: Sequence[str] = (),
+    program: Program | str,
     *,
-    module: bool = False,
     runs: int = 7,
     fresh: bool = False,
-    seed: int | None = None,
-    python: Path | None = None,
     save: Path | None = None,
     steps: Sequence[int] = (),
-    limit: int = KEPT,
     output: bool = False,
     progress: Progress = SILENT,
 ) -> Report[RepeatEvidence]:
@@ -55,16 +51,11 @@ def repeat(
     short.
 
     Args:
-        script: `SCRIPT[:FUNCTION]`, or `PACKAGE.MODULE:FUNCTION`.
-        args: for the script.
-        module: `script` is the name of a module, also without a function.
+        program: what is run; a text is its script.
         runs: how often it is run.
         fresh: each run in a process of its own.
-        seed: set all seeds to this before each run.
-        python: the interpreter; this one when not given.
         save: keep the results in this new folder.
         steps: the steps to show; the first that differs and the last when not given.
-        limit: bytes of arrays that are stored.
         output: show the script's own output, on stderr.
         progress: shows what is being done.
 
@@ -79,8 +70,9 @@ def repeat(
             hint="use `--runs 2`, or `--save DIR` to compare later",
         )
     _need_free(save)
-    wanted = parse_target(script, tuple(args), module=module)
-    plan = Plan(wanted, runs, fresh, seed, python, limit, output, _read_locked_hash_seed())
+    program = Program.of(program)
+    seed, python = program.seed, program.python
+    plan = Plan(program.target, runs, fresh, seed, python, KEPT, output, _read_locked_hash_seed())
     parent = None
     if save is not None:
         # In the same folder as its final place, because it is renamed to that.

@@ -15,7 +15,8 @@ from envlock.numerics import outcome, results
 from envlock.numerics.matrices import MEASURES, Matrix
 from envlock.numerics.outcome import Outcome, PlacedQuantity, RepeatEvidence
 from envlock.reports import render
-from envlock.reports.heatmap import COLORS, need_matplotlib, render_png
+from envlock.reports.heatmap import COLORS, need_matplotlib
+from envlock.reports.heatmap_png import render_png
 from envlock.reports.repeat_csv import render_csv
 from envlock.reports.repeat_page import render_page
 from envlock.reports.repeat_summary import Summary, summarize_quantities
