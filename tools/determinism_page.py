@@ -17,8 +17,9 @@ Every row has its source in `envlock/data/determinism_sources.toml`, `determinis
 TWO_DRAWS = """\
 ## Why do two draws in one run differ although I set a seed?
 
-A seed repeats *runs*, not *calls*. It fixes where the generator begins; each draw moves it on, so the second draw of a run differs from
-the first, and equals the second draw of every other run with that seed. Printed by TensorFlow 2.21.0, in two processes alike:
+A seed repeats *runs*, not *calls*. It fixes where the generator begins; each draw moves it on, so the second draw of a run
+differs from the first, and equals the second draw of every other run with that seed. Printed by TensorFlow 2.21.0, in two
+processes alike:
 
 ```python
 tf.keras.utils.set_random_seed(7)
@@ -30,9 +31,9 @@ s = tf.random.stateless_normal([3], seed=(7, 0))
 t = tf.random.stateless_normal([3], seed=(7, 0))  # the numbers of s: a stateless operation has no memory
 ```
 
-A seed of the operation (`tf.random.normal([3], seed=1)`, called twice) changes nothing about that. Two *runs* that differ are another
-matter: the seed comes after a draw, does not reach a generator, or an operation has no fixed order. `envlock repeat` shows whether they
-do, and `envlock diverge` in which line.
+A seed of the operation (`tf.random.normal([3], seed=1)`, called twice) changes nothing about that. Two *runs* that differ are
+another matter: the seed comes after a draw, does not reach a generator, or an operation has no fixed order. `envlock repeat`
+shows whether they do, and `envlock diverge` in which line.
 """
 CODES = """\
 ## Sources of nondeterminism
