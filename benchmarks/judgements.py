@@ -35,6 +35,7 @@ from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import LockfileError
 from envlock.runtime.judgement import judge
 from envlock.runtime.lockfile import parse
+from envlock.runtime.machine_proof import list_results
 from envlock.runtime.report import Report
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -362,7 +363,7 @@ def main() -> int:
                         Snapshot(facts, lock["unavailable"]),
                         tier,
                         overrides=not free,
-                        proven=not free,
+                        proof=None if free else list_results(document),
                     )
                 except LockfileError:
                     counts["refused by its rules"] += 1

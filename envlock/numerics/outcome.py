@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 from envlock.numerics import results
 from envlock.numerics.failure import RULE, TITLE, Failure, group_failures, list_failures
@@ -35,13 +35,13 @@ class Outcome:
         wanted: how many were requested.
         first: the first quantity that differs.
         shown: every quantity of the steps that are shown: the first that differs and the last,
-        unless others were
-            requested.
+            unless others were requested.
         matrices: those of the quantities that differ.
         environments: the versions of the software that computed, by the name of the set of runs.
         interrupted: Ctrl-C ended it before all runs were made.
         about: lines that say which sets of runs are compared.
         help: what to do about a run that failed.
+        circumstances: what was run, and how, by the name of each: program, command, seed, lockfile.
     """
 
     runs: Sequence[Run]
@@ -55,6 +55,7 @@ class Outcome:
     about: tuple[str, ...] = ()
     cut: bool = False
     help: str = "`--output` shows what the script prints."
+    circumstances: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def finished(self) -> int:
@@ -162,6 +163,7 @@ class RepeatEvidence(Evidence):
         differing: every quantity that differs, at every step.
         equal: quantities that do not differ at the steps that are shown.
         matrices: of the quantities that differ there.
+        circumstances: what was run, and how, by the name of each.
     """
 
     about: tuple[str, ...]
@@ -177,6 +179,13 @@ class RepeatEvidence(Evidence):
     differing: tuple[DifferingQuantity, ...]
     equal: tuple[PlacedQuantity, ...]
     matrices: tuple[DistanceMatrix, ...]
+    circumstances: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels of the runs that are compared."""
+        compared = {label for group in self.groups for label in group}
+        return tuple(run.run for run in self.runs if run.run in compared)
 
     def to_json(self) -> dict[str, object]:
         """Return it as JSON values."""
@@ -197,6 +206,7 @@ class RepeatEvidence(Evidence):
             "differing": list(map(DifferingQuantity.to_json, self.differing)),
             "equal": list(map(asdict, self.equal)),
             "matrices": list(map(DistanceMatrix.to_json, self.matrices)),
+            "circumstances": dict(self.circumstances),
         }
 
 
@@ -329,6 +339,7 @@ def _collect_evidence(outcome: Outcome) -> RepeatEvidence:
         differing=tuple(map(_describe_differing, results.iter_differing(outcome.runs))),
         equal=tuple(map(_get_place, equal)),
         matrices=tuple(_make_matrix(matrix, labels) for matrix in outcome.matrices),
+        circumstances=outcome.circumstances,
     )
 
 

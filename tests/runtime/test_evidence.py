@@ -12,6 +12,7 @@ from envlock.runtime.collectors.keras_settings import DISTRIBUTIONS as KERAS
 from envlock.runtime.collectors.tensorflow import DISTRIBUTIONS as TENSORFLOW
 from envlock.runtime.compare import compare, find_uncompared
 from envlock.runtime.judgement import judge, judge_here
+from envlock.runtime.machine_proof import list_results
 from envlock.runtime.policies import Policy, is_protected, names
 from envlock.runtime.report import Report
 from tests.locks import document
@@ -250,10 +251,10 @@ def test_the_canary_proves_nothing_of_another_back_end() -> None:
     lock["policy"]["name"] = "bits"
     lock["numerics"] = section()
     lock["facts"]["cpu"], here.facts["cpu"] = {"flags": ["avx"]}, {"flags": ["avx2"]}
-    assert not judge(lock, here, proven=True).match
+    assert not judge(lock, here, proof=list_results(lock)).match
     for facts in (lock["facts"], here.facts):
         facts["keras"] = {"config": {"backend": "tensorflow"}}
-    assert judge(lock, here, proven=True).match
+    assert judge(lock, here, proof=list_results(lock)).match
 
 
 def test_the_back_end_whose_facts_are_always_locked_is_compared() -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.judgement import judge
+from envlock.runtime.machine_proof import list_results
 from envlock.runtime.policies import names
 from tests.locks import document
 from tests.numerics.canaries import section
@@ -86,7 +87,8 @@ def is_yes(lock: tuple[Any, ...], facts: dict[str, Any], unavailable: Any = None
     held["numerics"] = section() if canary is None else canary
     if project:
         held["project"] = project
-    return judge(held, Snapshot(facts, unavailable or {}), overrides=has_overrides, proven=proven).match
+    proof = list_results(held) if proven else None
+    return judge(held, Snapshot(facts, unavailable or {}), overrides=has_overrides, proof=proof).match
 
 
 @settings(max_examples=300, deadline=None)
