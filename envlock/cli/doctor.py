@@ -10,7 +10,7 @@ import envlock
 from envlock.cli.options import FormatOption, PythonOption, QuietOption, find_source
 from envlock.cli.output import Terminal, emit, get_width, has_color, talk
 from envlock.cli.parser import Command, make_app
-from envlock.diagnosis.values import list_fixes
+from envlock.diagnosis.variable_values import list_fixes
 from envlock.reports import render
 from envlock.runtime.errors import UsageError
 

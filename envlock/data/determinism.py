@@ -378,6 +378,20 @@ def load_makers() -> tuple[MakerRow, ...]:
     return tuple(MakerRow.model_validate(row) for row in read("makers")["maker"])
 
 
+class OriginRow(Row):
+    """Calls whose result can differ from run to run, and what helps (makers.toml explains the columns)."""
+
+    calls: Annotated[list[Annotated[str, Field(pattern=r"^\w+$")]], Field(min_length=1)]
+    fix: Sentence
+    source: Text
+
+
+@cache
+def load_origins() -> tuple[OriginRow, ...]:
+    """Return what helps against calls that cannot be watched, only seen by what they give."""
+    return tuple(OriginRow.model_validate(row) for row in read("makers")["origin"])
+
+
 class Group(Row):
     """Operations that have something in common (operations.toml explains the columns)."""
 

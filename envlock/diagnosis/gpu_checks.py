@@ -60,7 +60,7 @@ def check_driver(environment: Environment) -> Iterator[Finding]:
         )
         fix = f"install driver {own.driver} or newer if the program needs them"
         source = resolve_citation(own.source, table.evidence)
-        yield Finding("driver-minor", "info", where, evidence, why, fix, source)
+        yield Finding("driver-minor-compatibility", "info", where, evidence, why, fix, source)
 
 
 def check_forward_compatibility(environment: Environment) -> Iterator[Finding]:

@@ -59,7 +59,7 @@ class Group:
 
     Attributes:
         root: the digest of its facts; if the policy lets some differ, the digest that most ranks
-        have.
+            have.
         odd: the differences that are not allowed; empty if there are none.
         members: their statements.
     """
@@ -129,8 +129,7 @@ def reduction(
         size: how many ranks the job has.
         lock: the lockfile; None compares ranks with one another only.
         policy: how strictly to compare; the lockfile's own, or `strict` without a lockfile, when
-        not
-            given.
+            not given.
         overrides: whether the lockfile's own rules apply.
 
     Raises:
@@ -231,7 +230,11 @@ def _compare_root(
     """
     document = documents.get(members[0]["root"])
     if document is None:
-        return [make_finding("rank-facts", "differs from other ranks, and its facts are missing")]
+        return [
+            make_finding(
+                "rank-facts-missing", "differs from other ranks, and its facts are missing"
+            )
+        ]
     findings: List[Finding] = []
     if standard.lock is not None:
         findings = _compare_with_lock(document, standard.lock, members[0]["proven"], standard)
@@ -260,7 +263,10 @@ def _compare_with_lock(
     them.
     """
     live = Snapshot(document["facts"], document["unavailable"], document["tooling"])
-    report = judge(lock, live, standard.rules.name, overrides=standard.overrides, proven=proven)
+    proof = None
+    if proven:
+        proof = list_results(lock)
+    report = judge(lock, live, standard.rules.name, overrides=standard.overrides, proof=proof)
     causes = explain_differences(report.findings, document["launch"])
     if len(causes) == 1:
         (cause,) = causes

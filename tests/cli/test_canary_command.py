@@ -125,7 +125,7 @@ def test_json_is_for_programs(envlock: Command, python: str, locked: Path) -> No
         "command": "canary",
         "match": False,
         "headline": "does not match under policy strict: 1 canary result differs",
-        "policy": {"name": "strict", "overrides": 0, "exempt": []},
+        "policy": {"name": "strict", "overrides": 0, "exempt": [], "exemptions": []},
         "notes": [f"numerics: {COUNT - 1} results have the locked bits"],
         "attachments": {"seconds": 0.5, "cpu_seconds": 0.25},
     }

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from envlock.reports import render
+from envlock.workflows import repeat as workflow
 from envlock.workflows.repeat import repeat as run
 from tests.conftest import Command
 
@@ -391,15 +392,28 @@ def test_saved_results_of_two_machines_are_compared(repeat: Repeat) -> None:
 
 @pytest.mark.slow
 def test_pictures(repeat: Repeat) -> None:
-    done = repeat("mine.py:apart", "-n", "3", "--html", "m.html", "--png", "m.png")
+    pictures = ("--html", "m.html", "--png", "m.png", "--svg", "m.svg", "--csv", "m.csv", "--date", "today")
+    done = repeat("mine.py:apart", "-n", "3", "--seed", "4", *pictures)
     assert (done.returncode, done.stderr) == (1, "")
     page = (repeat.folder / "m.html").read_text(encoding="utf-8")
-    assert (page.count("<table>"), page.count("1.0e+00")) == (2, 2 * (4 + 5) + 1)  # and once at the scale
+    # Two of the quantities are zero; the largest distance stands once at the scale, too.
+    assert (page.count("<table>"), page.count("1.0e+00")) == (4, 2 * (4 + 5) + 1)
+    for row in (
+        "<th>command</th><td>envlock repeat mine.py:apart --runs 3 --seed 4</td>",
+        "<th>seed</th><td>4</td>",
+        "<th>lockfile</th><td>none</td>",
+        "<th>date</th><td>today</td>",
+    ):
+        assert row in page
+    assert "<th>processor</th>" in page
+    assert (repeat.folder / "m.svg").read_text().count("<text ") > 40
+    assert len((repeat.folder / "m.csv").read_text().splitlines()) == 1 + 4 * 3
     assert (repeat.folder / "m.png").read_bytes()[:4] == b"\x89PNG"
 
 
-def test_beyond_the_limit_bits_are_still_compared(repeat: Repeat) -> None:
-    report = run(f"{repeat.folder}/mine.py:moves", runs=2, limit=0)
+def test_beyond_the_limit_bits_are_still_compared(repeat: Repeat, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workflow, "KEPT", 0)
+    report = run(f"{repeat.folder}/mine.py:moves", runs=2)
     assert report.exit_code == 1
     assert render(report).splitlines()[4:] == [
         "                   0       1",

@@ -50,6 +50,10 @@ def test_another_one_does_not_and_the_reason_is_on_stdout(envlock: Command, lock
     assert lines[4:] == [ACCEPT]
 
 
+ALLOWED = {"owner": "policy", "count": 1, "forbidden": False}
+"""The difference that the policy lets pass."""
+
+
 def test_json_is_for_programs(envlock: Command, lock: Path) -> None:
     done = envlock("verify", "--format", "json", "--policy", "functional", environ=OFF)
     report = json.loads(done.stdout)
@@ -59,7 +63,7 @@ def test_json_is_for_programs(envlock: Command, lock: Path) -> None:
         "command": "verify",
         "match": True,
         "headline": "matches under policy functional",
-        "policy": {"name": "functional", "overrides": 0, "exempt": []},
+        "policy": {"name": "functional", "overrides": 0, "exempt": [], "exemptions": [ALLOWED]},
         "notes": [],
         "attachments": {},
     }

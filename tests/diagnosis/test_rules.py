@@ -20,7 +20,7 @@ from envlock.diagnosis.checks import RULES, diagnose
 from envlock.diagnosis.diagnosed_environment import Environment, GpuHealth, Requirement
 from envlock.diagnosis.doctor_evidence import DoctorEvidence
 from envlock.diagnosis.tensorflow_state import ObservedState
-from envlock.diagnosis.values import list_fixes
+from envlock.diagnosis.variable_values import list_fixes
 from envlock.reports import render
 from envlock.runtime.report import Finding
 from envlock.workflows.doctor import make_report
@@ -356,11 +356,11 @@ def test_whatever_is_set_lines_for_the_shell_come_from_the_tables(line: str, val
 
 
 def test_a_finding_in_text() -> None:
-    finding = Finding("flag-file", "error", "x", "A\x1b is wrong", "Because.", "mend it", "a source")
+    finding = Finding("flag-file-missing", "error", "x", "A\x1b is wrong", "Because.", "mend it", "a source")
     lines = [line for _, line in make_report([finding]).lines()]
     assert lines == [
         "not sound: 1 error",
-        "  x A\\x1b is wrong [flag-file]",
+        "  x A\\x1b is wrong [flag-file-missing]",
         "      why: Because.",
         "      fix: mend it",
     ]

@@ -13,6 +13,7 @@ from envlock.numerics.outcome import Outcome
 from envlock.numerics.results import Run, Value
 from envlock.reports import render
 from envlock.runtime.report import Report
+from tests.golden_files import assert_as_golden
 from tests.numerics.test_comparison import run
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
@@ -45,7 +46,7 @@ def three() -> list[Run]:
 
 
 def golden(name: str, found: str) -> None:
-    assert found + "\n" == (GOLDEN / name).read_text(encoding="utf-8")
+    assert_as_golden(found + "\n", GOLDEN / name)
 
 
 def test_runs_that_differ() -> None:

@@ -17,6 +17,7 @@ from envlock import data
 from envlock.reports import render
 from envlock.runtime.compare import compare
 from envlock.runtime.device_ranges import merge_devices
+from envlock.runtime.exemptions import Exemption
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.finding_place import Where
 from envlock.runtime.policies import Policy
@@ -112,16 +113,24 @@ def report(**options: Any) -> Report:
     )
 
 
+OVERRIDES = {"owner": "override", "count": 1200, "forbidden": True}
+
+
 def test_the_headline_says_what_judged() -> None:
     judges: list[tuple[str | None, int]] = [("strict", 1), ("functional", 1200), (None, 0)]
     reports = [Report([], policy=policy, overrides=overrides) for policy, overrides in judges]
-    reports.append(Report([], policy="strict", overrides=1, exempt=["2 packages exempt by the lockfile"]))
-    assert reports[1].to_json()["policy"] == {"name": "functional", "overrides": 1200, "exempt": []}
+    reports.append(Report([], policy="strict", overrides=1, exempt=[Exemption("tooling", 2)]))
+    assert reports[1].to_json()["policy"] == {
+        "name": "functional",
+        "overrides": 1200,
+        "exempt": [],
+        "exemptions": [OVERRIDES],
+    }
     assert [each.headline for each in reports] == [
         "matches under policy strict, with 1 override",
         "matches under policy functional, with 1,200 overrides",
         "matches",
-        "matches under policy strict, with 1 override and 2 packages exempt by the lockfile",
+        "matches under policy strict, with 1 override and 2 packages exempt by the lockfile as tooling",
     ]
 
 
@@ -219,7 +228,7 @@ def test_the_json_shape() -> None:
         "command": "verify",
         "match": False,
         "headline": "does not match under policy strict: 2 facts differ; 1 more fact could not be collected",
-        "policy": {"name": "strict", "overrides": 0, "exempt": []},
+        "policy": {"name": "strict", "overrides": 0, "exempt": [], "exemptions": []},
         "findings": [
             as_json("cpu.flags", "exact", "error", "locked [avx], live []", expected=["avx"], actual=[]),
             as_json("numpy.version", "exact", "error", "locked 1.26.4, live absent", expected="1.26.4"),

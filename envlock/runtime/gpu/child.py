@@ -105,6 +105,7 @@ def _replace_ctypes_util() -> None:
 
     def find_library(name: str) -> Optional[str]:
         del sys.modules["ctypes.util"]
+        # The module for which this one stands, which costs 10 ms.
         from ctypes.util import find_library as real
 
         return real(name)
