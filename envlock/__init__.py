@@ -83,6 +83,9 @@ _EXPORTS = {
     "verify_line": "envlock.workflows.line_check",
 }
 
+_NOTEBOOK = ("packaging", "pydantic", "pydantic_core", "tomli")
+"""What the extra `notebook` installs."""
+
 __all__ = sorted(_EXPORTS)
 
 TYPE_CHECKING = False  # not from typing: that import costs 8 ms
@@ -173,9 +176,11 @@ else:  # in the else, or mypy accepts envlock.any_typo
                 )
             else:
                 reason = f"envlock.{name} needs {error.name}"
-            raise ImportError(
-                f"{reason}; install tf-envlock[cli], best as a tool of its own"
-            ) from error
+            # What an object of a notebook is given to needs few packages, beside TensorFlow.
+            remedy = "install tf-envlock[cli], best as a tool of its own"
+            if error.name in _NOTEBOOK:
+                remedy = 'install it here: pip install "tf-envlock[notebook]"'
+            raise ImportError(f"{reason}; {remedy}") from error
         value = getattr(module, name)
         globals()[name] = value
         return value
