@@ -258,19 +258,14 @@ def _render(source: str | bytes, options: Options) -> None:
 
 def _pin(source: str | bytes, options: Options) -> None:
     # Start-up time: the tables of images, which the help and a refusal do without.
-    from envlock.workflows.pin import pin
+    from envlock.images.base_request import BaseRequest
+    from envlock.workflows.locks import load_lock
+    from envlock.workflows.pin import pin_base
 
     before = _load(source)
-    made = pin(
-        source,
-        base=options.base,
-        platform=options.platform,
-        mirrors=options.mirrors,
-        accept=options.accept,
-        engine=options.engine,
-        network=options.network,
-        progress=Terminal(options.quiet),
-    )
+    request = BaseRequest.parse(options.base, options.platform, options.mirrors, options.accept)
+    progress = Terminal(options.quiet)
+    made = pin_base(load_lock(source), request, options.engine, options.network, progress)
     _warn(made.warnings, options)
     if isinstance(source, bytes):
         emit(dump(made.lock))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -19,7 +19,7 @@ from envlock.reports.lock import count_held
 from envlock.runtime.errors import LockfileError, UsageError
 from envlock.runtime.policies import names
 from envlock.runtime.report import count
-from envlock.workflows.entry_points import split_programs
+from envlock.workflows.entry_points import name_functions, split_programs
 from envlock.workflows.gate import check as check_settings
 from envlock.workflows.settings import Config, choose_policy, choose_target, describe_project
 
@@ -83,6 +83,15 @@ ForOption = Annotated[
         show_default=False,
     ),
 ]
+ProgramOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--program",
+        metavar="FILE:FUNCTION",
+        help="Also note what TensorFlow really runs of this function; repeatable. Runs it twice, for two steps.",
+        show_default=False,
+    ),
+]
 MachineOption = Annotated[
     bool,
     typer.Option(
@@ -125,6 +134,7 @@ def capture(
     canary: CanaryOption = False,
     only: OnlyOption = None,
     entry: ForOption = None,
+    program: ProgramOption = None,
     add_machine: MachineOption = False,
     image: ImageOption = None,
     engine: EngineOption = AUTO,
@@ -143,32 +153,32 @@ def capture(
       envlock capture                            write or renew the project's envlock.lock
       envlock capture --python .venv/bin/python  an environment without envlock
       envlock capture --canary --for train.py:step   also of those that `step` runs
+      envlock capture --program train.py:step    note also what TensorFlow runs of `step`
       envlock capture --add-machine              accept this machine, too
       envlock capture --image nvcr.io/nvidia/tensorflow:25.02-tf2-py3   inside an image
       envlock capture --check                    in a hook: is the lockfile that of this environment?
     """
     if add_machine and image is None:
-        more = (hashes, canary, only, entry, policy, check)
-        _add_machine(output, python, alone=not any(more), quiet=quiet)
+        options = (hashes, canary, only, entry, program, policy, check)
+        _add_machine(output, python, alone=not any(options), quiet=quiet)
         return
+    more = {"--hashes": hashes, "--only": only, "--program": program}
     if check:
-        refuse_both({"--check": check}, {"--hashes": hashes, "--only": only, "--image": image})
+        refuse_both({"--check": check}, {**more, "--image": image})
         _check(output, policy, entry, python, Terminal(quiet), numerics=canary)
         return
     project = load_config()
     path, earlier = _find_path(output, project)
-    about = describe_project(Path.cwd(), path)
     rules = choose_policy(policy, project, earlier)
     if image is not None:
-        others = {"--hashes": hashes, "--canary": canary, "--only": only, "--for": entry}
-        _refuse_with_image({**others, "--add-machine": add_machine})
+        _refuse_with_image({**more, "--canary": canary, "--for": entry}, add_machine=add_machine)
         lock = envlock.capture_image(
             image,
             *rules,
             python=os.fspath(python) if python else None,
             engine=engine,
             gpus=gpus,
-            project=about,
+            project=describe_project(Path.cwd(), path),
             progress=Terminal(quiet),
         )
     else:
@@ -180,9 +190,10 @@ def capture(
             canary=canary,
             earlier=earlier,
             only=only,
-            project=about,
+            project=describe_project(Path.cwd(), path),
             entry=entries,
             programs=programs,
+            functions=name_functions(program or (), Path.cwd()),
             need_tensorflow=not without_tensorflow,
             progress=Terminal(quiet),
         )
@@ -212,13 +223,13 @@ def _add_machine(output: Path | None, python: Path | None, *, alone: bool, quiet
     talk(f"added to {path}: {which}", quiet=quiet)
 
 
-def _refuse_with_image(options: Mapping[str, object]) -> None:
+def _refuse_with_image(options: Mapping[str, object], *, add_machine: bool) -> None:
     """Refuse an option that needs the environment on this machine.
 
     Raises:
         UsageError: one was given.
     """
-    for name, value in options.items():
+    for name, value in {**options, "--add-machine": add_machine}.items():
         if value:
             raise UsageError(
                 f"`--image` and `{name}` exclude each other",
@@ -263,17 +274,28 @@ def _write(
             talk(f"  {text}")
     for text in _list_warnings(earlier, lock):
         talk(f"warning: {text}", quiet=quiet)
+    for line in _describe_measurements(lock, hashes=hashes, canary=canary):
+        talk(line, quiet=quiet)
+
+
+def _describe_measurements(lock: Lockfile, *, hashes: bool, canary: bool) -> Iterator[str]:
+    """Yield what a lockfile has beside facts, a line each."""
     if canary:
         # Start-up time: what computes.
         from envlock.workflows.canary import describe_canary
 
-        talk(f"  {describe_canary(lock)}", quiet=quiet)
+        yield f"  {describe_canary(lock)}"
+    if lock.program is not None:
+        # Start-up time, too.
+        from envlock.workflows.program_fingerprints import describe_programs
+
+        for line in describe_programs(lock):
+            yield f"  {line}"
     if hashes:
         # Start-up time: HTTP.
         from envlock.workflows.hash import describe_proofs
 
-        for line in describe_proofs(lock):
-            talk(line, quiet=quiet)
+        yield from describe_proofs(lock)
 
 
 def _list_changes(earlier: Lockfile, lock: Lockfile) -> list[str]:

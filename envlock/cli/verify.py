@@ -41,6 +41,13 @@ NumericsOption = Annotated[
     bool,
     typer.Option("--numerics", help="Also compute the lockfile's canary and compare the bits."),
 ]
+ProgramOption = Annotated[
+    bool,
+    typer.Option(
+        "--program",
+        help="Also run the lockfile's functions and compare what TensorFlow really runs.",
+    ),
+]
 
 LineOption = Annotated[
     str | None,
@@ -58,6 +65,7 @@ EXCLUDED = {
     "no_overrides": "--no-overrides",
     "deep": "--deep",
     "numerics": "--numerics",
+    "program": "--program",
 }
 """What asks for a lockfile, which `--line` does without."""
 
@@ -71,6 +79,7 @@ def verify(
     python: PythonOption = None,
     deep: DeepOption = False,
     numerics: NumericsOption = False,
+    program: ProgramOption = False,
     line: LineOption = None,
     format: FormatOption = "text",  # noqa: A002 (the option's name)
     quiet: QuietOption = False,
@@ -89,6 +98,7 @@ def verify(
       envlock verify -p strict --no-overrides  in CI, where no rule of the lockfile may weaken the policy
       envlock verify --deep                  check every file against its RECORD, and CUDA against TensorFlow
       envlock verify --numerics              compare exact results of TensorFlow operations
+      envlock verify --program               compare what runs of the functions that it has
       envlock verify -f json | jq .findings  for programs
       envlock verify -f github               annotations in a GitHub workflow
     """
@@ -101,6 +111,7 @@ def verify(
         python=python,
         deep=deep,
         numerics=numerics,
+        program=program,
         progress=Terminal(quiet),
     )
     show(report, format)

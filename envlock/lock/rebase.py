@@ -13,7 +13,7 @@ BY_KEY = ("", "policy", "policy.overrides", "identity", "identity.packages", "pr
 Any other section is taken from one command as a whole, so that no facts of two machines are mixed.
 """
 
-MADE_OF_FACTS = ("numerics", "image")
+MADE_OF_FACTS = ("numerics", "program", "image")
 """Sections that hold for one set of facts only."""
 
 GONE = object()

@@ -67,6 +67,7 @@ def capture(
     project: Mapping[str, object] | None = None,
     entry: Sequence[str] | None = None,
     programs: Mapping[str, Target] | None = None,
+    functions: Mapping[str, Target] | None = None,
     need_tensorflow: bool = False,
     progress: Progress = SILENT,
 ) -> Lockfile:
@@ -87,6 +88,8 @@ def capture(
             import are held. Those of `earlier` when not given.
         programs: what the canary also covers, by name: run for two steps, and each operation that
             they run is computed alone. Those of the canary of `earlier` when not given.
+        functions: those of which the lock gets what TensorFlow really runs, by name; each runs twice
+            for two steps. What `earlier` has of them stays while no fact and no code has changed.
         need_tensorflow: refuse an environment without TensorFlow, unless that of `earlier` has none
             either.
         progress: shows what is going on.
@@ -120,6 +123,11 @@ def capture(
         new = add_canary(new, old, environment, programs, progress)
     else:
         new = _keep_canary(new, old, progress)
+    if functions or (old is not None and old.program is not None):
+        # Start-up time, too.
+        from envlock.workflows.program_fingerprints import renew_programs
+
+        new = renew_programs(new, old, environment, functions or {}, progress)
     if old is not None and _remove_commit(old) == _remove_commit(new):
         # Only the project's commit differs, and no commit makes a lock outdated.
         new = old

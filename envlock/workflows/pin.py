@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from envlock.containers.base import Chosen, get_locked_base, resolve_online
@@ -12,12 +11,7 @@ from envlock.images.needs import collect_lock_needs
 from envlock.lock.models import BaseImage, Lockfile
 from envlock.workflows.container_settings import find_engine, read_apt_request
 from envlock.workflows.images import get_registry_finder, refresh_tables
-from envlock.workflows.locks import load_lock
 from envlock.workflows.progress import SILENT, Progress
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from envlock.workflows.locks import Source
 
 
 @dataclass(frozen=True)
@@ -29,18 +23,10 @@ class Pin:
     warnings: tuple[str, ...]
 
 
-def pin(
-    lock: Source | None = None,
-    *,
-    base: str = "auto",
-    platform: str | None = None,
-    mirrors: Sequence[str] = (),
-    accept: str | None = None,
-    engine: str = "auto",
-    network: str = "none",
-    progress: Progress = SILENT,
+def pin_base(
+    lock: Lockfile, request: BaseRequest, engine: str, network: str, progress: Progress
 ) -> Pin:
-    """Return a lock with the digest of its base image; see `build` for the arguments.
+    """Return a lock with the digest of its base image; see `build` for `engine` and `network`.
 
     Where the project asks for Debian packages, the base is pulled, and apt in it says which these
     are now; it has the engine's own network, or this machine's where `network` is `host`.
@@ -52,15 +38,6 @@ def pin(
         OutsideError: a registry, the engine or an archive of Debian packages failed.
         UsageError: there is no such base or package, or no image can be the machine of the lock.
     """
-    model = load_lock(lock)
-    request = BaseRequest.parse(base, platform, mirrors, accept)
-    return pin_base(model, request, engine, network, progress)
-
-
-def pin_base(
-    lock: Lockfile, request: BaseRequest, engine: str, network: str, progress: Progress
-) -> Pin:
-    """Return what `pin` does, for a request that has been parsed."""
     wanted = read_apt_request(lock)
     chosen = resolve_base(lock, request, progress)
     base_image = chosen.kept
@@ -80,7 +57,7 @@ def pin_base(
 
 
 def resolve_base(lock: Lockfile, request: BaseRequest, progress: Progress = SILENT) -> Chosen:
-    """Return the base by what its registry says now; raises as `pin`."""
+    """Return the base by what its registry says now; raises as `pin_base`."""
     tables = None
     if get_locked_base(lock, request.choice) is None:
         tables = refresh_tables(collect_lock_needs(lock, request.platform), progress)

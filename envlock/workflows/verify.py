@@ -31,6 +31,7 @@ def verify(
     python: Path | None = None,
     deep: bool = False,
     numerics: bool = False,
+    program: bool = False,
     progress: Progress = SILENT,
 ) -> Report:
     """Return every difference between a lock and the live environment; nothing is raised for a mismatch.
@@ -43,13 +44,15 @@ def verify(
         deep: also hash every installed file, and ask TensorFlow in a child process which CUDA it
             gets.
         numerics: also compute the lock's canary.
+        program: also compare what TensorFlow really runs of the lock's functions.
         progress: shows what is going on.
 
     Raises:
         LockfileError: the lock is missing, unreadable, invalid, or newer than this envlock.
         UsageError: there is no such policy or interpreter, or a proof for this machine cannot be
             kept.
-        FactError: the interpreter did not answer, or the lock has no canary and one is wanted.
+        FactError: the interpreter did not answer, or the lock has no canary or program and one is
+            wanted.
     """
     document, subject = load_document(lock)
     environment = LiveEnvironment(python, collect_live_for(document, python))
@@ -57,11 +60,13 @@ def verify(
     question = Question(lock, document, subject, environment, policy, overrides, progress)
     report = _judge(question)
     report.notes += [*_describe_project(document, get_file(lock)), *notes]
-    if deep or numerics:
+    if deep or numerics or program:
         # Start-up time: this loads the models, and all that reads files and computes.
         from envlock.workflows.verify_further import look_further
 
-        further = look_further(question, load_lock(lock), deep=deep, numerics=numerics)
+        further = look_further(
+            question, load_lock(lock), deep=deep, numerics=numerics, program=program
+        )
         report = report.add_findings(further.findings, further.notes)
     return with_acceptance(report)
 

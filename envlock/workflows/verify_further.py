@@ -20,7 +20,8 @@ from envlock.runtime.host import Host
 from envlock.runtime.report import Finding, Report
 from envlock.workflows.canary import compare_with_lock
 from envlock.workflows.live_environment import LiveEnvironment, Question
-from envlock.workflows.locks import get_name
+from envlock.workflows.locks import get_file, get_name
+from envlock.workflows.program_fingerprints import compare_programs, find_project_folder
 from envlock.workflows.progress import Progress
 
 REFUTED = "Compute on a machine like the locked one: this one has other bits, as the canary shows."
@@ -33,11 +34,14 @@ class Further(NamedTuple):
     notes: list[str]
 
 
-def look_further(question: Question, lock: Lockfile, *, deep: bool, numerics: bool) -> Further:
-    """Return what the files and TensorFlow's libraries (`deep`), and the canary (`numerics`), add to the facts.
+def look_further(
+    question: Question, lock: Lockfile, *, deep: bool, numerics: bool, program: bool
+) -> Further:
+    """Return what the files and TensorFlow's libraries (`deep`), the canary (`numerics`) and what runs (`program`) add to
+    the facts.
 
     Raises:
-        FactError: the lock has no canary and one is wanted, or it cannot be computed.
+        FactError: the lock has no canary or program and one is wanted, or it cannot be computed.
     """
     findings: list[Finding] = []
     notes: list[str] = []
@@ -55,6 +59,17 @@ def look_further(question: Question, lock: Lockfile, *, deep: bool, numerics: bo
         )
         findings += answer.report.findings
         notes += answer.report.notes
+    if program:
+        file = get_file(question.lock)
+        compared = compare_programs(
+            lock,
+            get_name(question.lock),
+            find_project_folder(file),
+            question.environment,
+            question.progress,
+        )
+        findings += compared.findings
+        notes += compared.notes
     return Further(findings, notes)
 
 

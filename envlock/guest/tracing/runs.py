@@ -214,7 +214,7 @@ def _write(tracer: Steps, values: Mapping[str, object]) -> None:
 def count_batches(tracer: Steps) -> Iterator[None]:
     """Let every batch of `Model.fit`, of whatever Keras, be a step."""
     undo: List[Tuple[type, Callable[..., object]]] = []
-    for keras in _find_kerases():
+    for keras in find_kerases():
         for owner in keras.Model.__mro__:
             # `Model` may inherit it.
             if "fit" in vars(owner):
@@ -228,7 +228,7 @@ def count_batches(tracer: Steps) -> Iterator[None]:
             owner.fit = original  # type: ignore[attr-defined]
 
 
-def _find_kerases() -> List[ModuleType]:
+def find_kerases() -> List[ModuleType]:
     """Return the Kerases that are imported and have models."""
     found = []
     for name in ("keras", "tf_keras"):
@@ -272,7 +272,7 @@ def forget_previous_run(script: str, *, module: bool = False) -> None:
             is_script = isinstance(file, str) and os.path.realpath(file) == path
         if is_script:
             del sys.modules[name]
-    for keras in _find_kerases():
+    for keras in find_kerases():
         keras.backend.clear_session()
     random.seed()
     if "numpy" in sys.modules:
