@@ -244,7 +244,7 @@ class Numerics(Strict):
     operations.
 
     `battery` is raised with every change of an operation: results of different batteries do not
-    compare.
+    compare. `emulated` is the model of a processor that was emulated: an estimate, and no proof.
     """
 
     battery: Count
@@ -252,6 +252,7 @@ class Numerics(Strict):
     numpy: Version
     groups: Annotated[dict[GroupName, Group], Field(max_length=100)]
     program: Program | None = None
+    emulated: Word | None = None
 
 
 def parse_numerics(answer: dict[str, object]) -> Numerics:

@@ -73,9 +73,10 @@ def folder(environ: Mapping[str, str]) -> Optional[str]:
 def key(lock: Document, live: Snapshot) -> Optional[str]:
     """Return the name of the proof: the SHA-256 of all that the canary depends on.
 
-    None where the lock has no canary.
+    None where the lock has no canary, or that of an emulated processor, which is an estimate.
     """
-    if not lock.get("numerics"):
+    numerics = lock.get("numerics")
+    if not numerics or numerics.get("emulated") is not None:
         return None
     cpu = live.facts.get("cpu") or {}
     gpu = live.facts.get("gpu") or {}

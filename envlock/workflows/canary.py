@@ -19,6 +19,7 @@ from envlock.numerics.canary.canary_comparison import (
     list_notes,
 )
 from envlock.numerics.canary.canary_run import LIBRARY, Canary, Settings, compute
+from envlock.numerics.canary.emulation import open_emulation
 from envlock.numerics.canary.program_operations import compute_programs, recompute_program
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import FactError
@@ -40,6 +41,7 @@ def canary(
     python: Path | None = None,
     pinned: Settings | None = None,
     required: bool = False,
+    emulated: str | None = None,
     progress: Progress = SILENT,
 ) -> Report[CanaryEvidence]:
     """Return the canary of this environment, and what differs from that of a lock where one is given and has it.
@@ -52,12 +54,13 @@ def canary(
         python: the interpreter of the environment; this one when not given.
         pinned: what the canary sets for itself; as the lock's was computed when not given.
         required: the lock must have a canary.
+        emulated: the model of a processor that QEMU emulates: an estimate of what it would compute.
         progress: shows what is going on.
 
     Raises:
         LockfileError: the lock is missing, unreadable, invalid, or newer than this envlock.
         FactError: the canary cannot be computed, or the lock has none and one is required.
-        UsageError: there is no such interpreter.
+        UsageError: there is no such interpreter or processor, or no emulator.
     """
     model = None
     locked = None
@@ -67,7 +70,11 @@ def canary(
     if required and locked is None:
         raise _make_missing_error(get_name(lock))
     environment = LiveEnvironment(python, collect_live(python))
-    found = measure(pinned or get_settings(locked), environment, progress, locked)
+    settings = pinned or get_settings(locked)
+    if emulated is None:
+        found = measure(settings, environment, progress, locked)
+    else:
+        found = estimate(settings, environment, emulated, progress)
     if model is None or locked is None:
         return Report(
             [],
@@ -84,11 +91,13 @@ def update_canary(
     *,
     python: Path | None = None,
     pinned: Settings | None = None,
+    emulated: str | None = None,
     progress: Progress = SILENT,
 ) -> Lockfile:
     """Return the lock with the canary of this environment, which must be the one that the lock describes.
 
-    The operations of a program that the lock's canary has are computed again.
+    The operations of a program that the lock's canary has are computed again. Where a processor is `emulated`, the
+    canary is marked so: it is no proof for any machine.
 
     Raises:
         EnvironmentMismatch: the packages are not those of the lock.
@@ -97,7 +106,11 @@ def update_canary(
     """
     environment = LiveEnvironment(python, collect_live(python))
     refuse_another_environment(lock, environment.snapshot)
-    found = measure(pinned or Settings(), environment, progress, lock.numerics)
+    settings = pinned or Settings()
+    if emulated is None:
+        found = measure(settings, environment, progress, lock.numerics)
+    else:
+        found = estimate(settings, environment, emulated, progress)
     return lock.model_copy(update={"numerics": found.numerics})
 
 
@@ -197,6 +210,21 @@ def measure(
     return replace(computed, numerics=parse_numerics({**numerics, "program": own}))
 
 
+def estimate(
+    settings: Settings, environment: LiveEnvironment, model: str, progress: Progress
+) -> Canary:
+    """Return the canary of an environment on a processor that is emulated, by the name of its model.
+
+    Raises:
+        UsageError: there is no emulator, or no such model.
+        FactError: the canary cannot be computed there.
+    """
+    # The battery sets these itself, and would begin again outside of the emulator where NumPy was imported before.
+    with open_emulation(model, environment.python, settings.variables) as emulation:
+        progress.say(f"computing the canary on an emulated {emulation.model} (takes minutes)")
+        return compute(environment.python, settings, emulation=emulation)
+
+
 def _has_gpu_build(snapshot: Snapshot) -> bool:
     """Return whether the environment has facts of GPUs, and a TensorFlow that was built for them."""
     gpu = snapshot.facts.get("gpu")
@@ -230,6 +258,8 @@ def describe_canary(lock: Lockfile) -> str:
         results += [operation.result for operation in numerics.program.operations.values()]
         targets = list(describe_coverage(numerics.program.targets))
     parts = [f"a canary of {count(len(results), 'result')}"]
+    if numerics is not None and numerics.emulated is not None:
+        parts.append(f"estimated on an emulated {numerics.emulated}")
     if unstable:
         parts.append(f"{unstable} of them unstable")
     return ", ".join([*parts, *targets, *crashed])

@@ -109,7 +109,10 @@ def prove_machine(question: Question, lock: Lockfile, report: Report) -> Proof:
     if folder is None:
         return _refuse_proof("this process has no home folder")
     if key is None:
-        return _refuse_proof("the lockfile has no canary (`envlock capture --canary`)")
+        reason = "the lockfile has no canary"
+        if lock.numerics is not None:
+            reason = "the lockfile has the canary of an emulated processor only"
+        return _refuse_proof(f"{reason} (`envlock capture --canary`)")
     _make_own_folder(Path(folder))
     answer = compare_with_lock(
         lock,
