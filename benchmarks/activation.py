@@ -41,7 +41,7 @@ tf.keras.utils.set_random_seed(42)
 """
 ACTIVATED = """
 import envlock
-from envlock.runtime import activation, calls
+from envlock.runtime import calls
 inside = [0.0, 0.0]
 def timed(function):
     def call(*arguments):
@@ -51,7 +51,8 @@ def timed(function):
         finally:
             inside[:] = [a + b for a, b in zip(inside, spent(begun))]
     return call
-calls.tensorflow, calls.make, calls.fix_threads = map(timed, (calls.tensorflow, calls.make, calls.fix_threads))
+for name in ("import_tensorflow", "make", "fix_threads"):
+    setattr(calls, name, timed(getattr(calls, name)))
 envlock.activate(42, quiet=True)
 """
 """`inside` is the time in TensorFlow: importing it, and the calls of the recipe."""

@@ -16,12 +16,12 @@ import statistics
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from envlock.guest.launch import read
 from envlock.numerics.canary.canary_comparison import Comparison, compare
 from envlock.numerics.canary.canary_run import Canary, Settings, compute
 
@@ -107,8 +107,7 @@ def take(
 
 def stand_in() -> str:
     """Return the battery with the rounding put in before it runs."""
-    text = files("envlock").joinpath("numerics", "canary", "battery.py").read_text(encoding="utf-8")
-    before, marker, after = text.rpartition('if __name__ == "__main__":')
+    before, marker, after = read("battery").rpartition('if __name__ == "__main__":')
     return before + STAND_IN + marker + after
 
 

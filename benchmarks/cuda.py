@@ -42,12 +42,12 @@ print((cpu() - before) * 1e3, (time.perf_counter() - begin) * 1e3)
 ASSERT = "sys.path.append(sys.argv[1]); import envlock; assert envlock.assert_locked().match"
 COLLECT = """
 sys.path.append(sys.argv[1])
-from envlock.runtime.collectors import cuda
+from envlock.runtime.collectors import cuda_build
 from envlock.runtime.cuda import section
 from envlock.runtime.host import Host
 host = Host()
 before, begin = cpu(), time.perf_counter()
-assert cuda.collect(host)
+assert cuda_build.collect(host)
 """
 
 

@@ -30,9 +30,16 @@ def seconds(command: list[str], mode: str) -> float:
     return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
 
 
-for name, command, mode, rounds in ROWS:
-    seconds(command, mode)  # from the disk the first time
-    found = [1000 * seconds(command, mode) for _ in range(rounds)]
-    print(
-        f"{name}: {statistics.median(found):.0f} ms ({min(found):.0f} to {max(found):.0f}, {rounds} rounds)"
-    )
+def main() -> None:
+    """Print a line a command."""
+    for name, command, mode, rounds in ROWS:
+        seconds(command, mode)  # from the disk the first time
+        found = [1000 * seconds(command, mode) for _ in range(rounds)]
+        least, most = min(found), max(found)
+        print(
+            f"{name}: {statistics.median(found):.0f} ms ({least:.0f} to {most:.0f}, {rounds} rounds)"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,15 +1,19 @@
-"""How commands grow: calls and CPU time with 10 to 5,000 packages and with 1 to 64 GPUs, and a chart of it.
+"""How commands grow: calls and CPU time with 10 to 5,000 packages and with 1 to 64 GPUs, and a
+chart.
 
-    python benchmarks/growth.py [--rounds N] [--svg FILE]      # Linux, from a checkout, with the tools of `make`
+    python benchmarks/growth.py [--rounds N] [--svg FILE]      # Linux, from a checkout, with the
+    tools of `make`
 
-Packages are metadata folders in the environment of another interpreter, each requiring the next; the linter gets
-as many modules. GPUs are a profile of the tests, of which there are as many as asked for, answered by the fake NVML
-in this process: asking and making facts of the answer is measured, not the child process.
+Packages are metadata folders in the environment of another interpreter, each requiring the next;
+the linter gets as many modules. GPUs are a profile of the tests, of which there are as many as
+asked for, answered by the fake NVML in this process: asking and making facts of the answer is
+measured, not the child process.
 
-Calls are those of Python and C functions in a command and its children, as `sys.setprofile` sees them: the same in
-every run, whatever else the machine does, so that a straight line can be told from a bent one. What grows within one
-call of C (a search in a list, a long text that is copied) they do not show; for that there is CPU time, the least of
-the rounds. Exit 1: something grows faster than linearly.
+Calls are those of Python and C functions in a command and its children, as `sys.setprofile` sees
+them: the same in every run, whatever else the machine does, so that a straight line can be told
+from a bent one. What grows within one call of C (a search in a list, a long text that is copied)
+they do not show; for that there is CPU time, the least of the rounds. Exit 1: something grows
+faster than linearly.
 """
 
 from __future__ import annotations

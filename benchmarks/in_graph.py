@@ -1,10 +1,12 @@
-"""What a look into graphs costs (level 3): a step of `model.fit` with it, against the same step without.
+"""What a look into graphs costs (level 3): a step of `model.fit` with it, against the same step
+without.
 
     python benchmarks/in_graph.py [PYTHON-WITH-TENSORFLOW]
 
-Steps with and without alternate in one process, so that what else the machine does hits both; the CPU time of a step
-stands beside its wall time. The second part writes a trace of 1,000 steps of a model of about 200 operations, and says
-how large it is and how much memory the process took for the second half of it.
+Steps with and without alternate in one process, so that what else the machine does hits both; the
+CPU time of a step stands beside its wall time. The second part writes a trace of 1,000 steps of a
+model of about 200 operations, and says how large it is and how much memory the process took for its
+second half.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ os.environ.update(TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="-1", TF_NUM_IN
 import numpy as np, tensorflow as tf
 from envlock.guest.tracing import in_graph, private
 from envlock.guest.tracing.source_lines import Places
-from envlock.guest.tracing.runs import header
+from envlock.guest.tracing.runs import make_header
 from envlock.guest.tracing.trace_writer import TraceWriter
 from envlock.guest.tracing.tracer import Tracer
 
@@ -43,7 +45,7 @@ X, Y = tf.constant(rs.rand(64, 28, 28, 1).astype("f4")), tf.constant(rs.randint(
 def tracer(path, every):
     places = Places(os.getcwd())
     stream = open(path, "wb")
-    writer = TraceWriter(stream, header(tf, "in-graph", {}))
+    writer = TraceWriter(stream, make_header(tf, "in-graph", {}))
     return Tracer(tf, writer, places, graphs=in_graph.InGraph(tf, places, every=every), counts=True), writer, stream
 
 def step_of(made, seen=None):
@@ -54,14 +56,14 @@ def step_of(made, seen=None):
     if seen is None:
         step()
         return step, time.perf_counter() - start
-    private.add_callback(seen._seen)
+    private.add_callback(seen.observe)
     step()
     first = time.perf_counter() - start
-    private.remove_callback(seen._seen)
+    private.remove_callback(seen.observe)
     def looked_at():  # not stop(), which reads all variables once more, at the end of a run
-        private.add_callback(seen._seen)
+        private.add_callback(seen.observe)
         step()
-        private.remove_callback(seen._seen)
+        private.remove_callback(seen.observe)
     return looked_at, first
 
 def measure(jit, every, rounds):
@@ -79,7 +81,9 @@ def measure(jit, every, rounds):
         times.append(row)
     wall, wall_traced, cpu, cpu_traced = (np.median([row[i] for row in times]) * 1e3 for i in (0, 2, 1, 3))
     ratio = np.median([row[2] / row[0] for row in times]), np.median([row[3] / row[1] for row in times])
-    return {"xla": jit, "every": every, "operations": len(seen._graphs._operations), "wall_ms": wall,
+    before = seen.entries
+    traced()
+    return {"xla": jit, "every": every, "operations": seen.entries - before, "wall_ms": wall,
             "wall_ratio": ratio[0], "cpu_ms": cpu, "cpu_ratio": ratio[1],
             "first_s": first_plain, "first_traced_s": first_traced}
 

@@ -1,15 +1,21 @@
-"""The oracle: changes one thing of a real environment at a time, and asks whether envlock's verdict was right.
+"""The oracle: changes one thing of a real environment at a time, and asks whether envlock's verdict
+was right.
 
-    python benchmarks/oracle.py PYTHON [--only TEXT] [--most N] [--jobs N] [--again | --report]
+    python benchmarks/oracle.py PYTHON [--backend NAME] [--only TEXT] [--like VERSION --lot N] [--most N] [--jobs N]
+                                [--again | --report]
 
 PYTHON is the interpreter of an environment with TensorFlow and envlock. The reference programs (oracle/programs.py) run
 in it unperturbed three times, and once for each perturbation (oracle/perturbations.toml, one value or more for each
 variable of envlock/data/environ.toml, and the variables of oracle/names.txt); what differs among the three is no
 evidence. Each result is kept, with what it depends on, in oracle.jsonl in the folder `oracle/<TensorFlow>`, so that a
-run that was stopped goes on, and only what has changed is asked again. `--again` writes a new lockfile and asks for
+run that was stopped goes on, and only what has changed is asked again. With `--like`, only what changed bits on that
+version is asked, and with `--lot` as many others besides, drawn by lot (the same lot each time). With `--backend jax`,
+Keras computes on JAX (which PYTHON must have), and only the program of Keras runs, under the variables of
+envlock/data/backends.toml besides. `--again` writes a new lockfile and asks for
 all verdicts again, with another envlock: bits do not depend on it. `--report` prints the table of what is there.
 
-*Changed and matched* is a false green: the exit code is 1 where there is one, and 4 where nothing was judged.
+*Changed and matched* is a false green: the exit code is 1 where there is one, and 4 where nothing
+was judged.
 """
 
 from __future__ import annotations
@@ -37,6 +43,10 @@ PROGRAMS = HERE / "programs.py"
 TIMEOUT = 600  # seconds for the programs, which take 8 on an idle machine
 UNPERTURBED = ("unperturbed 1", "unperturbed 2", "unperturbed 3")
 POLICIES = ("strict", "bits")
+BASE: dict[str, str] = {}
+"""Variables of the unperturbed environment besides, by the options."""
+ASKED: list[str] = []
+"""The programs that run; all where there is none."""
 OF_KIND = {"bool": ["0", "1"], "integer": ["1", "3"]}
 
 
@@ -87,12 +97,22 @@ class Outcome:
 def main() -> int:
     """Run what is asked, print the table, and return the exit code."""
     options = _options()
-    folder = ROOT / "oracle" / tensorflow_of(options.python)
+    version = tensorflow_of(options.python)
+    if options.backend:
+        BASE["KERAS_BACKEND"] = options.backend
+        ASKED.append("keras_fit")
+        version += f"-{options.backend}"
+    folder = ROOT / "oracle" / version
     folder.mkdir(parents=True, exist_ok=True)
     store = folder / "oracle.jsonl"
-    changes = [Change(each) for each in UNPERTURBED] + [
-        each for each in all_changes() if options.only in each.id
-    ]
+    possible = list(all_changes(options.backend))
+    if options.only:
+        possible = [each for each in possible if any(text in each.id for text in options.only)]
+    if options.like:
+        possible = choose_like(
+            possible, results(ROOT / "oracle" / options.like / store.name), options.lot
+        )
+    changes = [*map(Change, UNPERTURBED), *possible]
     if not options.report:
         if options.again:
             (folder / "envlock.lock").unlink(missing_ok=True)
@@ -127,8 +147,19 @@ def _options() -> argparse.Namespace:
         "python", type=Path, help="interpreter of an environment with TensorFlow and envlock"
     )
     parser.add_argument(
-        "--only", default="", help="only perturbations with this text in their name"
+        "--only",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="only perturbations with this text in their name, or with one of several",
     )
+    parser.add_argument(
+        "--backend", default="", choices=["", "jax"], help="what computes for Keras"
+    )
+    parser.add_argument(
+        "--like", metavar="VERSION", help="only what changed bits there, and what is drawn by lot"
+    )
+    parser.add_argument("--lot", type=int, default=0, help="how many are drawn, with --like")
     parser.add_argument("--most", type=int, help="at most so many that have no result yet")
     parser.add_argument("--jobs", type=int, default=1, help="how many at a time")
     parser.add_argument(
@@ -146,12 +177,30 @@ def tensorflow_of(python: Path) -> str:
     ).stdout.strip()
 
 
-def all_changes() -> Iterator[Change]:
-    """Yield every perturbation: the table's own, then those of variables with a row, then those without one."""
+def choose_like(
+    possible: Sequence[Change], known: dict[str, dict[str, Any]], lot: int
+) -> list[Change]:
+    """Return the perturbations that changed bits by some results, and as many others as are asked for.
+
+    The others are those whose names have the lowest digests: drawn by lot, and the same each time.
+    """
+    everything = [*map(Change, UNPERTURBED), *possible]
+    changed = {each.id for each in outcomes(known, everything, POLICIES[0]) if each.changed}
+    others = [each for each in possible if each.id not in changed]
+    drawn = sorted(others, key=lambda each: hashlib.sha256(each.id.encode()).hexdigest())[:lot]
+    return [each for each in possible if each.id in changed or each in drawn]
+
+
+def all_changes(backend: str = "") -> Iterator[Change]:
+    """Yield every perturbation: the table's own, then those of variables with a row, then those without one.
+
+    With another back end of Keras, the settings of that back end come before them.
+    """
     with (HERE / "perturbations.toml").open("rb") as file:
         table = tomllib.load(file)
     for row in table["change"]:
         yield Change(**{**row, "prefix": tuple(row.get("prefix", ()))})
+    yield from _changes_of_backend(backend, table["values"])
     with (ROOT / "envlock" / "data" / "environ.toml").open("rb") as file:
         variables = tomllib.load(file)["variable"]
     for variable in variables:
@@ -165,8 +214,19 @@ def all_changes() -> Iterator[Change]:
                 yield Change(f"{name}={value} (no row)", {name: value})
 
 
+def _changes_of_backend(backend: str, values: dict[str, list[str]]) -> Iterator[Change]:
+    """Yield the perturbations of the variables that another back end of Keras reads."""
+    with (ROOT / "envlock" / "data" / "backends.toml").open("rb") as file:
+        settings = tomllib.load(file)["setting"]
+    for setting in settings:
+        name = setting["name"]
+        if setting["backend"] == backend and name.isupper():
+            for value in values.get(name) or OF_KIND[setting["records"]]:
+                yield Change(f"{name}={value}", {name: value})
+
+
 def prepare(python: Path, folder: Path) -> None:
-    """Write the lockfile of the unperturbed environment, with its canary, where there is none yet."""
+    """Write the lockfile of the unperturbed environment, with its canary, unless it exists."""
     lock = folder / "envlock.lock"
     if not lock.exists():
         argv = [python, "-m", "envlock", "capture", "--quiet", "--canary", "--output", lock]
@@ -183,6 +243,7 @@ def base(home: Path) -> dict[str, str]:
         "CUDA_VISIBLE_DEVICES": "-1",
         "PYTHONHASHSEED": "0",
         "TF_CPP_MIN_LOG_LEVEL": "3",
+        **BASE,
     }
 
 
@@ -212,7 +273,7 @@ def asked(
     program = [str(PROGRAMS)]
     if known is not None:
         program = ["-c", VERDICTS, str(PROGRAMS)]
-    command = [*change.prefix, str(python), *program, lock]
+    command = [*change.prefix, str(python), *program, lock, *ASKED]
     found = answered(command, environ, scratch)
     if found["verdicts"].get("bits", {}).get("provable"):
         argv = [*change.prefix, str(python), "-m", "envlock", "verify", "-p", "bits", lock]

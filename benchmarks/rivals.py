@@ -84,7 +84,7 @@ TASKS = (
     Task("write a Dockerfile", "envlock build --dry-run", (HPCCM, REPO2DOCKER)),
     Task("train twice and compare", "envlock repeat --runs 2", (TWICE,)),
     Task("find the first operation that differs", "envlock diverge --runs 2", (TWICE,)),
-    Task("judge code", "envlock lint", (PASS,)),  # nobody else does it: what a start costs
+    Task("judge code", "envlock lint", (PASS,)),  # only envlock does it: what a start costs
 )
 
 

@@ -178,7 +178,7 @@ class Meter:
         self._environ = child_environ(environment)
 
     def measure(self, command: Command) -> None:
-        """Run a command and keep the CPU milliseconds of it and of its children."""
+        """Run a command and record the CPU milliseconds of the command and its children."""
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         self.run(command)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -356,7 +356,9 @@ def targets(meter: Meter) -> list[Target]:
 
 
 def describe(meter: Meter, lock: dict[str, Any], rounds: int) -> dict[str, Any]:
-    """Return what the figures depend on: versions and machine, as the lock of the environment has them."""
+    """Return what the figures depend on: versions and machine, from the lockfile of the
+    environment.
+    """
     facts = lock["facts"]
     packages = facts["packages"]
     names = ("tensorflow-cpu", "numpy", "env-doctor", "torch", "pip", "pydantic", "typer")

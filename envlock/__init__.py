@@ -26,6 +26,7 @@ _EXPORTS = {
     "allowed": "envlock.workflows.policy",
     "activate": "envlock.runtime.activation",
     "assert_fleet": "envlock.fleet.fleet_assertion",
+    "assert_late_rank": "envlock.fleet.late_rank",
     "assert_locked": "envlock.runtime.assertion",
     "base_images": "envlock.workflows.images",
     "bisect": "envlock.workflows.bisect",
@@ -80,6 +81,7 @@ TYPE_CHECKING = False  # not from typing: that import costs 8 ms
 if TYPE_CHECKING:
     from envlock.divergence.in_process import diverge as diverge
     from envlock.fleet.fleet_assertion import assert_fleet as assert_fleet
+    from envlock.fleet.late_rank import assert_late_rank as assert_late_rank
     from envlock.integrations.jupyter import load_ipython_extension as load_ipython_extension
     from envlock.integrations.jupyter import unload_ipython_extension as unload_ipython_extension
     from envlock.linter.live_dataset import lint_dataset as lint_dataset
@@ -143,7 +145,7 @@ if TYPE_CHECKING:
 else:  # in the else, or mypy accepts envlock.any_typo
 
     def __getattr__(name):
-        """Return a public name, importing its module the first time."""
+        """Return a public name; the module that defines it is imported on the first access."""
         if name not in _EXPORTS:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         try:

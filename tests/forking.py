@@ -62,7 +62,7 @@ class Server:
     def close(self) -> None:
         """End it."""
         self.socket.close()
-        self.process.wait(10)
+        self.process.wait(60)
 
     def run(
         self, args: tuple[str, ...], folder: Path, environ: dict[str, str], stdin: bytes, timeout: float

@@ -14,8 +14,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from envlock import data
 from envlock.containers.engines import ENGINES
+from envlock.data import runtime_tables
 from envlock.data.backends import load_backend_table
 from envlock.data.canary_tables import load_canary_table
 from envlock.data.lint_tables import load_lint_rules
@@ -102,11 +102,11 @@ def battery() -> list[str]:
 def _generated() -> Iterator[str]:
     """Yield the tables of the runtime half that are older than what they are made from."""
     rows: dict[str, list[Any]] = {
-        "environ": [row.name for row in data.load_variables()],
+        "environ": [row.name for row in runtime_tables.load_variables()],
         "policy": [
-            *(f"environ.{row.name}" for row in data.load_variables()),
+            *(f"environ.{row.name}" for row in runtime_tables.load_variables()),
             *(row.path for row in load_backend_table().setting),
-            *(row.path for row in data.load_policy_table().fact),
+            *(row.path for row in runtime_tables.load_policy_table().fact),
         ],
     }
     for name, wanted in rows.items():

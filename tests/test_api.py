@@ -176,6 +176,6 @@ def test_no_secret_of_the_machine_is_in_lock_report_or_text(tmp_path: Path) -> N
 
 
 def _variables() -> list[str]:
-    from envlock.data import load_variables
+    from envlock.data.runtime_tables import load_variables
 
     return [row.name for row in load_variables()]

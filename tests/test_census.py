@@ -17,7 +17,7 @@ from census import VERBS, Census, count_tree, is_participle_or_adverb, main  # n
 
 CEILINGS = {
     "functions with more than 7 parameters": 31,
-    "functions named with one participle or adverb": 49,
+    "functions named with one participle or adverb": 2,
     "modules of one name": 26,
     "conditional expressions per 1,000 lines": 4.1,
     "comprehensions per 1,000 lines": 16.8,

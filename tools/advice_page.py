@@ -1,4 +1,6 @@
-"""docs/reference/advice.md: what the texts that this project began with advise, and what became of it."""
+"""docs/reference/advice.md: the advice in the texts that this project began with, and what became
+of each piece.
+"""
 
 from __future__ import annotations
 

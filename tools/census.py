@@ -93,7 +93,9 @@ class Census:
 
 
 def count_tree(tree: Path) -> Census:
-    """Return the counts of all Python files below a folder; raise ValueError where there is none."""
+    """Return the counts of all Python files below a folder; raise ValueError if it has no such
+    files.
+    """
     census = Census()
     for file in sorted(tree.rglob("*.py")):
         text = file.read_text(encoding="utf-8")
@@ -120,7 +122,8 @@ def count_lines(census: Census, text: str, module: ast.Module) -> None:
     for number, line in enumerate(lines, start=1):
         if len(line) > LONG_LINE:
             census.long_lines += 1
-        # A `#` that begins a line inside a text, such as a template of a shell script, is no comment.
+        # A `#` that begins a line inside a string, such as a template of a shell script, is not a
+        # comment.
         if number in in_string:
             continue
         if line.lstrip().startswith("#"):

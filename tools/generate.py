@@ -23,6 +23,7 @@ import os
 import sys
 from contextlib import redirect_stdout
 from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 
 import advice_page
@@ -37,13 +38,12 @@ import tour
 from packaging.specifiers import SpecifierSet
 from typer.main import get_command
 
-from envlock import data
 from envlock.cli import COMMANDS, app
-from envlock.data import determinism
+from envlock.data import determinism, runtime_tables
 from envlock.data.backends import load_backend_table
-from envlock.data.canary_tables import load_replay_table
 from envlock.data.determinism import load_makers, load_operation_groups
 from envlock.data.image_tables import load_image_tables
+from envlock.data.replay_table import load_replay_table
 from envlock.lock import models
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -86,7 +86,7 @@ def policy_rows() -> list[dict[str, object]]:
             "bits": variable.strict,
             "functional": variable.functional,
         }
-        for variable in data.load_variables()
+        for variable in runtime_tables.load_variables()
     ]
     settings = [
         {
@@ -102,19 +102,20 @@ def policy_rows() -> list[dict[str, object]]:
         }
         for row in load_backend_table().setting
     ]
-    return variables + settings + [fact.model_dump() for fact in data.load_policy_table().fact]
+    facts = runtime_tables.load_policy_table().fact
+    return variables + settings + [fact.model_dump(exclude_defaults=True) for fact in facts]
 
 
 def by_rank_table() -> dict[str, object]:
     """Return the facts that ranks count, and those that they leave out: every policy ignores them."""
-    rows = data.load_policy_table().fact
+    rows = runtime_tables.load_policy_table().fact
     judged = [
         row.path
         for row in rows
         if {row.strict, row.bits, row.same_arch, row.functional} != {"ignore"}
     ]
     unjudged = [row.path.removesuffix(".**") for row in rows if row.path not in judged]
-    by_rank = data.load_launcher_table().by_rank
+    by_rank = runtime_tables.load_launcher_table().by_rank
     counted = [row.path for row in by_rank if not row.flags]
     return {
         "count": counted,
@@ -137,7 +138,7 @@ def backends_table() -> dict[str, object]:
 
 def gpu_table() -> dict[str, object]:
     """Return the names by NVML's number, and the cores per SM by compute capability."""
-    table = data.load_gpu_table()
+    table = runtime_tables.load_gpu_table()
     lists = {
         "architectures": table.architecture,
         "virtualization": table.virtualization,
@@ -154,7 +155,7 @@ def gpu_table() -> dict[str, object]:
 
 def cuda_table() -> dict[str, object]:
     """Return the rows of cuda.toml without their sources; the versions of ptxas as numbers, which compare."""
-    table = data.load_cuda_table()
+    table = runtime_tables.load_cuda_table()
     ptxas = table.ptxas
     return {
         "cudnn_parts": [row.model_dump(exclude={"source"}) for row in table.cudnn_part],
@@ -197,13 +198,13 @@ def numbers(version: str) -> list[int]:
     return [int(number) for number in version.split(".")]
 
 
-def _rules(row: data.Fact) -> tuple[str, ...]:
+def _rules(row: runtime_tables.Fact) -> tuple[str, ...]:
     return row.strict, row.bits, row.same_arch, row.functional, row.why
 
 
 def policies_page() -> str:
     """Return the reference page of the policies: what each allows, and how each path is compared."""
-    table = data.load_policy_table()
+    table = runtime_tables.load_policy_table()
     lines = [
         "<!-- written by tools/generate.py from envlock/data/policy.toml and environ.toml -->",
         "# Policies",
@@ -225,12 +226,26 @@ def policies_page() -> str:
         lines.append(f"| {paths} | {' | '.join(rules)} | {why} |")
     lines += [
         "",
+        "## Witnesses",
+        "",
+        "Under the rule `proven` a fact may differ where the [canary](../canary.md) has given the locked bits, if the lockfile",
+        "has a result of each operation that shows this cause. `tests/real/test_witnesses.py` changes the causes.",
+        "",
+        "| path | witnesses |",
+        "|---|---|",
+    ]
+    for witness, proven in groupby(table.fact, attrgetter("witness")):
+        if witness:
+            paths = ", ".join(f"`{row.path}`" for row in proven)
+            lines.append(f"| {paths} | {', '.join(witness)} |")
+    lines += [
+        "",
         "## The determinism variables",
         "",
         "| variable | read | recorded as | strict, bits, same-arch | functional | why |",
     ]
     lines += ["|---|---|---|---|---|---|"]
-    for row in data.load_variables():
+    for row in runtime_tables.load_variables():
         lines.append(
             f"| `{row.name}` | {row.read_at} | {row.records} | {row.strict} | {row.functional} | {row.why} |"
         )
@@ -289,7 +304,7 @@ def help_text(words: list[str]) -> str:
     return printed.getvalue().strip()
 
 
-def variable_row(row: data.Variable) -> dict[str, object]:
+def variable_row(row: runtime_tables.Variable) -> dict[str, object]:
     """Return what the runtime half needs of a variable."""
     more: dict[str, object] = {}
     if row.words:
@@ -311,11 +326,11 @@ def variable_row(row: data.Variable) -> dict[str, object]:
 
 def outputs() -> dict[str, str]:
     """Return every generated file by its path in the repository."""
-    environ = [variable_row(row) for row in data.load_variables()]
-    files = data.load_file_table()
+    environ = [variable_row(row) for row in runtime_tables.load_variables()]
+    files = runtime_tables.load_file_table()
     return {
         f"{RUNTIME}/backends.json": compact(backends_table()),
-        f"{RUNTIME}/cpu_flags.json": json.dumps(data.load_cpu_flags()) + "\n",
+        f"{RUNTIME}/cpu_flags.json": json.dumps(runtime_tables.load_cpu_flags()) + "\n",
         f"{RUNTIME}/cuda.json": compact(cuda_table()),
         f"{RUNTIME}/environ.json": compact(environ),
         f"{RUNTIME}/files.json": compact(
@@ -331,13 +346,13 @@ def outputs() -> dict[str, str]:
             {row.path.rpartition("/")[2]: row.code for row in files.known if row.code}
         ),
         f"{RUNTIME}/flags.json": json.dumps(
-            sorted({name for row in data.load_variables() for name in row.flags})
+            sorted({name for row in runtime_tables.load_variables() for name in row.flags})
         )
         + "\n",
         f"{RUNTIME}/gpu.json": compact(gpu_table()),
         f"{RUNTIME}/by_rank.json": compact(by_rank_table()),
         f"{RUNTIME}/launchers.json": compact(
-            [row.model_dump() for row in data.load_launcher_table().launcher]
+            [row.model_dump() for row in runtime_tables.load_launcher_table().launcher]
         ),
         f"{RUNTIME}/makers.json": compact(
             [row.model_dump(include={"functions", "name", "hold"}) for row in load_makers()]
@@ -345,9 +360,11 @@ def outputs() -> dict[str, str]:
         f"{RUNTIME}/operations.json": compact(
             {name: sorted(found) for name, found in load_operation_groups().items()}
         ),
-        f"{RUNTIME}/machine.json": json.dumps(data.load_policy_table().machine) + "\n",
-        f"{RUNTIME}/protected.json": json.dumps(data.load_policy_table().protected) + "\n",
-        f"{RUNTIME}/policies.json": json.dumps(list(data.load_policy_table().policies)) + "\n",
+        f"{RUNTIME}/machine.json": json.dumps(runtime_tables.load_policy_table().machine) + "\n",
+        f"{RUNTIME}/protected.json": json.dumps(runtime_tables.load_policy_table().protected)
+        + "\n",
+        f"{RUNTIME}/policies.json": json.dumps(list(runtime_tables.load_policy_table().policies))
+        + "\n",
         f"{RUNTIME}/policy.json": compact(policy_rows()),
         f"{RUNTIME}/replay.json": compact(
             load_replay_table().model_dump(

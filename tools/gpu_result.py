@@ -91,7 +91,7 @@ class Result(_Model):
 def redacted(text: str) -> str:
     """Return a text without paths, and without the names of this machine and of its user."""
     for name in {socket.gethostname(), getpass.getuser()}:
-        if len(name) > 3:  # `root` and `vm` are nobody's
+        if len(name) > 3:  # the users `root` and `vm` do not identify anyone
             text = text.replace(name, "<redacted>")
     return PRIVATE.sub("<redacted>", PATH.sub("<path>", text))
 

@@ -29,7 +29,7 @@ Row = dict[str, str]
 
 
 def rows(result: Result) -> dict[str, Row]:
-    """Return the row of the tables -> what was measured of it, in words."""
+    """Return the row of the tables -> what was measured for it, in words."""
     cases: dict[str, list[CaseResult]] = {}
     for experiment in result.experiments:
         for case in experiment.cases if experiment.number in EXPERIMENTS else ():

@@ -60,15 +60,15 @@ Profile = dict[str, Any]
 
 
 def record(binding: Any, kernel: str | None = None, generation: str = "595") -> Profile:
-    """Return the profile of the machine behind an initialised `pynvml` module.
+    """Return the profile of the machine that an initialised `pynvml` module describes.
 
     Args:
         binding: the `pynvml` module.
-        kernel: flavour of the kernel module, `open` or `proprietary`; None when there is none.
+        kernel: flavour of the kernel module, `open` or `proprietary`; None if it is not loaded.
         generation: which file of tests/fakes/symbols has the names of this driver.
 
     Raises:
-        SystemExit: the driver does not tell its own version or the number of GPUs.
+        SystemExit: the driver does not report its own version or the number of GPUs.
     """
     errors: dict[str, int] = {}
     driver = nvml.ask(binding, "nvmlSystemGetDriverVersion")

@@ -57,7 +57,7 @@ def find_imports(text: str, package: str) -> set[str]:
     while ahead:
         node = ahead.pop()
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            ahead += node.orelse  # what only a type checker reads is no import
+            ahead += node.orelse  # an import that only a type checker reads does not count
             continue
         ahead += ast.iter_child_nodes(node)
         if isinstance(node, ast.Import):

@@ -29,7 +29,9 @@ def number_links(page: str, root: Path) -> str:
 
 
 def find_line(file: Path, name: str) -> int | None:
-    """Return the line where a function, a class or a value of a module begins; None where there is none."""
+    """Return the line where a function, a class or a value of a module begins; None if the module
+    does not have it.
+    """
     if not file.exists():
         return None
     for node in ast.parse(file.read_text(encoding="utf-8")).body:

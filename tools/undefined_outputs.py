@@ -65,7 +65,7 @@ LATE_SECONDS = 40.0  # after them, a call is not waited for
 ATTEMPTS = 5  # processes that an operation may end
 
 Calls = dict[str, dict[str, "int | None"]]
-"""A call as JSON -> each of its outputs, and the byte that an element of it wholly consists of."""
+"""A call as JSON -> each of its outputs, and the byte that fills one of its elements."""
 
 
 def main() -> None:
@@ -97,7 +97,9 @@ def main() -> None:
 
 
 def _look(kind: str, children: dict[str, _Child]) -> dict[str, Any]:
-    """Return what both children say of an operation; one that ends or is late is forgotten, and started anew."""
+    """Return what both children say about an operation; a child that ends or is late is replaced by
+    a new one.
+    """
     found: dict[str, Calls] = {poison: {} for poison in POISON}
     end = "called"
     for attempt in range(ATTEMPTS):
@@ -202,7 +204,9 @@ class _Child:
 
 
 def child() -> None:
-    """Answer null with the names of all operations that can be called, and a name with a line for each call of it."""
+    """Answer null with the names of all operations that can be called, and a name with a line for
+    each of its calls.
+    """
     import tensorflow as tf
     from tensorflow.python.framework import op_def_registry
 

@@ -1,6 +1,8 @@
 """The reference programs: asks envlock first, then hashes what nine small programs compute, part by part.
 
-    python programs.py LOCK
+    python programs.py LOCK [NAME ...]
+
+With names, only those programs run.
 
 Prints one line of JSON: what `assert_locked` said under each policy (before TensorFlow is imported, as on line 1 of a
 script), and the SHA-256 of every part. A program that cannot run has `failed: ` and the name of the exception instead.
@@ -26,7 +28,10 @@ def main() -> None:
     os.dup2(2, 1)  # what an import prints
     said = {policy: verdict(sys.argv[1], policy) for policy in POLICIES}
     found: dict[str, str] = {}
+    asked = sys.argv[2:]
     for program in PROGRAMS:
+        if asked and program.__name__ not in asked:
+            continue
         found.update(
             {f"{program.__name__}.{part}": value for part, value in computed(program).items()}
         )

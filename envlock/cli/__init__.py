@@ -1,4 +1,6 @@
-"""The command line: one file a command, and the only place that exits. A command is loaded when it is called."""
+"""The command line: one file for each command, and the only code that exits. A command is loaded
+when it is called.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +30,9 @@ DISK = (
     *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM),
     *(errno.EMFILE, errno.ENFILE, errno.ENOMEM),
 )
-"""What a disk or the system does to a program, at any file that it opens: not a bug of the program."""
+"""Failures of a disk or the system at any file that the program opens: not a bug of the program."""
 NO_TEMPORARY = "No usable temporary directory"
-"""How `tempfile.gettempdir` begins its error, whose number is that of a missing file."""
+"""The beginning of the error of `tempfile.gettempdir`, whose number is that of a missing file."""
 
 COMMANDS = {
     "init": "Add envlock's settings to pyproject.toml, and print files for pre-commit, GitHub and make.",
@@ -57,18 +59,20 @@ COMMANDS = {
     "images": "List base images, ranked for a lockfile.",
     "build": "Build a container that is the locked environment, and verify it inside.",
 }
-"""The commands in the order of the help, each with the first line of its own. The module of each has its name."""
+"""The commands in the order of the help, each with its first line. The module of a command has its
+name.
+"""
 
 
 class Program(Group):
-    """Loads a command when it is called: all of them take a quarter of a second."""
+    """Loads a command when it is called: loading all of them takes a quarter of a second."""
 
     def list_commands(self, ctx: Context) -> list[str]:
         """Return the names of the commands, in order."""
         return list(COMMANDS)
 
     def get_command(self, ctx: Context, cmd_name: str) -> Command | None:
-        """Return a command, or None where there is none of this name."""
+        """Return a command, or None if there is no command with this name."""
         if cmd_name not in COMMANDS:
             return None
         return typer.main.get_command(import_module(f"envlock.cli.{cmd_name}").app)
@@ -114,8 +118,10 @@ def _check_folder(
 
 
 def main() -> None:
-    """Run the program and exit: 0 to 6 as docs/reference/formats.md says, 70 for a bug, 130 when interrupted."""
-    # Where stderr is closed, the parser would put its complaints on stdout, or fail.
+    """Run the program and exit: 0 to 6 as docs/reference/formats.md says, 70 for a bug, 130 after
+    an interrupt.
+    """
+    # If stderr is closed, the parser would print its error on stdout, or fail.
     if sys.stderr is None:
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 (for the whole process)
     try:
@@ -132,17 +138,18 @@ def main() -> None:
 
 
 def _handle_unexpected(error: Exception) -> int:
-    """Return the exit code for an interrupt, a stream that did not take the parser's own text, or a bug, and say which.
+    """Return the exit code for an interrupt, a stream that could not be written by the parser, or a
+    bug, and print which of these it was.
 
-    A crash must never read as "does not match", which is Python's own exit code for it.
+    A crash must never look like "does not match", which is Python's own exit code for a crash.
     """
-    # Pydantic's words for an interrupt that came while it made a model.
+    # The message of pydantic for an interrupt that came while it created a model.
     if "KeyboardInterrupt" in str(error):
         return INTERRUPTED
     if isinstance(error, OSError):
         if traceback.extract_tb(error.__traceback__)[-1].name == "echo":
             settle()
-            # Where it was stderr that failed, this goes nowhere.
+            # If stderr itself has failed, this is lost.
             fail(make_stream_error(error))
             return UsageError.exit_code
         if error.errno in DISK or str(error.strerror).startswith(NO_TEMPORARY):

@@ -121,7 +121,7 @@ ArchiveOption = Annotated[
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line says, for the functions that each do one way of building."""
+    """The options of the command line, for the functions that each implement one way of building."""
 
     base: str
     output: Path | None
@@ -218,7 +218,9 @@ def build(
 
 
 def _check_options(ways: Mapping[str, object], options: Options) -> None:
-    """Refuse two ways at once, options that a way cannot use, and `--resolve` where the registry is asked anyway."""
+    """Refuse two ways at once, options that a way does not use, and `--resolve` if the registry is
+    asked in any case.
+    """
     refuse_both(
         {"--offline": options.offline},
         {"--resolve": options.resolve, "--pin": ways["--pin"], "--push": options.push},
@@ -257,7 +259,7 @@ def _render(source: str | bytes, options: Options) -> None:
 
 
 def _pin(source: str | bytes, options: Options) -> None:
-    # Start-up time: the tables of images, which the help and a refusal do without.
+    # Start-up time: the tables of images, which the help and a refusal do not need.
     from envlock.images.base_request import BaseRequest
     from envlock.workflows.locks import load_lock
     from envlock.workflows.pin import pin_base
@@ -302,14 +304,14 @@ def _write(source: str | bytes, options: Options) -> None:
     )
     if not isinstance(source, str) or before is None:
         return
-    # A lockfile changes only where this has found more wheels.
+    # A lockfile changes only if this has found more wheels.
     if len(list_unhashed(before)) > len(list_unhashed(made.lock)):
         envlock.save(made.lock, source, before)
         talk(f"wrote {source}: base and wheels", quiet=options.quiet)
 
 
 def _build(source: str | bytes, options: Options) -> None:
-    # Start-up time: all that builds, which the help and a refusal do without.
+    # Start-up time: everything that builds, which the help and a refusal do not need.
     from envlock.workflows.image_archive import check_writable, write_archive
 
     # Before minutes are spent on an image that cannot be written.
@@ -353,7 +355,7 @@ def _build(source: str | bytes, options: Options) -> None:
 
 
 def _print_verdict(made: BuiltImage, source: str | bytes, options: Options) -> None:
-    """Say whether an image is the locked environment, and exit where it is not."""
+    """Print whether an image is the locked environment, and exit if it is not."""
     quiet = options.quiet
     verdict = made.verdict
     if verdict is None:
@@ -372,7 +374,7 @@ def _print_verdict(made: BuiltImage, source: str | bytes, options: Options) -> N
             )
         raise typer.Exit(verdict.image.exit_code)
     talk(made.describe(), quiet=quiet)
-    # Without the GPUs of this machine, nothing was asked of it.
+    # Without the GPUs of this machine, nothing was checked on them.
     if options.gpus and not verdict.machine.match:
         talk(verdict.machine.to_text())
         raise typer.Exit(verdict.machine.exit_code)
@@ -406,7 +408,7 @@ def _rebuild(source: str | bytes, options: Options) -> None:
 
 
 def _load(source: str | bytes) -> Lockfile | None:
-    """Return the lockfile as it is before it is written; None where it comes from stdin."""
+    """Return the lockfile as it is before it is written; None if it comes from stdin."""
     if isinstance(source, bytes):
         return None
     return envlock.load(source)
@@ -418,4 +420,4 @@ def _warn(warnings: tuple[str, ...], options: Options) -> None:
 
 
 WAYS = {"--dry-run": _render, "--pin": _pin, "--output": _write, "--rebuild": _rebuild}
-"""What each option does in the place of building."""
+"""The options that do something else instead of building."""

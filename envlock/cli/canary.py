@@ -87,7 +87,7 @@ def canary(
 
 
 def _find_lock(lock: str | None, *, needed: bool) -> str | bytes | None:
-    """Return the lockfile that is meant; None where there is none and none was asked for."""
+    """Return the lockfile to use; None if none was found and none is required."""
     project = load_config()
     if lock is None and project.lock is None and not needed and find(str(Path.cwd())) is None:
         return None

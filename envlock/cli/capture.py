@@ -14,7 +14,8 @@ from envlock.cli.options import STDIN, PythonOption, QuietOption, dump, load_con
 from envlock.cli.output import Terminal, emit, talk
 from envlock.cli.parser import Command, make_app, make_choice
 from envlock.containers.engines import AUTO, ENGINES
-from envlock.packages.identity import find_lost_proofs
+from envlock.lock.lock_warnings import list_warnings
+from envlock.packages.lost_proofs import find_lost_proofs
 from envlock.reports.lock import count_held
 from envlock.runtime.errors import LockfileError, UsageError
 from envlock.runtime.policies import names
@@ -111,7 +112,8 @@ ImageOption = Annotated[
     str | None,
     typer.Option(
         "--image",
-        # Parsed before `--python`, which is then a path inside, so that no default stands in for it.
+        # Parsed before `--python`, which is then a path inside the image, so that no default
+        # replaces it.
         is_eager=True,
         help="Capture inside this image; installs nothing. --python is then its own interpreter.",
         show_default=False,
@@ -122,7 +124,7 @@ EngineOption = Annotated[
 ]
 GpusOption = Annotated[bool, typer.Option("--gpus", help="Run --image with this machine's GPUs.")]
 SHOWN = 8
-"""Changes of a renewed lockfile that are listed; version control shows the rest."""
+"""Changes of a renewed lockfile that are listed; version control shows all."""
 
 
 @app.command(cls=Command)
@@ -201,7 +203,7 @@ def capture(
 
 
 def _add_machine(output: Path | None, python: Path | None, *, alone: bool, quiet: bool) -> None:
-    """Add this machine to a lockfile that exists, or say that it is there already."""
+    """Add this machine to an existing lockfile, or say that it has the machine already."""
     if not alone:
         hint = "renew the lockfile first, with `envlock capture` and those options, on a machine that it has"
         raise UsageError(
@@ -227,7 +229,7 @@ def _refuse_with_image(options: Mapping[str, object], *, add_machine: bool) -> N
     """Refuse an option that needs the environment on this machine.
 
     Raises:
-        UsageError: one was given.
+        UsageError: such an option was given.
     """
     for name, value in {**options, "--add-machine": add_machine}.items():
         if value:
@@ -238,9 +240,9 @@ def _refuse_with_image(options: Mapping[str, object], *, add_machine: bool) -> N
 
 
 def _find_path(output: Path | None, project: Config) -> tuple[Path | None, Lockfile | None]:
-    """Return the file to write, None for stdout, and the lock that it is now.
+    """Return the file to write, None for stdout, and its present lockfile.
 
-    A lockfile that cannot be read is replaced, as nothing in it can be trusted.
+    A lockfile that cannot be read is replaced, because nothing in it can be trusted.
     """
     if str(output) == STDIN:
         return None, None
@@ -260,7 +262,9 @@ def _write(
     canary: bool,
     quiet: bool,
 ) -> None:
-    """Write the lockfile, and say what it has and what of it deserves a warning; None: write it to stdout."""
+    """Write the lockfile, and print what it has and which facts deserve a warning; None writes to
+    stdout.
+    """
     if path is None:
         emit(dump(lock))
         return
@@ -281,7 +285,7 @@ def _write(
 def _describe_measurements(lock: Lockfile, *, hashes: bool, canary: bool) -> Iterator[str]:
     """Yield what a lockfile has beside facts, a line each."""
     if canary:
-        # Start-up time: what computes.
+        # Start-up time: the canary.
         from envlock.workflows.canary import describe_canary
 
         yield f"  {describe_canary(lock)}"
@@ -300,19 +304,19 @@ def _describe_measurements(lock: Lockfile, *, hashes: bool, canary: bool) -> Ite
 
 def _list_changes(earlier: Lockfile, lock: Lockfile) -> list[str]:
     """Return what a renewed lockfile says otherwise, a line each, the most important first."""
+    unchanged = ["no fact changed"]
+    if earlier == lock:
+        return unchanged
     report = envlock.diff(earlier, lock, names=("was", "now"))
     texts = [finding.message for finding in report.findings]
     if not texts:
-        return ["no fact changed"]
+        return unchanged
     if len(texts) > SHOWN:
         return [*texts[:SHOWN], f"and {count(len(texts) - SHOWN, 'more change')}"]
     return texts
 
 
 def _list_warnings(earlier: Lockfile | None, lock: Lockfile) -> list[str]:
-    # Start-up time: the models, which the help, a refusal and `--check` do without.
-    from envlock.lock.creation import list_warnings
-
     texts = list_warnings(lock)
     if earlier is not None:
         texts += [f"a proven wheel was lost: {proof}" for proof in find_lost_proofs(earlier, lock)]
@@ -328,7 +332,9 @@ def _check(
     *,
     numerics: bool,
 ) -> None:
-    """Write nothing, and exit as `envlock verify` does, or with 1 where the project's settings are not the lock's."""
+    """Write nothing, and exit as `envlock verify` does, or with 1 if the project's settings differ
+    from the lockfile's.
+    """
     project = load_config()
     if str(output) == STDIN:
         raise UsageError(
@@ -350,7 +356,7 @@ def _check(
 
 
 def _describe_lock(lock: Lockfile) -> str:
-    """Return in one line what a lockfile holds."""
+    """Return a description of a lockfile in one line."""
     facts = lock.facts
     parts = []
     if facts.tensorflow is not None:

@@ -63,15 +63,15 @@ def diff(
 
 
 def _get_title(name: str) -> str:
-    """Return what the report calls a side."""
+    """Return the name of a side in the report."""
     if name == STDIN:
         return "stdin"
     return name
 
 
 def _read_side(name: str, python: Path | None) -> Lockfile | str | bytes:
-    """Return the live environment, the lockfile in a model, or what stands for a lockfile."""
+    """Return the live environment, the lockfile in a model, or the path or content of a lockfile."""
     if name == LIVE:
         return envlock.capture(python=python)
-    # The settings name the lockfile that is meant where none is named, and here each side is.
+    # The settings name the lockfile to use if none is given, but here both sides are given.
     return read_lock(name) or find_source(name, Config())

@@ -18,9 +18,11 @@ from envlock.cli.options import (
     SeedOption,
     show,
 )
-from envlock.cli.output import Terminal, say, talk
+from envlock.cli.output import Terminal, emit, has_color, say, talk
 from envlock.cli.parser import Command, Group, make_app
+from envlock.cli.signals import interrupt_on_signals
 from envlock.lock.writer import write_atomically
+from envlock.reports import render
 from envlock.reports.divergence_page import render_page
 from envlock.runtime.report import count
 from envlock.workflows.repeat import need_folder_of
@@ -35,10 +37,10 @@ DEFAULT = "run"
 
 
 class DivergeGroup(Group):
-    """Takes `diverge SCRIPT` for `diverge run SCRIPT`."""
+    """Accepts `diverge SCRIPT` for `diverge run SCRIPT`."""
 
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
-        """Put the default command before what is no command."""
+        """Insert the default command before a word that is not a command."""
         if args and args[0] not in {*self.commands, *ctx.help_option_names}:
             args = [DEFAULT, *args]
         return list(super().parse_args(ctx, args))
@@ -118,22 +120,26 @@ def run(
                                                  with the operations around the difference, as a page
     """
     need_folder_of(html)
-    report = envlock.diverge_script(
-        script,
-        args or (),
-        module=module,
-        runs=runs,
-        steps=steps,
-        fresh=fresh,
-        in_graph=in_graph,
-        seed=seed,
-        python=python,
-        progress=Terminal(quiet),
-    )
+    with interrupt_on_signals() as stop:
+        report = envlock.diverge_script(
+            script,
+            args or (),
+            module=module,
+            runs=runs,
+            steps=steps,
+            fresh=fresh,
+            in_graph=in_graph,
+            seed=seed,
+            python=python,
+            progress=Terminal(quiet),
+        )
     if html is not None:
         write_atomically(html, render_page(report).encode("utf-8"), "page")
         talk(f"wrote {html}", quiet=quiet)
-    show(report, format)
+    if report.evidence.stopped is None:
+        show(report, format)
+    emit(render(report, format, color=has_color()))
+    raise typer.Exit(stop.exit_code)
 
 
 @app.command(cls=Command)
@@ -161,17 +167,18 @@ def record(
       envlock diverge record train.py:step -o b.trace --python other/bin/python
                                                                    in another environment
     """
-    found = envlock.record_trace(
-        script,
-        output,
-        args or (),
-        module=module,
-        in_graph=in_graph,
-        steps=steps,
-        seed=seed,
-        python=python,
-        progress=Terminal(quiet),
-    )
+    with interrupt_on_signals():
+        found = envlock.record_trace(
+            script,
+            output,
+            args or (),
+            module=module,
+            in_graph=in_graph,
+            steps=steps,
+            seed=seed,
+            python=python,
+            progress=Terminal(quiet),
+        )
     _explain(found, output, quiet=quiet)
 
 
@@ -203,7 +210,7 @@ WARNINGS = {
 
 
 def _explain(found: Recorded, output: Path, *, quiet: bool) -> None:
-    """Say what was written; limits are reported with --quiet as well."""
+    """Print what was written; limits are printed with --quiet as well."""
     size = f"{found.size / 1e3:.1f} kB"
     if found.size >= 100_000:
         size = f"{found.size / 1e6:.1f} MB"

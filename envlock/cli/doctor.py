@@ -76,7 +76,7 @@ def doctor(
     )
     if fix_env:
         lines = list_fixes(report.findings)
-        # A shell evaluates what is printed: nothing at all where nothing is to be done.
+        # A shell evaluates what is printed, so nothing is printed if there is nothing to do.
         if lines:
             emit("\n".join(lines))
         return

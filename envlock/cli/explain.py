@@ -46,7 +46,7 @@ def explain(
       envlock explain "cpu.*" --format json          for programs
       envlock explain ENV203                         the code of a finding
     """
-    # A path with a dot is no code, and need not wait for the tables of codes.
+    # A path with a dot is not a code, so the tables of codes are not loaded for it.
     if "." not in path:
         code = _find_code(path)
         if code is not None:
@@ -64,7 +64,7 @@ def _print(value: object, text: Iterable[tuple[str, str]], format: str) -> None:
 
 
 def _find_code(word: str) -> dict[str, str] | None:
-    """Return what the code of a finding means; None where there is no such code."""
+    """Return the explanation of the code of a finding; None if there is no such code."""
     # Start-up time: it reads the tables of all rules.
     from envlock.workflows.codes import list_codes
 

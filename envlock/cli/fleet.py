@@ -63,7 +63,7 @@ RanksOption = Annotated[
 AgainstOption = Annotated[
     str | None,
     typer.Option(
-        "--against", metavar="DIR", help="Folder of an earlier job, to find what has changed."
+        "--against", metavar="DIR", help="Folder of earlier jobs, to find what has changed."
     ),
 ]
 VettedOption = Annotated[
@@ -126,8 +126,9 @@ def check(
       envlock fleet check reports --ranks 8 --job 42  another job
       envlock fleet check reports --vetted nodes.txt  and write which nodes can be used
       envlock fleet check today --against yesterday   and find what has changed on the nodes
+      envlock fleet check runs --job 2026-11-25 --against runs    since each was last in an earlier job
     """
-    # Start-up time: this loads what starts ranks, and the models, which the help does without.
+    # Start-up time: this loads the launchers and the models, which the help does not need.
     from envlock.workflows.fleet import write_vetted
 
     nodes: list[str] = []
@@ -163,10 +164,10 @@ BitsOption = Annotated[
 
 
 def _split_options(options: str) -> list[str]:
-    """Return the words of a text, as a shell splits it.
+    """Return the words of a text, split as a shell does.
 
     Raises:
-        UsageError: a quotation has no end.
+        UsageError: a quotation is not closed.
     """
     try:
         return shlex.split(options)
@@ -176,10 +177,11 @@ def _split_options(options: str) -> list[str]:
 
 
 def _print_report(report: Report, form: str, *, quiet: bool) -> None:
-    """Print the report before a job: text on stderr, as stdout is the job's; another form on stdout, before the job's.
+    """Print the report before a job: text on stderr, as stdout is the job's; another form on
+    stdout, before the job's.
 
     Raises:
-        UsageError: there is no report in this process, and one was asked for.
+        UsageError: this process has no report, and one was requested.
     """
     if form != "text" and not report.headline:
         raise UsageError(

@@ -76,7 +76,7 @@ def hash(  # noqa: A001 (the command's name)
       envlock hash --build                with the wheels of checkouts and of the project itself
       envlock hash --offline              local facts only
     """
-    # Start-up time: HTTP, which the help and a refusal do without.
+    # Start-up time: HTTP, which the help and a refusal do not need.
     from envlock.workflows.hash import describe_proofs
 
     source = find_source(lock)

@@ -47,6 +47,6 @@ def ignore(
     file, changed = envlock.ignore(pattern, reason, path)
     talk(f'wrote {file}: "{pattern}" = "ignore"', quiet=quiet)
     if changed is not None and path is not None:
-        # What another command has written since `before` was read stays.
+        # What another command has written since `before` was read is kept.
         envlock.save(changed, path, before)
         talk(f"wrote {path}: policy {changed.policy.name}", quiet=quiet)

@@ -112,7 +112,7 @@ def images(
 
 
 def _print_gpu_support(gpu: str, format: str, *, every: bool) -> None:  # noqa: A002 (the option's name)
-    # Start-up time: the tables of images take a tenth of a second, which the help does without.
+    # Start-up time: the tables of images take a tenth of a second, which the help does not need.
     from envlock.workflows.images import find_gpu_support
 
     found = find_gpu_support(gpu)

@@ -1,4 +1,4 @@
-"""What commands have in common: options, their choices, and which lockfile is meant."""
+"""What commands have in common: options, their choices, and how the lockfile is found."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from envlock.runtime import lockfile
 from envlock.runtime.assertion import locate
 from envlock.runtime.errors import UsageError
 from envlock.runtime.policies import names
-from envlock.runtime.report import Report
+from envlock.runtime.report import Report, count
 from envlock.workflows import settings
 from envlock.workflows.interpreter import find_environment
 from envlock.workflows.settings import Config
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 STDIN = "-"
 LIVE = "live"
-"""What stands for the live environment in the place of a lockfile, in `envlock diff` and `envlock show`."""
+"""The word for the live environment instead of a lockfile, in `envlock diff` and `envlock show`."""
 DATA_FORMATS = FORMATS[:2]
-"""What a command prints that judges nothing: text or JSON."""
+"""The formats of commands that print no verdict: text or JSON."""
 
 
 LockArgument = Annotated[
@@ -66,14 +66,15 @@ PolicyOption = Annotated[
 
 
 def _find_environment(context: typer.Context, python: Path | None) -> Path | None:
-    """Return the interpreter that is meant, None for this one, and say which unless the command line names it.
+    """Return the interpreter to use, None for this one, and print which it is unless the command
+    line names it.
 
     Raises:
-        UsageError: there is none, and the command looks at an environment.
+        UsageError: no interpreter was found, and the command examines an environment.
     """
     is_named = get_source(context, "python") == "COMMANDLINE"
     if context.params.get("image") is not None:
-        # Then it is a path inside the image, and a variable names one here.
+        # With `--image` it is a path inside the image, and a variable names an interpreter here.
         return python if is_named else None
     needed = _needs_environment(context)
     quiet = bool(context.params.get("quiet")) or not needed
@@ -104,9 +105,9 @@ def get_source(context: typer.Context, name: str) -> str | None:
 
 
 def _needs_environment(context: typer.Context) -> bool:
-    """Return whether the command looks at an environment, and not only at the files that it was given."""
+    """Return whether the command examines an environment, and not only the files that it was given."""
     params = context.params
-    # Those of `diff`.
+    # The two sides of `diff`.
     if {"a", "b"} <= params.keys():
         return LIVE in (params["a"], params["b"])
     if context.info_name == "show":
@@ -197,7 +198,7 @@ SeedOption = Annotated[
 
 
 def load_config() -> Config:
-    """Return the settings of the project that the current folder lies in.
+    """Return the settings of the project that contains the current folder.
 
     Raises:
         UsageError: they are not valid.
@@ -206,11 +207,11 @@ def load_config() -> Config:
 
 
 def find_source(lock: str | None, project: Config | None = None) -> str | bytes:
-    """Return the lockfile that is meant: its path, or its content from stdin.
+    """Return the lockfile to use: its path, or its content from stdin.
 
     Raises:
-        LockfileError: none is named and none is near.
-        UsageError: it is to come from stdin, which is closed.
+        LockfileError: none is named and none is found.
+        UsageError: it should come from stdin, which is closed.
     """
     if lock == STDIN:
         if sys.stdin is None:
@@ -218,7 +219,7 @@ def find_source(lock: str | None, project: Config | None = None) -> str | bytes:
                 "cannot read the lockfile from stdin: it is closed",
                 hint="pipe a lockfile into envlock, or name one",
             )
-        # One byte more than is allowed, so that a longer one is refused and not cut off.
+        # One byte more than is allowed, so that a longer one is refused instead of truncated.
         return sys.stdin.buffer.read(lockfile.SIZE_LIMIT + 1)
     if project is None:
         project = load_config()
@@ -226,7 +227,7 @@ def find_source(lock: str | None, project: Config | None = None) -> str | bytes:
 
 
 def find_near(lock: str | None) -> str | None:
-    """Return the path of the lockfile that is meant; None where none is named and none is near."""
+    """Return the path of the lockfile to use; None if none is named and none is found."""
     named = _get_named(lock, load_config())
     if named is not None:
         return named
@@ -236,7 +237,7 @@ def find_near(lock: str | None) -> str | None:
 
 
 def _get_named(lock: str | None, project: Config) -> str | None:
-    """Return the lockfile that the command line or else the settings name."""
+    """Return the lockfile that the command line names, or else the settings."""
     if lock:
         return lock
     if project.lock is None:
@@ -253,30 +254,30 @@ def _locate_nearest() -> str:
 
 
 def dump(lock: Lockfile) -> bytes:
-    """Return a lockfile as it is written."""
-    # Start-up time: the models, which the help and a refusal do without.
+    """Return the text of a lockfile as it is written."""
+    # Start-up time: the models, which the help and a refusal do not need.
     from envlock.lock import document
 
     return document.dump(lock)
 
 
 def show(report: Report, format: str) -> NoReturn:  # noqa: A002 (the option's name)
-    """Print a report and exit by it."""
+    """Print a report and exit with its code."""
     emit(render(report, format, color=has_color()))
     raise typer.Exit(report.exit_code)
 
 
 def report_left_out(packages: Sequence[object], verb: str, *, required: bool, quiet: bool) -> None:
-    """Say which packages are not `verb` (exported, vendored) and why; exit 1 where all of them were asked for."""
+    """Print which packages are not `verb` (exported, vendored) and why; exit with 1 if all of them
+    were required.
+    """
     if not packages:
         return
     start = "warning"
     if required:
         start = "error"
         quiet = False
-    # Not `count`, whose thousands have a comma.
-    number = "1 package" if len(packages) == 1 else f"{len(packages)} packages"
-    talk(f"{start}: {number} not {verb}:", quiet=quiet)
+    talk(f"{start}: {count(len(packages), 'package')} not {verb}:", quiet=quiet)
     for package in packages:
         talk(f"  {package}", quiet=quiet)
     if required:
@@ -284,11 +285,11 @@ def report_left_out(packages: Sequence[object], verb: str, *, required: bool, qu
 
 
 def refuse_both(ways: Mapping[str, object], others: Mapping[str, object]) -> None:
-    """Refuse two ways of using a command at once, and options that the chosen way would not look at.
+    """Refuse two ways of using a command at once, and options that the chosen way does not use.
 
     Args:
         ways: the options of which one can be given, with their values.
-        others: the options that go with none of these.
+        others: the options that cannot be combined with any of these.
 
     Raises:
         UsageError: two of them were given.

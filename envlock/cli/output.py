@@ -1,4 +1,4 @@
-"""Data on stdout, talk and progress on stderr."""
+"""Data goes to stdout, messages and progress to stderr."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from envlock.workflows.progress import Advance
 
 
 def emit(data: str | bytes) -> None:
-    """Print data; a reader that has gone away (`| head`) is no error, and must not change the exit code.
+    """Print data; a reader that has ended (`| head`) is not an error, and must not change the exit
+    code.
 
     Raises:
-        UsageError: stdout is closed, or cannot take it (a full disk).
+        UsageError: stdout is closed, or cannot be written (a full disk).
     """
     if isinstance(data, str):
         data = data.encode("utf-8", "replace") + b"\n"
@@ -38,7 +39,9 @@ def emit(data: str | bytes) -> None:
 
 
 def settle() -> None:
-    """Drop what a stream did not take, or Python would try once more when it exits, and change the exit code."""
+    """Discard what a stream could not write, or Python would try once more when it exits, and
+    change the exit code.
+    """
     _settle(sys.stdout)
     _settle(sys.stderr)
 
@@ -53,14 +56,16 @@ def _settle(stream: TextIO | None) -> None:
 
 
 def make_stream_error(error: OSError) -> UsageError:
-    """Return the error to end with when stdout did not take all of it."""
+    """Return the error to exit with if stdout could not be written completely."""
     return UsageError(
         f"cannot write to stdout: {error.strerror}", hint="check the redirection of stdout"
     )
 
 
 def make_disk_error(error: OSError) -> WriteError:
-    """Return the error to end with when the disk or the system fails at a file that nobody expected to fail."""
+    """Return the error to exit with if the disk or the system fails at a file that is always
+    expected to work.
+    """
     place = "a file"
     if isinstance(error.filename, str | bytes):
         place = clean(os.fsdecode(error.filename))
@@ -71,7 +76,9 @@ def make_disk_error(error: OSError) -> WriteError:
 
 
 def say(text: str) -> None:
-    """Print text on stderr, where no name in it moves a terminal; one that is closed or full changes no exit code."""
+    """Print text on stderr with control characters escaped; a closed or full stderr does not change
+    the exit code.
+    """
     if sys.stderr is None:
         return
     try:
@@ -82,13 +89,13 @@ def say(text: str) -> None:
 
 
 def talk(message: str, *, quiet: bool = False) -> None:
-    """Print a message for people, unless they asked for silence."""
+    """Print a message, unless the user has asked for silence."""
     if not quiet:
         say(f"{message}\n")
 
 
 def fail(error: EnvlockError) -> None:
-    """Print an error: what is wrong, and what to do; details such as a traceback come first."""
+    """Print an error: what is wrong, and a remedy; details such as a traceback come first."""
     if error.details:
         say("".join(f"{line}\n" for line in error.details.splitlines()))
     say(f"error: {error.message}\n")
@@ -97,12 +104,12 @@ def fail(error: EnvlockError) -> None:
 
 
 def _discard(stream: TextIO) -> None:
-    """Let what is still in the buffer go nowhere, or Python would try once more when it exits, and fail."""
+    """Discard what is still in the buffer, or Python would try once more when it exits, and fail."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def has_color() -> bool:
-    """Return whether stdout is a terminal that wants colours (https://no-color.org)."""
+    """Return whether stdout is a terminal that shows colours (https://no-color.org)."""
     return (
         sys.stdout is not None
         and sys.stdout.isatty()
@@ -112,25 +119,29 @@ def has_color() -> bool:
 
 
 PERIOD = 10.0
-"""Seconds between two lines of progress where nobody watches a bar."""
+"""Seconds between two lines of progress if stderr is not a terminal."""
 
 
 class Terminal:
-    """Shows progress on stderr: sentences always, bars and all lines of another program where a person is watching."""
+    """Shows progress on stderr: always sentences; bars and all lines of another program only in a
+    terminal.
+    """
 
     def __init__(self, quiet: bool) -> None:
-        """Say nothing at all with `quiet`."""
+        """Print nothing at all with `quiet`."""
         self.quiet = quiet
         is_terminal = sys.stderr is not None and sys.stderr.isatty()
         self.watched = is_terminal and os.environ.get("TERM") != "dumb" and not quiet
         self._last = monotonic()
 
     def say(self, text: str) -> None:
-        """Print a sentence about what happens now."""
+        """Print a sentence about the current step."""
         talk(text, quiet=self.quiet)
 
     def line(self, text: str) -> None:
-        """Print a line of another program; where nobody is watching, one every `PERIOD` seconds."""
+        """Print a line of another program; if stderr is not a terminal, only one every `PERIOD`
+        seconds.
+        """
         if self.watched:
             talk(text)
             return
@@ -142,7 +153,9 @@ class Terminal:
             self.say(text)
 
     def _make_advance(self, title: str, total: int) -> Advance:
-        """Return a function that says how far something is, a line every `PERIOD` seconds: people read logs, too."""
+        """Return a function that prints the progress, a line every `PERIOD` seconds, for readers of
+        logs.
+        """
         done, last = 0, monotonic()
 
         def advance(amount: int) -> None:
@@ -156,7 +169,7 @@ class Terminal:
 
     @contextmanager
     def bar(self, title: str, total: int, *, in_bytes: bool = False) -> Iterator[Advance]:
-        """Show how far something is while the block runs; threads may advance it."""
+        """Show a progress bar while the block runs; threads may advance it."""
         if not self.watched:
             yield self._make_advance(title, total)
             return

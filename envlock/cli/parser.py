@@ -1,4 +1,4 @@
-"""How command lines are parsed: programs of one command, completion without a price, options with choices."""
+"""How command lines are parsed: programs of one command, fast completion, options with choices."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from envlock.runtime.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    # The newest Typer, by which types are checked, has a copy of click's code; older ones import click.
+    # The newest Typer, with which types are checked, contains a copy of click's code; older ones
+    # import click.
     from typer._click.core import Command as AnyCommand
     from typer._click.core import Context
     from typer._click.exceptions import ClickException
 
 
 def _find_parser_error() -> type[ClickException]:
-    """Return the class of what the parser raises, to which Typer gives no public name."""
+    """Return the class of the parser's errors, for which Typer has no public name."""
     for base in typer.BadParameter.__mro__:
         if base.__name__ == "ClickException":
             return base
@@ -33,7 +34,7 @@ ParserError = _find_parser_error()
 
 
 def complain(error: ClickException) -> int:
-    """Print the parser's own words, in which no word of the command line moves a terminal; return the exit code."""
+    """Print the parser's own error with control characters escaped; return the exit code."""
     words = StringIO()
     error.show(words)
     say(words.getvalue())
@@ -52,19 +53,21 @@ METAVARS = {
     "reason": "TEXT",
     "setup": "LINES",
 }
-"""What the help calls the value of a parameter, by the parameter's name; a `metavar` of its own comes first."""
+"""The help's names for the values of parameters, by parameter; its own `metavar` goes before this
+table.
+"""
 
 
 class Group(TyperGroup):
-    """A group of commands; completing its command line parses nothing."""
+    """A group of commands; for completion its options are not converted."""
 
     def resolve_command(
         self, ctx: Context, args: list[str]
     ) -> tuple[str | None, AnyCommand | None, list[str]]:
-        """Return the command that is meant, as the parser does.
+        """Return the named command, as the parser does.
 
         Raises:
-            UsageError: there is none of this name; the hint names the nearest.
+            UsageError: there is no command with this name; the hint names the nearest.
         """
         names = self.list_commands(ctx)
         if not ctx.resilient_parsing and args[0] not in names and not args[0].startswith("-"):
@@ -75,7 +78,9 @@ class Group(TyperGroup):
         return super().resolve_command(ctx, args)
 
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
-        """Parse; while a shell completes, the group's own options need not be converted, which costs 60 ms."""
+        """Parse the words; during completion, the group's own options are not converted, which
+        saves 60 ms.
+        """
         if not ctx.resilient_parsing:
             return list(super().parse_args(ctx, args))
         self.get_params = lambda ctx: []  # type: ignore[method-assign]
@@ -86,7 +91,9 @@ class Group(TyperGroup):
 
 
 class Command(TyperCommand):
-    """A command; completing its command line parses nothing, and its help shows values in capitals."""
+    """A command; for completion its options are not converted, and its help shows values in
+    capitals.
+    """
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -95,14 +102,16 @@ class Command(TyperCommand):
                 param.metavar = METAVARS.get(param.name or "")
 
     def collect_usage_pieces(self, ctx: Context) -> list[str]:
-        """Return the words after the command's name."""
-        # Elsewhere, braces mean a choice, and Typer writes them around every argument.
+        """Return the words after the command's name in the usage line."""
+        # Braces mean a choice elsewhere, but Typer writes them around every argument.
         return [
             piece.replace("{", "").replace("}", "") for piece in super().collect_usage_pieces(ctx)
         ]
 
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
-        """Parse; while a shell completes, the words count only, and converting them would cost 60 ms."""
+        """Parse the words; during completion only their number matters, and not converting them
+        saves 60 ms.
+        """
         if ctx.resilient_parsing:
             return []
         return list(super().parse_args(ctx, args))
@@ -116,10 +125,10 @@ def make_app(**options: Any) -> typer.Typer:
 
 
 def make_choice(choices: Sequence[str], what: str, *flags: str, **options: Any) -> object:
-    """Return an option that takes one of some names; the help and the completion list them.
+    """Return an option with a fixed set of values; the help and the completion list them.
 
     Raises:
-        UsageError: from the option's parser, where the value is another.
+        UsageError: from the option's parser, for any other value.
     """
     return typer.Option(
         *flags,

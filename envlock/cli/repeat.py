@@ -19,6 +19,7 @@ from envlock.cli.options import (
 )
 from envlock.cli.output import Terminal, emit, has_color, say
 from envlock.cli.parser import Command, make_app
+from envlock.cli.signals import interrupt_on_signals
 from envlock.lock.writer import write_atomically
 from envlock.reports import heatmap, render, repeat_page
 from envlock.runtime.errors import UsageError
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from envlock.numerics.outcome import RepeatEvidence
 
 app = make_app()
-INTERRUPTED = 130
 
 OptionalScript = Annotated[
     str | None,
@@ -107,26 +107,27 @@ def repeat(
     _check(script, save=save, compare=compare, html=html, png=png)
     steps = step or []
     progress = Terminal(quiet)
-    if compare is not None:
-        report = envlock.compare_saved(*compare, steps=steps, python=python, progress=progress)
-    else:
-        report = envlock.repeat(
-            script or "",
-            args or (),
-            module=module,
-            runs=runs,
-            fresh=fresh,
-            seed=seed,
-            python=python,
-            save=save,
-            steps=steps,
-            output=output,
-            progress=progress,
-        )
+    with interrupt_on_signals() as stop:
+        if compare is not None:
+            report = envlock.compare_saved(*compare, steps=steps, python=python, progress=progress)
+        else:
+            report = envlock.repeat(
+                script or "",
+                args or (),
+                module=module,
+                runs=runs,
+                fresh=fresh,
+                seed=seed,
+                python=python,
+                save=save,
+                steps=steps,
+                output=output,
+                progress=progress,
+            )
     _write(report, html, png)
     emit(render(report, format, color=has_color()))
     _print_hints(report)
-    raise typer.Exit(INTERRUPTED if report.evidence.interrupted else report.exit_code)
+    raise typer.Exit(stop.exit_code if report.evidence.interrupted else report.exit_code)
 
 
 def _check(
@@ -151,13 +152,13 @@ def _check(
 
 
 def _print_hints(report: Report) -> None:
-    """Say what helps where too few runs finished; beside the matrices, the report has no room for it."""
+    """Print a remedy if too few runs finished; beside the matrices, the report has no room for it."""
     for fix in dict.fromkeys(finding.fix for finding in report.of(UNKNOWN)):
         say(f"hint: {fix}\n")
 
 
 def _write(report: Report[RepeatEvidence], html: Path | None, png: Path | None) -> None:
-    """Write the page and the picture that are asked for."""
+    """Write the page and the picture that were requested."""
     if html is not None:
         write_atomically(
             html, repeat_page.render_page(report, render(report)).encode("utf-8"), "page"

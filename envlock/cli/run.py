@@ -28,13 +28,13 @@ app = make_app()
 
 
 class RunCommand(Command):
-    """Keeps the command to run away from the parser: it begins after `--`, or else at its first word."""
+    """Hides the command to run from the parser: it begins after `--`, else at its first word."""
 
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
-        """Parse what stands before the command.
+        """Parse the words before the command.
 
         Raises:
-            UsageError: more than a lockfile stands before `--`, or two are named.
+            UsageError: there is more than a lockfile before `--`, or two lockfiles are named.
         """
         if "--" in args:
             end = args.index("--")
@@ -47,17 +47,20 @@ class RunCommand(Command):
             command = _parse_command(args[end:])
         ctx.meta["envlock.command"] = command
         rest = super().parse_args(ctx, args[:end])
-        # Only a word of the command line excludes `--lock`; a variable names the lockfile where neither does.
+        # Only a word of the command line excludes `--lock`; the variable is used if neither names a
+        # lockfile.
         if words and ctx.params.get("named") and ctx.params.get("lock") == args[words[0]]:
             raise UsageError("--lock and LOCK both name a lockfile", hint="use one of them")
         return list(rest)
 
     def collect_usage_pieces(self, ctx: Context) -> list[str]:
-        """Return the usage line's words: what the parser does not see is CMD."""
+        """Return the words of the usage line, with CMD for what the parser does not see."""
         return ["[OPTIONS]", "[LOCK --]", "CMD ..."]
 
     def _find_words(self, ctx: Context, args: list[str]) -> Iterator[int]:
-        """Yield the places of what is neither an option of this command nor the value of one."""
+        """Yield the indexes of words that are neither an option of this command nor the value of
+        one.
+        """
         valued: set[str] = set()
         for param in self.get_params(ctx):
             if not getattr(param, "is_flag", True):
@@ -73,10 +76,13 @@ class RunCommand(Command):
 
 
 def _needs_value(option: str, valued: set[str]) -> bool:
-    """Return whether the value of an option is the next word; `valued` are those that take one."""
+    """Return whether the value of an option is the next word; `valued` are the options with a
+    value.
+    """
     if option.startswith("--"):
         return option in valued
-    # Short options may be written together: the rest of the word is the value of the first that takes one.
+    # Short options can be combined: the rest of the word is the value of the first one that has a
+    # value.
     for place, letter in enumerate(option):
         if f"-{letter}" in valued:
             return place == len(option) - 1
@@ -84,7 +90,7 @@ def _needs_value(option: str, valued: set[str]) -> bool:
 
 
 def _need_lockfile(words: list[str]) -> None:
-    """Refuse words before `--` that cannot be one lockfile.
+    """Refuse words before `--` that are not a single lockfile.
 
     Raises:
         UsageError: they are a command.
@@ -97,7 +103,7 @@ def _need_lockfile(words: list[str]) -> None:
 
 
 def _parse_command(words: list[str]) -> list[str]:
-    """Return the command that is written without `--`: a script and `-m MODULE` are for Python.
+    """Return the command that is given without `--`: a script and `-m MODULE` are run with Python.
 
     Raises:
         UsageError: its first word is a lockfile.
@@ -200,7 +206,7 @@ def run(
 
 
 def _observe(prepared: Prepared, lock: Path, python: Path | None, *, quiet: bool) -> None:
-    """Run the command as a child, say what its lockfile now holds, and exit as the command did."""
+    """Run the command as a child, print what its lockfile now holds, and exit as the command did."""
     found = run_observed(prepared, lock, python)
     before = "all held before"
     if found.new:
@@ -210,7 +216,9 @@ def _observe(prepared: Prepared, lock: Path, python: Path | None, *, quiet: bool
 
 
 def _explain(prepared: Prepared, *, quiet: bool) -> None:
-    """Say which variables are set and unset, and where the lockfile wins over determinism."""
+    """Print which variables are set and unset, and where the lockfile's value is used instead of
+    the one for determinism.
+    """
     assigned = [f"{name}={clean(value)}" for name, value in prepared.changes if value is not None]
     removed = [name for name, value in prepared.changes if value is None]
     for verb, names in (("set", assigned), ("unset", removed)):

@@ -87,7 +87,7 @@ def show(
 
 
 def _find_line(name: str | None, python: Path | None) -> str:
-    """Return the line that is meant; a model may have been stamped with its line only."""
+    """Return the line to show; a model may have been stamped with only its line."""
     if name is not None:
         line = read_line(name)
         if line is not None:
@@ -97,9 +97,9 @@ def _find_line(name: str | None, python: Path | None) -> str:
 
 
 def _find_shown(name: str | None, python: Path | None) -> Source:
-    """Return the lockfile that is meant: the live environment's, that in a model, or a file."""
+    """Return the lockfile to show: that of the live environment, that in a model, or a file."""
     if name == LIVE:
-        # Start-up time: a file is shown without what captures.
+        # Start-up time: a file is shown without the code that captures.
         from envlock.workflows.capture import capture_live_lock
 
         return capture_live_lock(python)

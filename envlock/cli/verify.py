@@ -67,7 +67,7 @@ EXCLUDED = {
     "numerics": "--numerics",
     "program": "--program",
 }
-"""What asks for a lockfile, which `--line` does without."""
+"""Options that need a lockfile, which `--line` does not use."""
 
 
 @app.command(cls=Command)
@@ -118,7 +118,9 @@ def verify(
 
 
 def _verify_line(line: str, context: typer.Context, python: Path | None, format: str) -> NoReturn:  # noqa: A002
-    """Judge by a line alone, which knows no policy and no lockfile: what a variable says of those is for others."""
+    """Compare with a line alone, which has no policy and no lockfile: variables that name those are
+    ignored.
+    """
     options = {}
     for name, word in EXCLUDED.items():
         options[word] = get_source(context, name) == "COMMANDLINE"

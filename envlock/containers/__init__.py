@@ -1,1 +1,1 @@
-"""From a lock to an image: its plan, its Dockerfile, the build, and verification inside."""
+"""From a lockfile to an image: its plan, its Dockerfile, the build, and verification inside."""

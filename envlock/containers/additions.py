@@ -1,4 +1,4 @@
-"""Additions of a project to its image: code, a user, a folder, a command, variables."""
+"""What a project adds to its image: code, a user, a folder, a command, variables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from envlock.runtime.tables import table
 
 USER = "1000:1000"
 HOME = "/home/user"
-"""The home folder of any user of the image, and its working folder where none is named."""
+"""The home folder of any user in the image, and the working folder if none is set."""
 
 KEYS = ("copy", "workdir", "user", "command", "environ", "apt", "apt-sources")
 """The keys of `[tool.envlock.container]`; envlock/containers/debian.py reads the last two."""
@@ -37,16 +37,20 @@ _SYSTEM = (
     "/var",
     "/wheels",
 )
-"""Folders of the system or of envlock: every user may write in the working folder."""
+"""Folders of the system or of envlock, which cannot be the working folder: every user may write
+there.
+"""
 
 _OURS = ("PATH", "HOME", "IFS", "SOURCE_DATE_EPOCH")
 _OURS_BEGIN = ("ENVLOCK_", "LD_", "PYTHON", "GLIBC_", "DYLD_")
-"""Variables that the image sets itself, or by which a program would become another one."""
+"""Variables that the image sets itself, or that would turn a program into another one."""
 
 
 @dataclass(frozen=True)
 class CopiedFile:
-    """A file of the project: its path there and below the working folder, and its source here."""
+    """A file of the project: its path in the project and below the working folder, and its source
+    on this machine.
+    """
 
     path: str
     sha256: str
@@ -56,7 +60,7 @@ class CopiedFile:
 
 @dataclass(frozen=True)
 class Additions:
-    """Additions to an image, every value checked; `command` is empty where the base's own stays."""
+    """The additions to an image, each value checked; `command` is empty if the base's own is used."""
 
     files: tuple[CopiedFile, ...] = ()
     workdir: str = HOME
@@ -66,7 +70,7 @@ class Additions:
 
     @property
     def recorded(self) -> Container:
-        """Their record in the lock."""
+        """The additions in the form that a lockfile records."""
         return Container.model_validate(
             {
                 "files": {file.path: file.sha256 for file in self.files},
@@ -81,12 +85,12 @@ class Additions:
 def parse_additions(
     wanted: Mapping[str, object], files: Sequence[CopiedFile], where: str
 ) -> Additions:
-    """Return the additions by the values of `[tool.envlock.container]` or of a lock.
+    """Return the additions from the values of `[tool.envlock.container]` or of a lockfile.
 
     Args:
-        wanted: values by the keys; a missing one has its default.
-        files: named by `copy`.
-        where: what a message begins with.
+        wanted: values by key; a missing one has its default.
+        files: the files that `copy` names.
+        where: the beginning of messages.
 
     Raises:
         UsageError: a value must not go into an image; the message names its key.
@@ -109,7 +113,7 @@ def parse_additions(
 
 
 def _parse_user(user: object, where: str) -> str:
-    """Return USER or USER:GROUP as both numbers."""
+    """Return USER or USER:GROUP as two numbers."""
     if isinstance(user, str) and user.isdecimal():
         user = f"{user}:{user}"
     return _check(user, "user", where)
@@ -131,13 +135,13 @@ def _parse_workdir(text: object, where: str) -> str:
 
 
 def _is_of_system(folder: str) -> bool:
-    if folder in ("", "/opt"):  # but not what is below /opt
+    if folder in ("", "/opt"):  # but not the folders below /opt
         return True
     return any(f"{folder}/".startswith(f"{own}/") for own in _SYSTEM)
 
 
 def _check_variable(name: str, where: str) -> None:
-    """Refuse a variable that the lock holds or that the image needs."""
+    """Refuse a variable that the lockfile has or that the image needs."""
     _check(name, "variable", f"{where}: `environ`")
     if any(row["name"] == name for row in table("environ")):
         raise UsageError(
@@ -151,7 +155,7 @@ def _check_variable(name: str, where: str) -> None:
 
 
 def _check(value: object, kind: str, where: str) -> str:
-    """Return a value that is of its kind; see `safe`."""
+    """Return a value after checking its kind; see `safe`."""
     try:
         return str(safe(value, kind, where))
     except LockfileError as error:

@@ -1,4 +1,4 @@
-"""The base of a lock's image: the locked one, the one that is named, or the best that is known."""
+"""The base of an image: the locked one, the named one, or the best known one."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ NEWER_PYTHON = (
 
 @dataclass(frozen=True)
 class Chosen:
-    """A base, its record in the lock, and warnings for the user."""
+    """A base, its record in the lockfile, and warnings for the user."""
 
     base: Base
     kept: BaseImage
@@ -47,9 +47,9 @@ def resolve_offline(lock: Lockfile, request: BaseRequest) -> tuple[Base, tuple[s
     """Return the base without asking any registry, and warnings; its digest may be unknown.
 
     Raises:
-        CannotMatchError: no known image can be the locked environment, or not the one that was
-            named.
-        UsageError: there is no such route or image for this lock, or no image can be its machine.
+        CannotMatchError: no known image can be the locked environment, or the named one cannot.
+        UsageError: there is no such route or image for this lockfile, or no image can be its
+        machine.
     """
     base_image = get_locked_base(lock, request.choice)
     if base_image is not None:
@@ -61,7 +61,8 @@ def resolve_offline(lock: Lockfile, request: BaseRequest) -> tuple[Base, tuple[s
     except CannotMatchError as error:
         if find_unlisted_machine(needs, tables) is None:
             raise
-        # A newer release of python-build-standalone than the tables' may have the locked Python.
+        # A newer release of python-build-standalone than the one in the tables may have the locked
+        # Python.
         hint = f"{NEWER_PYTHON}, or {error.hint}"
         raise CannotMatchError(error.message, hint=hint) from None
     image = _add_known_digest(candidate.reference)
@@ -83,20 +84,20 @@ def resolve_offline(lock: Lockfile, request: BaseRequest) -> tuple[Base, tuple[s
 def resolve_online(
     lock: Lockfile, find: Find, request: BaseRequest, tables: Tables | None = None
 ) -> Chosen:
-    """Return the base as its registry has it now, with what its config says.
+    """Return the base with the digest that its registry has now, and with its config.
 
     Args:
-        lock: what the image is for.
-        find: asks a registry.
-        request: for a base.
-        tables: what is known of base images; envlock's own unless given.
+        lock: the lockfile of the image.
+        find: the function that asks a registry.
+        request: the request for a base.
+        tables: the tables of base images; envlock's own when not given.
 
     Raises:
-        CannotMatchError: no known image can be the locked environment, or not the one that was
-            named.
-        MovedTagError: the tag of a release points at another image than the known one.
-        UsageError: there is no such route or image for this lock, or no image can be its machine.
-        RegistryError: a registry was not reached, refused, or does not have it.
+        CannotMatchError: no known image can be the locked environment, or the named one cannot.
+        MovedTagError: the tag of a release has moved from the known image.
+        UsageError: there is no such route or image for this lockfile, or no image can be its
+            machine.
+        RegistryError: a registry could not be reached, refused, or does not have it.
     """
     needs = collect_lock_needs(lock, request.platform)
     trust = collect_trust(lock.base_image, request.accepted)
@@ -115,7 +116,7 @@ def resolve_online(
 
 
 def get_locked_base(lock: Lockfile, choice: str) -> BaseImage | None:
-    """Return the lock's own base; None where it has none, or another one was chosen."""
+    """Return the base in the lockfile; None if it has none, or another one was chosen."""
     base_image = lock.base_image
     if base_image is not None and choice in (AUTO, base_image.route):
         return base_image
@@ -123,7 +124,7 @@ def get_locked_base(lock: Lockfile, choice: str) -> BaseImage | None:
 
 
 def _add_known_digest(reference: Reference) -> Reference:
-    """Return a reference with its digest, where that is known in public."""
+    """Return a reference with its digest, if that was published."""
     digest = reference.digest or Trust().find_digest(reference)
     if digest is None:
         return reference
@@ -140,7 +141,7 @@ def _warn_of_tag(reference: Reference) -> list[str]:
 
 
 def _list_warnings(candidate: Candidate, image: Reference) -> tuple[str, ...]:
-    """Return what speaks against an image, though it was chosen."""
+    """Return the reasons against an image although it was chosen."""
     warnings = [*candidate.obstacles, *candidate.unmet_requirements, *candidate.doubts]
     if not candidate.exact:
         warnings.insert(0, f"{image.name}:{image.tag} is the nearest: {candidate.lead}")
@@ -162,17 +163,17 @@ def _make_base(
 def add_config(
     base: Base, entrypoint: Sequence[str], command: Sequence[str], environ: Mapping[str, str]
 ) -> Base:
-    """Return a base with its config: entrypoint, command, and the variables that are facts."""
+    """Return a base with its config: entrypoint, command, and those variables that are facts."""
     facts = {row["name"] for row in table("environ")}
     known = sorted((name, value) for name, value in environ.items() if name in facts)
     return replace(base, entrypoint=tuple(entrypoint), command=tuple(command), environ=tuple(known))
 
 
-# --- the base of a lock
+# --- the base of a lockfile
 
 
 def _look_up_locked_base(base_image: BaseImage, pin_image: Pin) -> Base:
-    """Return the lock's own base, after its registry was asked for it."""
+    """Return the base in the lockfile, after asking its registry."""
     image = pin_image(_get_reference(base_image))
     python = None
     if base_image.python is not None:
@@ -182,7 +183,7 @@ def _look_up_locked_base(base_image: BaseImage, pin_image: Pin) -> Base:
 
 
 def _restore_base(lock: Lockfile, base_image: BaseImage) -> Base:
-    """Return the lock's own base, with the config that a build has recorded."""
+    """Return the base in the lockfile, with the config that a build has recorded."""
     python_from = None
     if base_image.python is not None:
         python_from = str(_get_reference(base_image.python))
@@ -194,7 +195,7 @@ def _restore_base(lock: Lockfile, base_image: BaseImage) -> Base:
         apt=base_image.apt,
     )
     image = lock.image
-    # The config is that of the base at the time of the build, which may have been another one.
+    # The config is that of the base at the time of the build, which may have been another base.
     if image is None or image.base_config is None or image.base != base_image.digest:
         return base
     config = image.base_config

@@ -1,4 +1,4 @@
-"""The files of a project that `copy` names, read from its folder."""
+"""The files of a project that its setting `copy` names, read from its folder."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from envlock.runtime.errors import UsageError
 from envlock.runtime.report import count
 
 MOST = 10_000
-"""Files at most: more are data, which is mounted and not copied."""
+"""The most files: more are data, which should be mounted instead of copied."""
 
 _EXAMPLE = 'name files and folders below the project, such as `copy = ["train.py", "src"]`'
 
 
 def collect(project: Path, names: Sequence[str], but: Path) -> tuple[CopiedFile, ...]:
-    """Return the files that are named, or below folders that are named, sorted by their paths.
+    """Return the named files and those below named folders, sorted by path.
 
     Below a folder, hidden files, bytecode, environments, links, lockfiles and the folder `but` are
     left out.
 
     Raises:
-        UsageError: one is not there, lies outside of the project, cannot be read, or has a name
+        UsageError: a file does not exist, is outside of the project, cannot be read, or has a name
             that is not portable.
     """
     files: dict[str, CopiedFile] = {}
@@ -47,7 +47,7 @@ def collect(project: Path, names: Sequence[str], but: Path) -> tuple[CopiedFile,
 
 
 def _is_within(start: Path, project: Path) -> bool:
-    """Return whether no link leads out of the project."""
+    """Return whether a path stays inside the project when links are followed."""
     return start.resolve().is_relative_to(project.resolve())
 
 
@@ -57,7 +57,7 @@ def _list_files(start: Path, but: Path) -> Iterator[Path]:
         return
     for folder, folders, names in os.walk(start, onerror=_raise_unreadable):
         parent = Path(folder)
-        # In place: os.walk goes only into the folders that are left.
+        # Changed in place, because os.walk visits only the folders that are left.
         folders[:] = sorted(name for name in folders if _is_code(parent / name, but))
         for name in sorted(names):
             if _is_source(parent / name):
@@ -71,7 +71,7 @@ def _raise_unreadable(error: OSError) -> None:
 
 
 def _is_code(folder: Path, but: Path) -> bool:
-    """Return whether a folder is walked."""
+    """Return whether files below a folder are copied."""
     is_hidden = folder.name.startswith(".") or folder.name == "__pycache__"
     is_environment = os.access(folder / "pyvenv.cfg", os.F_OK)
     if is_hidden or is_environment or folder.is_symlink():

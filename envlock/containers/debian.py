@@ -1,7 +1,7 @@
-"""Debian packages in an image: those that a project asks for, as apt resolves them in the base.
+"""Debian packages in an image: those that a project requests, as apt in the base resolves them.
 
-apt resolves once, by the signed indexes of its archives, and prints which files it would download.
-The lock has these by SHA-256, and a build installs them without a network.
+apt resolves them once, with the signed indexes of its archives, and prints the files that it would
+download. The lockfile has the SHA-256 of these files, and a build installs them without a network.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from envlock.runtime.errors import EnvlockError, OutsideError, UsageError
 from envlock.runtime.report import clean
 
 NO_APT = 66
-"""The exit code of the script where there is no apt."""
+"""The exit code of the script if there is no apt."""
 
 SCRIPT = f"""\
 export LC_ALL=C DEBIAN_FRONTEND=noninteractive
@@ -48,7 +48,7 @@ dpkg-query -W -f 'Have ${{Package}} ${{Version}}\\n'
 """
 """Takes archives, `--`, and packages; prints the answers of apt.
 
-It needs neither root nor any folder but the temporary one.
+It needs neither root nor any folder other than the temporary one.
 """
 
 _PROXIES = ("http_proxy", "https_proxy", "no_proxy")
@@ -60,14 +60,14 @@ _FILE = re.compile(
     r" (?P<size>[0-9]{1,12}) SHA256:(?P<sha256>[0-9a-f]{64})"
 )
 _WRONG = ("Unable to locate package", "Version '", "Package '")
-"""What apt's errors begin with where its archives do not have a package."""
+"""How apt's errors begin if its archives do not have a package."""
 
 _OWN_BASE = "put them into a base of your own, and name it with `--base`"
 
 
 @dataclass(frozen=True)
 class AptRequest:
-    """Packages, as `name` or `name=version`, and the archives to ask instead of the base's own."""
+    """Packages as `name` or `name=version`, and the archives to use instead of the base's own."""
 
     packages: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
@@ -95,7 +95,7 @@ def parse_apt_request(values: Mapping[str, object], where: str) -> AptRequest:
 
 
 def _check_entries(value: object, pattern: str, where: str, example: str) -> tuple[str, ...]:
-    """Return the strings of a list that all match a pattern, each once."""
+    """Return the strings of a list after checking that all match a pattern, without duplicates."""
     hint = f"write it like `{example}`"
     if not isinstance(value, list):
         raise UsageError(f"{where} must be a list of strings", hint=hint)
@@ -107,17 +107,17 @@ def _check_entries(value: object, pattern: str, where: str, example: str) -> tup
 
 
 def get_locked_request(apt: DebianPackages | None) -> AptRequest:
-    """Return the request that locked packages were resolved for."""
+    """Return the request that led to the locked packages."""
     if apt is None:
         return AptRequest()
     return AptRequest(tuple(apt.wanted), tuple(apt.sources))
 
 
 def check_locked(base: Base, wanted: AptRequest) -> None:
-    """Make sure that the locked packages of a base are those that were resolved for a request.
+    """Check that the locked packages of a base are those of a request.
 
     Raises:
-        UsageError: none are locked, or those of another request.
+        UsageError: no packages are locked, or those of another request.
     """
     locked = get_locked_request(base.apt)
     if locked == wanted or not (locked.packages or wanted.packages):
@@ -134,18 +134,19 @@ def check_locked(base: Base, wanted: AptRequest) -> None:
 def resolve(
     engine: Engine, image: str, wanted: AptRequest, *, host: bool, say: Say
 ) -> DebianPackages:
-    """Return the packages that an image needs for a request, by apt in it; nothing is downloaded.
+    """Return the packages that a request needs in an image, resolved by apt inside it; nothing is
+    downloaded.
 
     Args:
         engine: runs the image.
         image: the base, by digest.
         wanted: at least one package.
-        host: with this machine's network, where the engine's own does not reach the archives.
-        say: gets what the engine prints while it pulls.
+        host: use this machine's network, if the engine's own does not reach the archives.
+        say: gets the lines that the engine prints while it pulls.
 
     Raises:
-        EngineError: the image cannot be had, or not be run.
-        OutsideError: an archive was not reached, or a package of the base would be replaced or
+        EngineError: the image cannot be pulled or run.
+        OutsideError: an archive could not be reached, or a package of the base would be replaced or
             removed.
         UsageError: the archives do not have a package.
     """
@@ -180,7 +181,7 @@ def _explain_failure(done: Finished, image: str) -> EnvlockError:
 
 @dataclass
 class _Answers:
-    """What apt and dpkg print of a request.
+    """The answers of apt and dpkg to a request.
 
     Attributes:
         new: the packages that would be installed, as groups of `_INST`.
@@ -205,7 +206,7 @@ def _read_answers(lines: Iterable[str]) -> _Answers:
         elif (package := _INST.match(line)) is not None:
             answers.new.append(package.groupdict())
         elif (file := _FILE.fullmatch(line)) is not None:
-            # A colon in a version is written `%3a` in the name of a file.
+            # A colon in a version is `%3a` in the name of a file.
             key = (file["name"], unquote(file["version"]), file["architecture"])
             answers.files[key] = file.groupdict()
     return answers
@@ -255,8 +256,8 @@ def _make_package(
     """Return a package with its file.
 
     Raises:
-        KeyError: apt names no file of it with a SHA-256.
-        ValueError: a value of it cannot be locked.
+        KeyError: apt prints no file with a SHA-256 for it.
+        ValueError: one of its values cannot be locked.
     """
     file = files[row["name"], row["version"], row["architecture"]]
     return DebianPackage.model_validate(

@@ -1,4 +1,4 @@
-"""From a plan to a verified image, and to its record in the lock."""
+"""From a plan to a verified image, and to its record in the lockfile."""
 
 from __future__ import annotations
 
@@ -21,10 +21,12 @@ from envlock.runtime.errors import OutsideError
 from envlock.runtime.version import __version__
 
 EMPTY_LAYER = "sha256:5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef"
-"""An empty tar: one builder makes a layer of an instruction that changes no file, another none."""
+"""An empty tar: for an instruction that changes no file, one builder makes a layer and another does
+not.
+"""
 
 CONFIG = ("Env", "Entrypoint", "Cmd", "WorkingDir", "User", "Labels")
-"""The keys of a config that decide how an image runs; the others say when it was built, and how."""
+"""The keys of a config that determine how an image runs; the others say when and how it was built."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class Wish:
 
 @dataclass(frozen=True)
 class Outcome:
-    """An image, whether it is the locked environment, and what the lock keeps of it."""
+    """An image, whether it is the locked environment, and its record for the lockfile."""
 
     built: Built
     verdict: Verdict | None
@@ -48,10 +50,10 @@ class Outcome:
 
 
 def build(plan: BuildPlan, chosen: Chosen, engine: Engine, wish: Wish, say: Say) -> Outcome:
-    """Build an image and verify it inside; it gets its name when it is the locked environment.
+    """Build an image and verify it inside; it gets its name only if it is the locked environment.
 
     Raises:
-        LockfileError: something of the lock must not enter an image.
+        LockfileError: something in the lockfile must not enter an image.
         OutsideError: a wheel is missing or wrong, the engine failed, or the image does not answer.
     """
     built = _build(plan, chosen, engine, wish, say)
@@ -94,8 +96,8 @@ def check(
 
 def _build(plan: BuildPlan, chosen: Chosen, engine: Engine, wish: Wish, say: Say) -> Built:
     with open_draft_folder(None) as folder:
-        # The context is renamed into its place. Within the draft folder, which is locked, no other
-        # process takes it for one that was left behind.
+        # The context is renamed to its final place. Inside the draft folder, which is locked, no
+        # other process treats it as one that was left over.
         context = folder / "context"
         write_context(plan, wish.wheelhouse, context)
         order = Order(
@@ -109,7 +111,7 @@ def _build(plan: BuildPlan, chosen: Chosen, engine: Engine, wish: Wish, say: Say
 
 
 def _make_section(plan: BuildPlan, chosen: Chosen, built: Built) -> Image:
-    """Return the record of an image in the lock."""
+    """Return the record of an image for the lockfile."""
     base = plan.base
     config = None
     if base.entrypoint is not None:
@@ -141,7 +143,7 @@ def _make_section(plan: BuildPlan, chosen: Chosen, built: Built) -> Image:
 
 
 def compute_config_digest(config: Mapping[str, object]) -> str:
-    """Return the SHA-256 of the keys in `CONFIG`; null and empty are one."""
+    """Return the SHA-256 of the keys in `CONFIG`; null and empty values are equal."""
     kept = {name: config.get(name) or None for name in CONFIG}
     return hashlib.sha256(json.dumps(kept, sort_keys=True).encode("utf-8")).hexdigest()
 
@@ -154,6 +156,6 @@ def _compare_files(plan: BuildPlan, engine: Engine, old: str, new: str) -> list[
     argv = ["--files", str(plan.epoch)]
     try:
         before = ask_entrypoint(partial(engine.run, old), argv)
-    except OutsideError as error:  # the image of the lock is on another machine, or was removed
+    except OutsideError as error:  # the image of the lockfile is on another machine, or was removed
         return [f"the files that differ are unknown: {error.message}"]
     return list_differences(before, ask_entrypoint(partial(engine.run, new), argv))

@@ -1,4 +1,6 @@
-"""Whether an image is the locked environment: its own Python looks inside, and is judged here."""
+"""Whether an image is the locked environment: its own Python collects the facts, and they are
+compared here.
+"""
 
 from __future__ import annotations
 
@@ -21,20 +23,20 @@ Run = Callable[[list[str]], Finished]
 
 @dataclass(frozen=True)
 class Verdict:
-    """The two halves of a report: of the image, and of the machine that it runs on."""
+    """The two halves of a report: on the image, and on the machine that it runs on."""
 
     image: Report
     machine: Report
 
 
 def verify(document: Mapping[str, object], run: Run, *, installed: bool = True) -> Verdict:
-    """Return how the environment inside an image differs from a lock, in facts and files.
+    """Return how the environment in an image differs from a lockfile, in facts and files.
 
     Args:
-        document: the lock.
+        document: the lockfile.
         run: runs the image.
         installed: whether the build has installed packages. Only their files must be as recorded:
-            what the base has is known by its digest, whatever its RECORDs say.
+            those of the base are identified by its digest, whatever its RECORDs say.
 
     Raises:
         OutsideError: the image gave no answer.
@@ -55,7 +57,7 @@ def verify(document: Mapping[str, object], run: Run, *, installed: bool = True) 
 
 
 def _parse_file(entry: Mapping[str, Any], *, installed: bool) -> Finding:
-    """Return the finding of an image on a file.
+    """Return the finding of an image about a file.
 
     A path in the folder of the packages that the build has installed is relative to that.
     """
@@ -68,7 +70,9 @@ def _parse_file(entry: Mapping[str, Any], *, installed: bool) -> Finding:
 
 
 def is_of_machine(path: str) -> bool:
-    """Return whether a fact belongs to the machine that a container runs on, not to its image."""
+    """Return whether a fact belongs to the machine that a container runs on, rather than to its
+    image.
+    """
     return any(matches(row.path, path) for row in load_image_defaults().host)
 
 
@@ -95,7 +99,7 @@ def ask_entrypoint(run: Run, argv: list[str]) -> Any:
 
 
 def describe_verdict(verdict: Verdict, name: str) -> str:
-    """Return a verdict in one line, for a build that worked."""
+    """Return a verdict in one line, for a build that succeeded."""
     facts = set()
     for finding in verdict.machine.findings:
         if finding.severity != INFO:
@@ -112,7 +116,7 @@ def describe_verdict(verdict: Verdict, name: str) -> str:
 def list_differences(
     old: Mapping[str, Sequence[object]], new: Mapping[str, Sequence[object]]
 ) -> list[str]:
-    """Return a line for each file that differs between two images, by what `--files` prints."""
+    """Return a line for each file that differs between two images, from the output of `--files`."""
     lines = [f"only in the locked image: {path}" for path in sorted(old.keys() - new.keys())]
     lines += [f"only in the new image: {path}" for path in sorted(new.keys() - old.keys())]
     for path in sorted(old.keys() & new.keys()):

@@ -1,4 +1,6 @@
-"""The facts inside an image: the runtime half is copied into a container, and removed with it."""
+"""Collect the facts inside an image: the runtime half is copied into a container, which is removed
+afterwards.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +26,12 @@ from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import FactError
 
 PLACE = "envlock-capture"
-"""The folder in the container: on no import path, and in no image."""
+"""The folder in the container: neither on the import path nor in the image."""
 
 ENTRYPOINTS: Sequence[tuple[str, ...] | None] = (None, ())
-"""The image's own, which may set variables, then none: not every one runs a given command."""
+"""The image's own entrypoint, which may set variables, then none: not every entrypoint runs a given
+command.
+"""
 
 PYTHONS = ("python3", "python")
 TOO_OLD = "envlock-too-old:"
@@ -35,14 +39,14 @@ GUARD = (
     "import sys\n"
     f"if sys.version_info < (3, 8): sys.exit({TOO_OLD!r} + '.'.join(map(str, sys.version_info[:3])))\n"
 )
-"""Stands before the rest, which an older Python cannot parse."""
+"""The beginning of the code, which an old Python can parse, unlike the rest."""
 
 NO_PROGRAM = "does not have the program"
-"""The message that stands for the engine's own error (engines/failures.py)."""
+"""The message that replaces the engine's own error (engines/failures.py)."""
 
 
 class Inside(NamedTuple):
-    """The facts in an image, and its record as a base; None where no registry has its digest."""
+    """The facts in an image, and its record as a base; None if no registry has its digest."""
 
     snapshot: Snapshot
     base: BaseImage | None
@@ -50,7 +54,7 @@ class Inside(NamedTuple):
 
 @dataclass(frozen=True)
 class _Question:
-    """How an image is asked: the folder that its container gets, and whether with GPUs."""
+    """The request to an image: the folder that its container gets, and whether it has GPUs."""
 
     folder: Path
     gpus: bool
@@ -64,7 +68,7 @@ def look_inside(
     gpus: bool = False,
     say: Say = lambda line: None,
 ) -> Inside:
-    """Return the facts of an image's environment, as its own entrypoint sets it up.
+    """Return the facts of an image's environment, which its own entrypoint sets up.
 
     Args:
         engine: runs it.
@@ -72,7 +76,7 @@ def look_inside(
         python: the interpreter inside; the first `python3` or `python` on the image's PATH when not
             given.
         gpus: with this machine's GPUs.
-        say: gets what the engine prints while it pulls.
+        say: gets the lines that the engine prints while it pulls.
 
     Raises:
         EngineError: there is no such image, it is for another platform, or it cannot be run.
@@ -90,7 +94,7 @@ def look_inside(
 def _ask(
     engine: Engine, image: str, inspected: Inspected, python: str | None, question: _Question
 ) -> Snapshot:
-    """Return the facts by the first interpreter, and the first entrypoint, that answers."""
+    """Return the facts from the first interpreter, and the first entrypoint, that answers."""
     entrypoints = ENTRYPOINTS
     if not (inspected.get("Config") or {}).get("Entrypoint"):
         entrypoints = ENTRYPOINTS[:1]
@@ -104,14 +108,15 @@ def _ask(
         answers = launch.Ended(done.exit_code, done.stdout.encode(), b"", 0).answers
         if answers:
             return parse_snapshot(answers[-1], image)
-        # Of several failures the first is reported, but a Python that is too old says most.
+        # Of several failures the first is reported, except that a Python which is too old is the
+        # most useful one.
         if last is None or TOO_OLD in done.stderr:
             last = done
     raise _explain_silence(image, python, last)
 
 
 def ensure_image(engine: Engine, image: str, say: Say) -> Inspected:
-    """Return what the engine knows of an image, pulled where it does not have it.
+    """Return the engine's description of an image, which is pulled if necessary.
 
     Raises:
         EngineError: there is no such image, or it is for another platform.
@@ -146,7 +151,7 @@ def _run(
     entrypoint: Sequence[str] | None,
     question: _Question,
 ) -> Finished | None:
-    """Return how a program ended; None where the image does not have it."""
+    """Return how a program ended; None if the image does not have it."""
     start = Start(question.gpus, {"ENVLOCK_MODE": "off"}, entrypoint, question.folder)
     try:
         return engine.run(image, argv, start)
@@ -158,7 +163,7 @@ def _run(
 
 def _explain_silence(image: str, python: str | None, last: Finished | None) -> FactError:
     hint = "name its interpreter with `--python`, such as /opt/conda/bin/python"
-    # 126 and 127 are a shell's exit codes for a program that cannot be run, or does not exist.
+    # A shell exits with 126 if a program cannot be run, and with 127 if it does not exist.
     if last is None or last.exit_code in (126, 127):
         return FactError(f"{image} has no {python or 'Python on its PATH'}", hint=hint)
     if TOO_OLD in last.stderr:
@@ -171,9 +176,9 @@ def _explain_silence(image: str, python: str | None, last: Finished | None) -> F
 
 
 def _make_base(image: str, inspected: Inspected) -> BaseImage | None:
-    """Return the image as a base that has every package; None where no registry has its digest."""
+    """Return the image as a base that has every package; None if no registry has its digest."""
     digests = inspected.get("RepoDigests") or []
-    # Without a slash, a colon or a digest of a registry, it may be the beginning of an ID.
+    # Without a slash, a colon or a digest of a registry, the name may be the beginning of an ID.
     if "/" not in image and ":" not in image and not digests:
         return None
     reference = parse(image)
@@ -194,7 +199,9 @@ def _make_base(image: str, inspected: Inspected) -> BaseImage | None:
 
 
 def _write_runtime(folder: Path) -> None:
-    """Fill the folder with the runtime half, and NVML's binding if it is here; all may read it."""
+    """Put the runtime half into the folder, and NVML's binding if it is installed here; readable by
+    all users.
+    """
     package = Path(str(files(envlock)))
     runtime = package / "runtime"
     guest = package / "guest"
@@ -208,7 +215,8 @@ def _write_runtime(folder: Path) -> None:
     for source in sources:
         _copy(source, folder / "envlock" / source.relative_to(package))
     binding = find_spec("pynvml")
-    # Only a module of one file can be copied; a package of this name is another one.
+    # Only a module that is a single file can be copied; a package with this name is a different
+    # one.
     if binding is not None and binding.origin and not binding.submodule_search_locations:
         _copy(Path(binding.origin), folder / "binding" / "pynvml.py")
     for path in (folder, *folder.rglob("*")):

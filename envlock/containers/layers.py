@@ -1,7 +1,8 @@
-"""How wheels are cut into layers: those that are large and seldom change come first. Pure.
+"""Divide wheels into layers: large ones that seldom change come first. Pure.
 
-A layer is pushed and pulled whole when anything in it changes. CUDA's libraries outlive
-TensorFlow's versions, TensorFlow those of small packages, and these the project's own code.
+A layer is pushed and pulled as a whole when anything in it changes. CUDA's libraries are kept over
+several versions of TensorFlow, TensorFlow over several versions of small packages, and these over
+changes in the project's own code.
 """
 
 from __future__ import annotations
@@ -12,13 +13,15 @@ from dataclasses import dataclass
 from envlock.runtime.collectors.tensorflow import DISTRIBUTIONS
 
 BINDING = "nvidia-ml-py"
-"""NVIDIA's binding to NVML, by which GPUs are asked; it is no part of CUDA."""
+"""NVIDIA's binding to NVML, which queries GPUs; it is not part of CUDA."""
 
 LARGE, MIDDLE = 50_000_000, 3_000_000
-"""Sizes in bytes from which a wheel is not pushed again because of a smaller one: a choice."""
+"""Sizes in bytes: wheels above one are not pushed again because of smaller ones. The values are a
+choice.
+"""
 
 NAMES = ("nvidia", "tensorflow", "libraries", "packages", "own")
-"""Of layers of wheels, in the order in which an image has them."""
+"""The names of layers of wheels, in their order in an image."""
 
 OWN = ("editable", "vcs", "url", "local")
 """Origins of wheels that were built for one project."""
@@ -26,7 +29,9 @@ OWN = ("editable", "vcs", "url", "local")
 
 @dataclass(frozen=True)
 class Wheel:
-    """A wheel to install: its package's name in the lock, and the proven file; its size in bytes."""
+    """A wheel to install: the name of its package in the lockfile, and the proven file; its size in
+    bytes.
+    """
 
     name: str
     version: str
@@ -45,7 +50,7 @@ class Layer:
 
 
 def cut(wheels: Iterable[Wheel]) -> tuple[Layer, ...]:
-    """Return the layers of wheels, in the order of `NAMES`; none is empty."""
+    """Return the layers of wheels, in the order of `NAMES`, without empty ones."""
     layers: dict[str, list[Wheel]] = {name: [] for name in NAMES}
     for wheel in wheels:
         layers[_choose_layer(wheel)].append(wheel)

@@ -1,4 +1,5 @@
-"""An image as a file: an OCI archive, always of the same bytes, which `docker load` reads too.
+"""An image as a file: an OCI archive, always with the same bytes, which `docker load` can read,
+too.
 
 Sources: https://github.com/opencontainers/image-spec/blob/v1.1.1/image-layout.md. An engine saves
 such a layout, or that of Docker before 25, with `manifest.json`:
@@ -37,8 +38,8 @@ def write(saved: Path, image: str, name: str | None, epoch: int, stream: IO[byte
         stream: to write to.
 
     Raises:
-        OutsideError: the engine saved another image than this one.
-        OSError: the stream does not take it.
+        OutsideError: the engine saved a different image.
+        OSError: the stream cannot be written.
     """
     try:
         with (
@@ -47,7 +48,7 @@ def write(saved: Path, image: str, name: str | None, epoch: int, stream: IO[byte
         ):
             archive = _Archive(new, epoch)
             config, members = _read_saved_image(old)
-            # Apptainer, and a skopeo without root, make no folder that is not a member.
+            # Apptainer, and skopeo without root, create no folder that is not a member.
             for folder in ("blobs", BLOBS):
                 archive.add_folder(folder)
             if _compute_digest(config) != image:
@@ -66,7 +67,7 @@ def write(saved: Path, image: str, name: str | None, epoch: int, stream: IO[byte
 
 
 class _Archive:
-    """The archive that is written, all of whose members have one time."""
+    """The archive that is written; all of its members have one time."""
 
     def __init__(self, tar: tarfile.TarFile, epoch: int) -> None:
         self._tar = tar
@@ -84,7 +85,7 @@ class _Archive:
 
 
 def _read_saved_image(old: tarfile.TarFile) -> tuple[bytes, list[str]]:
-    """Return the config of a saved image, and the members that are its layers."""
+    """Return the config of a saved image, and the members that contain its layers."""
     if "manifest.json" in old.getnames():
         (listed,) = json.loads(_read(old, "manifest.json"))
         return _read(old, listed["Config"]), list(listed["Layers"])

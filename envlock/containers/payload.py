@@ -1,7 +1,7 @@
-"""The files of a build beside the Dockerfile: a tar for each layer, always of the same bytes.
+"""The files of a build beside the Dockerfile: a tar for each layer, always with the same bytes.
 
 Members are sorted; every time is the epoch, every mode 0644 or 0755, every owner 0. A wheel of a
-gigabyte is copied in pieces, and hashed on its way: a wrong one leaves nothing behind.
+gigabyte is copied in pieces, and hashed meanwhile; if the hash is wrong, nothing is left over.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ TARS = (
     *(f"{name}.tar" for name in NAMES),
 )
 OWN = {"Dockerfile", ".dockerignore", "apptainer.def", *TARS}
-"""The files of a context."""
+"""The names of the files in a context."""
 
 Member = bytes | Wheel | DebianPackage | CopiedFile | int
 """A member of a tar: bytes, a file on the disk, or the mode of a folder."""
@@ -58,13 +58,14 @@ class Hashing:
 
 
 def write_context(plan: BuildPlan, wheelhouse: Path, folder: Path) -> None:
-    """Write Dockerfile, .dockerignore, apptainer.def and the tars into a folder: all, or none.
+    """Write Dockerfile, .dockerignore, apptainer.def and the tars into a folder: either all or
+    none.
 
     Raises:
-        LockfileError: a value of the lock must not stand in a Dockerfile.
-        UsageError: the folder holds something else.
-        OutsideError: a wheel is missing or is not the one that the lock names.
-        WriteError: it cannot be written; what was there is untouched.
+        LockfileError: a value in the lockfile must not be written into a Dockerfile.
+        UsageError: the folder has other content.
+        OutsideError: a wheel is missing or is not the one that the lockfile names.
+        WriteError: it cannot be written; the old content is unchanged.
     """
     texts = {
         "Dockerfile": render.dockerfile(plan),
@@ -97,7 +98,7 @@ def write_context(plan: BuildPlan, wheelhouse: Path, folder: Path) -> None:
 
 
 def _check_folder(folder: Path) -> None:
-    """Make sure that a folder can become a context, and create the folder above it."""
+    """Check that a folder can become a context, and create its parent folder."""
     try:
         is_other = folder.exists() and not folder.is_dir()
         if folder.is_dir():
@@ -141,8 +142,9 @@ def write(members: Mapping[str, Member], epoch: int, wheelhouse: Path, stream: I
     """Write a tar.
 
     Raises:
-        OutsideError: a wheel is missing, or is not the one that the lock names; a file has changed.
-        OSError: the stream does not take it.
+        OutsideError: a wheel is missing, or is not the one that the lockfile names; a file has
+            changed.
+        OSError: the stream cannot be written.
     """
     folders: dict[str, int] = {}
     for name, member in members.items():
@@ -151,7 +153,7 @@ def write(members: Mapping[str, Member], epoch: int, wheelhouse: Path, stream: I
         if isinstance(member, int):
             folders[name] = member
     folders.pop(".", None)
-    # PAX differs from USTAR only where a name does not fit, and long names of wheels do not.
+    # PAX differs from USTAR only if a name does not fit, and long names of wheels do not fit.
     with tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT, encoding="ascii") as tar:
         for name in sorted({*members, *folders}):
             info = tarfile.TarInfo(name)
@@ -210,7 +212,7 @@ def _add_package(
 
 
 def _add_stream(tar: tarfile.TarFile, info: tarfile.TarInfo, source: IO[bytes]) -> str:
-    """Add a file to its end, close it, and return its SHA-256."""
+    """Add a file up to its end, close it, and return its SHA-256."""
     with source:
         info.size = os.fstat(source.fileno()).st_size
         hashing = Hashing(source)
@@ -261,10 +263,10 @@ def _list_lock(plan: BuildPlan) -> dict[str, Member]:
 
 
 def list_wheels(folder: Path) -> list[str]:
-    """Return the names of the wheels in a folder, none where it does not exist.
+    """Return the names of the wheels in a folder; empty if it does not exist.
 
     Raises:
-        UsageError: it is no folder that can be read.
+        UsageError: it is not a readable folder.
     """
     try:
         return sorted(item.name for item in folder.iterdir() if item.name.endswith(".whl"))

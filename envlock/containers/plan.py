@@ -1,4 +1,6 @@
-"""The contents of an image, decided before anything is written. Pure: lock, base, file names in."""
+"""The contents of an image, decided before anything is written. Pure: lockfile, base and file names
+in, plan out.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ from envlock.runtime.tables import table
 from envlock.runtime.version import __version__
 
 EPOCH = 315532800
-"""1980-01-01, the time of all that a build writes: no zip file, and no base, has one before."""
+"""1980-01-01, the time of everything that a build writes: no zip file, and no base, has an earlier
+one.
+"""
 
 NAMESPACE = "io.github.tf-envlock"
 SEED = 42
@@ -41,10 +45,10 @@ class Base:
     Attributes:
         reference: its name with its digest; a dry run may have a tag alone, and then nothing is
             built.
-        route: by which it was chosen.
-        entrypoint, command, environ: of its config; None where that was not read.
-        python_from: the image that a base without a Python gets it from.
-        python_archive: the build of python-build-standalone that such a base gets, where no image
+        route: the one by which it was chosen.
+        entrypoint, command, environ: those of its config; None if that was not read.
+        python_from: the image from which Python is copied into a base without one.
+        python_archive: the build of python-build-standalone that such a base gets, if no image
             has it.
         apt: Debian packages that are installed in it first.
     """
@@ -69,23 +73,23 @@ class Unknown:
 
 @dataclass(frozen=True)
 class BuildPlan:
-    """Everything that rendering and payload need; nothing else is read there.
+    """Everything that rendering and payload need; they read nothing else.
 
     Attributes:
-        tensorflow, python_version, policy: of the lock, for comments and labels.
+        tensorflow, python_version, policy: those of the lockfile, for comments and labels.
         environ: variables that are set in the image.
         unset: variables that the base sets and the locked environment does not have: the entrypoint
-            removes them where they still have the base's value.
-        wheels: to install.
-        skipped: of each package that is not installed, why.
-        unknown: what a build has still to find; a plan with any of it is shown, and never built.
+            removes them if they still have the base's value.
+        wheels: the wheels to install.
+        skipped: why a package is not installed, by package.
+        unknown: what a build has still to find; such a plan is shown, but never built.
         notes: sentences for the user.
         code: lines that the user's program must have.
-        lock: the document that the image verifies itself by; None for a base without one.
-        deterministic: whether the image sets what the recipe of this TensorFlow wants.
-        added: what the project adds to its packages.
+        lock: the lockfile with which the image verifies itself; None for a base without one.
+        deterministic: whether the image sets the variables of the recipe for this TensorFlow.
+        added: the additions of the project.
         epoch: the time of every file.
-        labels: of the image.
+        labels: those of the image.
     """
 
     base: Base
@@ -107,7 +111,7 @@ class BuildPlan:
 
     @property
     def user(self) -> str:
-        """The user and group that the program runs as, in numbers."""
+        """The user and group that the program runs as, as numbers."""
         return self.added.user
 
     @property
@@ -119,10 +123,11 @@ class BuildPlan:
 
     @property
     def venv(self) -> Literal["none", "isolated", "system"]:
-        """The kind of virtual environment: over the packages of a complete base, else without them.
+        """The kind of virtual environment: with access to the packages of a complete base, else
+        without.
 
-        A virtual environment, since replacing a package of the base would leave a mark of deletion
-        with the time of the build in the layer, which no rebuild could repeat.
+        A virtual environment is used because replacing a package of the base would leave a deletion
+        marker with the time of the build in the layer, which no rebuild could repeat.
         """
         if self.base.route not in COMPLETE:
             return "isolated"
@@ -139,7 +144,7 @@ class BuildPlan:
 
     @property
     def layers(self) -> tuple[Layer, ...]:
-        """The wheels by the layers that they make."""
+        """The wheels, divided into layers."""
         return cut(self.wheels)
 
     @property
@@ -149,7 +154,7 @@ class BuildPlan:
 
     @property
     def entrypoint(self) -> tuple[str, ...]:
-        """The base's own, then the one that verifies."""
+        """The base's own entrypoint, then the one that verifies."""
         own = self.base.entrypoint
         if own is None:
             own = tuple(_get_defaults(self.base.route).entrypoint)
@@ -159,7 +164,7 @@ class BuildPlan:
 
     @property
     def command(self) -> tuple[str, ...]:
-        """The project's, else the base's own, which an ENTRYPOINT of ours would remove."""
+        """The project's command, else the base's own, which our ENTRYPOINT would otherwise reset."""
         if self.added.command:
             return self.added.command
         if self.base.command is not None:
@@ -173,7 +178,9 @@ def _get_defaults(route: Route) -> RouteDefaults:
 
 
 def base_plan(base: Base) -> BuildPlan:
-    """Return the plan of an image for teams to build on, which verifies by the lock put into it."""
+    """Return the plan of a base image for teams, which verifies itself with the lockfile that is
+    put into it.
+    """
     environ = {**get_always_needed(), **find_variables(None, _get_ngc_release(base))}
     labels = _make_labels(base, None, None)
     return BuildPlan(base, environ=tuple(sorted(environ.items())), labels=labels)
@@ -188,19 +195,21 @@ def plan(
     added: Additions = Additions(),  # noqa: B008 (frozen)
     unknown: Unknown = Unknown(),
 ) -> BuildPlan:
-    """Return the plan of the image of a lock.
+    """Return the plan of the image of a lockfile.
 
     Args:
-        lock: what the image is of.
-        base: what to start from.
-        wheelhouse: the names of the wheels that are at hand; None where that does not matter yet.
-        deterministic: set what the recipe of this TensorFlow wants, also in the image's own lock.
-        added: what the project adds to its packages.
+        lock: the lockfile.
+        base: the image to start from.
+        wheelhouse: the names of the available wheels; None if they do not matter yet.
+        deterministic: set the variables of the recipe for this TensorFlow, also in the image's own
+            lockfile.
+        added: the additions of the project.
         unknown: what has still to be found.
 
     Raises:
-        LockfileError: something in the lock must not enter an image; the message names its path.
-        UsageError: wheels are needed that are not at hand.
+        LockfileError: something in the lockfile must not enter an image; the message names its
+        path.
+        UsageError: required wheels are not available.
     """
     facts = lock.facts
     tensorflow = python_version = None
@@ -262,7 +271,7 @@ def _get_ngc_release(base: Base) -> str | None:
 
 
 def _find_recipe(tensorflow: str | None) -> Recipe | None:
-    """Return the recipe of the numbers that a version begins with; None for a text without any."""
+    """Return the recipe for the numbers at the start of a version; None if there are none."""
     numbers = parse_version(tensorflow)
     if numbers is None:
         return None
@@ -270,7 +279,9 @@ def _find_recipe(tensorflow: str | None) -> Recipe | None:
 
 
 def find_variables(tensorflow: str | None, ngc: str | None) -> dict[str, str]:
-    """Return the variables that make a TensorFlow, or NVIDIA's of a release, deterministic."""
+    """Return the variables that make a TensorFlow, or that of a release of NVIDIA's image,
+    deterministic.
+    """
     if ngc is not None:
         return dict(find_nvidia_switch(ngc) or {})
     recipe = _find_recipe(tensorflow)
@@ -282,7 +293,7 @@ def find_variables(tensorflow: str | None, ngc: str | None) -> dict[str, str]:
 def find_missing_patch(
     tensorflow: str | None, ngc: str | None, packages: Collection[str]
 ) -> str | None:
-    """Return the patch that this TensorFlow needs and the image does not have; None without one."""
+    """Return the patch that this TensorFlow needs and the image does not have, or None."""
     recipe = _find_recipe(tensorflow)
     if recipe is None or ngc is not None:  # NVIDIA's releases have a switch instead
         return None
@@ -321,7 +332,7 @@ class _Environ(NamedTuple):
 def _choose_environ(
     lock: Lockfile, base: Base, recipe: Mapping[str, str], *, deterministic: bool
 ) -> _Environ:
-    """Return the variables that the base does not set as locked, and those of the recipe."""
+    """Return the locked variables that the base does not set, and those of the recipe."""
     locked: Mapping[str, object] = lock.facts.environ or {}
     environ = _Environ({}, [])
     known = {row["name"]: row for row in table("environ")}
@@ -368,7 +379,7 @@ def _choose_environ(
 def _list_unset(
     lock: Lockfile, base: Base, environ: Mapping[str, str]
 ) -> tuple[tuple[str, str], ...]:
-    """Return the variables, with their values, that the base sets and that are locked as unset."""
+    """Return the variables that the base sets and that are locked as unset, with their values."""
     locked = lock.facts.environ or {}
     unset = {name for name, value in locked.items() if value is None and name not in environ}
     return tuple(sorted(pair for pair in base.environ or () if pair[0] in unset))
@@ -389,7 +400,7 @@ def _select_wheels(lock: Lockfile, route: Route, wheelhouse: Collection[str] | N
 
     Raises:
         LockfileError: a name, a version or a digest must not enter an image.
-        UsageError: wheels are needed that are not at hand.
+        UsageError: required wheels are not available.
     """
     selection = _Selection([], [])
     if lock.identity is None:
@@ -435,7 +446,7 @@ def _make_wheel(name: str, entry: PackageIdentity) -> Wheel:
 
 
 def _explain_base_package(name: str, route: Route) -> str | None:
-    """Return why a package is left to the base, whatever is at hand; None where it is installed."""
+    """Return why a package is never installed over the base's; None if it is installed."""
     if name in DISTRIBUTIONS and route in COMPLETE:
         if route == "ngc":
             return "NVIDIA's own build in the base is never replaced"
@@ -468,9 +479,9 @@ def _make_missing_error(missing: list[str], reasons: Mapping[str, str]) -> Usage
 
 
 def dump_shipped_lock(lock: Lockfile, amended: Mapping[str, str]) -> bytes:
-    """Return the lock that goes into the image, with these variables amended."""
+    """Return the lockfile that goes into the image, with these variables changed."""
     document = lock.to_document()
-    # What a build adds to the lock is not in it, or a rebuild would not be the same.
+    # It does not have what a build adds to a lockfile, or a rebuild would differ.
     document.pop("base_image", None)
     document.pop("image", None)
     if amended:
@@ -481,8 +492,10 @@ def dump_shipped_lock(lock: Lockfile, amended: Mapping[str, str]) -> bytes:
 def _make_labels(
     base: Base, lock: Lockfile | None, document: bytes | None
 ) -> tuple[tuple[str, str], ...]:
-    """Return the labels of an image, by the lock and by the document that goes into the image."""
-    # None has a time or a commit: with one, no rebuild would be the same image.
+    """Return the labels of an image, from the lockfile and from the document that goes into the
+    image.
+    """
+    # No label has a time or a commit: with one, no rebuild would be the same image.
     name, _, digest = base.reference.partition("@")
     labels = {
         "org.opencontainers.image.base.name": name,

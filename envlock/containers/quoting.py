@@ -1,9 +1,10 @@
-"""The one door into a Dockerfile: text that is not of its kind is refused, so nothing is escaped.
+"""All text in a Dockerfile passes through here: text that is not of the expected kind is refused,
+so nothing has to be escaped.
 
-A template takes nothing but `Safe` text (envlock/containers/render.py holds it to that), and only
-this file makes it. No kind has a quote, a backslash, a `$`, a backtick, or anything that ends a
-line for anybody: the characters that mean something to a Dockerfile, a shell or JSON. (An
-apostrophe may stand in a comment.)
+A template accepts only `Safe` text (envlock/containers/render.py enforces that), and only this file
+creates it. No kind allows a quote, a backslash, a `$`, a backtick, or anything that some reader
+treats as a line end: the characters with a meaning in a Dockerfile, a shell or JSON. (A comment may
+have an apostrophe.)
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ KINDS = {
     "reference": re.compile(
         r"[A-Za-z0-9\[][A-Za-z0-9._:/\[\]-]{0,400}@sha256:[0-9a-f]{64}", re.ASCII
     ),
-    # A dry run has a base by its tag.
+    # In a dry run, the base may have only a tag.
     "tag": re.compile(r"[A-Za-z0-9\[][A-Za-z0-9._:/\[\]-]{0,400}:[A-Za-z0-9_.-]{1,128}", re.ASCII),
     "version": re.compile(r"[A-Za-z0-9][A-Za-z0-9.!+_-]{0,127}", re.ASCII),
     "name": re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,127}", re.ASCII),
@@ -35,7 +36,7 @@ KINDS = {
     "digest": re.compile(r"[0-9a-f]{64}", re.ASCII),
     "value": re.compile(r"[A-Za-z0-9 _.,:;=+/@%^()-]{0,1000}", re.ASCII),
     "word": re.compile(r"[A-Za-z0-9_.,:=+/@%-]{1,1000}", re.ASCII),
-    # Sentences stand in comments only.
+    # Sentences occur in comments only.
     "sentence": re.compile(r"[A-Za-z0-9][A-Za-z0-9 _.,:;=+/@%^()'*-]{0,499}", re.ASCII),
     "debian": re.compile(
         r"[a-z0-9][a-z0-9+.-]{1,127} (amd64|arm64|all) ([0-9]{1,9}:)?[0-9][A-Za-z0-9.+~-]{0,127}",
@@ -43,25 +44,25 @@ KINDS = {
     ),
     "file": re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+!-]{0,299}", re.ASCII),
 }
-"""What each kind of text consists of, from its first character to its last."""
+"""The pattern of each kind of text, from its first character to its last."""
 
 
 class Safe(str):
-    """Text that may stand in a Dockerfile as it is."""
+    """Text that can be written into a Dockerfile without quoting."""
 
     __slots__ = ()
 
 
 def safe(text: object, kind: str, path: str) -> Safe:
-    """Return a value that is of its kind, to stand in a Dockerfile unquoted.
+    """Return a value after checking its kind, for a Dockerfile without quotes.
 
     Args:
-        text: the value, of whatever type a document holds there.
+        text: the value, of any type that a document can have there.
         kind: one of `KINDS`.
-        path: where in the lock it comes from, for the message.
+        path: where it comes from in the lockfile, for the message.
 
     Raises:
-        LockfileError: it is not of its kind.
+        LockfileError: it is not of this kind.
     """
     if not isinstance(text, str) or KINDS[kind].fullmatch(text) is None:
         raise LockfileError(
@@ -73,19 +74,19 @@ def safe(text: object, kind: str, path: str) -> Safe:
 
 
 def add_quotes(text: object, path: str) -> Safe:
-    """Return a value for ENV or LABEL, in its quotes.
+    """Return a value for ENV or LABEL, in quotes.
 
     Raises:
-        LockfileError: it holds what would have to be escaped.
+        LockfileError: it has characters that would have to be escaped.
     """
     return Safe(f'"{safe(text, "value", path)}"')
 
 
 def format_exec(words: Iterable[object], path: str) -> Safe:
-    """Return arguments in the form of RUN, ENTRYPOINT and CMD that no shell reads.
+    """Return arguments for RUN, ENTRYPOINT and CMD in the form that no shell reads.
 
     Raises:
-        LockfileError: one of them is not a plain word.
+        LockfileError: an argument is not a plain word.
     """
     words_quoted = [f'"{safe(word, "word", path)}"' for word in words]
     return Safe(f"[{', '.join(words_quoted)}]")

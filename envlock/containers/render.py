@@ -1,7 +1,7 @@
-"""A plan as files: the one place that knows jinja2. Pure: plan in, text out.
+"""Write a plan as files; only this module uses jinja2. Pure: plan in, text out.
 
-Templates get `Safe` text only, lists of it, and words of our own that choose between paragraphs;
-anything else in a `{{ }}` is an error, and so is a name that has no value.
+Templates get only `Safe` text, lists of such text, and words of our own that select paragraphs;
+anything else in a `{{ }}` is an error, and so is a name without a value.
 """
 
 from __future__ import annotations
@@ -27,23 +27,26 @@ def dockerfile(plan: BuildPlan) -> str:
     """Return the Dockerfile of a plan.
 
     Raises:
-        LockfileError: a value of the lock must not stand in one; the message names its path.
+        LockfileError: a value in the lockfile must not be written into it; the message names its
+        path.
     """
     return _render("Dockerfile.j2", _make_fields(plan))
 
 
 def dockerignore() -> str:
-    """Return the .dockerignore that belongs beside it."""
+    """Return the .dockerignore for the Dockerfile."""
     return _render("dockerignore.j2", {"version": safe(__version__, "version", "envlock")})
 
 
 def apptainer(plan: BuildPlan) -> str:
     """Return the definition file of a plan for Apptainer.
 
-    It has the steps and the layers of the Dockerfile, in their order. Source: https://apptainer.org/docs/user/main/definition_files.html.
+    It has the steps and the layers of the Dockerfile, in their order. Source:
+    https://apptainer.org/docs/user/main/definition_files.html.
 
     Raises:
-        LockfileError: a value of the lock must not stand in one; the message names its path.
+        LockfileError: a value in the lockfile must not be written into it; the message names its
+        path.
     """
     donor = plan.base.python_from
     donor_by_digest = None
@@ -83,14 +86,14 @@ def apptainer(plan: BuildPlan) -> str:
 
 
 def _drop_tag(reference: str, path: str) -> Safe:
-    """Return a reference without its tag: Apptainer's library takes no tag beside a digest."""
+    """Return a reference without its tag: Apptainer's library accepts no tag with a digest."""
     head, _, digest = safe(reference, "reference", path).partition("@")
     folder, slash, name = head.rpartition("/")
     return Safe(f"{folder}{slash}{name.partition(':')[0]}@{digest}")
 
 
 def _join_words(words: Iterable[object], path: str) -> Safe:
-    """Return words for a shell: none has a character that means something to one."""
+    """Return words for a shell; no character in them has a meaning there."""
     return Safe(" ".join(safe(word, "word", path) for word in words))
 
 
@@ -124,13 +127,13 @@ def debian(plan: BuildPlan) -> str:
 
 
 def steps(plan: BuildPlan) -> dict[str, tuple[str, ...]]:
-    """Return the programs that fill the layers, in their order, by the layer; none is a shell."""
+    """Return the programs that fill the layers, by layer in order; no program is a shell."""
     python = PYTHON if plan.base.python_archive else "python3"
     install = (python, "-B", "/opt/envlock/install.py", str(plan.epoch))
     install_early: tuple[str, ...] = install
     if plan.base.python_from:
-        # The step `venv` tells the loader where the libraries of a copied Python are; until then, a
-        # variable does.
+        # The step `venv` writes where the libraries of a copied Python are for the loader; before
+        # that, a variable does.
         loader = ("env", "LD_LIBRARY_PATH=/usr/local/lib:/usr/local/lib/python-needs")
         install_early = (*loader, *install)
     programs: dict[str, tuple[str, ...]] = {}
@@ -147,12 +150,12 @@ def steps(plan: BuildPlan) -> dict[str, tuple[str, ...]]:
 
 
 def _get_take_program(plan: BuildPlan) -> tuple[str, ...]:
-    """Return the program that takes the Python out of another image."""
+    """Return the program that copies Python from another image."""
     return ("python3", "-B", "/opt/envlock/donor.py", str(plan.epoch))
 
 
 def _make_fields(plan: BuildPlan) -> dict[str, object]:
-    """Return what both templates print or choose their paragraphs by."""
+    """Return the values that both templates print or use to select paragraphs."""
     programs = {name: format_exec(step, "envlock") for name, step in steps(plan).items()}
     stages = dict.fromkeys(programs, "built")
     donor = None
@@ -202,7 +205,7 @@ def _make_fields(plan: BuildPlan) -> dict[str, object]:
 
 
 def _describe_unknown(what: str, names: Sequence[str], path: str) -> Safe | None:
-    """Return a sentence on what a build has still to find; None where that is nothing."""
+    """Return a sentence on what a build has still to find; None if there is nothing."""
     if not names:
         return None
     text = f"Not known yet, and envlock build finds it: {what} {_shorten_list(names)}."
@@ -229,16 +232,22 @@ def _describe_base(plan: BuildPlan) -> str:
         "ngc": "NVIDIA's TensorFlow and CUDA libraries",
         "cuda": "NVIDIA's CUDA libraries",
         "captured": "The image that the lockfile was captured in",
-        "wheels": "A plain Python; CUDA libraries, if any, are installed from wheels",
+        "wheels": "A plain Python",
     }
     python_from = plan.base.python_from
     if "@" in plan.base.reference and (python_from is None or "@" in python_from):
-        return f"{texts[plan.base.route]}, by digest, as a tag can move."
-    return f"{texts[plan.base.route]}, not pinned: a tag can move, and --pin records the digest."
+        pin = ", by digest, as a tag can move."
+    else:
+        pin = ", not pinned: a tag can move, and --pin records the digest."
+    # A sentence of its own: the wheels are pinned in any case.
+    wheels = ""
+    if plan.base.route == "wheels":
+        wheels = " CUDA libraries, if any, are installed from wheels, by hash."
+    return f"{texts[plan.base.route]}{pin}{wheels}"
 
 
 def _check_reference(text: str, path: str) -> Safe:
-    """Return a reference by digest, or by its tag where a dry run does not know the digest."""
+    """Return a reference by digest, or by tag if a dry run does not know the digest."""
     kind = "reference" if "@" in text else "tag"
     return safe(text, kind, path)
 
@@ -270,13 +279,13 @@ def _make_pair(name: str, value: str, path: str) -> Safe:
 
 
 def _join_pairs(pairs: Iterable[Safe], indent: int) -> Safe:
-    """Return pairs as one instruction takes them, a line each."""
+    """Return pairs in the form of one instruction, one a line."""
     return Safe((" \\\n" + " " * indent).join(pairs))
 
 
 def _list_skipped(plan: BuildPlan) -> list[str]:
     """Return a line for each reason why packages are not installed."""
-    # A base has hundreds of packages: a few names are shown, and all of them are in the lock.
+    # A base has hundreds of packages: a few names are shown, and all of them are in the lockfile.
     packages: dict[str, list[str]] = {}
     for name, reason in plan.skipped:
         packages.setdefault(reason, []).append(name)

@@ -1,4 +1,6 @@
-"""A build of python-build-standalone as a tar: below /opt/python, with one time and one owner."""
+"""Repack a build of python-build-standalone as a tar below /opt/python, with one time and one
+owner.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +23,12 @@ Source: https://gregoryszorc.com/docs/python-build-standalone/main/distributions
 
 
 def write(archive: PythonArchive, folder: Path, epoch: int, stream: IO[bytes]) -> None:
-    """Write the tar: what is in the archive, in its order.
+    """Write the tar with the members of the archive, in their order.
 
     Raises:
-        OutsideError: it cannot be read, is not the one that was named, or holds something else than
-            a Python.
-        OSError: the stream does not take it.
+        OutsideError: the archive cannot be read, is not the named one, or contains something other
+            than a Python.
+        OSError: the stream cannot be written.
     """
     path = folder / archive.file
     try:
@@ -67,9 +69,9 @@ def _add(
     epoch: int,
     folders: set[PurePosixPath],
 ) -> None:
-    """Add a member in its new place, and the folders above it that are not in `folders` yet."""
+    """Add a member at its new path, and its parent folders that are not in `folders` yet."""
     parts = PurePosixPath(member.name).parts
-    # Only files, folders and links within the archive belong to a Python.
+    # A Python consists only of files, folders and links within the archive.
     is_known = member.isdir() or (len(parts) > 1 and (member.isfile() or member.issym()))
     if parts[:1] != (_TOP,) or ".." in parts or not is_known:
         raise OutsideError(
@@ -80,7 +82,7 @@ def _add(
     missing = list(place.parents[-2::-1])
     if member.isdir():
         missing.append(place)
-    # A folder without an entry of its own would get the time of the build.
+    # A folder without an entry would get the time of the build.
     for folder in missing:
         if folder not in folders:
             entry = tarfile.TarInfo(str(folder))

@@ -1,4 +1,4 @@
-"""What Keras' other back ends read from their environment, as typed rows."""
+"""The settings that Keras' other back ends read from their environment, as typed rows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from envlock.data import ABOUT_BITS, Row, Sentence, Text, read
+from envlock.data import Row, Sentence, Text, read
+from envlock.data.runtime_tables import ABOUT_BITS
 
 
 class Setting(Row):
@@ -30,12 +31,12 @@ class Setting(Row):
 
     @property
     def weight(self) -> int:
-        """How likely this setting, being different, explains other bits (0 to 100)."""
+        """How likely a different value of this setting explains different bits (0 to 100)."""
         return ABOUT_BITS[self.bits]
 
     @property
     def fix(self) -> str:
-        """What to do about a difference, in one sentence."""
+        """A remedy for a difference, as a sentence."""
         if self.name.isupper():
             return (
                 f"Set or unset {self.name} as locked, before the process starts; "
@@ -53,5 +54,5 @@ class BackendTable(Row):
 
 @cache
 def load_backend_table() -> BackendTable:
-    """Return what Keras' other back ends read from their environment."""
+    """Return the settings that Keras' other back ends read from their environment."""
     return BackendTable.model_validate(read("backends"))

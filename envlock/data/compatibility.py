@@ -1,4 +1,4 @@
-"""Which versions suit which TensorFlow, as typed rows; for the authoring half."""
+"""The versions that each TensorFlow supports, as typed rows; for the authoring half."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from envlock.data import Minor, Row, Sentence, Text, read
-from envlock.data.determinism import Specifiers, matches_version
+from envlock.data.specifiers import Specifiers, matches_version
 
 BINDING = "nvidia-ml-py"
 PATCH = "framework-reproducibility"
 
 
 class Needs(Row):
-    """What a TensorFlow requires (compatibility.toml explains the columns)."""
+    """The requirements of a TensorFlow (compatibility.toml explains the columns)."""
 
     tensorflow: Minor
     package: Literal["numpy", "protobuf", "keras"]
@@ -24,7 +24,7 @@ class Needs(Row):
 
 
 class Breaks(Row):
-    """A combination that was run and fails."""
+    """A combination that was run and failed."""
 
     tensorflow: Specifiers
     package: Literal["numpy", "protobuf", "keras"]
@@ -42,7 +42,7 @@ class Ptx(Row):
 
 
 class Fails(Row):
-    """GPUs on which the official wheels of a TensorFlow fail, and what runs there."""
+    """GPUs on which the official wheels of a TensorFlow fail, and what runs on them."""
 
     tensorflow: Specifiers
     capabilities: Annotated[list[Minor], Field(min_length=1)]
@@ -52,7 +52,7 @@ class Fails(Row):
 
 
 class Added(Row):
-    """Which versions of a distribution a fix installs."""
+    """The versions of a distribution that a fix installs."""
 
     package: Annotated[str, Field(pattern=r"^[a-z0-9-]+$")]
     takes: Text
@@ -72,12 +72,26 @@ class CompatibilityTable(Row):
 
 @cache
 def load_compatibility_table() -> CompatibilityTable:
-    """Return which versions suit which TensorFlow."""
+    """Return the versions that each TensorFlow supports."""
     return CompatibilityTable.model_validate(read("compatibility"))
 
 
+def is_of_an_index(tensorflow: str) -> bool:
+    """Return whether a version of TensorFlow can be that of a wheel of the package index.
+
+    Indexes take no local versions, such as the `+selfbuilt` of a wheel that somebody compiled, or
+    the `+nv25.2` of NVIDIA's; source: PEP 440, Local version identifiers.
+    """
+    return "+" not in tensorflow
+
+
 def find_ptx_cuda(tensorflow: str) -> str | None:
-    """Return the CUDA that a driver needs for the PTX of a TensorFlow; None where it is unknown."""
+    """Return the CUDA that a driver needs for the PTX of a TensorFlow; None where it is unknown.
+
+    The table is about the wheels of the package index.
+    """
+    if not is_of_an_index(tensorflow):
+        return None
     for row in load_compatibility_table().ptx:
         if matches_version(row.tensorflow, tensorflow):
             return row.cuda
@@ -87,8 +101,10 @@ def find_ptx_cuda(tensorflow: str) -> str | None:
 def find_failure(tensorflow: str, capability: str) -> Fails | None:
     """Return how official wheels of a TensorFlow fail on a GPU for which they have no machine code.
 
-    It is None where there are no reports.
+    It is None where there are no reports, and of any other wheel.
     """
+    if not is_of_an_index(tensorflow):
+        return None
     for row in load_compatibility_table().fails:
         if capability in row.capabilities and matches_version(row.tensorflow, tensorflow):
             return row
@@ -96,5 +112,5 @@ def find_failure(tensorflow: str, capability: str) -> Fails | None:
 
 
 def get_fixed_versions(package: str) -> str:
-    """Return the specifier of the versions of a distribution that a fix installs."""
+    """Return the specifier for the versions of a distribution that a fix installs."""
     return next(row.takes for row in load_compatibility_table().added if row.package == package)

@@ -1,25 +1,25 @@
 """The tables on determinism as typed rows: sources of noise, variables, recipes, operations.
 
-A row's `affected`, `tensorflow` or `keras` are PEP 440 specifiers; `holds` asks them.
+A row's `affected`, `tensorflow` or `keras` are PEP 440 specifiers, which `matches_version`
+evaluates.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import cache, lru_cache
+from collections.abc import Mapping
+from functools import cache
 from typing import Annotated, Literal
 
-from packaging.specifiers import SpecifierSet
-from packaging.version import Version as PackageVersion
 from pydantic import Field, model_validator
 
-from envlock.data import Row, Sentence, Text, Version, load_variables, read
+from envlock.data import Row, Sentence, Text, Version, read
+from envlock.data.runtime_tables import load_variables
+from envlock.data.specifiers import Specifiers, matches_version
 
 Name = Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")]
-Specifiers = list[Annotated[str, Field(pattern=r"^(\*|[<>=!~][^*]*)$")]]
 Values = dict[Name, str]
 Settings = dict[Name, Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$")]]
-"""Values that need no quoting in a shell, a Dockerfile and the list in ENVLOCK_ADDED."""
+"""Values that need no quoting in a shell, in a Dockerfile, or in the list in ENVLOCK_ADDED."""
 
 Call = Annotated[str, Field(pattern=r"^[a-z0-9_]+(\.[a-z0-9_]+)+\((\{seed\})?\)$")]
 Range = Annotated[str, Field(pattern=r"^(>=\d+\.\d+)?,?(<\d+\.\d+)?$")]
@@ -27,21 +27,8 @@ Sources = Annotated[list[Text], Field(min_length=1)]
 Severity = Literal["error", "warning"]
 
 
-def matches_version(specifiers: Sequence[str], version: str) -> bool:
-    """Return whether any of the specifiers includes a version; `*` includes every one."""
-    return any(
-        specifier == "*" or _matches_specifier(specifier, version) for specifier in specifiers
-    )
-
-
-@lru_cache(maxsize=1024)
-def _matches_specifier(specifier: str, version: str) -> bool:
-    # A release candidate, or NVIDIA's build, counts as its release.
-    return SpecifierSet(specifier).contains(PackageVersion(version).base_version)
-
-
 class Solution(Row):
-    """What helps in some TensorFlow versions."""
+    """A remedy for some TensorFlow versions."""
 
     tensorflow: Text
     kind: Literal["env", "api", "patch", "workaround", "raises", "none", "default", "lock"]
@@ -54,7 +41,7 @@ class Solution(Row):
 
 
 class Raises(Row):
-    """The error that replaces noise under op determinism."""
+    """The error that op determinism raises instead of computing with noise."""
 
     tensorflow: Text
     error: Text
@@ -62,12 +49,12 @@ class Raises(Row):
 
 
 class Measured(Row):
-    """What `make testgpu` measured of a source; tools/gpu_rows.py writes it.
+    """What `make testgpu` measured for a source; tools/gpu_rows.py writes it.
 
     Attributes:
         on: the GPUs with their driver and cuDNN.
-        off, deterministic: results of how many calls, or the error, without op determinism and
-            with it.
+        off, deterministic: the number of calls and different results, or the error, without op
+            determinism and with it.
     """
 
     on: Text
@@ -106,17 +93,17 @@ class Source(Row):
         return matches_version(self.affected, tensorflow)
 
     def find_solutions(self, tensorflow: str, *, ngc: bool = False) -> list[Solution]:
-        """Return what helps in a TensorFlow version; NVIDIA's own solutions only with `ngc`."""
+        """Return the remedies for a TensorFlow version; NVIDIA's own remedies only with `ngc`."""
         fitting = [row for row in self.solutions if matches_version([row.tensorflow], tensorflow)]
         return [row for row in fitting if ngc or row.ngc is None]
 
     def find_errors(self, tensorflow: str) -> list[Raises]:
-        """Return what op determinism raises for it in a TensorFlow version."""
+        """Return the errors that op determinism raises for it in a TensorFlow version."""
         return [row for row in self.raises if matches_version([row.tensorflow], tensorflow)]
 
 
 class Code(Row):
-    """A code of NVIDIA's own table, in terms of solutions."""
+    """A code in NVIDIA's own table, expressed as solutions."""
 
     kind: Literal["env", "patch", "none"]
     set: Values = Field(default={})
@@ -133,7 +120,7 @@ class SourceTable(Row):
 
 
 class Dangerous(Row):
-    """Values of a variable that are wrong where determinism is wanted."""
+    """Values of a variable that are wrong if determinism is wanted."""
 
     values: tuple[str, ...] = ()
     set: bool = False
@@ -189,7 +176,7 @@ class VariableRules(Row):
 
 
 class Combination(Row):
-    """Variables that are wrong together.
+    """Variables whose values are wrong in combination.
 
     A value may be `<unset>`, `<set>`, or `<differs>` from the others.
     """
@@ -231,7 +218,7 @@ class VariableTable(Row):
 
 
 class Always(Row):
-    """What holds in every version."""
+    """The variables that every version needs."""
 
     set: Settings
     pinned: list[Name]
@@ -239,7 +226,7 @@ class Always(Row):
 
 
 class Recipe(Row):
-    """What makes a run repeatable (determinism_recipes.toml explains the columns)."""
+    """A recipe that makes a run repeatable (determinism_recipes.toml explains the columns)."""
 
     tensorflow: list[Range]
     set: Settings
@@ -261,7 +248,9 @@ class Patch(Row):
 
 
 class NvidiaBuilds(Row):
-    """What switches NVIDIA's own builds on, from a release of its images on."""
+    """The variables that switch determinism on in NVIDIA's own builds, from a release of its images
+    on.
+    """
 
     since: Version
     set: Settings
@@ -313,7 +302,9 @@ def load_recipe_table() -> RecipeTable:
 
 
 def resolve_citation(source: str, evidence: Mapping[str, str]) -> str:
-    """Return a source with the meaning of the key of [evidence] that it begins with."""
+    """Return a source with the key of [evidence] at its beginning replaced by the meaning of that
+    key.
+    """
     for key, meaning in evidence.items():
         if source == key:
             return meaning
@@ -338,21 +329,21 @@ class Operations(Row):
 
 @cache
 def load_operations() -> tuple[Operations, ...]:
-    """Return the rows: the first one that fits an operation explains it."""
+    """Return the rows: the first one that matches an operation explains it."""
     return tuple(Operations.model_validate(row) for row in read("divergence")["operation"])
 
 
 def get_source(name: str) -> Source:
-    """Return the row of determinism_sources.toml with an id."""
+    """Return the row of determinism_sources.toml with this id."""
     return next(row for row in load_source_table().source if row.id == name)
 
 
 def explain_operation(kind: str, conditions: frozenset[str]) -> Source | None:
-    """Return the source of noise that explains an operation; None where there is none.
+    """Return the source of noise that explains an operation; None if no source does.
 
     Args:
         kind: the type of the operation.
-        conditions: those that hold for it, as the column `when` names them.
+        conditions: those that hold for it, in the words of the column `when`.
     """
     for row in load_operations():
         if kind in row.types and (row.when == "any" or row.when in conditions):
@@ -361,13 +352,15 @@ def explain_operation(kind: str, conditions: frozenset[str]) -> Source | None:
 
 
 class MakerRow(Row):
-    """Functions that can give another value in each run (makers.toml explains the columns)."""
+    """Functions that can return a different value in each run (makers.toml explains the columns)."""
 
     functions: Annotated[
         list[Annotated[str, Field(pattern=r"^[a-z]+(\.\w+)+$")]], Field(min_length=1)
     ]
     name: Text | None = None
-    hold: Literal["random", "numpy", "clock", "bytes", "seed", "constant", "submitted", "nothing"]
+    hold: Literal[
+        "random", "numpy", "clock", "bytes", "seed", "given", "constant", "submitted", "nothing"
+    ]
     row: Annotated[str, Field(pattern=r"^[a-z0-9-]+$")] | None = None
     fix: Sentence | None = None
     source: Text

@@ -1,4 +1,4 @@
-"""The tables about base images and containers, as typed rows; only `images` and `build` read them."""
+"""The tables about base images and containers as typed rows, which only `images` and `build` read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TensorflowVersion = Annotated[str, Field(pattern=r"^[12]\.\d+(\.\d+(-rc\d+)?)?$"
 
 
 class Stack(Row):
-    """What an image of NVIDIA's holds; None: no source tells."""
+    """The versions in an image of NVIDIA's; None if no source states them."""
 
     ubuntu: Ubuntu | None = None
     python: Minor | None = None
@@ -50,7 +50,7 @@ class NgcRelease(Stack):
 
     @property
     def labels(self) -> set[str]:
-        """What may stand after the plus sign in the version of its TensorFlow."""
+        """The labels that the version of its TensorFlow can have after the plus sign."""
         if self.label is not None:
             return {self.label}
         year, month, *patch = self.release.split(".")
@@ -67,7 +67,7 @@ class Sibling(Stack):
 
 
 class KnownDigest(Row):
-    """A digest of nvcr.io/nvidia/tensorflow that was met in public."""
+    """A published digest of nvcr.io/nvidia/tensorflow."""
 
     tag: Tag | None = None
     digest: Digest
@@ -104,7 +104,7 @@ class CudaImage(Row):
 
 
 class DriverFloor(Row):
-    """The oldest Linux driver for a CUDA, or for a major version of it."""
+    """The oldest Linux driver for a CUDA version or a major version."""
 
     cuda: Version
     driver: Version
@@ -112,7 +112,7 @@ class DriverFloor(Row):
 
 
 class GpuSupport(Row):
-    """The first CUDA that makes code for a compute capability."""
+    """The first CUDA that generates code for a compute capability."""
 
     compute_capability: Minor
     cuda: Minor
@@ -120,7 +120,7 @@ class GpuSupport(Row):
 
 
 class Card(Row):
-    """What GPUs of a compute capability are called."""
+    """The names of GPUs with a compute capability."""
 
     compute_capability: Minor
     names: Annotated[list[Text], Field(min_length=1)]
@@ -199,7 +199,7 @@ class StandaloneTable(Row):
     build: list[StandaloneBuild]
 
     def make_url(self, file: str, mirror: str | None = None) -> str:
-        """Return the URL of an archive, of a mirror where one is named."""
+        """Return the URL of an archive, or that in a mirror if one is given."""
         release = file.partition("+")[2].partition("-")[0]
         return f"{(mirror or self.releases).rstrip('/')}/{release}/{quote(file)}"
 
@@ -224,7 +224,7 @@ class WheelBuild(Row):
 
 
 class AndCuda(Row):
-    """The versions that the extra `and-cuda` asks for."""
+    """The versions that the extra `and-cuda` requires."""
 
     tensorflow: TensorflowVersion
     exact: bool
@@ -235,7 +235,7 @@ class AndCuda(Row):
 
 
 class HeldCode(Row):
-    """The GPUs that wheels of TensorFlow hold code for."""
+    """The GPUs for which wheels of TensorFlow contain code."""
 
     tensorflow: Annotated[list[Minor], Field(min_length=1)]
     targets: Annotated[list[Text], Field(min_length=1)]
@@ -274,14 +274,14 @@ def load_image_tables() -> Tables:
 
 
 class HostFact(Row):
-    """Facts that belong to the machine a container runs on, not to its image."""
+    """Facts that belong to the machine that a container runs on, not to its image."""
 
     path: Annotated[str, Field(pattern=r"^[A-Za-z0-9_*.]+$")]
     why: Sentence
 
 
 class RouteDefaults(Row):
-    """The licences of bases as an SPDX expression, and their settings where no config was read."""
+    """The licences of bases as an SPDX expression, and their settings if no config was read."""
 
     licenses: Text | None = None
     entrypoint: tuple[Text, ...] = ()
@@ -290,7 +290,7 @@ class RouteDefaults(Row):
 
 
 class TokenServer(Row):
-    """The host that makes a registry's tokens, where it is not the registry itself."""
+    """The host that issues a registry's tokens, if it is not the registry itself."""
 
     registry: Annotated[str, Field(pattern=r"^[a-z0-9.-]+(:[0-9]+)?$")]
     host: Annotated[str, Field(pattern=r"^[a-z0-9.-]+$")]
@@ -298,7 +298,7 @@ class TokenServer(Row):
 
 
 class SharedMemory(Row):
-    """How large /dev/shm of a deployment is; bytes."""
+    """The size of /dev/shm in a deployment; bytes."""
 
     bytes: Annotated[int, Field(ge=64 * 1024 * 1024)]
     why: Text
@@ -320,5 +320,5 @@ class ImageTable(Row):
 
 @cache
 def load_image_defaults() -> ImageTable:
-    """Return which facts are the machine's, and the default settings of images."""
+    """Return the facts that belong to the machine, and the default settings of images."""
     return ImageTable.model_validate(read("image"))

@@ -13,7 +13,7 @@ Words = Annotated[list[Text], Field(min_length=1)]
 
 
 class Installer(Row):
-    """What to type for one installer (installers.toml explains the columns)."""
+    """The commands of one installer (installers.toml explains the columns)."""
 
     name: Annotated[str, Field(pattern=r"^[a-z-]+$")]
     recorded: Text

@@ -8,7 +8,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from envlock.data import Row, Sentence, Text, read
-from envlock.data.determinism import Specifiers, load_source_table
+from envlock.data.determinism import load_source_table
+from envlock.data.specifiers import Specifiers
 
 
 class LintRule(Row):
@@ -39,7 +40,7 @@ def load_dataset_rules() -> dict[str, LintRule]:
 
 
 class Names(Row):
-    """Names that a rule looks for (lint_names.toml explains the columns)."""
+    """Names that a rule searches for (lint_names.toml explains the columns)."""
 
     name: Annotated[str, Field(pattern=r"^[a-z_]+$")]
     what: Sentence
@@ -50,7 +51,7 @@ class Names(Row):
 
 @cache
 def load_lint_names() -> dict[str, Names]:
-    """Return the groups of names, each by its own name."""
+    """Return the groups of names, by the name of the group."""
     return {row.name: row for row in map(Names.model_validate, read("lint_names")["group"])}
 
 
@@ -61,7 +62,7 @@ def _load_rules(table: str) -> dict[str, LintRule]:
 
 @cache
 def find_reference(source: str) -> str:
-    """Return a source as people can follow it: of `source:ID`, the first URL of that row."""
+    """Return a source that a reader can follow: for `source:ID`, the first URL of that row."""
     if not source.startswith("source:"):
         return source
     name = source.partition(":")[2]

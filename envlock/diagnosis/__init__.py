@@ -1,1 +1,1 @@
-"""The doctor: unsound or not deterministic settings of an environment, by rules per version."""
+"""The doctor: rules, by version, that find defects and sources of nondeterminism in an environment."""

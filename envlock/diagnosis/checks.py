@@ -1,4 +1,4 @@
-"""The doctor's rules, all of them: one line a rule. Pure."""
+"""All rules of the doctor, one line each. Pure."""
 
 from __future__ import annotations
 
@@ -104,9 +104,9 @@ RULES: Mapping[str, tuple[Rule, str]] = {
     ),
     "patch-missing": (package_checks.check_patch, "TensorFlow 1.14 to 2.0 without NVIDIA's patch"),
 }
-"""Name -> (function, what it looks for).
+"""Name -> (function, what it finds).
 
-A function may stand under several names: it yields what it finds for each.
+A function can have several names: it yields the findings of each.
 """
 
 
@@ -114,7 +114,7 @@ TITLES = {rule: title for rule, (_, title) in RULES.items()}
 
 
 def diagnose(environment: Environment) -> list[Finding]:
-    """Return everything that the rules find, the worst first."""
+    """Return the findings of all rules, the worst first."""
     findings: list[Finding] = []
     run = set()
     for check, _ in RULES.values():

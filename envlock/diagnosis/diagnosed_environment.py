@@ -1,4 +1,4 @@
-"""What the rules look at: facts, variables, and questions about them. Pure."""
+"""The environment that the rules examine: facts, variables, and questions about them. Pure."""
 
 from __future__ import annotations
 
@@ -10,25 +10,26 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from envlock.data import determinism
+from envlock.data.specifiers import matches_version
 
 CHOSEN = (
     "nothing to do: the lockfile locks this choice, and `envlock verify` compares what that "
     "library takes"
 )
-"""The fix for another back end of Keras that somebody has captured."""
+"""The fix for another back end of Keras that a lockfile has."""
 
 
 @dataclass(frozen=True)
 class Requirement:
-    """What an installed distribution requires.
+    """A requirement of an installed distribution.
 
     Attributes:
         by, version: the distribution, and its version.
-        name: what it requires.
-        takes: the PEP 440 specifier of the versions that it takes; empty for every one.
-        extras: what of that must be installed with it.
-        url: where it must come from; empty for an index.
-        extra: the extra that asks for it; empty where it is always needed.
+        name: the distribution that it requires.
+        takes: the PEP 440 specifier of the versions that it accepts; empty for every version.
+        extras: the extras of that distribution that it requires.
+        url: the URL that it must come from; empty for an index.
+        extra: the extra that has this requirement; empty if it always applies.
     """
 
     by: str
@@ -42,24 +43,23 @@ class Requirement:
 
 @dataclass(frozen=True)
 class Environment:
-    """An environment, live or from a lock.
+    """An environment, live or from a lockfile.
 
     Attributes:
-        facts: the tree that the collectors give.
+        facts: the tree that the collectors return.
         unavailable: dotted path -> {reason, code} of the facts that are unknown.
         variables: variables of the tables whose state is known: their value, or None for unset.
-        others: names of all other variables that are set; None where that is not known (a lock).
+        others: names of all other variables that are set; None if unknown (for a lockfile).
         strange_flags: flags in XLA_FLAGS and TF_XLA_FLAGS that the installed TensorFlow does not
             contain.
         missing_flag_file: whether XLA_FLAGS names a file that does not exist.
-        ptx_cuda: the CUDA version that a driver needs for the PTX in TensorFlow's library, where
-            that was read.
-        requirements: what the installed distributions require, by the markers of their interpreter;
-            none of a lock.
-        locked_backend: the back end of Keras that a lockfile of this environment locks; None where
-            none does.
-        installer: what installs here: a name of installers.toml.
-        python: the interpreter, as a shell finds it.
+        ptx_cuda: the CUDA version that a driver needs for the PTX in TensorFlow's library, if that
+            was read.
+        requirements: those of the installed distributions, with the markers of their interpreter;
+            empty for a lockfile.
+        locked_backend: the back end of Keras in a lockfile of this environment; None without one.
+        installer: the installer of this environment: a name in installers.toml.
+        python: the interpreter, as typed in a shell.
     """
 
     facts: Mapping[str, Any]
@@ -75,7 +75,7 @@ class Environment:
     python: str = "python"
 
     def get(self, path: str) -> Any:
-        """Return the fact at a dotted path; None where it is null, absent or unknown."""
+        """Return the fact at a dotted path; None if it is null, absent or unknown."""
         node: Any = self.facts
         for name in path.split("."):
             if not isinstance(node, Mapping):
@@ -85,17 +85,17 @@ class Environment:
 
     @property
     def tensorflow(self) -> str | None:
-        """The TensorFlow version; None without one, or where it cannot be compared."""
+        """The TensorFlow version; None without TensorFlow, or if its version cannot be compared."""
         return _parse_version(self.get("tensorflow.version"))
 
     @property
     def stock(self) -> bool:
-        """Whether TensorFlow is a build of the package index, not NVIDIA's."""
+        """Whether TensorFlow is a build from the package index, not NVIDIA's."""
         return self.tensorflow is not None and self.get("tensorflow.nvidia_build") is None
 
     @property
     def keras(self) -> str | None:
-        """The version of Keras (3, or 2 with a TensorFlow that goes with that)."""
+        """The version of Keras (3, or 2 with a TensorFlow that uses it)."""
         return _parse_version(self.get("keras.version"))
 
     @property
@@ -110,26 +110,26 @@ class Environment:
         return self.get("packages") or {}
 
     def get_version(self, name: str) -> str | None:
-        """Return the version of an installed distribution; None if it is not comparable."""
+        """Return the version of an installed distribution; None if it cannot be compared."""
         package = self.packages.get(name)
         if not isinstance(package, Mapping):
             return None
         return _parse_version(package.get("version"))
 
     def is_installed(self, name: str) -> bool:
-        """Return whether a distribution is installed, whatever its version."""
+        """Return whether a distribution is installed, in any version."""
         return name in self.packages
 
     def has_tensorflow(self, specifiers: Sequence[str]) -> bool:
-        """Return whether the TensorFlow here is one of these; `*` is true without one too."""
+        """Return whether the installed TensorFlow matches one of these; `*` is true without
+        TensorFlow, too.
+        """
         if "*" in specifiers:
             return True
-        return self.tensorflow is not None and determinism.matches_version(
-            specifiers, self.tensorflow
-        )
+        return self.tensorflow is not None and matches_version(specifiers, self.tensorflow)
 
     def has_keras(self, specifier: str | None) -> bool:
-        """Return whether the Keras here is one of these; without a specifier, True."""
+        """Return whether the installed Keras matches this; without a specifier, True."""
         if specifier is None:
             return True
         return self.keras is not None and matches_specifier(self.keras, specifier)
@@ -151,7 +151,7 @@ class Environment:
         return self.tensorflow is not None and self.stock == (kind == "stock")
 
     def is_read(self, row: determinism.VariableRules) -> bool:
-        """Return whether somebody here reads a variable; a TensorFlow of unknown version may."""
+        """Return whether something here reads a variable; a TensorFlow of unknown version may."""
         if row.read_by == "nobody":
             return False
         if self.tensorflow is None or not self.stock:
@@ -160,7 +160,7 @@ class Environment:
 
 
 def matches_specifier(version: str, specifier: str) -> bool:
-    """Return whether a specifier takes a version; a release candidate counts as its release."""
+    """Return whether a specifier accepts a version; a release candidate counts as its release."""
     return SpecifierSet(specifier).contains(Version(version).base_version)
 
 

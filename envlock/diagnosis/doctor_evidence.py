@@ -1,4 +1,4 @@
-"""What the doctor attaches to its report; apart from the proof, which is loaded only where it is asked for."""
+"""The evidence in the doctor's report; separate from the proof, which is loaded only on request."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DoctorEvidence(Evidence):
-    """The states that TensorFlow has shown by what it does; None where nobody asked for that."""
+    """The states of TensorFlow that were observed; None if no proof was requested."""
 
     states: tuple[ObservedState, ...] | None = None
 
     def to_json(self) -> dict[str, object]:
-        """Return JSON values."""
+        """Return it as JSON values."""
         if self.states is None:
             return {}
         return {"states": [shown.to_json() for shown in self.states]}

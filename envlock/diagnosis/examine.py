@@ -1,4 +1,4 @@
-"""Builds what the rules look at, from a live environment or from a lock."""
+"""Build the environment that the rules examine, from a live environment or from a lockfile."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from envlock.data import determinism, load_variables
+from envlock.data import determinism
+from envlock.data.runtime_tables import load_variables
 from envlock.diagnosis.diagnosed_environment import Environment, Requirement
 from envlock.diagnosis.fatbin import read_gpu_code
 from envlock.diagnosis.flag_checks import list_flags
@@ -29,11 +30,11 @@ from envlock.runtime.distributions import normalise
 
 LIBRARY = "libtensorflow_cc.so.2"
 LEAST = 1 << 20
-"""Bytes: smaller libraries of TensorFlow register no flag."""
+"""Bytes: smaller libraries of TensorFlow register no flags."""
 
 
 def build_from_lock(lock: Lockfile) -> Environment:
-    """Return the environment of a lock; of variables that no lock holds nothing is known."""
+    """Return the environment of a lockfile; variables that no lockfile has are unknown."""
     document = lock.to_document()
     environment = Environment(
         document["facts"], document["unavailable"], dict(lock.facts.environ or {})
@@ -45,7 +46,8 @@ def build_from_lock(lock: Lockfile) -> Environment:
 
 
 def list_requirements(python: Path | None = None) -> list[Requirement]:
-    """Return what the distributions of this environment, or of another interpreter's, require.
+    """Return the requirements of the distributions in this environment, or in that of another
+    interpreter.
 
     Raises:
         UsageError: that interpreter cannot be run.
@@ -81,15 +83,15 @@ def build_from_live(
 
     Args:
         found: its facts.
-        environ: the current variables, all of them; only names and values of the tables are used.
-        python: the interpreter whose environment it is; this one when not given.
-        requirements: what the distributions there require.
+        environ: all current variables; only names and values in the tables are used.
+        python: the interpreter of the environment; this one when not given.
+        requirements: those of the distributions there.
     """
     known = {row.name for row in load_variables()}
     known.update(row.name for row in determinism.load_variable_table().variable)
     values = {}
     for name in known:
-        # One that changed after the start has no value to judge.
+        # A variable that changed after the start has no value to judge.
         if f"environ.{name}" not in found.unavailable:
             values[name] = environ.get(name)
     environment = Environment(
@@ -120,7 +122,7 @@ def _is_missing_file(flags_value: str) -> bool:
 
 
 def describe_installation(found: Snapshot, python: Path | None = None) -> Environment:
-    """Return the environment of some facts and its installer; of variables nothing is known."""
+    """Return the environment with some facts and its installer; all variables are unknown."""
     if python is None:
         name = sys.executable or "python"
     else:
@@ -137,7 +139,7 @@ def _read_ptx_cuda(folder: Path | None) -> str | None:
     try:
         code = read_gpu_code(str(folder / LIBRARY))
     except (OSError, ValueError):
-        # Of another layout, or from before TensorFlow 2.12, which has it elsewhere.
+        # It has another layout, or is older than TensorFlow 2.12, which has the section elsewhere.
         return None
     if code is None:
         return None
@@ -145,7 +147,7 @@ def _read_ptx_cuda(folder: Path | None) -> str | None:
 
 
 def _list_unlisted_flags(environment: Environment) -> list[str]:
-    """Return the flags that are set and that the table does not have."""
+    """Return the flags that are set and not in the table."""
     listed = set()
     if environment.stock:
         for row in determinism.load_variable_table().flag:
@@ -174,7 +176,7 @@ def find_missing_flags(folder: Path | None, names: Sequence[str]) -> list[str]:
     """Return the flags that none of TensorFlow's libraries contains; [] without libraries.
 
     A flag is registered by its name without dashes, a C string. Checked with TensorFlow 2.18.1 and
-    2.21.0: each of the 198 and 79 flags that XLA lists itself is found, no name made up is.
+    2.21.0: all of the 198 and 79 flags that XLA lists itself are found, and invented names are not.
     """
     if folder is None:
         return []

@@ -1,10 +1,11 @@
-"""Which GPU code a library really holds: the headers of its fat binaries, read as they are packed.
+"""The GPU code that a library really contains, read from the headers of its fat binaries.
 
 A fat binary is a header (magic 0xBA55ED50, version, header size, size) and images one after
 another, each with a header of its own: kind (1 PTX, 2 SASS), header size, size, version (of the PTX
-ISA for PTX) and architecture. NVIDIA does not document the layout; it was read off TensorFlow 2.16
-to 2.21, where it agrees with the build info, and every field is checked, so that another layout
-gives an error and no wrong answer. The suffixes `a` and `f` of an architecture are ignored.
+ISA for PTX) and architecture. NVIDIA does not document the layout; it was derived from TensorFlow
+2.16 to 2.21, where it agrees with the build info, and every field is checked, so that another
+layout gives an error instead of a wrong answer. The suffixes `a` and `f` of an architecture are
+ignored.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import os
 import struct
 from collections.abc import Callable
 
-from envlock.data import load_cuda_table
+from envlock.data.runtime_tables import load_cuda_table
 from envlock.runtime.loader.elf import check_header, read_at
 
 SECTION = b".nv_fatbin"
@@ -24,13 +25,13 @@ _PTX, _SASS = 1, 2
 
 
 class GpuCode:
-    """What the fat binaries of one library hold.
+    """The code in the fat binaries of one library.
 
     Attributes:
         fatbins: their number.
         sass: architecture (`80`) -> the number of fat binaries with machine code for it.
         ptx: architecture -> the number of fat binaries with PTX for it.
-        ptx_isa: the newest PTX ISA version met, such as (8, 3), or None without PTX.
+        ptx_isa: the newest PTX ISA version found, such as (8, 3), or None without PTX.
     """
 
     __slots__ = ("fatbins", "ptx", "ptx_isa", "sass")
@@ -42,22 +43,25 @@ class GpuCode:
         self.ptx_isa: tuple[int, int] | None = None
 
     def list_targets(self) -> list[str]:
-        """Return what *every* fat binary holds, for `gpu_code.judge`: `sm_80`, `compute_90`."""
+        """Return the code in *every* fat binary, for `gpu_code.judge`: `sm_80`, `compute_90`."""
         return self._list_architectures(lambda count: count == self.fatbins)
 
     def list_partial_targets(self) -> list[str]:
-        """Return what only some hold: a GPU that needs it can run a part of the library."""
+        """Return the code in some fat binaries only: a GPU that needs it can run a part of the
+        library.
+        """
         return self._list_architectures(lambda count: count < self.fatbins)
 
     def _list_architectures(self, is_listed: Callable[[int], bool]) -> list[str]:
-        """Return the architectures whose number of fat binaries fits, machine code first."""
+        """Return the architectures whose number of fat binaries matches, machine code first."""
         names = []
         for kind, counts in (("sm", self.sass), ("compute", self.ptx)):
             names += [f"{kind}_{number}" for number in sorted(counts) if is_listed(counts[number])]
         return names
 
     def get_ptx_cuda(self) -> str | None:
-        """Return the CUDA version that the PTX needs of a driver, None without PTX or if unknown.
+        """Return the CUDA version that the PTX needs from a driver; None without PTX, or if
+        unknown.
 
         Source: "PTX ISA", Release Notes, table of the release history (`envlock/data/cuda.toml`,
         ptx_isa).
@@ -72,12 +76,12 @@ class GpuCode:
 
 
 def read_gpu_code(path: str) -> GpuCode | None:
-    """Return the GPU code of a library, None when it has no such section.
+    """Return the GPU code of a library; None if it has no such section.
 
-    Costs about 1 ms a thousand images.
+    Takes about 1 ms for a thousand images.
 
     Raises:
-        ValueError: not a library, or fat binaries of another layout.
+        ValueError: not a library, or its fat binaries have another layout.
         OSError: it cannot be read.
     """
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

@@ -31,14 +31,14 @@ def _load_rows() -> dict[tuple[str, str], tables.Flag]:
 
 
 def check_known(environment: Environment) -> Iterator[Finding]:
-    """Yield flags that the installed TensorFlow does not know: it aborts."""
+    """Yield flags that the installed TensorFlow does not know and therefore aborts on."""
     rows = _load_rows()
     for variable, name, _ in list_flags(environment):
         row = rows.get((variable, name))
         if not _is_gone(row, environment) and name not in environment.strange_flags:
             continue
         shown, fix, source = "a flag", f"remove that flag from {variable}", _MEASURED
-        # A name that no table has may be a secret, and may hold what a shell would run.
+        # A name that is in no table may be a secret, and may contain what a shell would execute.
         if row is not None or _is_plain(name):
             shown, fix = name, values.make_removal_line(variable, name)
         if row is not None:
@@ -57,7 +57,7 @@ def check_known(environment: Environment) -> Iterator[Finding]:
 
 
 def _is_gone(row: tables.Flag | None, environment: Environment) -> bool:
-    """Return whether a flag is one of other versions of TensorFlow than the installed one."""
+    """Return whether a flag exists only in other versions of TensorFlow than the installed one."""
     if row is None or environment.tensorflow is None or not environment.stock:
         return False
     return not environment.has_tensorflow(row.tensorflow)
@@ -68,7 +68,7 @@ def _is_plain(name: str) -> bool:
 
 
 def check_flag_values(environment: Environment) -> Iterator[Finding]:
-    """Yield flags with a value that is wrong where determinism is wanted."""
+    """Yield flags with a value that is wrong if determinism is wanted."""
     rows = _load_rows()
     for variable, name, value in list_flags(environment):
         row = rows.get((variable, name))
@@ -91,7 +91,7 @@ def check_flag_values(environment: Environment) -> Iterator[Finding]:
 
 
 def check_flag_file(environment: Environment) -> Iterator[Finding]:
-    """Yield that XLA_FLAGS names a file which does not exist."""
+    """Yield a finding if XLA_FLAGS names a file that does not exist."""
     if environment.missing_flag_file:
         line = values.make_unset_line("XLA_FLAGS")
         yield Finding(

@@ -22,16 +22,16 @@ from envlock.runtime.release import parse_release
 from envlock.runtime.report import Finding
 
 _NO_GPU = ("gpu", "gpu.driver_version", "gpu.cuda_driver_version", "gpu.devices")
-"""Where one of these is unknown, TensorFlow hardly gets a GPU either."""
+"""If one of these is unknown, TensorFlow is unlikely to get a GPU either."""
 
 _BINDING_NEEDED = ("no-binding", "binding-too-old")
-"""Codes of facts that another version of NVIDIA's binding would give."""
+"""Codes of facts that another version of NVIDIA's binding would provide."""
 
 _COMPATIBILITY = "https://docs.nvidia.com/deploy/cuda-compatibility/"
 
 
 def check_driver(environment: Environment) -> Iterator[Finding]:
-    """Yield that the driver is too old for the CUDA runtime, or only compatible with it."""
+    """Yield a finding if the driver is too old for the CUDA runtime, or only compatible with it."""
     runtime = environment.get("cuda.cudart.version")
     version = environment.get("gpu.driver_version")
     if not isinstance(runtime, str) or not isinstance(version, str):
@@ -64,7 +64,7 @@ def check_driver(environment: Environment) -> Iterator[Finding]:
 
 
 def check_forward_compatibility(environment: Environment) -> Iterator[Finding]:
-    """Yield that a forward-compatible libcuda is used where it does not work."""
+    """Yield a finding if a forward-compatible libcuda is used where it does not work."""
     cuda = environment.get("cuda.cuda_driver.compat_cuda")
     branches = environment.get("cuda.cuda_driver.compat_drivers")
     version = environment.get("gpu.driver_version")
@@ -93,7 +93,7 @@ def check_forward_compatibility(environment: Environment) -> Iterator[Finding]:
 
 
 def check_gpu_code(environment: Environment) -> Iterator[Finding]:
-    """Yield visible GPUs for which TensorFlow has no machine code."""
+    """Yield the visible GPUs for which TensorFlow has no machine code."""
     if not environment.get("tensorflow.cuda_build"):
         return
     if not environment.get("tensorflow.compute_capabilities"):
@@ -108,7 +108,7 @@ def check_gpu_code(environment: Environment) -> Iterator[Finding]:
 def _check_capability(
     environment: Environment, capability: str, where: str, name: str
 ) -> Iterator[Finding]:
-    """Yield what is wrong with TensorFlow's code for one GPU, whose name a message begins with."""
+    """Yield the problems of TensorFlow's code for one GPU, whose name begins a message."""
     verdict = judge(
         environment.get("tensorflow.compute_capabilities"),
         capability,
@@ -159,7 +159,7 @@ def _find_ptx_cuda(environment: Environment) -> str | None:
 
 
 def check_models(environment: Environment) -> Iterator[Finding]:
-    """Yield that GPUs of several models are visible."""
+    """Yield a finding if GPUs of several models are visible."""
     models = _list_models(environment)
     if len(models) > 1:
         evidence = (
@@ -179,7 +179,7 @@ def _list_models(environment: Environment) -> list[str]:
 
 
 def check_unavailable(environment: Environment) -> Iterator[Finding]:
-    """Yield the facts that could not be collected, with the collectors' own sentence."""
+    """Yield the facts that could not be collected, with the reasons that the collectors gave."""
     paths_by_reason: dict[str, list[str]] = {}
     codes: dict[str, str | None] = {}
     for path, entry in environment.unavailable.items():

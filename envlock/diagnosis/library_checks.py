@@ -1,4 +1,4 @@
-"""Rules on the CUDA libraries that TensorFlow's loader gets. Pure."""
+"""Rules on the CUDA libraries that TensorFlow's loader finds. Pure."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _SKIPPED_SOURCE = (
 
 
 def list_libraries(environment: Environment) -> Mapping[str, Library]:
-    """Return the libraries that TensorFlow opens at run time, with the loader's answers."""
+    """Return the libraries that TensorFlow opens at run time, with the results of the loader."""
     cuda: Mapping[str, Library | list[str]] = environment.get("cuda") or {}
     return {
         key: library
@@ -66,7 +66,7 @@ def check_found(environment: Environment) -> Iterator[Finding]:
     """Yield libraries that are not found: a finding for each wheel, or one for all without a GPU.
 
     A CUDA build without any of these libraries, on a machine without GPU, is a CPU installation and
-    no problem.
+    not a problem.
     """
     libraries = list_libraries(environment)
     missing = []
@@ -107,7 +107,9 @@ def check_found(environment: Environment) -> Iterator[Finding]:
 
 
 def _group_by_wheel(keys: Iterable[str]) -> list[list[str]]:
-    """Return libraries in groups of one wheel: what is wrong with one of them is wrong with all."""
+    """Return libraries in groups with the same wheel: a problem with one of them is a problem with
+    all.
+    """
     groups: dict[str, list[str]] = {}
     for key in keys:
         groups.setdefault(_get_wheel(key), []).append(key)
@@ -115,7 +117,7 @@ def _group_by_wheel(keys: Iterable[str]) -> list[list[str]]:
 
 
 def _describe(keys: list[str], libraries: Mapping[str, Library], one: str, several: str) -> str:
-    """Return the libraries with a verb, which is given in both numbers."""
+    """Return the libraries with a verb, of which both numbers are given."""
     first, others = libraries[keys[0]]["soname"], len(keys) - 1
     if others:
         return f"{first} and {others} more {several}"
@@ -123,7 +125,7 @@ def _describe(keys: list[str], libraries: Mapping[str, Library], one: str, sever
 
 
 def _make_findable(environment: Environment, keys: Iterable[str]) -> Remedy:
-    """Return what makes libraries found: their wheels, and their folders for the loader."""
+    """Return a remedy by which libraries are found: their wheels, and their folders for the loader."""
     folders: dict[str, str] = {}
     for key in keys:
         folders[_get_wheel(key)] = _get_folder(key)
@@ -152,7 +154,7 @@ def _make_findable(environment: Environment, keys: Iterable[str]) -> Remedy:
 
 
 def _get_folder(key: str) -> str:
-    """Return the folder below `nvidia` of the wheel that holds a library."""
+    """Return the folder below `nvidia` in the wheel that contains a library."""
     if key.startswith("cudnn"):
         return "cudnn"
     return _WHEELS.get(key, key.lower())
@@ -170,7 +172,7 @@ def check_loadable(environment: Environment) -> Iterator[Finding]:
         problem = library.get("problem")
         if problem is None:
             continue
-        # Without a GPU nobody misses the driver's library.
+        # Without a GPU, the driver's library is not needed.
         if not environment.gpus and (
             key == _DRIVER or (not has_driver and "libcuda.so" in problem)
         ):
@@ -187,7 +189,9 @@ def check_loadable(environment: Environment) -> Iterator[Finding]:
 
 
 def check_cudnn(environment: Environment) -> Iterator[Finding]:
-    """Yield that the loaded cuDNN is older than the one that TensorFlow was compiled against."""
+    """Yield a finding if the loaded cuDNN is older than the one that TensorFlow was compiled
+    against.
+    """
     built = environment.get("tensorflow.compiled_against_cudnn")
     loaded = environment.get("cuda.cudnn.version")
     if not isinstance(built, str) or not isinstance(loaded, str):
@@ -228,7 +232,9 @@ def check_cudnn(environment: Environment) -> Iterator[Finding]:
 
 
 def _change_cudnn(environment: Environment, name: str, minor: str) -> Remedy:
-    """Return what installs the cuDNN that TensorFlow's metadata names, or of the minor version."""
+    """Return a remedy that installs the cuDNN that TensorFlow's metadata names, or one of the minor
+    version.
+    """
     specifiers = list_tensorflow_specifiers(environment, name)
     specifier = f"=={minor}.*"
     if len(specifiers) == 1 and "==" in specifiers[0]:
@@ -241,7 +247,7 @@ def _change_cudnn(environment: Environment, name: str, minor: str) -> Remedy:
             "TensorFlow's"
         )
     add = {name: agreed}
-    # What the cuDNN wheel itself requires and is missing is installed in the same step.
+    # Missing requirements of the cuDNN wheel itself are installed in the same step.
     for missing in sorted({each.name for each in find_violated(environment) if each.by == name}):
         requirement = find_preferred_requirement(environment, missing)
         if requirement is not None:
@@ -250,9 +256,9 @@ def _change_cudnn(environment: Environment, name: str, minor: str) -> Remedy:
 
 
 def check_shadowed(environment: Environment) -> Iterator[Finding]:
-    """Yield libraries that a variable puts in front of the installed wheel's."""
+    """Yield libraries that a variable puts before those of the installed wheel."""
     libraries = list_libraries(environment)
-    # A cuDNN of a wrong version is the greater trouble of the two.
+    # If both apply, a wrong version of cuDNN is the greater problem.
     reported = {finding.where.fact.split(".")[1] for finding in check_cudnn(environment)}
     for variable in ("LD_LIBRARY_PATH", "LD_PRELOAD"):
         keys_of_wheels = []

@@ -1,4 +1,4 @@
-"""The CUDA libraries that TensorFlow itself gets, by a child process, compared with its files."""
+"""The CUDA libraries that TensorFlow itself loads, in a child process, compared with its files."""
 
 from __future__ import annotations
 
@@ -17,20 +17,22 @@ if TYPE_CHECKING:
 
 Answers = dict[str, str | None]
 TIMEOUT = 120.0
-"""Seconds: a cold `import tensorflow` was seen to take 8, on a busy network disk far more."""
+"""Seconds: importing tensorflow for the first time took 8, and takes far longer on a busy network
+disk.
+"""
 
 
 def ask_tensorflow(
     host: Host, timeout: float = TIMEOUT, python: Path | None = None
 ) -> Answers | Unavailable:
-    """Return the version of each library that TensorFlow loads, None for one that it cannot load.
+    """Return the version of each library that TensorFlow loads; None for one that it cannot load.
 
     Args:
-        host: gives the variables and the import path.
+        host: provides the variables and the import path.
         timeout: seconds.
         python: the interpreter; this one when not given.
     """
-    path = None  # another interpreter has an import path of its own
+    path = None  # another interpreter has its own import path
     if python is None:
         path = host.path
     words = launch.build_text_arguments(launch.read("cuda_versions"), {"path": path})
@@ -51,7 +53,9 @@ def ask_tensorflow(
 
 
 def _build_environ(host: Host) -> dict[str, str]:
-    """Return the child's variables: the loader's as at this process's start, the others current."""
+    """Return the child's variables: the loader's as they were at this process's start, the others
+    current.
+    """
     current, at_start = host.environ, host.start_environ()
     environ = {name: current[name] for name in current if not name.startswith("LD_")}
     environ.update({name: at_start[name] for name in at_start if name.startswith("LD_")})
@@ -60,9 +64,10 @@ def _build_environ(host: Host) -> dict[str, str]:
 
 
 def spell(key: str, number: int) -> str | None:
-    """Return a library's version number as text, None for 0: it could not be loaded.
+    """Return a library's version number as text; None for 0, which means that it could not be
+    loaded.
 
-    cuDNN counts major x 10000 + minor x 100 + patch from 9 on and major x 1000 before
+    cuDNN uses major x 10000 + minor x 100 + patch from 9 on and major x 1000 before
     (cudnn_version.h), as NCCL does from 2.9 on (nccl.h); CUDA's runtime major x 1000 + minor x 10;
     cuFFT major x 1000 + minor x 100 + patch; cuBLAS major x 10000 + minor x 100 + patch.
     """
@@ -81,7 +86,7 @@ def find_contradictions(cuda: Tree, answers: Answers) -> list[Finding]:
 
     Args:
         cuda: the section `cuda` of the live facts, collected from files.
-        answers: what `ask_tensorflow` gave. A library that something else loaded into *this*
+        answers: the result of `ask_tensorflow`. A library that other code loaded into *this*
             process first (`resolved_by` "loaded") is left out: the child does not have it.
     """
     findings: list[Finding] = []
@@ -126,7 +131,7 @@ def _make_finding(
 
 
 def _is_consistent(version: str | None, answer: str | None) -> bool:
-    """Return whether two versions are equal in the parts that both have."""
+    """Return whether two versions are equal as far as both are given."""
     if version is None or answer is None:
         return version is answer
     parts, answer_parts = version.split("."), answer.split(".")

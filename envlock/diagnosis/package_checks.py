@@ -1,4 +1,4 @@
-"""Rules on what is installed beside TensorFlow. Pure."""
+"""Rules on the packages that are installed with TensorFlow. Pure."""
 
 from __future__ import annotations
 
@@ -35,11 +35,13 @@ from envlock.runtime.release import minor
 from envlock.runtime.report import ERROR, WARNING, Finding
 
 _LEGACY = ("1", "true", "True")
-"""Values of TF_USE_LEGACY_KERAS that TensorFlow takes for yes."""
+"""Values of TF_USE_LEGACY_KERAS that TensorFlow treats as yes."""
 
 
 def check_tensorflow(environment: Environment) -> Iterator[Finding]:
-    """Yield that there is no TensorFlow, or one of unknown version: most rules do not apply."""
+    """Yield a finding if there is no TensorFlow, or one of unknown version: most rules do not apply
+    then.
+    """
     if environment.tensorflow is not None:
         return
     evidence = "TensorFlow is not installed"
@@ -55,7 +57,7 @@ def check_tensorflow(environment: Environment) -> Iterator[Finding]:
 
 
 def check_single_tensorflow(environment: Environment) -> Iterator[Finding]:
-    """Yield that several distributions lie over each other."""
+    """Yield a finding if several distributions of TensorFlow overwrite each other."""
     names = environment.get("tensorflow.distributions") or []
     if len(names) > 1:
         kept = min(names, key=lambda name: _compute_cost(environment, name, names))
@@ -76,11 +78,10 @@ def check_single_tensorflow(environment: Environment) -> Iterator[Finding]:
 def _compute_cost(
     environment: Environment, name: str, names: Sequence[str]
 ) -> tuple[int, int, bool, bool]:
-    """Return what it costs to keep one of several distributions of TensorFlow.
+    """Return the cost of keeping one of several distributions of TensorFlow.
 
-    That is: others that require one of the removed by its name, requirements of its own that are
-    not met, a build without GPU where there is one, and another version than the one that is
-    imported.
+    That is: others that require one of the removed by its name, its own requirements that are not
+    met, a build without GPU on a machine with one, and a version other than the imported one.
     """
     owners: set[str] = set()
     for other in names:
@@ -93,7 +94,7 @@ def _compute_cost(
 
 
 def check_python(environment: Environment) -> Iterator[Finding]:
-    """Yield that there are no wheels of this TensorFlow for this Python."""
+    """Yield a finding if there are no wheels of this TensorFlow for this Python."""
     version = environment.get("python.version")
     if environment.tensorflow is None or not environment.stock or not isinstance(version, str):
         return
@@ -116,7 +117,7 @@ def check_python(environment: Environment) -> Iterator[Finding]:
 
 
 def check_companions(environment: Environment) -> Iterator[Finding]:
-    """Yield NumPy, protobuf or Keras of a version that this TensorFlow does not take."""
+    """Yield NumPy, protobuf or Keras if this TensorFlow does not support its version."""
     table = load_compatibility_table()
     if environment.tensorflow is None or not environment.stock:
         return
@@ -160,9 +161,9 @@ def _find_break(environment: Environment, package: str, version: str) -> Breaks 
 
 
 def check_requirements(environment: Environment) -> Iterator[Finding]:
-    """Yield what an installed distribution requires and what is missing or of another version.
+    """Yield requirements of installed distributions that are missing or have a wrong version.
 
-    What `package-version` says of TensorFlow is left out.
+    Those of TensorFlow that `package-version` reports are left out.
     """
     reported = set()
     for finding in check_companions(environment):
@@ -180,8 +181,8 @@ def check_requirements(environment: Environment) -> Iterator[Finding]:
         "https://packaging.python.org/en/latest/specifications/core-metadata/"
         "#requires-dist-multiple-use"
     )
-    # What one command installs together stands first, and each of these findings has the whole
-    # command.
+    # Packages that are installed by one command come first, and each of these findings has the
+    # whole command.
     for requirement in sorted(violations, key=lambda each: each.name not in agreed):
         if requirement.name in agreed:
             fix = change(environment, add=agreed)
@@ -208,7 +209,9 @@ def _describe_violation(environment: Environment, required: Requirement) -> str:
 
 
 def _change_to_agreed(environment: Environment, name: str, wish: str = "") -> Remedy:
-    """Return what installs a version that all who require it take, or that there is none."""
+    """Return a remedy that installs a version which all who require it accept, or says that no such
+    version exists.
+    """
     agreed = find_common_requirement(environment, name, wish)
     if agreed is not None:
         return change(environment, add={name: agreed})
@@ -230,14 +233,14 @@ def _change_to_agreed(environment: Environment, name: str, wish: str = "") -> Re
 
 
 def check_cuda_majors(environment: Environment) -> Iterator[Finding]:
-    """Yield NVIDIA's wheels for two majors of CUDA side by side."""
+    """Yield a finding if NVIDIA's wheels for two major versions of CUDA are installed together."""
     twelve, thirteen = {}, {}
     for name in environment.packages:
         if not name.startswith("nvidia-"):
             continue
         if name.endswith("-cu12"):
             twelve[name.removesuffix("-cu12")] = name
-        elif not name.endswith("-cu11"):  # wheels for CUDA 13 have the suffix, or none
+        elif not name.endswith("-cu11"):  # wheels for CUDA 13 have the suffix or no suffix
             thirteen[name.removesuffix("-cu13")] = name
     parts = sorted(twelve.keys() & thirteen.keys())
     pairs = [(twelve[part], thirteen[part]) for part in parts]
@@ -261,7 +264,7 @@ def check_cuda_majors(environment: Environment) -> Iterator[Finding]:
 
 
 def _keep_one_cuda(environment: Environment, pairs: Sequence[tuple[str, str]]) -> Remedy:
-    """Return what leaves only the wheels for CUDA 12, unless somebody requires the others."""
+    """Return a remedy that leaves only the wheels for CUDA 12, unless the others are required."""
     others = [newer for _, newer in pairs]
     owners: set[str] = set()
     for name in others:
@@ -280,7 +283,7 @@ def _keep_one_cuda(environment: Environment, pairs: Sequence[tuple[str, str]]) -
 
 
 def _find_shared_library(environment: Environment, wheels: set[str]) -> str | None:
-    """Return the library whose file all of the wheels claim."""
+    """Return the library whose file all of the wheels list."""
     for key, library in (environment.get("cuda") or {}).items():
         if not isinstance(library, dict):
             continue
@@ -291,15 +294,17 @@ def _find_shared_library(environment: Environment, wheels: set[str]) -> str | No
 
 
 def check_nvml_binding(environment: Environment) -> Iterator[Finding]:
-    """Yield that another package replaces NVIDIA's own binding of NVML, or lies beside it."""
+    """Yield a finding if another package replaces NVIDIA's own binding of NVML, or is installed
+    with it.
+    """
     binding = environment.get("gpu.binding") or {}
     problem, version = binding.get("problem"), binding.get("version")
     has_both = environment.is_installed("pynvml") and environment.is_installed("nvidia-ml-py")
     if problem is None and has_both:
         version = environment.get_version("pynvml")
         problem = "deprecated"
-        # An older one brings a module of its own; a later one holds no file of NVIDIA's binding,
-        # and requires it.
+        # An older one has its own module; a later one contains no file of NVIDIA's binding, and
+        # requires it.
         if Version(version or "0") < Version("11.5"):
             problem = "shadowed"
     if problem is None:
@@ -320,7 +325,7 @@ def check_nvml_binding(environment: Environment) -> Iterator[Finding]:
 
 
 def _keep_one_binding(environment: Environment, problem: str) -> Remedy:
-    """Return what leaves only NVIDIA's binding; not where somebody requires the other."""
+    """Return a remedy that leaves only NVIDIA's binding, unless the other one is required."""
     other = "pynvml"
     if problem == "abandoned":
         other = "nvidia-ml-py3"
@@ -330,7 +335,7 @@ def _keep_one_binding(environment: Environment, problem: str) -> Remedy:
             f"replace {' and '.join(owners)}, which requires {other}, or take a version that does "
             "not"
         )
-    if problem == "deprecated":  # it holds no file of the other
+    if problem == "deprecated":  # it contains no file of the other
         return change(environment, remove=[other], add={})
     if environment.is_installed(BINDING):
         return install_again(environment, BINDING, without=[other])
@@ -338,7 +343,7 @@ def _keep_one_binding(environment: Environment, problem: str) -> Remedy:
 
 
 def check_keras_xla(environment: Environment) -> Iterator[Finding]:
-    """Yield that this Keras compiles with XLA on a GPU even under op determinism."""
+    """Yield a finding if this Keras compiles with XLA on a GPU even under op determinism."""
     if not environment.gpus or not environment.has_tensorflow([">=2.16"]):
         return
     is_legacy = environment.variables.get("TF_USE_LEGACY_KERAS") in _LEGACY
@@ -384,7 +389,7 @@ def check_keras_config(environment: Environment) -> Iterator[Finding]:
 
 
 def check_patch(environment: Environment) -> Iterator[Finding]:
-    """Yield that TensorFlow 1.14 to 2.0 does not have NVIDIA's patch."""
+    """Yield a finding if TensorFlow 1.14 to 2.0 does not have NVIDIA's patch."""
     if not environment.stock or not environment.has_tensorflow([">=1.14,<2.1"]):
         return
     if environment.is_installed(PATCH) or environment.is_installed("tensorflow-determinism"):

@@ -1,4 +1,4 @@
-"""Fixes that change what is installed: pinned commands of the environment's installer. Pure."""
+"""Fixes that change the installed packages: pinned commands of the environment's installer. Pure."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from envlock.runtime.report import FILE_RULE, Finding
 
 DAMAGED = FILE_RULE + "record"
 REINSTALLED = (FILE_RULE + "modified", FILE_RULE + "missing", DAMAGED)
-"""Rules on files whose faults end when the package of the file is reinstalled."""
+"""Rules on files whose problems end when the package of the file is reinstalled."""
 
 Action = Literal["install", "install-alone", "install-fresh", "uninstall"]
 
 
 @dataclass(frozen=True)
 class Remedy:
-    """A fix: a sentence, or the commands that the text consists of."""
+    """A fix: a sentence, or the commands in its text."""
 
     text: str
     commands: Sequence[str] = ()
 
 
 def format_command(installer: str, python: str, action: Action, requirements: Sequence[str]) -> str:
-    """Return the line for a shell by which an installer changes an environment.
+    """Return the shell command with which an installer changes an environment.
 
     Args:
         installer: a name of installers.toml.
         python: the interpreter of the environment.
-        action: install with all that it needs, install alone, alone and from no cache, or
-            uninstall.
-        requirements: requirements of PEP 508 to install, or names to remove.
+        action: install with requirements, install without them, without them and without the cache,
+            or uninstall.
+        requirements: PEP 508 requirements to install, or names to remove.
     """
     row = load_installers()[installer]
     words = list(row.install)
@@ -58,14 +58,14 @@ def change(
     alone: bool = False,
     fresh: bool = False,
 ) -> Remedy:
-    """Return what removes some distributions and then installs others.
+    """Return a remedy that removes some distributions and then installs others.
 
     Args:
-        environment: where.
-        remove: their names.
+        environment: the environment to change.
+        remove: names of the removed ones.
         add: name -> requirement.
-        alone: install nothing that the added ones need.
-        fresh: do that, and use no files of the installer's cache.
+        alone: do not install requirements of the added ones.
+        fresh: neither install requirements nor use the installer's cache.
     """
     for name in (*remove, *add):
         other = _find_other_installer(environment, name)
@@ -93,7 +93,7 @@ def change(
 
 
 def _find_other_installer(environment: Environment, name: str) -> str | None:
-    """Return a distribution's installer where it is none of installers.toml, such as conda."""
+    """Return a distribution's installer if it is not in installers.toml, such as conda."""
     installer = _get_installer(environment, name)
     if installer in [row.recorded for row in load_installers().values()]:
         return None
@@ -103,9 +103,9 @@ def _find_other_installer(environment: Environment, name: str) -> str | None:
 def install_again(
     environment: Environment, name: str, *, without: Sequence[str] = (), fresh: bool = False
 ) -> Remedy:
-    """Return what installs a distribution anew at the version that it has, and removes others.
+    """Return a remedy that reinstalls a distribution in its present version, and removes others.
 
-    It is removed first: files that it shares with the others are gone with them.
+    It is removed first: files that it shares with the others are removed with them.
     """
     remove = [name, *(other for other in without if other != name)]
     requirement = get_pinned_requirement(environment, name)
@@ -117,7 +117,7 @@ def install_again(
 
 
 def add_commands(findings: Iterable[Finding], environment: Environment) -> Iterator[Finding]:
-    """Yield findings on files, with the command where reinstalling one package is the fix."""
+    """Yield findings on files, with the command if reinstalling one package is the fix."""
     for finding in findings:
         owners: Sequence[str] = ()
         if isinstance(finding.expected, Mapping):
@@ -125,7 +125,7 @@ def add_commands(findings: Iterable[Finding], environment: Environment) -> Itera
         if finding.rule in REINSTALLED and len(owners) == 1:
             (owner,) = owners
             if environment.installer == "uv" and finding.rule == DAMAGED:
-                # uv removes nothing without a RECORD.
+                # uv cannot remove a package without a RECORD.
                 requirement = owner.replace(" ", "==")
                 fix = change(environment, add={owner: requirement}, fresh=True)
                 fix = Remedy(f"remove the folder of its metadata, and run {fix.text}")
@@ -136,7 +136,7 @@ def add_commands(findings: Iterable[Finding], environment: Environment) -> Itera
 
 
 def get_pinned_requirement(environment: Environment, name: str) -> str | None:
-    """Return the requirement that only the installed version meets; None for a local one."""
+    """Return the requirement that only the installed version meets; None for a local version."""
     origin = (environment.packages.get(name) or {}).get("origin")
     if not isinstance(origin, Mapping):
         version = environment.get_version(name)
@@ -157,11 +157,11 @@ def get_pinned_requirement(environment: Environment, name: str) -> str | None:
 
 
 def choose_installer(environment: Environment, *, has_uv: bool) -> str:
-    """Return the installer for this environment: the one that made it, where it can be started.
+    """Return the installer for this environment: the one that created it, if it can be started.
 
     Args:
-        environment: where; the installer of its TensorFlow counts most, then that of most
-            distributions.
+        environment: the environment; the installer of its TensorFlow counts most, then that of
+            most distributions.
         has_uv: whether the program uv can be started.
     """
     has_pip = environment.is_installed("pip")
@@ -175,7 +175,7 @@ def choose_installer(environment: Environment, *, has_uv: bool) -> str:
 
 
 def _find_maker(environment: Environment) -> str:
-    """Return which of pip and uv has installed TensorFlow, else most distributions, else pip."""
+    """Return the installer, pip or uv, of TensorFlow, else of most distributions, else pip."""
     counts: Counter[str] = Counter()
     for name in environment.packages:
         installer = _get_installer(environment, name)
@@ -185,7 +185,7 @@ def _find_maker(environment: Environment) -> str:
         installer = _get_installer(environment, name)
         if installer is not None and installer in counts:
             return installer
-    # Of equal numbers pip's counts: each environment that has pip can use it.
+    # For equal numbers pip is used: every environment with pip can run it.
     if counts["uv"] > counts["pip"]:
         return "uv"
     return "pip"

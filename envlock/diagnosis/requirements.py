@@ -1,4 +1,4 @@
-"""What the installed distributions require of one another. Pure."""
+"""The requirements of the installed distributions on one another. Pure."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from envlock.runtime.collectors.tensorflow import DISTRIBUTIONS
 
 
 def find_violated(environment: Environment) -> Iterator[Requirement]:
-    """Yield the requirements that what is installed does not meet, as `pip check` finds them.
+    """Yield the requirements that the installed distributions do not meet, as `pip check` finds
+    them.
 
-    One kind less: a distribution of TensorFlow under another name (tensorflow-cpu for tensorflow)
-    meets a requirement by its version, as the package `tensorflow` is what is imported.
+    There is one exception: a distribution of TensorFlow under another name (tensorflow-cpu for
+    tensorflow) meets a requirement with its version, because the package `tensorflow` is what is
+    imported.
     """
     for requirement in environment.requirements:
         if requirement.extra:
@@ -28,7 +30,9 @@ def find_violated(environment: Environment) -> Iterator[Requirement]:
 
 
 def _is_met(environment: Environment, requirement: Requirement, name: str) -> bool:
-    """Return whether the distribution `name` meets a requirement; one of unknown version does."""
+    """Return whether the distribution `name` meets a requirement; one of unknown version counts as
+    meeting it.
+    """
     if not environment.is_installed(name):
         return False
     version = environment.get_version(name)
@@ -40,20 +44,20 @@ def _is_met(environment: Environment, requirement: Requirement, name: str) -> bo
 def list_requirers(
     environment: Environment, name: str, *, without: Iterable[str] = ()
 ) -> list[str]:
-    """Return the distributions that require another by its name, those in `without` left out."""
+    """Return the distributions that require another by its name, except those in `without`."""
     owners = {requirement.by for requirement in _list_requirements_on(environment, name)}
     return sorted(owners - {name, *without})
 
 
 def _list_requirements_on(environment: Environment, name: str) -> list[Requirement]:
-    """Return the requirements on a distribution that hold without any extra."""
+    """Return the requirements on a distribution that apply without any extra."""
     return [each for each in environment.requirements if each.name == name and not each.extra]
 
 
 def find_common_requirement(environment: Environment, name: str, wish: str = "") -> str | None:
-    """Return the requirement on a distribution that all requirers and a wish agree on, or None.
+    """Return the requirement on a distribution on which all requirers and a wish agree, or None.
 
-    Each specifier that another implies is left out.
+    A specifier that another one implies is left out.
     """
     requirements = _list_requirements_on(environment, name)
     urls = {requirement.url for requirement in requirements if requirement.url}
@@ -73,7 +77,7 @@ def find_common_requirement(environment: Environment, name: str, wish: str = "")
 
 
 def find_preferred_requirement(environment: Environment, name: str) -> str | None:
-    """Return the common requirement, of TensorFlow's own version of it where that is possible."""
+    """Return the common requirement, with TensorFlow's own version of the distribution if possible."""
     specifiers = list_tensorflow_specifiers(environment, name)
     if len(specifiers) == 1:
         requirement = find_common_requirement(environment, name, specifiers[0])
@@ -83,7 +87,7 @@ def find_preferred_requirement(environment: Environment, name: str) -> str | Non
 
 
 def list_tensorflow_specifiers(environment: Environment, name: str) -> list[str]:
-    """Return the specifiers of a distribution in TensorFlow's own metadata, of any extra."""
+    """Return the specifiers of a distribution in TensorFlow's own metadata, for any extra."""
     specifiers = set()
     for requirement in environment.requirements:
         if requirement.name == name and requirement.by in DISTRIBUTIONS:
@@ -92,12 +96,12 @@ def list_tensorflow_specifiers(environment: Environment, name: str) -> list[str]
 
 
 def find_conflict(environment: Environment, name: str, wish: str = "") -> list[Requirement]:
-    """Return the fewest requirements that no version meets together with a wish."""
+    """Return the smallest set of requirements that no version meets together with a wish."""
     requirements = _list_requirements_on(environment, name)
     of_urls = [requirement for requirement in requirements if requirement.url]
     if of_urls:
         return of_urls
-    # Each one whose removal leaves the conflict is no part of it.
+    # A requirement is not part of the conflict if the conflict remains without it.
     conflicting = requirements
     for requirement in requirements:
         others = [other for other in conflicting if other is not requirement]
@@ -114,8 +118,8 @@ def _join_specifiers(requirements: Iterable[Requirement], wish: str) -> Specifie
 def is_satisfiable(specifiers: SpecifierSet) -> bool:
     """Return whether some version can meet all specifiers.
 
-    If any does, one at a lower bound does or one just above it; where there is no lower bound, the
-    lowest of all.
+    If any version does, then one at a lower bound does, or one just above it; without a lower
+    bound, the lowest of all.
     """
     candidates = [Version("0")]
     for specifier in specifiers:
@@ -158,7 +162,7 @@ def _reduce_specifiers(specifiers: SpecifierSet) -> Sequence[str]:
 
 
 def _is_implied(specifier: Specifier, lower: Specifier | None, upper: Specifier | None) -> bool:
-    """Return whether a bound or an exclusion says nothing beside a lower and an upper bound."""
+    """Return whether a bound or an exclusion is implied by a lower and an upper bound."""
     version = _parse_version(specifier.version)
     is_below = version is not None and lower is not None and version < Version(lower.version)
     is_above = version is not None and upper is not None and version >= Version(upper.version)
@@ -179,5 +183,5 @@ def _get_bound(specifier: Specifier) -> tuple[Version, str]:
 def _parse_version(text: str) -> Version | None:
     try:
         return Version(text)
-    except InvalidVersion:  # of `===`, which takes any text
+    except InvalidVersion:  # that of `===`, which accepts any text
         return None

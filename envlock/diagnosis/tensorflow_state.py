@@ -1,4 +1,4 @@
-"""The states of TensorFlow, observed in a child process with a bounded wait."""
+"""The states of TensorFlow, observed in a child process with a time limit."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict, cast
 
-from envlock.data.determinism import matches_version
+from envlock.data.specifiers import matches_version
 from envlock.guest import launch
 from envlock.guest.proof import REPEATS
 from envlock.lock.fact_models import Facts
@@ -19,18 +19,18 @@ ON, OFF, PARTLY, UNKNOWN = "on", "off", "partly", "unknown"
 
 
 class Observations(TypedDict, total=False):
-    """What `guest/proof.py` prints; what it could not observe is null or absent.
+    """The output of `guest/proof.py`; values that could not be observed are null or absent.
 
     Attributes:
         tensorflow: the version.
-        clock: whether tf.timestamp `ran` or was `raised` against.
+        clock: `ran` or `raised`: what tf.timestamp did.
         scatter, crop: the number of different results of an operation.
         operations: the names of the operations that ran for a product, a convolution and a softmax.
         tensor_float_32: whether a product on the GPU was rounded.
         compiled, keras_compiled: whether a function or a model was compiled by XLA.
         clusters: whether a part of a plain function ran as an XLA cluster.
         threads: how many threads ran one large operation, and many small ones.
-        reasons: by experiment, why it gave nothing.
+        reasons: why an experiment gave no result, by experiment.
         failed: why TensorFlow or the user's lines could not run at all.
     """
 
@@ -50,7 +50,7 @@ class Observations(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class ObservedState:
-    """One state of TensorFlow by its behaviour.
+    """One state of TensorFlow, observed in its behaviour.
 
     Attributes:
         what: `op determinism`, `oneDNN`, `TF32`, `XLA`, `intra-op threads` or `inter-op threads`.
@@ -185,7 +185,7 @@ _READERS: Sequence[Callable[[Observations], ObservedState]] = (
 
 
 def list_wanted_states(facts: Facts | None) -> dict[str, str]:
-    """Return the wanted states: op determinism, and those that a lock's facts settle."""
+    """Return the wanted states: op determinism, and those that the facts of a lockfile determine."""
     states = {"op determinism": ON}
     if facts is None:
         return states
@@ -212,7 +212,7 @@ def list_wanted_states(facts: Facts | None) -> dict[str, str]:
 def find_deviations(
     shown: Sequence[ObservedState], asked: Mapping[str, str], tensorflow: str
 ) -> list[Finding]:
-    """Return a finding for every state but the wanted one; an unknown state is a warning."""
+    """Return a finding for every state other than the wanted one; an unknown state is a warning."""
     findings = []
     for state in shown:
         want = asked.get(state.what)
@@ -220,7 +220,7 @@ def find_deviations(
             continue
         severity = "error"
         if state.state == UNKNOWN:
-            # Without a GPU there is no TF32 to observe, and beside XLA no pool.
+            # Without a GPU there is no TF32 to observe, and with XLA no thread pool.
             if state.what in ("TF32", "inter-op threads"):
                 continue
             severity = "warning"
@@ -272,7 +272,7 @@ def _find_fix(what: str, want: str, tensorflow: str) -> str:
 
 
 def _find_recipe_fix(tensorflow: str) -> str:
-    """Return what gives op determinism in a version of TensorFlow."""
+    """Return how to switch op determinism on in a version of TensorFlow."""
     recipe = find_recipe(tensorflow)
     if recipe is None:
         return "install a release of TensorFlow"
@@ -284,7 +284,7 @@ def _find_recipe_fix(tensorflow: str) -> str:
 
 
 TIMEOUT = 300.0
-"""Seconds: 4 are usual, half of that is `import tensorflow`."""
+"""Seconds: 4 are usual, half of them for `import tensorflow`."""
 
 
 def observe(python: Path | None, setup: str | None, timeout: float = TIMEOUT) -> Observations:
@@ -292,7 +292,7 @@ def observe(python: Path | None, setup: str | None, timeout: float = TIMEOUT) ->
 
     Raises:
         UsageError: there is no such interpreter, or the lines themselves fail.
-        FactError: TensorFlow died, or did not answer in time; the message holds its last words.
+        FactError: TensorFlow crashed, or did not answer in time; the message has its last lines.
     """
     words = launch.build_text_arguments(launch.read("proof"), {"setup": setup})
     ended = launch.ask_python(words, python, timeout=timeout)

@@ -1,13 +1,13 @@
-"""Rules on variables: single ones, several together, and misspelt names. Pure."""
+"""Rules on variables: on single ones, on combinations, and on misspelt names. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
 from envlock.data import determinism as tables
-from envlock.data import load_variables
 from envlock.data.backends import load_backend_table
 from envlock.data.determinism import resolve_citation
+from envlock.data.runtime_tables import load_variables
 from envlock.diagnosis import values
 from envlock.diagnosis.diagnosed_environment import CHOSEN, Environment
 from envlock.runtime.report import Finding
@@ -48,7 +48,7 @@ def check_values(environment: Environment) -> Iterator[Finding]:
 
 
 def check_dangerous_values(environment: Environment) -> Iterator[Finding]:
-    """Yield variables with a value that is wrong where determinism is wanted."""
+    """Yield variables with a value that is wrong if determinism is wanted."""
     for row in tables.load_variable_table().variable:
         value = environment.variables.get(row.name)
         if value is None or not environment.is_read(row):
@@ -107,7 +107,7 @@ def _find_need(row: tables.VariableRules, environment: Environment) -> tables.Ne
 
 
 def check_read(environment: Environment) -> Iterator[Finding]:
-    """Yield variables that are set and that nobody here reads."""
+    """Yield variables that are set and that nothing here reads."""
     if environment.tensorflow is None:
         return
     for row in tables.load_variable_table().variable:
@@ -139,7 +139,7 @@ def _load_rows() -> dict[str, tables.VariableRules]:
 
 
 def check_combinations(environment: Environment) -> Iterator[Finding]:
-    """Yield variables that are wrong together."""
+    """Yield variables whose values are wrong in combination."""
     table, rows = tables.load_variable_table(), _load_rows()
     for combination in table.combination:
         if not environment.has_tensorflow(combination.tensorflow):
@@ -197,7 +197,7 @@ def _has_wanted_value(
 def _show_current(name: str, value: str | None, rows: dict[str, tables.VariableRules]) -> str:
     if value is None:
         return "unset"
-    if name not in rows:  # nothing says which of its values are no secret
+    if name not in rows:  # no table says which of its values are not secret
         return "set"
     return values.show_value(value, rows[name])
 
@@ -227,7 +227,7 @@ def check_late_changes(environment: Environment) -> Iterator[Finding]:
 def _report_value(
     row: tables.VariableRules, rule: str, severity: str, evidence: str, why: str, right: str | None
 ) -> Finding:
-    """Return a finding on a variable whose fix sets it to the right value, or else unsets it."""
+    """Return a finding on a variable whose fix sets it to the right value, or unsets it."""
     if right:
         lines = values.make_lines({row.name: right}, ())
     else:
@@ -245,7 +245,7 @@ def _report_value(
 
 
 def _accept_choice(row: tables.VariableRules, evidence: str, why: str) -> Finding:
-    """Return that a variable has the value that the lockfile has: nothing is to be done."""
+    """Return the finding that a variable has the lockfile's value, so that nothing has to be done."""
     source = resolve_citation(row.sources[0], tables.load_variable_table().evidence)
     return Finding(
         "variable-dangerous", "info", f"environ.{row.name}", evidence, why, CHOSEN, source
@@ -253,11 +253,11 @@ def _accept_choice(row: tables.VariableRules, evidence: str, why: str) -> Findin
 
 
 SHORTEST = 9
-"""Letters of a known name: of a shorter one, two changes make another word."""
+"""Letters of a known name: a shorter one would become another word with two changes."""
 
 
 def check_spelling(environment: Environment) -> Iterator[Finding]:
-    """Yield variables that are set under a name that is nearly a known one."""
+    """Yield variables with a name that is nearly a known one."""
     table = tables.load_variable_table()
     known = {row.name for row in load_variables()}
     for row in table.variable:
@@ -284,9 +284,9 @@ def check_spelling(environment: Environment) -> Iterator[Finding]:
 
 
 def _make_rename_line(name: str, meant: str, environment: Environment) -> str:
-    """Return a line that gives the value to the name that was meant, unless that has one.
+    """Return a command that gives the value to the intended name, unless that is set.
 
-    For a name that no shell can write it is a sentence.
+    If a shell cannot write the name, it is a sentence.
     """
     if not (name.isascii() and name.isidentifier()):
         return f"unset the misspelt name, and set {meant} if it was meant"
@@ -297,14 +297,14 @@ def _make_rename_line(name: str, meant: str, environment: Environment) -> str:
 
 
 def find_nearest(name: str, known: set[str]) -> str | None:
-    """Return the known name that was probably meant; None where none is near."""
+    """Return the known name that was probably intended; None if none is similar."""
     normalized = _normalize_name(name)
     same = [other for other in known if other != name and _normalize_name(other) == normalized]
     if same:
         return min(same)
     near = []
     for other in known:
-        # The number of letters differs by no more than the changes.
+        # The number of letters may differ only by the number of changes.
         if len(other) >= SHORTEST and abs(len(other) - len(name)) <= 2:
             changes = measure_distance(name, other)
             near.append((changes, other))
@@ -317,7 +317,7 @@ def find_nearest(name: str, known: set[str]) -> str | None:
 
 
 def _is_ours(name: str, meant: str) -> bool:
-    """Return whether two names begin alike: FT_ENABLE_X is TF_ENABLE_X only by accident."""
+    """Return whether two names begin alike: FT_ENABLE_X resembles TF_ENABLE_X only by accident."""
     return name[:2] == meant[:2]
 
 
@@ -327,9 +327,9 @@ def _normalize_name(name: str) -> str:
 
 
 def measure_distance(one: str, other: str) -> int:
-    """Return how many letters must be added, left out, replaced or swapped with their neighbour.
+    """Return how many letters must be added, removed, replaced or swapped with their neighbour.
 
-    This is the optimal string alignment distance, row by row of its table.
+    This is the optimal string alignment distance, computed row by row.
     """
     before_last: list[int] = []
     last = list(range(len(other) + 1))

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from envlock.guest import launch
+from envlock.guest.tracing.trace_program import DONE
 
 PROGRAM = "tracing.trace_program"
 # What a process has forked can hold the connection open after it has ended.
@@ -48,11 +49,11 @@ class Children:
         """Return None where a process has done what is requested; its exit code where it has ended.
 
         A process that lives gets the request, if it has that interpreter and environment. `output` is for
-        a new one.
+        a new one, and each run may take `timeout` seconds.
 
         Raises:
             UsageError: there is no such interpreter.
-            TimeoutError: it took too long, and has been ended.
+            TimeoutError: a run took too long, and the process has been ended.
         """
         variables = tuple(sorted(environ.items()))
         key = str(python), variables, bool(request["serial"]), str(request["mode"])
@@ -70,7 +71,7 @@ class Children:
             code = _wait(child, timeout)
         finally:  # also of an interrupt
             if code is not None:
-                self._kill()
+                self.kill()
         return code
 
     def close(self) -> None:
@@ -79,9 +80,10 @@ class Children:
             self._child.line.close()
             with suppress(subprocess.TimeoutExpired):
                 self._child.process.wait(launch.GRACE)
-        self._kill()
+        self.kill()
 
-    def _kill(self) -> None:
+    def kill(self) -> None:
+        """End the process at once, and all that it has started."""
         if self._child is not None:
             launch.kill(self._child.process)
             self._child.line.close()
@@ -106,7 +108,7 @@ def _start(
     ours, theirs = socket.socketpair()
     with theirs:
         child = launch.start(
-            launch.build_module_arguments(PROGRAM, request),
+            launch.bind_to_parent(launch.build_module_arguments(PROGRAM, request)),
             python,
             stdin=theirs.fileno(),
             output=output,
@@ -121,10 +123,16 @@ def _wait(child: _Child, timeout: float) -> int | None:
     until = time.monotonic() + timeout
     while (left := until - time.monotonic()) > 0:
         ready, _, _ = select.select([child.line], [], [], min(left, LOOK))
+        said = b""
         with suppress(OSError):
-            if ready and child.line.recv(1):
-                return None
-        if ready or child.process.poll() is not None:
+            if ready:
+                said = child.line.recv(1)
+        if said == DONE:
+            return None
+        if said:
+            # A run is over: the next one has a limit of its own.
+            until = time.monotonic() + timeout
+        elif ready or child.process.poll() is not None:
             with suppress(subprocess.TimeoutExpired):  # it may have closed the line, and go on
                 return child.process.wait(left)
     raise TimeoutError(timeout)

@@ -266,6 +266,9 @@ def _is_independent(found: Difference, tainted: set[str | None]) -> bool:
     entry = found.entry
     if found.kind not in ("operation", "data") or not isinstance(entry, Record):
         return False
+    # An optional has no fingerprint. It can hold what a graph computed, such as the losses of `Model.fit`.
+    if entry.operation.type in _GROUPS["opened"]:
+        return False
     for fingerprint, spec in zip(entry.inputs, entry.operation.inputs, strict=False):
         # Inside a graph not every value has a fingerprint: an input without one can differ.
         if fingerprint is None and not spec.startswith(_HANDLES):

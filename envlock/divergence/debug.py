@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -12,16 +13,19 @@ from envlock.divergence.children import Children
 from envlock.divergence.comparison import Difference, find_origins
 from envlock.divergence.divergence_report import report
 from envlock.divergence.evidence import DivergeEvidence, Level, Verdict
-from envlock.divergence.experiments import LINES, drop_known_advice, is_later, plan_experiments
+from envlock.divergence.experiments import Found, MakerSearch, drop_known_advice
 from envlock.divergence.known_causes import Known, look_up, read_row
-from envlock.divergence.makers import Maker
 from envlock.divergence.observed_runs import (
     AGAIN,
+    AS_LONG,
+    LEAST,
     Observed,
     Request,
+    RunTimeoutError,
     Say,
     leave_out_first,
     observe,
+    read_finished,
     read_until_damage,
 )
 from envlock.divergence.readings import (
@@ -44,8 +48,6 @@ from envlock.lock.temporary import open_draft_folder
 from envlock.runtime.errors import FactError
 from envlock.runtime.report import Finding, Report, clean
 
-TRIES = 3
-"""How many runs an experiment takes that shows whether a cause is gone."""
 NOTHING = "nothing was compared: the program ran no TensorFlow operation in its own process, and recorded no value"
 SHOW = "name the function that trains, as SCRIPT:FUNCTION, or call envlock.record() in it"
 BEYOND = 2
@@ -72,12 +74,25 @@ def debug(
 
     Raises:
         EnvlockError: it cannot be run, its runs fail, or TensorFlow does not show its operations.
+        KeyboardInterrupt: it was stopped before two runs had ended; later, the report says what is known by then.
     """
     children = Children()
     with open_draft_folder(None) as folder, closing(children):
         if observer is None:
             observer = partial(observe, say=say, children=children)
-        return report(_Search(request, folder, say, observer, processes).find_evidence())
+        search = _Search(request, folder, say, observer, processes)
+        try:
+            return report(search.find_evidence())
+        except KeyboardInterrupt as stop:
+            # In the user's own process, an interrupt is the user's.
+            if not processes:
+                raise
+            # At once, so that nothing computes on while this is put together.
+            children.kill()
+            found = search.describe_known(str(stop) or "Ctrl-C")
+            if found is None:
+                raise
+            return report(found)
 
 
 @dataclass
@@ -90,16 +105,42 @@ class _Search:
     observer: Observer
     processes: bool
     count: int = 0
+    own: Observed | None = None
+    """What the program's own mode showed."""
+    doing: str = ""
+    """What is being tried."""
+    because: list[str] = field(default_factory=list)
+    """What the runs with one thing changed have shown."""
 
     def find_evidence(self) -> DivergeEvidence:
         """Return what the levels and the experiments show."""
-        own = self._try("running the program in its own mode", self.request)
+        own = self.own = self._try("running the program in its own mode", self.request)
         if not own.comparison.idle or own.failures:
             return self._search(own)
         # Nothing follows from what differs, so the runs count as equal, with a note.
         rest = replace(own.comparison, first=None, others=(), timeline=())
         found = self._search(replace(own, comparison=rest))
         return replace(found, notes=(describe_idle(own.comparison), *found.notes))
+
+    def describe_known(self, stop: str) -> DivergeEvidence | None:
+        """Return what is known by now, where something stops the search; None where two runs have not ended.
+
+        `stop`: what it was, such as SIGTERM.
+        """
+        seen = self.own
+        if seen is None:
+            seen = read_finished(self.request, self.folder / str(self.count))
+        if seen is None:
+            return None
+        first = seen.comparison.first
+        verdict: Verdict = "identical"
+        if first is not None:
+            verdict = first.kind
+            # Whether the cause is in the graph, or only passes through, was still to be seen.
+            if is_inside_graph(first):
+                verdict = "graph"
+        found = self._make_evidence(verdict, seen, [make_level(seen)])
+        return replace(found, because=tuple(self.because), stopped=stop, stopped_while=self.doing)
 
     def _search(self, own: Observed) -> DivergeEvidence:
         """Return what further levels and the experiments show after the program's own mode."""
@@ -121,6 +162,20 @@ class _Search:
         if self.request.in_graph:
             return self._explain_graph(own, [make_level(own)])
         eagerly = replace(self.request, mode="eager", steps=self._count_steps(first))
+        try:
+            return self._search_eagerly(own, first, eagerly)
+        except RunTimeoutError as error:
+            found = self._explain_graph(own, [make_level(own)])
+            return replace(found, notes=(*found.notes, f"eagerly, {error.message}"))
+
+    def _search_eagerly(
+        self, own: Observed, first: Difference, eagerly: Request
+    ) -> DivergeEvidence:
+        """Return what eager runs show of a difference inside a graph.
+
+        Raises:
+            RunTimeoutError: one took too long.
+        """
         eager = self._try("running it eagerly, operation by operation", eagerly)
         # A value that is drawn from a few can be the same in all runs by chance.
         if eager.comparison.first is None and not eager.failures and find_makers(own, first):
@@ -180,6 +235,7 @@ class _Search:
 
     def _try(self, what: str, request: Request) -> Observed:
         self.count += 1
+        self.doing = what
         self.say(f"{what}: {request.runs} runs")
         found = self.observer(request, self.folder / str(self.count))
         if request.fresh or found.failures:
@@ -219,15 +275,14 @@ class _Search:
         if made is not None and made.race is not None:
             return self._explain_thread(seen, ThreadEvidence(race=made.race), levels[:-1])
         verdict: Verdict = first.kind
-        because: list[str] = []
-        known = maker = None
+        found = Found()
         if first.kind in ("outside", "sequence", "quantity", "data"):
-            because, known, maker = self._try_makers(seen, first)
+            found = self._try_makers(seen, first)
             if made is not None:
-                because.append(made.sentence)
+                self.because.append(made.sentence)
         elif isinstance(first.entry, Record):
-            known = self._look_up(seen, first.entry)
-        known = drop_known_advice(known, seen)
+            found = Found(self._look_up(seen, first.entry))
+        known = drop_known_advice(found.known, seen)
         if threads.blind is not None and known is None and verdict in BY_PYTHON:
             verdict = "threads"
         pipelines: tuple[Finding, ...] = ()
@@ -236,9 +291,9 @@ class _Search:
         return replace(
             self._make_evidence(verdict, seen, levels),
             known=known,
-            because=tuple(because),
+            because=tuple(self.because),
             pipelines=pipelines,
-            maker=maker,
+            maker=found.maker,
             blind=threads.blind,
         )
 
@@ -279,36 +334,30 @@ class _Search:
             record.operation.type, holds, seen.header.tensorflow, determinism=determinism
         )
 
-    def _try_makers(
-        self, seen: Observed, first: Difference
-    ) -> tuple[list[str], Known | None, Maker | None]:
-        """Hold what may have made the value, one by one; return what was tried, what is known, and the line."""
-        base = replace(
-            seen.request, runs=min(TRIES, self.request.runs), steps=self._count_steps(first)
-        )
+    def _try_makers(self, seen: Observed, first: Difference) -> Found:
+        """Return what is known of the value that differs, and the line that made it."""
         if self._is_left(first):
-            return [LEFT], read_row("left-by-an-earlier-run", seen.header.tensorflow), None
-        found = find_makers(seen, first)
-        because, known = [], None
-        for experiment in plan_experiments(seen, base, first, found):
-            left = self._try(f"trying {experiment.what}", experiment.request).comparison.first
-            if left is not None and not is_later(left, first):
-                because.append(f"with {experiment.what}, the difference remains")
-                continue
-            because.append(f"with {experiment.what}, the difference is gone")
-            if experiment.row:
-                known = read_row(experiment.row, seen.header.tensorflow)
-            if experiment.maker is not None:
-                return because, known, add_text(seen, experiment.maker)
-            if not experiment.request.generators:  # the order of a set, whatever else differs
-                return because, known, None
-            break
-        if found:
-            titles = ", ".join(maker.title for maker in found[:LINES])
-            because.append(f"not the same in every run before that: {titles}")
-        if known is not None:
-            return because, known, None
-        return because, None, _name_possible_maker(seen, found)
+            self.because.append(LEFT)
+            return Found(read_row("left-by-an-earlier-run", seen.header.tensorflow))
+        limit = max(seen.longest * AS_LONG, LEAST)
+        base = replace(
+            seen.request,
+            steps=self._count_steps(first),
+            now=(time.time(), time.monotonic()),
+            timeout=min(limit, seen.request.timeout),
+        )
+        search = MakerSearch(seen, base, first, self._observe_held, self.because)
+        found = search.find()
+        if found.maker is None:
+            return found
+        return replace(found, maker=add_text(seen, found.maker))
+
+    def _observe_held(self, what: str, request: Request) -> Observed | None:
+        """Return what the runs with something held show; None where one did not come to its end."""
+        try:
+            return self._try(f"trying {what}", request)
+        except RunTimeoutError:
+            return None
 
     def _is_left(self, first: Difference) -> bool:
         """Return whether the first run alone was different, and none is when all are repeated."""
@@ -319,7 +368,6 @@ class _Search:
 
     def _explain_graph(self, own: Observed, levels: list[Level]) -> DivergeEvidence:
         """Return the report on runs that differ in graphs only."""
-        because: list[str] = []
         racing = not (own.answers.get("suspects") or {}).get("xla")
         # It is a setting of a process: in the user's own it stays as it is.
         if self.processes:
@@ -329,13 +377,13 @@ class _Search:
             outcome = "the runs still differ"
             if racing:
                 outcome = "the runs are identical"
-            because.append(f"with one inter-op thread, {outcome}")
+            self.because.append(f"with one inter-op thread, {outcome}")
         suspects = list_suspects(own, racing=racing)
         if self.request.in_graph or not suspects:
             seen = self._look_inside(racing=racing)
             levels, suspects = [*levels, make_level(seen)], [*find_first_inside(seen), *suspects]
         found = self._make_evidence("graph", own, levels)
-        found = replace(found, because=tuple(because), source=(), source_from=0)
+        found = replace(found, because=tuple(self.because), source=(), source_from=0)
         if not suspects:
             return found
         likeliest = suspects[0]
@@ -403,11 +451,3 @@ def _is_first_alone(first: Difference | None, runs: int) -> bool:
     if first is None or first.kind != "sequence":
         return False
     return first.groups[1:].count(1) == runs - 1
-
-
-def _name_possible_maker(seen: Observed, found: Sequence[Maker]) -> Maker | None:
-    """Return the first line that could not be tried, as nothing can hold its value; None for none."""
-    for maker in found[:LINES]:
-        if maker.row.hold == "nothing":
-            return add_text(seen, replace(maker, is_shown=False))
-    return None

@@ -12,7 +12,7 @@ from envlock.divergence.sentences import explain_unknown, make_headline, make_ti
 from envlock.divergence.trace import Record
 from envlock.numerics.failure import RULE, TITLE, list_failures
 from envlock.runtime.finding_place import Where
-from envlock.runtime.report import ERROR, UNKNOWN, WARNING, Finding, Report
+from envlock.runtime.report import ERROR, UNKNOWN, WARNING, Finding, Report, clean
 
 SOURCE = "docs/reference/diverge.md"
 UNKNOWN_FIX = (
@@ -31,6 +31,8 @@ FIXES: Mapping[str, str] = {
     "processes": "Run `envlock diverge` for each of the programs, and seed each by its rank.",
     "threads": "Run the program with one thread and one replica: every operation is then compared.",
 }
+STOPPED = "search-stopped"
+STOPPED_WHY = "What was still to be tried can name another cause, or show that runs differ."
 FAILURE_FIX = "Correct the program, or stop each run before it fails: `--steps`."
 TITLES: Mapping[str, str] = {
     "operation": "an operation gave different bits from equal inputs",
@@ -53,9 +55,10 @@ def report(seen: DivergeEvidence) -> Report[DivergeEvidence]:
     if not seen.match and seen.known is None:
         seen = replace(seen, unexplained=explain_unknown(seen))
     breaking: tuple[str, ...] = (ERROR,)
-    if seen.failures:  # a run that failed leaves the verdict open
+    # A run that failed, and a search that was not finished, leave the verdict open.
+    if seen.failures or seen.stopped is not None:
         breaking = (ERROR, UNKNOWN)
-    titles = {**TITLES, RULE: TITLE}
+    titles = {**TITLES, RULE: TITLE, STOPPED: "the search was stopped"}
     for rule, row in load_dataset_rules().items():
         titles[rule] = row.title
     return Report(
@@ -77,6 +80,12 @@ def _list_findings(seen: DivergeEvidence) -> Iterator[Finding]:
         for each in seen.others:
             yield _find_other(each, explain_unknown(seen))
     yield from list_failures(seen.failures, SOURCE, FAILURE_FIX)
+    if seen.stopped is not None:
+        message = (
+            f"{clean(seen.stopped)} came while {seen.stopped_while}: this is what was known by then"
+        )
+        where = Where(operation="the search")
+        yield Finding(STOPPED, UNKNOWN, where, message, STOPPED_WHY, "Run it again.", SOURCE)
 
 
 def _find_cause(seen: DivergeEvidence) -> Finding:

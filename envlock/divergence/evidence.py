@@ -78,10 +78,14 @@ class DivergeEvidence(Evidence):
     """What the search finds, and what `envlock diverge` attaches to its report.
 
     Attributes:
-        verdict: `identical`; `operation`: equal inputs and another output; `data`: the pipeline gave other
-            data; `outside`: a value came from Python; `sequence`: other operations ran; `graph`: only in
-            graphs or under XLA; `variable`, `call`, `quantity`: the cause is no operation that was traced;
-            `race`: threads used a variable in another order; `threads`: the cause can be in other threads,
+        verdict: `identical`; `operation`: equal inputs and another output; `data`: the pipeline
+        gave other
+            data; `outside`: a value came from Python; `sequence`: other operations ran; `graph`:
+            only in
+            graphs or under XLA; `variable`, `call`, `quantity`: the cause is not a traced
+            operation;
+            `race`: threads used a variable in another order; `threads`: the cause can be in other
+            threads,
             which were not traced whole; `processes`: it can come from another process of the same
             training; `unseen`: this TensorFlow shows no operations.
         target: what was run, and how often.
@@ -104,6 +108,8 @@ class DivergeEvidence(Evidence):
         blind: why a cause in other threads would not have been seen.
         notes: what limits the verdict.
         failures: runs that failed; all runs are compared until the first of these ended.
+        stopped: the signal that ended the search before it was over, or Ctrl-C; None where nothing did.
+        stopped_while: what was being tried then.
     """
 
     verdict: Verdict
@@ -131,6 +137,8 @@ class DivergeEvidence(Evidence):
     blind: str | None = None
     notes: tuple[str, ...] = ()
     failures: tuple[Failure, ...] = ()
+    stopped: str | None = None
+    stopped_while: str = ""
 
     @property
     def match(self) -> bool:
@@ -193,6 +201,7 @@ class DivergeEvidence(Evidence):
             "maker": maker,
             "timeline": [line.to_json() for line in self.timeline],
             "failures": [failure.to_json() for failure in self.failures],
+            "stopped": self.stopped,
         }
 
 

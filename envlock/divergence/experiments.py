@@ -1,76 +1,151 @@
-"""Experiments that find the line of Python or NumPy that made a value, and their outcome. Pure."""
+"""Experiments that find the line of Python or NumPy that made a value."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from envlock.divergence.comparison import Difference
-from envlock.divergence.known_causes import Known
-from envlock.divergence.makers import Maker
+from envlock.divergence.known_causes import Known, read_row
+from envlock.divergence.makers import SEEDING, Maker, find_candidates, list_sources
 from envlock.divergence.observed_runs import Observed, Request
 from envlock.divergence.readings import get_label, has_keras_seed
 from envlock.divergence.trace import Place, Record
 
 LINES = 3
-"""How many lines of Python or NumPy are tried as the maker of a value."""
+"""How many lines of Python or NumPy are tried by themselves as the maker of a value; all others together."""
+TRIES = 3
+"""How many runs an experiment takes that shows whether a cause is gone."""
 SEED_FIRST = (
     "the program calls `set_random_seed`, and draws before that call or in threads that share a "
     "generator: call it first, and give each thread its own generator"
 )
 BY_TENSORFLOW = ("operation", "data", "call")
 """Kinds of differences that no value of Python's or NumPy's makes."""
+DRAWN, DRAWN_BY_KERAS = "unseeded-random-ops", "keras-seeds-from-python-random"
+"""The rows on generators that nothing seeds."""
+
+Attempt = Callable[[str, Request], Observed | None]
+"""Makes runs with something held, whose name it gets; None where one did not come to its end."""
 
 
 @dataclass(frozen=True)
-class Experiment:
-    """One set of runs with one thing held the same.
+class Found:
+    """What is known of the value that differs, and the line that made it."""
+
+    known: Known | None = None
+    maker: Maker | None = None
+
+
+@dataclass
+class MakerSearch:
+    """Holds what may have made a value, one thing at a time, until the difference is gone.
 
     Attributes:
-        what: what is held, as it stands after "with".
-        request: the runs.
-        row: the row of divergence.toml that explains the cause if the difference is gone, or None.
-        maker: the line that is shown to be the cause then; None where no line is.
-    """
-
-    what: str
-    request: Request
-    row: str | None
-    maker: Maker | None
-
-
-def plan_experiments(
-    seen: Observed, base: Request, first: Difference, makers: Sequence[Maker]
-) -> list[Experiment]:
-    """Return the experiments on a value that came from Python, the most telling first.
-
-    Args:
         seen: the runs that differ.
         base: how a run is repeated.
         first: where they differ.
-        makers: lines of the program that gave something else, the latest first.
+        attempt: makes the runs.
+        because: takes a sentence on each experiment.
     """
-    drawn = "unseeded-random-ops"
-    if has_keras_seed(seen):
-        drawn = "keras-seeds-from-python-random"
-    planned = []
-    # Runs in one process share their hash seed, so that the order of a set cannot differ between them.
-    if base.fresh and first.kind != "data":
-        hashing = replace(base, environ={**base.environ, "PYTHONHASHSEED": "0"})
-        planned.append(Experiment("PYTHONHASHSEED=0", hashing, "python-hash-randomization", None))
-    for maker in makers[:LINES]:
-        if maker.row.hold == "nothing":
-            continue
-        row = None
-        if maker.row.row:
-            row = drawn
-        held = replace(base, held=maker.held)
-        planned.append(Experiment(f"the same from {maker.title} in every run", held, row, maker))
-    # Seeds change nothing for lines that draw from no generator (a clock, a file).
-    if first.kind != "data" and (not makers or any(maker.row.row for maker in makers)):
-        seeded = replace(base, generators=1)
-        planned.append(Experiment("seeds for Python's and NumPy's generators", seeded, drawn, None))
-    return planned
+
+    seen: Observed
+    base: Request
+    first: Difference
+    attempt: Attempt
+    because: list[str]
+
+    def find(self) -> Found:
+        """Return what the experiments show, the most telling first."""
+        tensorflow = self.seen.header.tensorflow
+        # Runs in one process share their hash seed, so that the order of a set cannot differ between them.
+        if self.base.fresh and self.first.kind != "data":
+            hashing = replace(self.base, environ={**self.base.environ, "PYTHONHASHSEED": "0"})
+            if self._removes("PYTHONHASHSEED=0", hashing):
+                return Found(read_row("python-hash-randomization", tensorflow))
+        makers = find_candidates(self.seen.compared_ends, self.first.index, self.first.groups)
+        maker = self._find_line([each for each in makers if each.row.hold != "nothing"])
+        if maker is not None:
+            return Found(self._explain_draw(maker), maker)
+        # Seeds change nothing for lines that draw from no generator (a clock, a file).
+        if self.first.kind != "data" and (not makers or any(each.row.row for each in makers)):
+            seeded = replace(self.base, generators=1)
+            if self._removes("seeds for Python's and NumPy's generators", seeded):
+                return Found(read_row(self._name_row(), tensorflow))
+        return Found(maker=self._name_possible(makers))
+
+    def _find_line(self, makers: Sequence[Maker]) -> Maker | None:
+        """Return the line that gives the same in all runs when the difference is gone; None where there is none."""
+        tried = [each for each in makers if not each.is_importing][:LINES]
+        for maker in tried:
+            if self._removes_held([maker]):
+                return self._find_source(maker, makers)
+        left = [each for each in makers if each not in tried]
+        if not left or not self._removes_held(left):
+            return None
+        while len(left) > 1:
+            half = left[: len(left) // 2]
+            if not self._removes_held(half):
+                half = left[len(half) :]
+            left = half
+        # By elimination: where two lines are needed together, one alone changes nothing.
+        if self._removes_held(left):
+            return self._find_source(left[0], makers)
+        return None
+
+    def _find_source(self, maker: Maker, makers: Sequence[Maker]) -> Maker:
+        """Return the line that made the number that a line seeds a generator with, or that line."""
+        if maker.row.hold != SEEDING:
+            return maker
+        for source in list_sources(maker, makers)[:LINES]:
+            if source.row.hold not in (SEEDING, "nothing") and self._removes_held([source]):
+                return source
+        return maker
+
+    def _removes_held(self, makers: Sequence[Maker]) -> bool:
+        """Return whether the difference is gone with the same from these lines in every run."""
+        what = f"the same from {' and '.join(maker.title for maker in makers)} in every run"
+        if len(makers) > LINES:
+            what = f"the same from {len(makers)} other lines in every run"
+        return self._removes(what, replace(self.base, held=tuple(maker.held for maker in makers)))
+
+    def _removes(self, what: str, request: Request) -> bool:
+        """Return whether the difference is gone with something held, in two sets of runs."""
+        # Threads can come in the same order for once, and clocks show the same.
+        for runs in (min(TRIES, request.runs), request.runs):
+            shown = self.attempt(what, replace(request, runs=runs))
+            if shown is None:
+                limit = f"{request.timeout:.0f} s"
+                self.because.append(f"with {what}, a run took more than {limit} and was ended")
+                return False
+            left = shown.comparison.first
+            if left is not None and not is_later(left, self.first):
+                self.because.append(f"with {what}, the difference remains")
+                return False
+        self.because.append(f"with {what}, the difference is gone")
+        return True
+
+    def _explain_draw(self, maker: Maker) -> Known | None:
+        """Return the row of a line that draws from a generator that nothing seeds."""
+        if maker.row.row is None:
+            return None
+        return read_row(self._name_row(), self.seen.header.tensorflow)
+
+    def _name_row(self) -> str:
+        if has_keras_seed(self.seen):
+            return DRAWN_BY_KERAS
+        return DRAWN
+
+    def _name_possible(self, makers: Sequence[Maker]) -> Maker | None:
+        """Return the first line that could not be tried, as nothing can hold its value; None for none."""
+        own = [maker for maker in makers if not maker.is_importing]
+        if own:
+            titles = ", ".join(maker.title for maker in own[:LINES])
+            self.because.append(f"not the same in every run before that: {titles}")
+        for maker in own[:LINES]:
+            if maker.row.hold == "nothing":
+                return replace(maker, is_shown=False)
+        return None
 
 
 def is_later(found: Difference, here: Difference) -> bool:

@@ -25,7 +25,7 @@ from envlock.guest.tracing.runs import Observed as Ran
 from envlock.guest.tracing.runs import open_trace, perform
 from envlock.guest.tracing.source_lines import Places
 from envlock.guest.tracing.state import State
-from envlock.guest.tracing.value_makers import Makers
+from envlock.guest.tracing.value_makers import Held, Makers
 from envlock.guest.training import seed_setting
 from envlock.runtime.errors import FactError, UsageError
 from envlock.runtime.report import Report
@@ -34,20 +34,21 @@ from envlock.runtime.report import Report
 def diverge(
     function: Callable[[], Any], *, runs: int = 5, steps: int | None = None, seed: int | None = None
 ) -> Report[DivergeEvidence]:
-    """Return what makes runs of a function differ: the first operation, its line, and what helps.
+    """Return what makes runs of a function differ: the first operation, its line, and a remedy.
 
-    Before each run every tf.Variable that is alive gets back what it held, and TensorFlow's seed begins anew. The
-    generators of Python and NumPy go on, as nobody can tell whether they were seeded: do it in the function, or pass
-    `seed`.
+    Before each run the value of every live tf.Variable is restored, and TensorFlow's seed is reset.
+    The generators of Python and NumPy continue, because it is unknown whether they were seeded: do
+    it in the function, or pass `seed`.
 
     Args:
-        function: takes nothing; what it returns is compared, too (as for `envlock diverge SCRIPT:FUNCTION`).
+        function: takes nothing; what it returns is compared, too (as for `envlock diverge
+        SCRIPT:FUNCTION`).
         runs: how often to call it, twice at least; when they differ, as often again eagerly.
         steps: end each run after this many steps.
         seed: set all seeds to this before each run.
 
     Raises:
-        UsageError: it is no function, or there is no TensorFlow.
+        UsageError: it is not a function, or TensorFlow is not installed.
         FactError: this TensorFlow does not show its operations, and the function nothing either.
         Exception: whatever the function raises.
     """
@@ -95,10 +96,10 @@ def _observe(
                 )
                 with tracing as tracer:
                     entries = partial(getattr, tracer, "entries")
-                    makers = Makers(places, entries, request.held)
+                    makers = Makers(places, entries, Held(request.held, request.now))
                     with (
-                        seed_setting.watch_seeding(entries) as calls,
                         makers.watch(),
+                        seed_setting.watch_seeding(entries) as calls,
                         temporary_names.watch_names(),
                     ):
                         perform(function, lambda tracer=tracer: tracer)  # type: ignore[misc]

@@ -14,7 +14,7 @@ from envlock.data.determinism import (
 )
 
 HELPS = ("api", "env", "workaround", "patch", "lock", "default", "raises")
-"""Kinds of solutions, the best one first; `none` is no help."""
+"""Kinds of solutions, the best one first; `none` does not help."""
 
 
 @dataclass(frozen=True)

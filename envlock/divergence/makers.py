@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from envlock.data.determinism import MakerRow, load_makers
 from envlock.divergence.trace import Place
+from envlock.guest.tracing import value_makers
 
 Key = tuple[str, Place]
 Call = tuple[int, int, str | None]
 """Entries of the trace before the call, its number among all calls, and the fingerprint of its value."""
+
+
+SEEDING, DRAWING = "given", ("random", "numpy")
+"""How rows are held that seed a generator of a module, and that draw from one."""
+CALLS = value_makers.CALLS
 
 
 @dataclass(frozen=True)
@@ -20,6 +27,8 @@ class Maker:
 
     Attributes:
         row: the table's row of the function.
+        number: of its last call among all calls of such functions.
+        is_importing: it was called while a module was imported.
         text: the text of the line.
         is_shown: with the same from it in every run, the difference is gone.
     """
@@ -27,6 +36,8 @@ class Maker:
     name: str
     place: Place
     row: MakerRow
+    number: int = 0
+    is_importing: bool = False
     text: str = ""
     is_shown: bool = True
 
@@ -45,10 +56,16 @@ class Maker:
         return {"name": self.name, "place": self.place.to_json(), "text": self.text}
 
 
-def find_candidates(ends: Sequence[Mapping[str, Any]], before: int) -> list[Maker]:
-    """Return what gave another value in some run before an entry of its trace, the latest first.
+def find_candidates(
+    ends: Sequence[Mapping[str, Any]], before: int, groups: Sequence[int] = ()
+) -> list[Maker]:
+    """Return what gave another value in some run before an entry of its trace, the likeliest first.
 
-    `ends`: what the tracer wrote at the end of each run.
+    Args:
+        ends: what the tracer wrote at the end of each run.
+        before: the number of the entry.
+        groups: of each run the number of its result there. What gave the same in two runs with different results
+            is not what makes them differ; without them, nothing is left out for that.
     """
     rows: dict[str, MakerRow] = {}
     for row in load_makers():
@@ -60,19 +77,49 @@ def find_candidates(ends: Sequence[Mapping[str, Any]], before: int) -> list[Make
         for key, calls in run.items():
             if key[0] in rows:
                 latest[key] = calls[-1][:2]
-    found = []
-    for key in latest:
-        prints = {tuple(print_ for *_, print_ in run.get(key, ())) for run in runs}
-        if len(prints) > 1:
-            found.append(key)
+    importing = _list_importing(ends)
+    found: list[tuple[tuple[bool, bool, int, bool, int], Maker]] = []
+    for key, (entries, number) in latest.items():
+        prints = [tuple(print_ for *_, print_ in run.get(key, ())) for run in runs]
+        if len(set(prints)) == 1 or not _can_explain(prints, groups):
+            continue
+        row = rows[key[0]]
+        # A draw follows from the seed. What importing draws hardly ever decides anything, and of those after the
+        # same entry, a clock is the last to be suspected.
+        rank = key not in importing, row.hold == SEEDING, entries, row.hold != "clock", number
+        found.append((rank, Maker(*key, row, number, key in importing)))
+    found.sort(key=itemgetter(0), reverse=True)
+    return [maker for _, maker in found]
 
-    def rank(key: Key) -> tuple[int, bool, int]:
-        entries, number = latest[key]
-        # Of those after the same entry, a clock is the last to be suspected.
-        return entries, rows[key[0]].hold != "clock", number
 
-    found.sort(key=rank, reverse=True)
-    return [Maker(name, place, rows[name]) for name, place in found]
+def _list_importing(ends: Sequence[Mapping[str, Any]]) -> set[Key]:
+    """Return the functions and lines that were called while a module was imported."""
+    found = set()
+    for end in ends:
+        for noted in end.get("makers") or ():
+            if noted.get("importing"):
+                found.add((noted["name"], Place(*noted["place"])))
+    return found
+
+
+def _can_explain(prints: Sequence[tuple[str | None, ...]], groups: Sequence[int]) -> bool:
+    """Return whether runs in which a line gave the same have the same result, as far as is known."""
+    if len(groups) != len(prints):
+        return True
+    results: dict[tuple[str | None, ...], int] = {}
+    for values, group in zip(prints, groups, strict=True):
+        # What has no fingerprint, and what came after the calls that are kept, can differ.
+        if None in values or len(values) >= CALLS:
+            continue
+        if results.setdefault(values, group) != group:
+            return False
+    return True
+
+
+def list_sources(seeding: Maker, makers: Sequence[Maker]) -> list[Maker]:
+    """Return what can have made the seed that a line gave a generator: what was called before, the latest first."""
+    before = [maker for maker in makers if maker.number < seeding.number and maker != seeding]
+    return sorted(before, key=attrgetter("number"), reverse=True)
 
 
 def _collect_calls(noted: Sequence[Mapping[str, Any]], before: int) -> dict[Key, list[Call]]:

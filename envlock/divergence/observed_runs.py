@@ -24,7 +24,12 @@ from envlock.runtime.report import clean
 AGAIN = " again"
 """The end of the name of a folder whose runs have to be made in a new process."""
 TIMEOUT = 3600.0
-"""Seconds that one process may take."""
+"""Seconds that one run may take."""
+LEAST = 60.0
+"""Seconds that a run with something held may take, however short the program is: it may import TensorFlow."""
+AS_LONG = 5
+"""How many times as long as the program takes by itself it may take then: what waits for something that is held
+would wait for ever."""
 ANSWERS = "answers.jsonl"
 LAST_WORDS = 2_000
 """Bytes at the end of the output in which the last words are looked for."""
@@ -33,6 +38,10 @@ Say = Callable[[str], None]
 
 class RunError(FactError):
     """The user's program failed, so there is nothing to compare."""
+
+
+class RunTimeoutError(RunError):
+    """A run took longer than it may."""
 
 
 @dataclass(frozen=True)
@@ -47,10 +56,13 @@ class Request:
         seed: is set before every run.
         generators: a seed for the generators of Python and NumPy, to see whether those differ.
         in_graph: look into the graphs where the runs differ, and not eagerly.
-        held: a function, a file and a line: what it returns there is the same in every run.
+        held: functions with a file and a line: what each returns there is the same in every run.
+        now: what a held clock begins with: the time of day, and that of the steady clocks, in seconds.
+        keeps: the module is loaded once, and nothing is forgotten between runs, as `envlock repeat` does it.
         serial: graphs run one operation at a time, to see whether they race.
         environ: variables that are set besides.
         conditions: what the headers of the traces say of the circumstances.
+        timeout: the most seconds that a run may take.
     """
 
     target: Target
@@ -61,7 +73,9 @@ class Request:
     steps: int | None = None
     seed: int | None = None
     generators: int | None = None
-    held: tuple[str, str, int] | None = None
+    held: tuple[tuple[str, str, int], ...] = ()
+    now: tuple[float, float] = (0.0, 0.0)
+    keeps: bool = False
     serial: bool = False
     in_graph: bool = False
     environ: Mapping[str, str] = field(default_factory=dict)
@@ -94,6 +108,11 @@ class Observed:
                 failure = str(end["run"]), end["message"], end["traceback"]
                 failed.append(failure)
         return group_failures(failed)
+
+    @property
+    def longest(self) -> float:
+        """How many seconds the longest run took; 0 where none says it."""
+        return max([0.0, *(end.get("seconds") or 0.0 for end in self.answers["ends"].values())])
 
     @property
     def compared_runs(self) -> list[int]:
@@ -184,6 +203,17 @@ def _compare_runs(request: Request, folder: Path) -> Observed:
     return Observed(request, folder, header, comparison, answers)
 
 
+def read_finished(request: Request, folder: Path) -> Observed | None:
+    """Return what the runs that had ended gave when something stopped the others; None for fewer than two."""
+    answers = read_answers(folder)
+    numbers = [number for number, end in answers["ends"].items() if end["end"] == "finished"]
+    paths = [folder / f"{number}.trace" for number in sorted(numbers)]
+    if len(paths) < 2:
+        return None
+    answers["ends"] = {number: answers["ends"][number] for number in sorted(numbers)}
+    return Observed(request, folder, read(paths[0]).header, _compare_traces(paths, ()), answers)
+
+
 def need_finished(seen: Observed) -> Observed:
     """Return what the runs gave, where none failed.
 
@@ -231,7 +261,7 @@ def _run_batch(request: Request, numbers: list[int], folder: Path, children: Chi
     """Make some runs in one process; where it dies, write down the run and its last words.
 
     Raises:
-        RunError: it took too long.
+        RunTimeoutError: a run took too long.
     """
     message = {
         "folder": str(folder),
@@ -241,7 +271,9 @@ def _run_batch(request: Request, numbers: list[int], folder: Path, children: Chi
         "mode": request.mode,
         "steps": request.steps,
         "generators": request.generators,
-        "held": request.held,
+        "held": list(map(list, request.held)),
+        "now": list(request.now),
+        "keeps": request.keeps,
         "serial": request.serial,
         "conditions": dict(request.conditions),
     }
@@ -250,8 +282,8 @@ def _run_batch(request: Request, numbers: list[int], folder: Path, children: Chi
         with (folder / "output").open("ab") as output:
             code = children.run(message, request.python, environ, output, request.timeout)
     except TimeoutError:
-        raise RunError(
-            f"{request.target} ran for more than {request.timeout:g} s",
+        raise RunTimeoutError(
+            f"a run of {request.target} took more than {request.timeout:g} s",
             hint="stop after fewer steps: `--steps 3`",
         ) from None
     ended = read_answers(folder)["ends"]

@@ -32,7 +32,7 @@ KERAS_SEEDS = frozenset({"int32[2]", "uint32[2]", "int64[2]"})
 
 
 def describe_idle(comparison: Comparison) -> str:
-    """Return a note on what differs, where nothing comes of it."""
+    """Return a note on the differences, if they have no consequences."""
     # A dictionary for a set: it keeps the order.
     lines: dict[str, None] = {}
     for difference in (comparison.first, *comparison.others):

@@ -98,6 +98,8 @@ def make_title(seen: DivergeEvidence) -> str:
         return f"runs differ: {runs}"
     if seen.failures:
         return f"identical until a run failed: {runs}"
+    if seen.stopped is not None:
+        return f"identical until it was stopped: {runs}"
     return f"identical: {runs}"
 
 

@@ -25,7 +25,7 @@ EXPLAINED = ("operation", "data", "outside", "sequence")
 OWN = ""
 """Stands for the thread that the run's own trace is of."""
 OpenTrace = Callable[[int, str], Iterable[Entry] | None]
-"""Returns the trace of a run's thread, both by number; None where there is none."""
+"""Returns the trace of a run's thread, both by number; None if it does not exist."""
 
 
 @dataclass(frozen=True)

@@ -147,11 +147,11 @@ def _render_tensors(
 
 @dataclass(frozen=True)
 class Header:
-    """What a trace was made with.
+    """The software and settings with which a trace was made.
 
     Attributes:
         made_by: `envlock X.Y.Z`.
-        tensorflow, keras, python: versions; keras is None where it is not there.
+        tensorflow, keras, python: versions; keras is None if it is not installed.
         mode: `eager` or `graph`: how the operations ran.
         fingerprint: by which function; only those of one function can be compared.
         conditions: what can change bits, by name.
@@ -173,7 +173,7 @@ class Trace:
         """Read the header of the trace in `stream`; `name` is for messages.
 
         Raises:
-            TraceError: it is no trace, or newer than this envlock.
+            TraceError: it is not a trace, or newer than this envlock.
         """
         self._name = clean(name)
         self._lines = _iter_lines(stream, self._name)
@@ -393,10 +393,11 @@ def _make_error(name: str, what: str, hint: str) -> TraceError:
 
 
 def read(path: str | Path, stream: BinaryIO | None = None) -> Trace:
-    """Return the trace at `path`, its header read; the file is closed at its end, or when it is deleted.
+    """Return the trace at `path`, its header read; the file is closed at its end, or when it is
+    deleted.
 
     Raises:
-        TraceError: it cannot be read, is no trace, or newer than this envlock.
+        TraceError: it cannot be read, is not a trace, or is newer than this envlock.
     """
     try:
         return Trace(stream or Path(path).open("rb"), str(path))

@@ -73,7 +73,7 @@ def record(request: Request, output: Path, say: Say) -> Recorded:
 
 
 def _find_effect(seen: Observed, plain: Request, folder: Path) -> Effect:
-    """Return whether the program computes the same when nobody looks into its graphs."""
+    """Return whether the program computes the same without fingerprints in its graphs."""
     traced = collect_results(read(seen.traces[0]))
     untraced = _run_untraced(plain, folder / "plain")
     answer = compare_results(traced, untraced)

@@ -61,11 +61,12 @@ class Pair:
 
 @dataclass
 class Across:
-    """What reading two traces side by side gave.
+    """The result of reading two traces side by side.
 
     Attributes:
-        first: the first pair with equal inputs and other results; None where there is none.
-        earliest: the first pair that differs at all, if that is another one; nothing traced made its input.
+        first: the first pair with equal inputs and other results; None if there is no such pair.
+        earliest: the first pair that differs at all, if that is another one; nothing traced made
+        its input.
         others: later causes of another type or line.
         compared: how many pairs were compared.
         alone: how many entries of A and of B have no counterpart.
@@ -261,7 +262,7 @@ def _find_rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _split_steps(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
-    """Yield the entries of each step, or of a part of it that is no longer than the limit."""
+    """Yield the entries of each step, in parts that are not longer than the limit."""
     portion: list[Entry] = []
     for entry in entries:
         if portion and (entry.step != portion[0].step or len(portion) >= STEP_LIMIT):

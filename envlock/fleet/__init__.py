@@ -1,5 +1,6 @@
-"""Jobs of many ranks: what a rank says of itself, where ranks meet, and the verdict on all of them.
+"""Jobs of many ranks: the statement of each rank, the place where ranks meet, and the verdict on
+all of them.
 
-All but the launchers runs in the ranks, and all of it on Python 3.8 with the standard library: the
-room knows only `runtime`, and is shipped into images beside it.
+Everything except the launchers runs in the ranks, and everything needs only Python 3.8 and its
+standard library: this package imports only `runtime`, and is copied into images together with it.
 """

@@ -1,7 +1,7 @@
-"""`envlock verify` and what a rank needs where only the runtime half is installed.
+"""`envlock verify` and the commands of a rank, where only the runtime half is installed.
 
-It is the command line of the standard library. `envlock fleet report` runs here everywhere: as each
-rank of a job, it must not cost the start of the whole program.
+This command line uses the standard library only. `envlock fleet report` always runs here: as each
+rank of a job, it must not spend the time that loading the whole program takes.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ FORMATS = ("text", "json")
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors move no terminal."""
+    """A parser whose error messages contain no control characters."""
 
     def error(self, message: str) -> NoReturn:
         super().error(clean(message))
 
 
 def main(argv: List[str]) -> int:
-    """Run the command; return its exit code, as the README's table has it."""
-    # What stands after `--` is another program's, whose options are not looked at.
+    """Run the command and return its exit code; the README has the table of them."""
+    # Everything after `--` is another program with its own options, which are not parsed here.
     at = len(argv)
     if "--" in argv:
         at = argv.index("--")

@@ -1,4 +1,4 @@
-"""A report on any number of ranks in few lines, and what one rank needs beside it. Pure.
+"""A report on any number of ranks in a few lines, and what a single rank needs in addition. Pure.
 
 The whole report stays where it was made: `fleet check --format json`, or a file in the folder of
 the job.
@@ -29,35 +29,38 @@ if TYPE_CHECKING:
     from envlock.fleet.reduction import Group
 
     Part = Dict[str, Any]
-    """What is of one environment only: the `ranks` that have it, and what `differs` there."""
+    """The part for one environment: the `ranks` that have it, and what `differs` there."""
 
 LINES, SIZE = 200, 20_000
-"""Lines and bytes that the text of a digest stays below, whatever ranks and nodes are called."""
+"""Lines and bytes that the text of a digest never exceeds, however long the names of ranks and
+nodes are.
+"""
 
 DOCUMENT_SIZE = 64_000
-"""Bytes that its JSON values stay below: what every rank reads."""
+"""Bytes that its JSON values, which every rank reads, never exceed."""
 
 FINDING_LINES, FINDING_SIZE = 130, 11_000
-"""Of all findings."""
+"""The limits of all findings together."""
 NOTES, NOTE_SIZE = 20, 350
 WORDS_SIZE = 400
 """Bytes of a message, a reason or a remedy."""
 VALUE_SIZE = 200
 """Bytes of a value, as JSON."""
 GROUPS, LIST_SIZE = 5, 200
-"""Groups, and bytes of their lists of ranks and of nodes."""
+"""Groups, and bytes of the lists of their ranks and nodes."""
 OWN, OWN_SIZE = 40, 8_000
 """Differences of one rank, and their bytes."""
 PARTS = 256
-"""Environments that get a part of their own: a file each."""
+"""Environments that get a part of their own, each in a file."""
 
 
 def digest(report: Report, where: str = "") -> Report:
-    """Return a report on ranks that stays below the sizes above; one that does so is returned as it is.
+    """Return a report on ranks that does not exceed the sizes above; a small report is returned
+    unchanged.
 
     Args:
-        report: on ranks; another one is returned as it is.
-        where: what shows the whole report, or has it.
+        report: on ranks; other reports are returned unchanged.
+        where: the command or the file that has the whole report.
     """
     fleet = report.evidence
     if not isinstance(fleet, FleetEvidence):
@@ -87,13 +90,13 @@ def digest(report: Report, where: str = "") -> Report:
 
 
 def _choose_findings(findings: Sequence[Finding]) -> List[Finding]:
-    """Return the first findings that fit, cut to size, but at least one: it has the exit code."""
+    """Return the first findings that fit, shortened, but at least one: it determines the exit code."""
     chosen: List[Finding] = []
     lines = size = 0
     before: Tuple[str, ...] = ()
     for finding in findings:
         short = _shorten(finding)
-        # Neighbours with one reason and remedy are printed with it once.
+        # Consecutive findings with the same reason and remedy are printed with it once.
         head = (short.severity, short.why, short.fix)
         printed = [short.message]
         if head != before:
@@ -111,7 +114,7 @@ def _choose_findings(findings: Sequence[Finding]) -> List[Finding]:
 
 
 def _shorten(finding: Finding) -> Finding:
-    """Return a finding whose texts are cut to size, without values that are too long."""
+    """Return a finding with shortened texts, and without values that are too long."""
     lines = finding.fix.split("\n")
     fix = _cut(finding.fix, WORDS_SIZE)
     if len(lines) > 1:
@@ -137,7 +140,7 @@ def _shorten(finding: Finding) -> Finding:
 
 
 def _cut(text: str, size: int) -> str:
-    """Return the start of a text, in at most `size` bytes as it is printed, and as JSON has it."""
+    """Return the start of a text, in at most `size` bytes when it is printed, and in JSON."""
     raw = clean(text).encode("utf-8", "replace")
     if len(raw) <= size:
         return text
@@ -145,7 +148,9 @@ def _cut(text: str, size: int) -> str:
 
 
 def _shorten_evidence(fleet: FleetEvidence) -> FleetEvidence:
-    """Return how many ranks there are and the first groups, without lists that grow with the nodes."""
+    """Return the number of ranks and the first groups, without lists that grow with the number of
+    nodes.
+    """
     groups: List[GroupDocument] = []
     for group in fleet.groups[:GROUPS]:
         short: GroupDocument = {
@@ -160,9 +165,9 @@ def _shorten_evidence(fleet: FleetEvidence) -> FleetEvidence:
 
 
 def split_by_root(groups: Sequence[Group]) -> Dict[str, Part]:
-    """Return for each environment that is odd, by its root, which ranks have it and what differs there.
+    """Return for each odd environment, by its root, the ranks that have it and what differs there.
 
-    Only the first `PARTS` are given; a rank of another one has the digest alone.
+    Only the first `PARTS` are returned; a rank with another environment gets only the digest.
     """
     parts: Dict[str, Part] = {}
     for group in groups:
@@ -171,7 +176,7 @@ def split_by_root(groups: Sequence[Group]) -> Dict[str, Part]:
         differs = _list_differences(group.odd)
         for member in group.members:
             root = member["root"]
-            # The root names a file.
+            # The root becomes the name of a file.
             if not root.isalnum() or (root not in parts and len(parts) == PARTS):
                 continue
             part = parts.setdefault(root, {"ranks": [], "differs": differs})
@@ -180,7 +185,7 @@ def split_by_root(groups: Sequence[Group]) -> Dict[str, Part]:
 
 
 def _list_differences(findings: Sequence[Finding]) -> List[str]:
-    """Return what the first findings say, and how many there are more."""
+    """Return the messages of the first findings, and the number of the others."""
     messages: List[str] = []
     size = 0
     for finding in findings[:OWN]:
@@ -199,12 +204,12 @@ def parse_report(document: Mapping[str, Any]) -> Report:
     """Return the report that another process has sent, as `Report.to_json` wrote it.
 
     Raises:
-        ValueError: it is not one.
+        ValueError: the document is not a report.
     """
     try:
         policy = document["policy"] or {"name": None, "overrides": 0}
         evidence = None
-        # Where ranks did not get to a verdict, nothing is attached.
+        # If the ranks did not reach a verdict, nothing is attached.
         if document["attachments"]:
             evidence = FleetEvidence.read(document["attachments"])
         return Report(
@@ -224,7 +229,7 @@ def parse_report(document: Mapping[str, Any]) -> Report:
 def _parse_finding(document: Mapping[str, Any]) -> Finding:
     where = dict(document["where"])
     severity = document["severity"]
-    # A word that is not known must not be read as harmless.
+    # An unknown severity must not be treated as harmless.
     if severity not in SEVERITIES:
         severity = ERROR
     return Finding(

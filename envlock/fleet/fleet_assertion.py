@@ -1,4 +1,6 @@
-"""`assert_fleet()`: line 1 of a script of many ranks. All of them go on, or none does."""
+"""`assert_fleet()`: line 1 of a script that runs as many ranks. Either all of them continue, or
+none does.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +11,10 @@ from weakref import ref
 
 from envlock.fleet import mpi_mail, tf_store
 from envlock.fleet.digest import digest, parse_report, split_by_root
-from envlock.fleet.folder import Folder
+from envlock.fleet.folder import FACTS, Folder
 from envlock.fleet.meeting import meet
 from envlock.fleet.problems import MISSING
-from envlock.fleet.ranks import OWN, Disagreement, find_rank
+from envlock.fleet.ranks import OWN, Disagreement, count_restarts, find_rank
 from envlock.fleet.reduction import reduction
 from envlock.fleet.statement import canonical, make_failure, make_statement
 from envlock.fleet.texts import collect_texts
@@ -53,6 +55,9 @@ ALONE = {"rank": 0, "size": 1, "node": None, "job": None}
 WARNED = "warning: ENVLOCK_MODE=warn, so this does not stop the program"
 SAID = "rank {} has printed the report"
 SAID_ELSEWHERE = "another rank has printed the report"
+PRINTED = "printed"
+"""The digest of the report that was printed last for a job, in its folder."""
+NO_RESTART = "no restart changes an environment: start the job without them"
 ERRORS = {kind.__name__: kind for kind in (UsageError, LockfileError, FactError)}
 
 
@@ -68,30 +73,37 @@ def assert_fleet(
     node: Optional[str] = None,
     job: Optional[str] = None,
 ) -> Optional[Report]:
-    """Return the report when every rank has the locked environment, which is that of the others; else refuse.
+    """Return the report if every rank has the locked environment, the same as all others; else
+    raise.
 
-    Every rank of the job must call it, as often as the others. All of them return, or all of them
-    raise. Without a lockfile, ranks are compared with one another. A process that `multiprocessing`
+    Every rank of the job must call it, and equally often. All of them return, or all of them raise.
+    Without a lockfile, ranks are compared with one another. A process that `multiprocessing`
     spawns, which repeats the line, is compared with the lockfile only.
 
     Args:
         path: the lockfile, as for `assert_locked()`.
-        policy: how closely to compare; the lockfile's own, or `strict` without a lockfile.
-        engine: how ranks meet. `mpi`: by mpi4py, which the program has imported. `tf`: by
-            TensorFlow's coordination service, once there is a strategy of several workers. `files`:
-            by a folder that all nodes share. `auto`: by MPI where mpi4py is imported, else by
-            files.
-        timeout: seconds that a rank waits for rank 0 to come, and that rank 0 waits for the others.
+        policy: how strictly to compare; the lockfile's own, or `strict` without a lockfile, when
+        not
+            given.
+        engine: how ranks communicate. `mpi`: with mpi4py, which the program has imported. `tf`:
+            with TensorFlow's coordination service, once a strategy with several workers exists.
+            `files`: in a folder that all nodes share. `auto`: with MPI if mpi4py is imported, else
+            with files.
+        timeout: seconds that a rank waits for rank 0 to arrive, and that rank 0 waits for the
+        others.
         folder: for `files`; else `$ENVLOCK_FLEET_DIR`, else `.envlock-fleet` in the current folder.
-        rank, size, node, job: the number of this process, of how many, on which machine, and a word
-            that no other job has; else `$ENVLOCK_FLEET_RANK` and so on, else as the launcher says.
+        rank, size, node, job: the number of this process, the number of all processes, the name of
+            the machine, and a name that no other job has; else `$ENVLOCK_FLEET_RANK` and so on,
+            else
+            the values of the launcher.
 
     Returns:
-        The report; None when `ENVLOCK_MODE=off` kept it from looking.
+        The report; None if `ENVLOCK_MODE=off` switched the check off.
 
     Raises:
-        EnvironmentMismatch: an environment differs, or a rank did not answer in time. It is the
-            same on every rank; one of them has printed the report to stderr. Where the program does
+        EnvironmentMismatch: an environment differs, or a rank did not answer in time. The error is
+            the same on every rank; one of them has printed the report to stderr. If the program
+            does
             not catch it, the process ends with the exit code of the error and without a traceback.
             With `ENVLOCK_MODE=warn` on all ranks, nothing is raised.
         UsageError: there is no such engine or policy, or no launcher says which rank this is.
@@ -110,7 +122,7 @@ def assert_fleet(
     for key, value in given.items():
         if value is not None:
             environ[OWN[key]] = str(value)
-    mode = _get_mode()
+    mode = get_mode()
     try:
         own, board = place(engine, where, environ)
         chosen = policy or os.environ.get("ENVLOCK_POLICY")
@@ -118,31 +130,33 @@ def assert_fleet(
     except Disagreement as error:
         return _refuse_alone(error, mode)
     except (UsageError, WriteError):
-        # A rank that does not look need not be able to meet the others.
+        # A rank with the mode `off` does not have to be able to communicate.
         if mode != OFF:
             raise
         return _go_on(None, mode)
-    return _answer(verdict, mode, is_speaker=own.rank == 0)
+    return enforce(verdict, mode, is_speaker=own.rank == 0)
 
 
 def _is_spawned(caller: FrameType) -> bool:
-    """Return whether the caller is a script that multiprocessing repeats in what it spawns: no rank."""
+    """Return whether the caller is a script that multiprocessing runs again in a process that it
+    spawns, which is not a rank.
+    """
     return caller.f_globals.get("__name__") == "__mp_main__" and caller.f_code.co_name == "<module>"
 
 
-def _get_mode() -> str:
+def get_mode() -> str:
     """Return what ENVLOCK_MODE says; `enforce` where there is no such mode."""
     try:
         return assertion.mode_of_process()
     except UsageError:
-        # The statement of this rank says so, so that all ranks hear of it.
+        # The statement of this rank has the error, so that all ranks learn it.
         return assertion.ENFORCING[0]
 
 
-def _answer(verdict: Verdict, mode: str, *, is_speaker: bool) -> Optional[Report]:
+def enforce(verdict: Verdict, mode: str, *, is_speaker: bool) -> Optional[Report]:
     """Return the report to a rank that goes on, or refuse.
 
-    Where one of the ranks enforces, all of them do.
+    If one of the ranks enforces, all of them do.
     """
     is_enforced = verdict.is_enforced or mode in assertion.ENFORCING
     report = verdict.report
@@ -164,10 +178,10 @@ def _go_on(report: Optional[Report], mode: str, *, is_speaker: bool = True) -> O
 
 
 def _refuse_alone(error: Disagreement, mode: str) -> Optional[Report]:
-    """Refuse a process that cannot meet the others."""
+    """Refuse a process that cannot communicate with the others."""
     report = error.report
     if mode != OFF:
-        # Each says so, as none knows which one ends the job first.
+        # Each rank prints it, because none knows which one ends the job first.
         text = report.headline
         if error.is_first:
             text = report.to_text()
@@ -178,11 +192,12 @@ def _refuse_alone(error: Disagreement, mode: str) -> Optional[Report]:
 
 
 def _silence(error: EnvlockError) -> EnvlockError:
-    """Return the error; where nobody catches it, the process ends with its code and no traceback.
+    """Return the error; if it is not caught, the process ends with its exit code and without a
+    traceback.
 
-    All has been said by then, once for all ranks; a traceback of each would bury it.
+    One rank has already printed the report for all; the tracebacks of the others would bury it.
     """
-    # By a weak reference: the hook lives as long as the process, and must not keep the report so
+    # A weak reference: the hook exists as long as the process, and must not keep the report for so
     # long.
     known, before, code = ref(error), sys.excepthook, error.exit_code
 
@@ -200,13 +215,13 @@ def _silence(error: EnvlockError) -> EnvlockError:
 
 
 class Verdict:
-    """What ranks have decided together.
+    """The common decision of all ranks.
 
     Attributes:
-        report: on all ranks; None where rank 0 has failed.
-        error: how it has; None where it has not.
-        is_enforced: whether one of them refuses what does not match.
-        speaker: who has printed it, as a clause.
+        report: on all ranks; None if rank 0 has failed.
+        error: why rank 0 has failed; None if it has not.
+        is_enforced: whether a rank refuses to continue after a mismatch.
+        speaker: which rank has printed it, as a clause.
     """
 
     __slots__ = ("error", "is_enforced", "report", "speaker")
@@ -215,7 +230,7 @@ class Verdict:
         """Read a decision.
 
         Raises:
-            UsageError: another version of envlock has made it.
+            UsageError: a different version of envlock wrote it.
         """
         self.report: Optional[Report] = None
         self.error: Optional[EnvlockError] = None
@@ -230,7 +245,7 @@ class Verdict:
                 self.error = ERRORS[error["kind"]](str(error["message"]), hint=hint)
             else:
                 self.report = parse_report(decision["report"])
-                own = decision.get("own") or {"differs": []}  # a file server can be late to show it
+                own = decision.get("own") or {"differs": []}  # a file server can show it late
                 self.report.notes += [f"this rank: {message}" for message in own["differs"]]
         except (KeyError, TypeError, ValueError):
             hint = "install the same version of envlock on all nodes"
@@ -238,7 +253,7 @@ class Verdict:
 
     @property
     def exit_code(self) -> int:
-        """Of a process that starts only where all match."""
+        """The exit code of a process that starts only if all ranks match."""
         answer = self.error or self.report
         if answer is None:
             return 0
@@ -253,10 +268,11 @@ def gather_report(
     timeout: float,
     mode: str = assertion.ENFORCING[0],
 ) -> Verdict:
-    """Return what all ranks have decided, the same on each; where they do not match, one prints it.
+    """Return the decision of all ranks, which is the same on each; if they do not match, one of
+    them prints it.
 
-    It does so before the others hear of it: a launcher may end the whole job once the first has
-    ended.
+    It does so before the others learn it: a launcher may end the whole job as soon as the first
+    rank has ended.
     """
     lock, own = inspect_rank(rank, path, mode)
     size = rank.size or 1
@@ -272,7 +288,7 @@ def gather_report(
         return Verdict(decide([statement], documents), SAID.format(0))
     decision, is_own = meet(board, rank.rank, size, own, decide, timeout)
     by = decision.get("by")
-    # Rank 0 prints all that it decides, and a rank that withdraws prints its own withdrawal.
+    # Rank 0 prints everything that it decides, and a rank that withdraws prints its own withdrawal.
     speaker = SAID.format(by)
     if by == rank.rank and by != 0 and not is_own:
         speaker = SAID_ELSEWHERE
@@ -293,7 +309,9 @@ def _decide(
     statements: Sequence[Statement],
     documents: Mapping[str, Document],
 ) -> Decision:
-    """Return the decision of rank 0, and print what does not match before any other rank hears of it."""
+    """Return the decision of rank 0, after printing a mismatch, which must happen before any other
+    rank learns it.
+    """
     modes = {statement["mode"] for statement in statements}
     decision: Decision = {"by": 0, "enforced": not modes.isdisjoint(assertion.ENFORCING)}
     try:
@@ -306,19 +324,39 @@ def _decide(
         decision["error"] = {"kind": kind, "message": error.message, "hint": error.hint}
         return decision
     report = digest(whole)
-    # Where the digest leaves something out, the whole report is in a file that it names.
+    # If the digest leaves something out, the whole report is in a file that it names.
     if board is not None and report is not whole:
         place = board.hand(f"report.{os.urandom(8).hex()}", whole.to_json(), ())
         report = digest(whole, place)
         decision["parts"] = split_by_root(groups)
     if not report.match:
-        _tell(report.to_text(), modes)
+        text = report.to_text()
+        if isinstance(board, Folder) and _is_repeated(board, text, count_restarts(os.environ)):
+            text = f"{report.headline}, as before this restart; {NO_RESTART}"
+        _tell(text, modes)
+    elif isinstance(board, Folder):
+        # For a rank that joins the job later: late_rank.py.
+        root = statements[0]["root"]
+        if root in documents:
+            board.post(FACTS + root, documents[root])
     decision["report"] = report.to_json()
     return decision
 
 
+def _is_repeated(board: Folder, text: str, restarts: int) -> bool:
+    """Return whether the same report was printed before the launcher started this job again.
+
+    An elastic launcher starts refused ranks again and again, as it cannot know that no restart puts
+    an environment right; each would print the whole report once more.
+    """
+    report = {"sha256": sha256(text.encode("utf-8", "surrogateescape")).hexdigest()}
+    before = board.peek(PRINTED)
+    board.post(PRINTED, report)
+    return restarts > 0 and before == report
+
+
 def _tell(text: str, modes: Set[str]) -> None:
-    """Print for all ranks, unless none of them is to look."""
+    """Print for all ranks, unless every rank has the mode `off`."""
     if modes != {OFF}:
         assertion.say(text)
 
@@ -326,10 +364,11 @@ def _tell(text: str, modes: Set[str]) -> None:
 def inspect_rank(
     rank: Rank, path: Optional[Path], mode: str = assertion.ENFORCING[0]
 ) -> Tuple[Optional[Lock], Stated]:
-    """Return the lockfile, and the statement and the document of this rank; one that fails states why.
+    """Return the lockfile, and the statement and the document of this rank; a rank that fails
+    states why.
 
-    A lockfile is needed only where one is named. A rank of the mode `off` does not look, and states
-    the mode.
+    A lockfile is required only if one is named. A rank with the mode `off` collects nothing, and
+    states its mode.
     """
     if mode == OFF:
         return None, (make_failure(rank, ""), None)
@@ -355,7 +394,7 @@ def inspect_rank(
 
 
 def _add_texts(live: Snapshot, own: Tuple[Statement, Document]) -> Stated:
-    """Return a statement, and its document with the paths that the facts hold as a SHA-256."""
+    """Return a statement, and its document with the paths whose SHA-256 is in the facts."""
     statement, document = own
     texts = collect_texts(live.facts.get("environ", {}), os.environ)
     if texts:
@@ -364,7 +403,7 @@ def _add_texts(live: Snapshot, own: Tuple[Statement, Document]) -> Stated:
 
 
 def _find_lockfile(path: Optional[Path]) -> Optional[str]:
-    """Return the file of the lockfile; None where none is named and none is near."""
+    """Return the path of the lockfile; None if none is named and none is found nearby."""
     try:
         return assertion.locate(path)
     except LockfileError:
@@ -374,10 +413,11 @@ def _find_lockfile(path: Optional[Path]) -> Optional[str]:
 def place(
     engine: str, folder: Optional[str], environ: Mapping[str, str]
 ) -> Tuple[Rank, Optional[Board]]:
-    """Return which rank this is, and where it meets the others; None for a rank that is alone.
+    """Return the rank of this process and the board where it meets the others; None for a single
+    rank.
 
     Raises:
-        Disagreement: MPI and the launcher number this process differently.
+        Disagreement: MPI and the launcher give this process different numbers.
         UsageError: no launcher says which rank of how many this is, or the engine is not available.
         WriteError: the shared folder cannot be written.
     """

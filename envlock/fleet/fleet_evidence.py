@@ -1,4 +1,6 @@
-"""What a report on ranks has beside findings: the groups of ranks, and the nodes that can be used. Pure."""
+"""The evidence in a report on ranks besides its findings: the groups of ranks, and the nodes that
+can be used. Pure.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +17,16 @@ if TYPE_CHECKING:
         nodes: str
 
     class GroupDocument(_GroupDocument, total=False):
-        """Ranks with one environment, as JSON; `differs` is what may not differ and does."""
+        """Ranks with one environment, as JSON; `differs` has the facts that differ although they
+        may not.
+        """
 
         differs: List[str]
 
     class FailureDocument(TypedDict):
-        """Why ranks could not look at their environment, as they state it, with their number."""
+        """Why ranks could not collect their facts, in their own words, with the number of these
+        ranks.
+        """
 
         reason: str
         count: int
@@ -33,10 +39,11 @@ class FleetEvidence(Evidence):
         size: how many ranks the job has.
         reported: how many have reported.
         groups: those with one environment, the largest first.
-        majority: the root of the environment that more than half of the ranks have; None where there is none.
-        vetted: nodes that can be used; None in the digest that the ranks of a large job get.
+        majority: the root of the environment that more than half of the ranks have; None without
+        such an environment.
+        vetted: nodes that can be used; None in the digest for the ranks of a large job.
         missing: the ranks that have not reported, as ranges.
-        failed: why ranks could not look at their environment.
+        failed: why ranks could not collect their facts.
         node_sets: the nodes of each node set that a message names, by its number.
     """
 
@@ -90,7 +97,7 @@ class FleetEvidence(Evidence):
         return evidence
 
     def to_json(self) -> Dict[str, Any]:
-        """Return JSON values; what is empty and not required has no key."""
+        """Return it as JSON values; empty fields that are not required are left out."""
         fleet: Dict[str, Any] = {
             "size": self.size,
             "reported": self.reported,

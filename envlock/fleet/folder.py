@@ -1,4 +1,4 @@
-"""A folder that every node of a job shares: each job has a folder of its own inside, and each value a file."""
+"""A folder that all nodes of a job share: each job has its own subfolder, and each value is a file."""
 
 from __future__ import annotations
 
@@ -22,21 +22,24 @@ RANK, FACTS = "rank-", "facts."
 END = ".json"
 DECISION = ".decision"
 MODE = 0o775
-"""Whatever the umask: every user who can write to the folder can forge a verdict."""
+"""Independent of the umask: any user who can write to the folder can forge a verdict."""
 ANOTHER = f"name another folder: {VARIABLE}"
 
 
 class Folder:
-    """The board of one job. Files are written whole and then named, so that nobody reads half of one."""
+    """The board of one job. Files are written completely and then renamed, so that no process reads
+    half of one.
+    """
 
     is_mortal = False
 
     def __init__(self, path: Optional[str], job: str) -> None:
-        """Make the folder of the job: in that of the variable, or the current one, without a path.
+        """Create the folder of the job in `path`; without it, in the folder that the variable
+        names, else the current one.
 
         Raises:
-            UsageError: the job has no name, or others can write to its folder.
-            WriteError: the folder cannot be made.
+            UsageError: the job has no name, or other users can write to its folder.
+            WriteError: the folder cannot be created.
         """
         if not job:
             hint = "set ENVLOCK_FLEET_JOB to a word that no other job has"
@@ -54,11 +57,11 @@ class Folder:
     def _check(self) -> None:
         """Refuse a folder in which another user can write a verdict.
 
-        That is one who made it before, or whom its mode lets. Root and the members of its group are
-        trusted.
+        That is a user who created it before, or whom its mode allows to write. Root and the members
+        of its group are trusted.
 
         Raises:
-            UsageError: another user can.
+            UsageError: another user can write to it.
         """
         status = os.lstat(self.path)
         if not stat.S_ISDIR(status.st_mode):
@@ -67,7 +70,7 @@ class Folder:
                 hint=f"remove it, or {ANOTHER}",
             )
         owner = status.st_uid
-        # The file system is asked last, as that writes a file.
+        # The file system is asked last, because that writes a file.
         if owner not in (0, os.geteuid()) and owner != self._get_own_number():
             who = f"belongs to user {owner}, and this process to user {os.geteuid()}"
             raise UsageError(
@@ -80,7 +83,9 @@ class Folder:
             )
 
     def _get_own_number(self) -> Optional[int]:
-        """Return the user that the file system takes this process for: NFS can take root for nobody."""
+        """Return the user id that the file system has for this process: NFS can map root to the
+        user `nobody`.
+        """
         draft = os.path.join(self.path, f"owner{END}.{os.getpid()}.{os.urandom(4).hex()}")
         try:
             with open(draft, "xb") as stream:
@@ -91,7 +96,7 @@ class Folder:
             return None
 
     def post(self, name: str, value: object) -> None:
-        """Write a value, over the one there is.
+        """Write a value, replacing an earlier one.
 
         Raises:
             WriteError: the file cannot be written.
@@ -103,9 +108,10 @@ class Folder:
             raise _make_write_error("write", target, error) from None
 
     def settle(self, name: str, value: object) -> bool:
-        """Write a value unless there is one; return whether the file has this one.
+        """Write a value unless the file exists; return whether the file has this value.
 
-        The whole draft gets the name, and the first one keeps it: on a network file system, too.
+        The complete draft is linked to the name, and the first link wins: on a network file system,
+        too.
 
         Raises:
             WriteError: the file cannot be written, or the file system has no hard links.
@@ -115,7 +121,7 @@ class Folder:
             os.link(draft, target)
             return True
         except FileExistsError:
-            # Where the answer of a file server was lost, the link is asked for again, and finds
+            # If the answer of a file server was lost, the link is requested again, and finds
             # itself.
             return os.stat(draft).st_nlink > 1
         except OSError as error:
@@ -124,7 +130,7 @@ class Folder:
             os.unlink(draft)
 
     def _write_draft(self, name: str, value: object) -> Tuple[str, str]:
-        """Return the file that a value is for, and one beside it that has the value."""
+        """Return the path for a value, and a draft beside it that contains the value."""
         target = os.path.join(self.path, name + END)
         draft = f"{target}.{os.getpid()}.{os.urandom(4).hex()}"
         try:
@@ -139,31 +145,31 @@ class Folder:
         return target, draft
 
     def hand(self, name: str, value: object, ranks: Sequence[int]) -> str:
-        """Write a value for some ranks, and return its file."""
+        """Write a value for some ranks, and return its path."""
         self.post(name, value)
         return os.path.join(self.path, name + END)
 
     def peek(self, name: str) -> Any:
-        """Return a value; None where there is none, or where it is not JSON.
+        """Return a value; None if it does not exist or is not JSON.
 
         Raises:
-            UsageError: it is a decision, and others can write to the folder.
+            UsageError: it is a decision, and other users can write to the folder.
         """
         value = _read(self.path, name)
-        # The folder may have been opened to others since it was made.
+        # The folder may have been opened to other users since it was created.
         if value is not None and name.endswith(DECISION):
             self._check()
         return value
 
     def names(self, folder: str = "") -> Collection[str]:
-        """Return which values there are in a folder of names."""
+        """Return the names of the values in a folder."""
         return _list_names(os.path.join(self.path, folder))
 
     def give_up(self) -> None:
-        """Do nothing: no process waits for another one at its end."""
+        """Do nothing: no process waits at its end for another one."""
 
     def keep(self, statement: Statement, document: Optional[Document]) -> None:
-        """Write a statement to be reduced later, and its facts unless they are there.
+        """Write a statement to be compared later, and its facts unless they exist already.
 
         Raises:
             WriteError: a file cannot be written.
@@ -218,7 +224,9 @@ def _has_statements(folder: str) -> bool:
 
 
 def read_statements(path: str, job: str) -> Tuple[List[Statement], Dict[str, Document]]:
-    """Return the statements of a job and the facts by root, as `keep` wrote them; others are left out."""
+    """Return the statements of a job and the facts by root, as `keep` wrote them; other files are
+    skipped.
+    """
     folder = os.path.join(path, job)
     statements: List[Statement] = []
     documents: Dict[str, Document] = {}

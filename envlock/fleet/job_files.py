@@ -1,4 +1,4 @@
-"""Which files in the folder of a job envlock has written. Pure."""
+"""Which files in the folder of a job were written by envlock. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DRAFT = re.compile(r"\.[0-9]{1,10}\.[0-9a-f]{8}")
 
 
 def _make_check(*keys: str) -> Check:
-    """Return what says whether a value is an object with these keys."""
+    """Return a function that tells whether a value is an object with these keys."""
     return lambda value: isinstance(value, dict) and all(key in value for key in keys)
 
 
@@ -25,6 +25,7 @@ AT_TOP: dict[str, Check] = {
     "call": _make_check("nonce", "root", "node"),
     "rank-[0-9]+": is_statement,
     "facts[.][0-9a-f]{64}": is_document,
+    "printed": _make_check("sha256"),
     "absent[.][0-9]+": lambda value: type(value) is int,
     "report[.][0-9a-f]{16}": _make_check("report_version", "command", "findings"),
     "[0-9a-f]{16}[.]decision": _make_check("by"),
@@ -33,23 +34,24 @@ IN_ATTEMPT: dict[str, Check] = {
     "[0-9]+": is_statement,
     "of[.][0-9a-f]{1,64}": _make_check("ranks", "differs"),
 }
-"""What a file holds, by the pattern of its name without `.json`: of a job, and of an attempt in a
-folder of its own."""
+"""How to check the content of a file, by the pattern of its name without `.json`: for files of a
+job, and for those of an attempt in a folder of its own.
+"""
 
 
 def is_draft(name: str, *, in_attempt: bool) -> bool:
-    """Return whether a file has the name of one that a process was writing when it ended."""
+    """Return whether a file has the name of a draft, which a process was writing when it ended."""
     stem, dot, end = name.partition(END)
     return bool(dot and DRAFT.fullmatch(end) and _find_check(stem, in_attempt))
 
 
 def could_be_ours(name: str, *, in_attempt: bool) -> bool:
-    """Return whether a file has the name of one that envlock writes."""
+    """Return whether a file has a name that envlock uses."""
     return name.endswith(END) and _find_check(name[: -len(END)], in_attempt) is not None
 
 
 def is_ours(name: str, value: object, *, in_attempt: bool) -> bool:
-    """Return whether a file with this name and these JSON values is one that envlock has written."""
+    """Return whether a file with this name and these JSON values was written by envlock."""
     stem = name
     if name.endswith(END):
         stem = name[: -len(END)]
@@ -58,7 +60,9 @@ def is_ours(name: str, value: object, *, in_attempt: bool) -> bool:
 
 
 def _find_check(stem: str, in_attempt: bool) -> Check | None:
-    """Return what says whether a value belongs into a file of that name; None for another's file."""
+    """Return the function that checks the content of a file with this name; None for a file that is
+    not envlock's.
+    """
     checks = AT_TOP
     if in_attempt:
         checks = IN_ATTEMPT

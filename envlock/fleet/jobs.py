@@ -1,4 +1,4 @@
-"""Which job's reports are meant, of those in a folder. Pure."""
+"""Select the job whose reports are compared, of those in a folder. Pure."""
 
 from __future__ import annotations
 
@@ -8,26 +8,27 @@ from envlock.fleet.ranks import OWN, find_launched_job
 from envlock.runtime.errors import FactError, UsageError
 
 SHOWN = 5
-"""Jobs that a message names."""
+"""Jobs that a message lists."""
 
 
 def choose_job(
     found: Sequence[str], folder: str, environ: Mapping[str, str], named: str | None = None
 ) -> str:
-    """Return the job that is meant: the one named, that of the launcher around, or the only one.
+    """Return the name of the job: the given one, else that of the surrounding launcher, else the
+    only one.
 
     Args:
         found: the jobs that have reports in the folder.
-        folder: what messages call it.
+        folder: its name in messages.
         environ: the variables of this process.
-        named: the job that was asked for.
+        named: the job that the user named.
 
     Raises:
         FactError: that job has no reports.
-        UsageError: several jobs have, and none is named.
+        UsageError: several jobs have reports, and none is named.
     """
     wanted = named
-    # In a batch script, the launcher has named the job, and no step of it.
+    # In a batch script, the variables of the launcher name the job, but not a step.
     if not wanted:
         wanted = environ.get(OWN["job"]) or find_launched_job(environ)
     fitting = list(found)

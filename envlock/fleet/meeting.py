@@ -1,14 +1,15 @@
 """Ranks meet at a board, a place that all of them read and write.
 
-Rank 0 reduces, and everybody gets its verdict.
+Rank 0 compares the statements, and every rank gets its verdict.
 
-Rank 0 opens an attempt under a number that was never used (`call`). The others answer it once each
-with their statements (`NONCE/RANK`), and `NONCE.decision` ends it: the verdict of rank 0, or the
-withdrawal of a rank that gives up. The first decision counts for all, whoever made it;
-docs/fleet.md#all-or-none has the protocol.
+Rank 0 opens an attempt under a number that was never used before (`call`). Each of the others
+answers it once with its statement (`NONCE/RANK`), and `NONCE.decision` ends it: the verdict of rank
+0, or the withdrawal of a rank that gives up. The first decision counts for all, whichever rank made
+it; docs/fleet.md#all-or-none has the protocol.
 
-A rank that has answered an attempt leaves it by its decision only, so no other rank can start on an
-answer of one that has given up. Before that it has promised nothing, and may end: rank 0 misses it.
+A rank that has answered an attempt leaves it only with its decision, so no other rank can start
+because of the answer of one that has given up. Before that it has promised nothing and may end:
+rank 0 reports it as missing.
 """
 
 from __future__ import annotations
@@ -41,25 +42,25 @@ if TYPE_CHECKING:
     from envlock.runtime.report import Report
 
     Decision = Dict[str, Any]
-    """What ends an attempt; `by` is the rank that made it, `enforced` whether one of those that have a part
-    in it refuses what does not match, and one of these says what it is:
+    """What ends an attempt; `by` is the rank that made it, `enforced` is whether one of the ranks
+    refuses a mismatch, and one of these is its content:
 
-    report   of all ranks, or of the one that has withdrawn, as JSON values
-    error    what rank 0 could not do: the `kind` of the error, its `message` and `hint`
-    again    why another attempt follows, for whoever still waits
+    report   of all ranks, or of the one that has withdrawn, as JSON values error    what rank 0
+    could not do: the `kind` of the error, its `message` and `hint` again    why another attempt
+    follows, for ranks that still wait
 
-    The report that all ranks read is a digest. Where it leaves something out, `parts` are what is of one
-    environment only, with the ranks that have it; they are handed to these, and a rank finds its own as
-    `own`.
+    The report that all ranks read is a digest. If it leaves something out, `parts` has the part for
+    each single environment, with the ranks that have it; these get it, and a rank finds its own
+    part in `own`.
     """
     Outcome = Tuple[Decision, bool]
-    """A decision, and whether this process has made it, and so has to print it."""
+    """A decision, and whether this process has made it and therefore has to print it."""
 
     Decide = Callable[[Sequence[Statement], Mapping[str, Document]], Decision]
-    """From statements, and documents by root."""
+    """A function of the statements, and of the documents by root."""
 
     class Board(Protocol):
-        """Where values lie by their names; a value is seen whole or not at all.
+        """A place for values with names; a value is read either completely or not at all.
 
         `is_mortal`: it ends with the process of rank 0.
         """
@@ -69,49 +70,57 @@ if TYPE_CHECKING:
         def post(self, name: str, value: object) -> None: ...
 
         def hand(self, name: str, value: object, ranks: Sequence[int]) -> str:
-            """Post a value for these ranks alone; return the file that people can read it in, if any."""
+            """Post a value for these ranks alone; return the file in which the user can read it, if
+            any.
+            """
 
         def settle(self, name: str, value: object) -> bool:
-            """Post a value unless the name has one; return whether it is this one that the name has."""
+            """Post a value unless the name has one; return whether this one is posted."""
 
         def peek(self, name: str) -> object:
-            """Return a value; None where there is none yet."""
+            """Return a value; None if it is not posted yet."""
 
         def names(self, folder: str = "") -> Optional[Collection[str]]:
-            """Return which values there are in a folder of names; None where only asking for each can tell."""
+            """Return the names of the values in a folder of names; None if the board cannot list
+            them.
+            """
 
         def give_up(self) -> None:
-            """Keep this process's end from waiting for a rank that is lost."""
+            """Make sure that this process can end without waiting for a rank that is lost."""
 
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.005, 0.1
-"""Seconds between two looks."""
+"""Seconds between two polls."""
 CROWD_PAUSE, RANK_PAUSE = 1.5, 0.005
 """Seconds between two looks of many ranks: each has its share, up to where a rank asks a file
 server twice a second."""
+WAITED_SHARE = 0.33
+"""Who has waited long, waits a third of that between two looks, up to CROWD_PAUSE: ranks of a small
+job that begin together meet within 0.1 s, and one whose node pulls an image asks no file server
+twenty times a second."""
 
 MARGIN = 2.0
-"""Seconds that a rank waits for the verdict beyond those that rank 0 waits for the ranks."""
+"""Seconds that a rank waits for the verdict longer than rank 0 waits for the ranks."""
 LISTENING = 10.0
-"""Seconds, at most, that rank 0 keeps up a board that ends with it."""
+"""The most seconds that rank 0 keeps running for a board that ends with it."""
 ABSENT = "absent."
 
 
 def meet(
     board: Board, rank: int, size: int, own: Stated, decide: Decide, timeout: float
 ) -> Outcome:
-    """Return the decision, which is the same for each rank of an attempt; and whether to print it.
+    """Return the decision, which is the same for each rank of an attempt, and whether to print it.
 
-    A rank waits `timeout` seconds for rank 0 to come, and from then on as long as rank 0 waits for
-    the others.
+    A rank waits `timeout` seconds for rank 0 to arrive, and from then on as long as rank 0 waits
+    for the others.
 
     Args:
-        board: where the ranks of this job, and no others, meet.
-        rank: this one.
-        size: how many there are.
+        board: the one that the ranks of this job, and no others, use.
+        rank: the number of this rank.
+        size: the number of all ranks.
         own: the statement and the document of this rank.
-        decide: reduces, and prints what does not match; called by rank 0 alone, with the statements
-            that came in time.
+        decide: compares the statements, and prints a mismatch; called by rank 0 alone, with the
+            statements that arrived in time.
         timeout: seconds.
     """
     member: Member
@@ -130,8 +139,8 @@ class Member:
     """A rank that meets the others.
 
     Attributes:
-        statement, document: what it says of itself; no document where it has not looked.
-        nonce: the attempt that it has opened or answered; empty where there is none.
+        statement, document: its own statement and facts; no document if it has not collected facts.
+        nonce: the attempt that it has opened or answered; empty before that.
     """
 
     def __init__(self, board: Board, rank: int, size: int, own: Stated, timeout: float) -> None:
@@ -147,20 +156,24 @@ class Member:
         raise NotImplementedError
 
     def pause(self, seconds: float) -> Pause:
-        """Return what waits between two looks, for so many seconds in all."""
+        """Return a pause between two polls, with a limit in seconds for all of them together."""
         longest = min(CROWD_PAUSE, max(LONGEST_PAUSE, RANK_PAUSE * self.size))
-        return Pause(time.monotonic() + seconds, longest)
+        share = WAITED_SHARE
+        # What ends with the process of rank 0 are messages, and no file server is asked.
+        if self.board.is_mortal:
+            share = 0.0
+        return Pause(time.monotonic() + seconds, longest, share)
 
     def settle(self, nonce: str, decision: Decision) -> Outcome:
-        """Make a decision of an attempt unless there is one; return the one there is.
+        """Decide an attempt unless it is decided; return the decision that counts.
 
-        The first counts for all, whoever made it.
+        The first counts for all, whichever rank made it.
         """
         name = f"{nonce}.decision"
         if self.board.settle(name, decision):
             return decision, True
         pause = self.pause(MARGIN)
-        # A network file system can know that there is a file before it shows it.
+        # A network file system can report that a file exists before it shows the file.
         while True:
             found = self.board.peek(name)
             if isinstance(found, dict):
@@ -169,7 +182,7 @@ class Member:
                 return self.make_refusal(refusals.report_lost_decision(name)), True
 
     def make_refusal(self, report: Report) -> Decision:
-        """Return the decision that nobody starts, with its report."""
+        """Return the decision that no rank starts, with its report."""
         is_enforced = self.statement["mode"] in ENFORCING
         return {"by": self.rank, "enforced": is_enforced, "report": report.to_json()}
 
@@ -186,7 +199,7 @@ class Member:
         return {"by": self.rank, "again": why}
 
     def leave(self, error: BaseException) -> None:
-        """Withdraw, so that the others hear at once that this rank ends, and why; and print it."""
+        """Withdraw, so that the others learn at once that this rank ends and why, and print it."""
         if not self.nonce:
             return
         report = refusals.report_interruption(self.rank, self.statement["node"], error)
@@ -195,7 +208,7 @@ class Member:
             if is_own:
                 assertion.say(report.headline)
         except Exception as other:
-            # The first one is raised; with a board that does not answer, the others time out.
+            # The first error is raised; if the board does not answer, the others time out.
             assertion.say(f"{report.headline}; the other ranks have no word yet: {other}")
 
 
@@ -203,10 +216,10 @@ class Leader(Member):
     """Rank 0."""
 
     def meet(self, decide: Decide) -> Outcome:
-        """Open attempts until one is decided by something else than that another one follows."""
+        """Open attempts until one gets a decision other than that another attempt follows."""
         pause = self.pause(self.timeout)
         before = self._get_called()
-        # Whoever has answered an attempt waits for its decision, though its rank 0 is gone.
+        # Ranks that have answered an attempt wait for its decision, even if its rank 0 is gone.
         if before and self.board.peek(f"{before}.decision") is None:
             self.settle(before, self.make_again("rank 0 was started again"))
         while True:
@@ -214,7 +227,7 @@ class Leader(Member):
             found = self._collect(statements, pause)
             if found is None:
                 found = self._decide(decide, statements)
-            # What a rank has decided is settled, too: messages go to rank 0 only.
+            # A decision of this rank is posted, too: messages of other ranks reach only rank 0.
             decision, _ = self.settle(self.nonce, found)
             if "again" not in decision:
                 self._listen(sorted(statements)[1:])
@@ -223,9 +236,9 @@ class Leader(Member):
                 return self._refuse_double()
 
     def _open(self) -> Dict[int, Statement]:
-        """Open an attempt, and return the statements there are: its own."""
+        """Open an attempt, and return the statements so far: its own."""
         self.nonce = os.urandom(8).hex()
-        # Settled, not posted: a folder that cannot do this says so now, not in the end.
+        # Settled, not posted, so that a folder that cannot do this fails now and not at the end.
         self.board.settle(f"{self.nonce}/0", self.statement)
         call = {"root": self.statement["root"], "node": self.statement["node"]}
         self.board.post("call", {"nonce": self.nonce, **call})
@@ -233,14 +246,14 @@ class Leader(Member):
 
     def _get_called(self) -> str:
         """Return the attempt that is open, or was the last one."""
-        return _get_nonce(self.board.peek("call"))
+        return get_nonce(self.board.peek("call"))
 
     def _is_followed(self) -> bool:
-        """Return whether another rank 0 has opened an attempt since."""
+        """Return whether another rank 0 has opened an attempt in the meantime."""
         return self._get_called() not in ("", self.nonce)
 
     def _collect(self, statements: Dict[int, Statement], pause: Pause) -> Optional[Decision]:
-        """Add the statements that come in time; return a decision that has been made before."""
+        """Add the statements that arrive in time; return a decision if one is made in the meantime."""
         while True:
             decision = self.board.peek(f"{self.nonce}.decision")
             if isinstance(decision, dict):
@@ -252,7 +265,7 @@ class Leader(Member):
                 return None
 
     def _add_statements(self, statements: Dict[int, Statement]) -> None:
-        """Add the statements that have come since the last look."""
+        """Add the statements that have arrived since the last poll."""
         there = self.board.names(self.nonce)
         for rank in range(1, self.size):
             if rank in statements or (there is not None and str(rank) not in there):
@@ -262,7 +275,7 @@ class Leader(Member):
                 statements[rank] = found
 
     def _decide(self, decide: Decide, statements: Dict[int, Statement]) -> Decision:
-        """Return the verdict on the statements, and hand its parts to the ranks that they are of."""
+        """Return the verdict on the statements, and give each rank the part for its environment."""
         ordered = [statements[rank] for rank in sorted(statements)]
         decision = decide(ordered, self._get_documents(ordered))
         if "parts" not in decision:
@@ -272,9 +285,9 @@ class Leader(Member):
         return {**decision, "parts": sorted(decision["parts"])}
 
     def _refuse_double(self) -> Outcome:
-        """Refuse, as there is another rank 0, and end its attempt unless that is decided.
+        """Refuse because there is a second rank 0, and end its attempt unless that is decided.
 
-        Its ranks are these.
+        The ranks of that attempt are those of this job.
         """
         report = refusals.report_double(0, f"once on {self.statement['node']}")
         decision = self.make_refusal(report)
@@ -283,7 +296,9 @@ class Leader(Member):
         return decision, True
 
     def _listen(self, ranks: Sequence[int]) -> None:
-        """Wait until the ranks that have answered have the decision, where it would end with this process."""
+        """Wait until the ranks that have answered have read the decision, if it would disappear
+        with this process.
+        """
         if not self.board.is_mortal:
             return
         pause = self.pause(min(LISTENING, self.timeout))
@@ -294,7 +309,7 @@ class Leader(Member):
                 return
 
     def _get_documents(self, statements: List[Statement]) -> Dict[str, Document]:
-        """Return the documents of the statements, by root; what is no document is left out."""
+        """Return the documents of the statements, by root; malformed ones are skipped."""
         documents: Dict[str, Document] = {}
         if self.document is not None:
             documents[self.statement["root"]] = self.document
@@ -317,7 +332,7 @@ class Follower(Member):
         self._has_answered = False
 
     def meet(self, decide: Decide) -> Outcome:
-        """Answer attempts until one is decided by something else than that another one follows."""
+        """Answer attempts until one gets a decision other than that another attempt follows."""
         absent = 0
         for name in self.board.names() or ():
             if name.startswith(ABSENT):
@@ -332,13 +347,13 @@ class Follower(Member):
                 return outcome
 
     def _look(self) -> Optional[Outcome]:
-        """Return the decision of the attempt that this rank has answered; answer one that is new."""
-        # The decision comes before a call: an answer counts until its attempt is decided.
+        """Return the decision of the attempt that this rank has answered; answer a new attempt."""
+        # The decision is read before a new call: an answer counts until its attempt is decided.
         decision = self._find_decision()
         if decision is not None:
             return self._accept(decision, is_own=False)
         call = self.board.peek("call")
-        nonce = _get_nonce(call)
+        nonce = get_nonce(call)
         if not nonce or nonce in self._seen:
             return None
         if self.nonce:
@@ -354,7 +369,8 @@ class Follower(Member):
 
     def _find_decision(self) -> Optional[Decision]:
         """Return the decision of the attempt that this rank has answered, if there is one."""
-        # Also where there is no attempt yet: on NFS, listing a folder is what shows its new files.
+        # Also before the first attempt: on NFS, listing a folder is what makes its new files
+        # visible.
         there = self.board.names()
         name = f"{self.nonce}.decision"
         if not self.nonce or (there is not None and name not in there):
@@ -365,12 +381,13 @@ class Follower(Member):
         return decision
 
     def _answer(self, nonce: str, call: Dict[str, object]) -> Optional[Outcome]:
-        """Answer an attempt; return its decision where that makes one."""
+        """Answer an attempt; return its decision if the answer leads to one."""
         self.nonce, self._leader_node = nonce, str(call.get("node"))
-        # The time counts from here: rank 0 has called before, and decides before that is over.
+        # The time limit starts here: rank 0 has called before this, and decides before the limit
+        # ends.
         self._pause = self.pause(self.timeout + MARGIN)
         root = self.statement["root"]
-        # The facts come before the answer: rank 0 may read them as soon as it has that.
+        # The facts are posted before the answer: rank 0 may read them as soon as it has the answer.
         if self.document is not None and root != call.get("root"):
             self.board.post(f"facts.{root}", self.document)
         is_first = self.board.settle(f"{nonce}/{self.rank}", self.statement)
@@ -387,7 +404,8 @@ class Follower(Member):
             place = other["node"]
         report = refusals.report_double(self.rank, f"on {self.statement['node']} and on {place}")
         refusal = self.make_refusal(report)
-        # It has died and was started again, perhaps: then the next attempt finds no answer of it.
+        # A process with this number may have died and been restarted: the next attempt then has no
+        # answer from it.
         own = self.make_again(f"rank {self.rank} was started again")
         if has_answered:
             own = refusal
@@ -395,7 +413,7 @@ class Follower(Member):
         self.nonce = ""
         if "again" in decision:
             return None
-        # A verdict that is there does not count this process.
+        # An existing verdict does not count this process.
         return refusal, True
 
     def _accept(self, decision: Decision, *, is_own: bool) -> Optional[Outcome]:
@@ -408,7 +426,9 @@ class Follower(Member):
         return None
 
     def _withdraw(self) -> Optional[Outcome]:
-        """Give up an attempt that rank 0 does not decide; return its decision, which may have just come."""
+        """Withdraw from an attempt that rank 0 does not decide; return its decision, which may just
+        have arrived.
+        """
         if not self.nonce:
             return None
         report = refusals.report_no_verdict(self._leader_node, self.timeout)
@@ -416,41 +436,49 @@ class Follower(Member):
         return self._accept(decision, is_own=is_own)
 
     def _give_up(self, absent: int) -> Outcome:
-        """Give up as rank 0 has not called: nobody counts on this rank.
+        """Give up because rank 0 has not called; no rank depends on this one.
 
-        The first of those that wait prints it. Those that have come before count as many earlier
-        ones, `absent`; those of another job count this one, too.
+        The first of the waiting ranks prints it. `absent` is how many such entries the board had
+        when this rank arrived: ranks that wait together share a number, and a later job gets the
+        next one.
         """
         is_first = self.board.settle(f"{ABSENT}{absent}", self.rank)
         return self.make_refusal(refusals.report_no_call(self.timeout)), is_first
 
 
-def _get_nonce(call: object) -> str:
+def get_nonce(call: object) -> str:
     """Return the attempt that a call opens; empty where it is none."""
     if not isinstance(call, dict):
         return ""
     nonce = call.get("nonce")
     if not isinstance(nonce, str) or len(nonce) > 32:
         return ""
-    # It becomes part of the name of a file.
+    # It becomes part of a file name.
     if not (nonce.isalnum() and nonce.isascii()):
         return ""
     return nonce
 
 
 class Pause:
-    """Waits between two looks, longer each time."""
+    """Waits between two polls, longer each time."""
 
-    def __init__(self, deadline: float, longest: float = LONGEST_PAUSE) -> None:
+    def __init__(
+        self, deadline: float, longest: float = LONGEST_PAUSE, share: float = WAITED_SHARE
+    ) -> None:
         self.deadline = deadline
         self.seconds = FIRST_PAUSE
         self.longest = longest
+        self.share = share
+        self._start = time.monotonic()
 
     def wait(self) -> bool:
         """Wait; return whether there is time for another look."""
-        left = self.deadline - time.monotonic()
+        now = time.monotonic()
+        left = self.deadline - now
         if left <= 0:
             return False
         time.sleep(min(self.seconds, left))
-        self.seconds = min(self.seconds * 1.5, self.longest)
+        waited = now - self._start
+        longest = max(self.longest, min(CROWD_PAUSE, self.share * waited))
+        self.seconds = min(self.seconds * 1.5, longest)
         return True

@@ -1,7 +1,7 @@
-"""Ranks meet by MPI, where the program itself has imported mpi4py: MPI is never started behind its back.
+"""Ranks meet with MPI if the program itself has imported mpi4py: envlock never starts MPI itself.
 
-Messages go from each rank to rank 0 and back. No collective operation is used, as none has a time
-limit.
+Messages go from each rank to rank 0 and back. No collective operation is used, because none has a
+time limit.
 """
 
 from __future__ import annotations
@@ -22,29 +22,31 @@ if TYPE_CHECKING:
     from typing import Any, Collection, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 TAG = 30211
-"""Below the 32767 that every MPI has."""
+"""Below 32767, the limit that every MPI has at least."""
 SOURCE = "docs/fleet/mpi.md"
 LOST = 4
 """The exit code of a job that has lost a rank."""
 FIRST_END, OTHER_END = 0.5, 2.0
-"""Seconds that rank 0, and each other rank, leaves all ranks to come to their ends before it aborts
-the job: mpirun of Open MPI 5.0.11 can hang where one aborts while others are in MPI_Finalize."""
+"""Seconds that rank 0, and each other rank, waits for all ranks to end before it aborts the job:
+mpirun of Open MPI 5.0.11 can hang if one rank aborts while others are in MPI_Finalize.
+"""
 
 _inbox: Dict[str, object] = {}
-"""What this process has received: a message of the next call can overtake the end of this one."""
+"""Messages that this process has received: one of the next call can overtake the end of this call."""
 
 _sent: List[Tuple[Any, bytes]] = []
-"""Messages on their way, with the memory that they need until then."""
+"""Messages being sent, with the memory that they need until then."""
 
 
 class Mail:
-    """The board: what rank 0 posts is sent to all others, and what another rank posts to rank 0.
+    """The board: a value that rank 0 posts is sent to all others, and a value that another rank
+    posts is sent to rank 0.
 
-    Messages are JSON: what is unpickled can run code. Rank 0 has the last word, as no name is
-    common to all.
+    Messages are JSON, because unpickling can run code. Rank 0 decides which value counts, because
+    no name is common to all ranks.
     """
 
-    is_mortal = True  # a message can be lost with the process that sends it
+    is_mortal = True  # a message can be lost together with the process that sends it
 
     def __init__(self, mpi: Any) -> None:
         self._mpi = mpi
@@ -67,16 +69,16 @@ class Mail:
 
     def _send(self, name: str, value: object, ranks: Iterable[int]) -> None:
         data = canonical([name, value]).encode("ascii")
-        # What has arrived needs its memory no longer.
+        # The memory of messages that have arrived is released.
         _sent[:] = [message for message in _sent if not message[0].Test()]
         for rank in ranks:
             request = self._comm.Isend([data, self._mpi.BYTE], dest=rank, tag=TAG)
             _sent.append((request, data))
 
     def settle(self, name: str, value: object) -> bool:
-        """Send a value unless one has arrived; return whether it is this one.
+        """Send a value unless one has arrived; return whether this one counts.
 
-        An answer of rank 0 is for itself.
+        An answer of rank 0 is for rank 0 itself.
         """
         is_leader = self._comm.Get_rank() == 0
         arrived = self.peek(name)
@@ -85,18 +87,18 @@ class Mail:
         if arrived is None:
             self.post(name, value)
             return True
-        # What another rank has settled reached rank 0 only, and goes on to all from there.
+        # A value that another rank has settled reached only rank 0, which passes it on to all.
         if is_leader:
             self.post(name, arrived)
         return False
 
     def peek(self, name: str) -> object:
-        """Return a value; None where it has not arrived."""
+        """Return a value; None if it has not arrived."""
         self._receive()
         return _inbox.get(name)
 
     def names(self, folder: str = "") -> Collection[str]:
-        """Return which values have arrived, in a folder of names."""
+        """Return the names of the values that have arrived in a folder of names."""
         self._receive()
         start = ""
         if folder:
@@ -110,7 +112,7 @@ class Mail:
             self._comm.Recv([data, self._mpi.BYTE], source=status.Get_source(), tag=TAG)
             try:
                 name, value = strict_json.parse(bytes(data))
-            except (TypeError, ValueError):  # no message of ours
+            except (TypeError, ValueError):  # not a message of envlock
                 continue
             if isinstance(name, str):
                 _inbox[name] = value
@@ -128,10 +130,10 @@ class Mail:
 
 
 def find_world(*, required: bool) -> Optional[Any]:
-    """Return mpi4py's module `MPI`, where the program has started MPI; else None.
+    """Return mpi4py's module `MPI` if the program has started MPI, else None.
 
     Raises:
-        UsageError: it is required, and the program has not.
+        UsageError: it is required, and the program has not started it.
     """
     found: Any = sys.modules.get("mpi4py.MPI")
     if found is not None and found.Is_initialized() and not found.Is_finalized():
@@ -145,25 +147,25 @@ def find_world(*, required: bool) -> Optional[Any]:
 
 
 def rank_in(mpi: Any, environ: Mapping[str, str], host: str) -> Rank:
-    """Return which rank this process is, as MPI numbers it.
+    """Return the rank of this process as MPI numbers it.
 
     Raises:
-        Disagreement: the launcher numbers it differently.
-        UsageError: MPI knows this process only, and the launcher does not say how many it has
+        Disagreement: the launcher gives it another number.
+        UsageError: MPI has only this process, and the launcher does not say how many it has
             started.
     """
     comm = mpi.COMM_WORLD
     rank, size = comm.Get_rank(), comm.Get_size()
     sources = get_sources(environ)
     _check_numbers({"rank": rank, "size": size}, sources)
-    # A launcher of many, perhaps, that MPI does not know of.
+    # The launcher may have started many processes that MPI does not know of.
     if size == 1 and "rank" in sources and "size" not in sources:
         raise UsageError("cannot find how many ranks the job has", hint=f"set {OWN['size']}")
     return find_rank({**environ, OWN["rank"]: str(rank), OWN["size"]: str(size)}, host)
 
 
 def _check_numbers(numbers: Mapping[str, int], sources: Mapping[str, Tuple[str, str]]) -> None:
-    """Raise Disagreement where a variable of the launcher says another rank or size than MPI."""
+    """Raise Disagreement if a variable of the launcher has a rank or size other than MPI's."""
     differs = False
     words = []
     for key, number in numbers.items():
@@ -179,7 +181,7 @@ def _check_numbers(numbers: Mapping[str, int], sources: Mapping[str, Tuple[str, 
 
 
 def _make_report(message: str) -> Report:
-    """Return the report on numbers that differ: mostly, MPI has made each process a world of its own."""
+    """Return the report on different numbers: usually MPI has made each process a world of its own."""
     why = (
         "MPI and the launcher are not connected: "
         "a rank that is alone in its MPI would be compared with no other."

@@ -1,4 +1,4 @@
-"""Lists of nodes and of ranks as Slurm writes them: `n[001-128,200]`. Pure.
+"""Lists of nodes and of ranks in the notation of Slurm: `n[001-128,200]`. Pure.
 
 Source: https://slurm.schedmd.com/srun.html#OPT_nodelist
 """
@@ -12,30 +12,30 @@ if TYPE_CHECKING:
     from typing import Collection, Dict, Iterable, List, Sequence, Tuple
 
     Word = Tuple[str, int]
-    """A node or a range of nodes as it is written, and how many nodes it stands for."""
+    """A node or a range of nodes as text, and the number of its nodes."""
 
 NAME_LIMIT = 253
 """Characters of a host name: RFC 1035, section 2.3.4."""
 IN_NAMES = "-_.@:+"
-"""What names have beside letters and digits."""
+"""Characters that names have besides letters and digits."""
 MOST_PLACES = 4
-"""Numbers of a name, from its end, that are tried: a name of 253 characters can have 126."""
+"""Numbers in a name, from its end, that are tried: a name of 253 characters can have 126."""
 
 
 def is_name(text: str) -> bool:
-    """Return whether a text can be listed as a node: a line of `--vetted`, and a word of a report."""
+    """Return whether a text can be listed as a node: a line of `--vetted`, and a word in a report."""
     if not 0 < len(text) <= NAME_LIMIT or not text.isascii():
         return False
     return all(char.isalnum() or char in IN_NAMES for char in text)
 
 
 def node_list(names: Iterable[str]) -> str:
-    """Return the names of nodes as one word, those that differ in one number together."""
+    """Return the names of nodes as one word; names that differ in one number are combined."""
     return ",".join([word for word, _ in _make_words(names)])
 
 
 def few(names: Collection[str], limit: int) -> str:
-    """Return the names of nodes in at most `limit` characters, and how many more there are.
+    """Return the names of nodes in at most `limit` characters, and the number of those left out.
 
     At least one name is shown.
     """
@@ -52,7 +52,7 @@ def few(names: Collection[str], limit: int) -> str:
 
 
 def _fit_words(words: Sequence[Word], limit: int) -> Tuple[List[str], int]:
-    """Return the first words that fit, and how many nodes the others stand for."""
+    """Return the first words that fit, and the number of nodes in the others."""
     shown: List[str] = []
     length = 0
     for word, _ in words:
@@ -66,7 +66,7 @@ def _fit_words(words: Sequence[Word], limit: int) -> Tuple[List[str], int]:
 def _make_words(names: Iterable[str]) -> List[Word]:
     """Return words for names of nodes: `ip-10-0-7-[12-90].ec2.internal` for 79 of them."""
     numbers = re.compile("([0-9]+)")
-    # Names of one shape have the same text between their numbers.
+    # Names of one form have the same text between their numbers.
     shapes: Dict[Tuple[str, ...], List[List[str]]] = {}
     for name in sorted(set(names)):
         parts = numbers.split(name)
@@ -80,7 +80,7 @@ def _make_words(names: Iterable[str]) -> List[Word]:
 def _fold(names: Sequence[List[str]]) -> List[Word]:
     """Return words for names that differ in numbers only.
 
-    The number that leaves the fewest words becomes ranges.
+    The number for which the fewest words are left becomes ranges.
     """
     places = range(1, len(names[0]), 2)[-MOST_PLACES:]
     if not places:
@@ -89,7 +89,7 @@ def _fold(names: Sequence[List[str]]) -> List[Word]:
     groups: Dict[Tuple[str, str, int], List[int]] = {}
     for name in names:
         digits = name[place]
-        width = 0  # of leading zeros only: n7 and n12 are one range, n07 and n7 two names
+        width = 0  # leading zeros only: n7 and n12 are one range, n07 and n7 two names
         if digits[0] == "0" and digits != "0":
             width = len(digits)
         ends = "".join(name[:place]), "".join(name[place + 1 :])
@@ -106,12 +106,14 @@ def _fold(names: Sequence[List[str]]) -> List[Word]:
 
 
 def _count_words(names: Sequence[List[str]], place: int) -> int:
-    """Return how many words are left where the numbers at a place become ranges."""
+    """Return how many words are left if the numbers at a place become ranges."""
     return len({(*name[:place], *name[place + 1 :]) for name in names})
 
 
 def _move_to_padded(groups: Dict[Tuple[str, str, int], List[int]]) -> None:
-    """Move numbers without leading zeros to those with zeros that are as long: n[098-101]."""
+    """Move numbers without leading zeros to those with leading zeros of the same length:
+    n[098-101].
+    """
     for (start, end, width), numbers in sorted(groups.items()):
         if width and (start, end, 0) in groups:
             others = []
@@ -124,7 +126,7 @@ def _move_to_padded(groups: Dict[Tuple[str, str, int], List[int]]) -> None:
 
 
 def ranges(numbers: Iterable[int], width: int = 0) -> str:
-    """Return numbers with neighbours together: `0-3,7`; of at least `width` digits."""
+    """Return numbers with consecutive ones combined: `0-3,7`; each with at least `width` digits."""
     runs: List[List[int]] = []
     for number in sorted(set(numbers)):
         if runs and number == runs[-1][1] + 1:

@@ -1,4 +1,6 @@
-"""Where something is: nodes and ranks in a few words, and long lists of nodes once in a report. Pure."""
+"""Where a finding applies: nodes and ranks in a few words; each long list of nodes appears only
+once in a report. Pure.
+"""
 
 from __future__ import annotations
 
@@ -14,20 +16,23 @@ if TYPE_CHECKING:
     Members = List[Statement]
 
 LONGEST = 40
-"""Characters of a list of ranks beside their nodes; a longer one becomes a number."""
+"""Characters of a list of ranks beside their nodes; a longer list is replaced by its number."""
 LONGEST_RANKS = 200
 """Characters of a list of ranks that have no nodes."""
 NAMED = 60
-"""Characters of a list of nodes in a sentence; a longer one is a node set, listed below."""
+"""Characters of a list of nodes in a sentence; a longer list becomes a node set, which is listed
+below.
+"""
 SETS_SHOWN, SET_SHOWN = 8, 300
-"""Node sets that a report lists, and characters of each."""
+"""Node sets that a report lists, and the characters of each."""
 
 
 class Places:
-    """The nodes that a report names. What is too long for each sentence is listed once, as a node set.
+    """The nodes that a report names. A list that is too long for a sentence is given once, as a
+    node set.
 
     Attributes:
-        sets: the complete lists of node sets, by their numbers.
+        sets: the complete lists of node sets, by number.
     """
 
     def __init__(self) -> None:
@@ -35,7 +40,7 @@ class Places:
         self._names: Dict[FrozenSet[str], str] = {}
 
     def describe(self, members: Sequence[Statement]) -> str:
-        """Return nodes and ranks of statements: `n3 (ranks 4-5)`."""
+        """Return the nodes and ranks of statements: `n3 (ranks 4-5)`."""
         which = _spell({member["rank"] for member in members})
         if len(which) > LONGEST:
             which = count(len(members), "rank")
@@ -43,7 +48,9 @@ class Places:
         return f"{self._name_nodes(nodes)} ({which})"
 
     def _name_nodes(self, nodes: FrozenSet[str]) -> str:
-        """Return nodes as a list or, where that is too long for a sentence, as the node set that lists them."""
+        """Return nodes as a list or, if that is too long for a sentence, as the node set with that
+        list.
+        """
         if nodes not in self._names:
             name = node_list(nodes)
             if len(name) > NAMED and len(nodes) > 1:
@@ -74,7 +81,9 @@ def _spell(numbers: Set[int]) -> str:
 
 
 def list_ranks(numbers: Set[int]) -> str:
-    """Return ranks, the first of them where there are too many runs: `ranks 0,2,4 and 4,997 more`."""
+    """Return ranks, or the first of them if there are too many ranges: `ranks 0,2,4 and 4,997
+    more`.
+    """
     text = ranges(numbers)
     if len(text) <= LONGEST_RANKS:
         return _spell(numbers)
@@ -92,7 +101,9 @@ def find_missing(statements: Iterable[Statement], size: int) -> Set[int]:
 
 
 def group_by(statements: Iterable[Statement], key: Callable[[Statement], object]) -> List[Members]:
-    """Return the statements that have one key together, the most first, then those of the lowest rank."""
+    """Return groups of statements with the same key, the largest first, then that with the lowest
+    rank.
+    """
     groups: Dict[object, Members] = {}
     for statement in statements:
         groups.setdefault(key(statement), []).append(statement)
@@ -100,5 +111,5 @@ def group_by(statements: Iterable[Statement], key: Callable[[Statement], object]
 
 
 def order(members: Members) -> Tuple[int, int]:
-    """Return by what groups of ranks are sorted: the most ranks first, then the lowest."""
+    """Return the sort key of groups of ranks: the most ranks first, then the lowest rank."""
     return -len(members), min([member["rank"] for member in members])

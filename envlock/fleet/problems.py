@@ -1,4 +1,4 @@
-"""What is wrong with ranks themselves, whatever their facts are. Pure."""
+"""Problems of the ranks themselves, independent of their facts. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SHOWN = 5
 """Kinds of failures, and of lockfiles."""
 SOURCE = "docs/fleet.md"
 WHERE = "fleet"
-"""What a finding is about that is not about a fact."""
+"""The place of a finding that is not about a fact."""
 PARTS = (
     "Ranks compute parts of one result: "
     "where environments differ, the bits depend on which rank computes what."
@@ -43,17 +43,22 @@ OF_RANKS = {
     "rank-mode": (ERROR, SWITCHED, "Set ENVLOCK_MODE for all ranks, or for none."),
     "rank-lockfile": (ERROR, SEVERAL, "Put one lockfile where every node reads it."),
     "rank-facts": (UNKNOWN, LOST, "Run the job again in an empty folder."),
+    "rank-before": (
+        UNKNOWN,
+        "Nothing was compared with an earlier job.",
+        "Name a folder with reports of these nodes with `--against`.",
+    ),
     "rank-groups": (
         ERROR,
         PARTS,
         "Remove the differences above first; `--format json` lists all groups.",
     ),
 }
-"""What is wrong with ranks rather than with facts, by rule: how bad, why, and what to do."""
+"""Problems of ranks rather than of facts, by rule: severity, reason and remedy."""
 
 
 def make_finding(rule: str, message: str) -> Finding:
-    """Return a finding on ranks."""
+    """Return a finding about ranks."""
     severity, why, fix = OF_RANKS[rule]
     return Finding(rule, severity, WHERE, message, why, fix, SOURCE)
 
@@ -61,7 +66,7 @@ def make_finding(rule: str, message: str) -> Finding:
 def iter_problems(
     statements: Sequence[Statement], compared: Sequence[Statement], size: int, places: Places
 ) -> Iterator[Finding]:
-    """Yield what is wrong with the ranks themselves, whatever their facts are."""
+    """Yield the problems of the ranks themselves, independent of their facts."""
     missing = find_missing(statements, size)
     if missing:
         yield make_finding(MISSING, f"no report from {list_ranks(missing)}")
@@ -91,7 +96,9 @@ def is_beyond(statement: Statement, size: int) -> bool:
 
 
 def _iter_loose_ranks(statements: Sequence[Statement], places: Places) -> Iterator[Finding]:
-    """Yield ranks that go on whatever is found while others do not, or that nothing was looked at."""
+    """Yield findings on ranks that continue in any case while others do not, or on a job in which
+    no rank checks anything.
+    """
     loose = [each for each in statements if each["mode"] not in ENFORCING]
     if len(loose) < len(statements):
         for members in group_by(loose, lambda each: each["mode"]):
@@ -105,7 +112,7 @@ def _iter_loose_ranks(statements: Sequence[Statement], places: Places) -> Iterat
 
 
 def group_failures(statements: Sequence[Statement]) -> List[Members]:
-    """Return the ranks that could not look at their environment, those with one cause together."""
+    """Return the ranks that could not collect their facts, grouped by cause."""
     failed = [each for each in statements if _has_failed(each)]
     return group_by(failed, _get_cause)
 
@@ -113,19 +120,22 @@ def group_failures(statements: Sequence[Statement]) -> List[Members]:
 def _has_failed(statement: Statement) -> bool:
     if statement["root"]:
         return False
-    # A rank of the mode `off` has not looked, which is no failure unless it says so.
+    # A rank with the mode `off` has collected no facts, which does not count as a failure unless it
+    # says so.
     return statement["mode"] != OFF or bool(statement.get("problem"))
 
 
 def _get_cause(statement: Statement) -> str:
-    """Return why a rank has failed without what is its own: its node, paths, and numbers."""
+    """Return why a rank has failed, without what is specific to it: its node, paths, and numbers."""
     text = str(statement.get("problem")).replace(statement["node"], "NODE")
     text = re.sub(r"[^\s'\"`]*/[^\s'\"`:]*", "PATH", text)
     return re.sub("0x[0-9a-f]+|[0-9]+", "NUMBER", text)
 
 
 def count_reasons(members: Members) -> Dict[str, int]:
-    """Return how many ranks state each reason, in its own words; the lowest rank's first."""
+    """Return the number of ranks for each reason, in their own words; that of the lowest rank
+    first.
+    """
     numbers: Dict[str, int] = {}
     for member in sorted(members, key=_get_rank):
         reason = member.get("problem") or "no reason given"
@@ -138,7 +148,9 @@ def _get_rank(statement: Statement) -> int:
 
 
 def _iter_failures(causes: Sequence[Members], places: Places) -> Iterator[Finding]:
-    """Yield a finding for each of the first causes, by its lowest rank, and one for all others."""
+    """Yield a finding for each of the first causes, with the words of its lowest rank, and one for
+    all others.
+    """
     for members in causes[:SHOWN]:
         reason, *others = count_reasons(members)
         if others:

@@ -1,6 +1,7 @@
-"""What a launcher starts as each rank: a statement for a shared folder, or a command.
+"""The program that a launcher starts as each rank: it writes a statement to a shared folder, or
+becomes a command.
 
-All ranks become the command, or none does.
+Either all ranks become the command, or none does.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ if TYPE_CHECKING:
 def write_statement(
     to: Optional[str] = None, lock: Optional[str] = None, job: Optional[str] = None
 ) -> None:
-    """Write the statement of this process, and its facts unless another rank has.
+    """Write the statement of this process, and its facts unless another rank has written the same.
 
-    Nothing is written where it is no rank.
+    Nothing is written if the process is not a rank.
 
     Args:
         to: the folder that all nodes share; as for `assert_fleet()` if not given.
@@ -54,14 +55,14 @@ def become(
     policy: Optional[str] = None,
     timeout: float = 120.0,
 ) -> int:
-    """Become the command where all ranks are alike and as locked; else rank 0 says why.
+    """Become the command if all ranks are alike and as locked; otherwise rank 0 prints why not.
 
     Returns:
-        The exit code, where it has not become the command.
+        The exit code, if it has not become the command.
 
     Raises:
-        UsageError: no launcher says which rank of how many this is, the job has no name, or the
-            command cannot be run.
+        UsageError: no launcher gives the number of this rank and of all ranks, the job has no name,
+            or the command cannot be run.
         WriteError: the folder cannot be written.
     """
     rank, board = place("files", to, os.environ)

@@ -1,4 +1,4 @@
-"""Which rank of which job a process is, by the variables of what started it. Pure."""
+"""The rank of a process and its job, from the variables of its launcher. Pure."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     Environ = Mapping[str, str]
 
     Row = Mapping[str, Any]
-    """What the table of launchers says of the ranks of one."""
+    """How one launcher numbers ranks: a row of the table of launchers."""
 
     Source = Tuple[str, str]
-    """A value, and the variable that holds it."""
+    """A value, and the variable that has it."""
 
 OWN = {
     "rank": "ENVLOCK_FLEET_RANK",
@@ -31,26 +31,27 @@ OWN = {
     "node": "ENVLOCK_FLEET_NODE",
     "job": "ENVLOCK_FLEET_JOB",
 }
-"""Variables that win over those of launchers, each for itself."""
+"""Variables that go before those of launchers, each on its own."""
 
 CLUSTER = "TF_CONFIG"
 ORDER = ("chief", "master", "worker")
 """The order in which TensorFlow numbers the tasks that compute together."""
 
 ASIDE = ("evaluator", "ps")
-"""Tasks that can run the same program, and that no other task waits for: an evaluator is not part
-of the cluster, and a parameter server may never call."""
+"""Tasks that can run the same program, and for which no other task waits: an evaluator is not part
+of the cluster, and a parameter server may never call.
+"""
 
 LONGEST = 64
 """Characters of a node or a job: a statement has at most 1 KB."""
 
 
 class Disagreement(Exception):  # noqa: N818 (it is an answer, not a fault)
-    """Two sources number this process differently, so that it cannot tell whom to meet.
+    """Two sources give this process different numbers, so that it cannot know whom to meet.
 
     Attributes:
-        report: what they say.
-        is_first: whether one of them calls it rank 0.
+        report: the numbers of both.
+        is_first: whether one of them gives it the number 0.
     """
 
     def __init__(self, report: Report, *, is_first: bool) -> None:
@@ -64,11 +65,11 @@ class Rank:
 
     Attributes:
         rank: its number, from 0 on.
-        size: how many there are; None where the launcher does not say.
+        size: the number of all ranks; None if the launcher does not give it.
         node: the name of its machine.
-        job: what the launcher calls the job; empty where it does not say.
-        mode: what ENVLOCK_MODE says.
-        is_aside: whether it is no rank, and is compared with the lockfile only.
+        job: the launcher's name of the job; empty if it gives none.
+        mode: the value of ENVLOCK_MODE.
+        is_aside: whether it is not a rank, and is compared with the lockfile only.
     """
 
     __slots__ = ("is_aside", "job", "mode", "node", "rank", "size")
@@ -92,10 +93,10 @@ class Rank:
 
 
 def find_rank(environ: Environ, host: str) -> Rank:
-    """Return which rank a process with these variables is, on the machine `host`.
+    """Return the rank of a process with these variables on the machine `host`.
 
     Raises:
-        UsageError: no launcher says so, or a variable holds no number.
+        UsageError: no launcher gives it, or a variable is not a number.
     """
     sources = get_sources(environ)
     values = {key: value for key, (value, _) in sources.items()}
@@ -112,7 +113,7 @@ def find_rank(environ: Environ, host: str) -> Rank:
                 hint=f"check {' and '.join(variables)}",
             )
     mode = environ.get("ENVLOCK_MODE", "").lower()
-    # One that does not exist is an error where this rank looks, and said there.
+    # A mode that does not exist is an error that is raised when this rank collects its facts.
     if mode not in MODES:
         mode = ENFORCING[0]
     node = _make_name(values.get("node") or host)
@@ -136,9 +137,10 @@ def _make_no_rank(environ: Environ) -> UsageError:
 
 
 def get_sources(environ: Environ) -> Dict[str, Source]:
-    """Return rank, size, node and job, each with the variable that holds it, as far as variables do.
+    """Return rank, size, node and job, each with the variable that has it, as far as variables give
+    them.
 
-    `aside` is what a task of TF_CONFIG is that is no rank.
+    `aside` is the kind of a task of TF_CONFIG that is not a rank.
     """
     sources = _get_launcher_sources(environ)
     for key, name in OWN.items():
@@ -148,7 +150,9 @@ def get_sources(environ: Environ) -> Dict[str, Source]:
 
 
 def _get_launcher_sources(environ: Environ) -> Dict[str, Source]:
-    """Return what the launcher that numbers the processes says of this one; the nearest comes first."""
+    """Return the values for this process of the launcher that numbers the processes; the nearest
+    launcher goes first.
+    """
     for row in table("launchers"):
         named: Optional[Row] = row["rank"]
         if named is None or not environ.get(named["rank"]):
@@ -173,14 +177,13 @@ def _get_launcher_sources(environ: Environ) -> Dict[str, Source]:
 
 
 def _add_variable(values: Mapping[str, str], variables: Mapping[str, str]) -> Dict[str, Source]:
-    """Return values with the variable that holds each."""
+    """Return the values, each with the variable that has it."""
     return {key: (value, variables[key]) for key, value in values.items()}
 
 
 def _find_among_hosts(named: Row, environ: Environ) -> Dict[str, str]:
-    """Return the number of a host among all hosts, their number, and its name.
-
-    Nothing where the list lacks it.
+    """Return the number of a host among all hosts, the number of hosts, and its name; empty if the
+    list does not contain it.
     """
     hosts = _parse_json(environ.get(named["size"], ""))
     host = environ[named["rank"]]
@@ -193,7 +196,7 @@ def _find_among_hosts(named: Row, environ: Environ) -> Dict[str, str]:
 
 
 def find_launched_job(environ: Environ) -> str:
-    """Return what a launcher calls the job around a process; empty where there is none."""
+    """Return the name that a launcher gives to the job around a process; empty without a name."""
     for row in table("launchers"):
         if row["rank"] is not None:
             job = _get_job(row["rank"], environ)
@@ -202,17 +205,28 @@ def find_launched_job(environ: Environ) -> str:
     return ""
 
 
+def count_restarts(environ: Environ) -> int:
+    """Return how often its launcher has started this job again; 0 where none says so."""
+    for row in table("launchers"):
+        named: Optional[Row] = row["rank"]
+        if named is not None and named["restarts"]:
+            number = environ.get(named["restarts"], "")
+            if number.isascii() and number.isdigit() and len(number) < 10:
+                return int(number)
+    return 0
+
+
 def _get_job(named: Row, environ: Environ) -> str:
     words = [environ[name].partition("#")[0] for name in named["job"] if environ.get(name)]
     job = ".".join(words)
-    # One word for many jobs would let their ranks meet.
+    # If many jobs had the same name, their ranks could meet.
     if job and job == named["unnamed"]:
         return ".".join([environ[name] for name in named["instead"] if environ.get(name)])
     return job
 
 
 def _get_cluster(text: str) -> object:
-    """Return the cluster of TF_CONFIG; None where there is none."""
+    """Return the cluster of TF_CONFIG; None if it has none."""
     config = _parse_json(text)
     if not isinstance(config, dict):
         return None
@@ -220,7 +234,7 @@ def _get_cluster(text: str) -> object:
 
 
 def _parse_json(text: str) -> object:
-    """Return the value of a variable; None where it is not JSON."""
+    """Return the value of a variable; None if it is not JSON."""
     try:
         value: object = strict_json.parse(text.encode("utf-8", "surrogatepass"))
     except ValueError:
@@ -229,7 +243,7 @@ def _parse_json(text: str) -> object:
 
 
 def _parse_task(text: str) -> Dict[str, str]:
-    """Return what TF_CONFIG says of this task; nothing where it names no such task.
+    """Return the task of this process in TF_CONFIG; empty if it names no such task.
 
     Source:
     https://www.tensorflow.org/guide/distributed_training#setting_up_the_tf_config_environment_variable
@@ -259,14 +273,16 @@ def _parse_number(text: str, what: str) -> int:
 
 
 def _make_name(text: str) -> str:
-    """Return a name that cannot move a cursor nor name another folder, of at most `LONGEST` characters."""
+    """Return a name of at most `LONGEST` characters that has no control characters and cannot name
+    another folder.
+    """
     name = ""
     for char in text:
         if char.isascii() and (char.isalnum() or char in IN_NAMES):
             name += char
         else:
             name += "_"
-    # Dots alone would name this folder, or the one above it.
+    # A name of only dots would be this folder, or the one above it.
     if not name.strip("."):
         name = name.replace(".", "_")
     if len(name) <= LONGEST:

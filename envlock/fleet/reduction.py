@@ -1,4 +1,6 @@
-"""From the statements of all ranks to one report: which are alike, which are not, and in which facts. Pure."""
+"""Reduce the statements of all ranks to one report: which ranks are alike, which differ, and in
+which facts. Pure.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +23,7 @@ from envlock.runtime.compare import compare
 from envlock.runtime.errors import UsageError
 from envlock.runtime.judgement import build_policy, judge
 from envlock.runtime.launchers import explain_differences
+from envlock.runtime.machine_proof import list_results
 from envlock.runtime.machines import is_machine
 from envlock.runtime.policies import DEFAULT, Policy, names
 from envlock.runtime.report import (
@@ -46,16 +49,17 @@ if TYPE_CHECKING:
 
 GROUPS_SHOWN = 5
 SECTIONS_SHOWN = 12
-"""Of the facts that ranks state."""
+"""Sections of the facts that ranks state and a report lists."""
 BREAKING = (ERROR, UNKNOWN)
 
 
 class Group:
-    """Ranks with one environment, as far as the policy judges it.
+    """Ranks with one environment, as far as the policy compares it.
 
     Attributes:
-        root: the digest of its facts; where the policy lets some differ, that of the most ranks.
-        odd: what differs and may not; empty where nothing does.
+        root: the digest of its facts; if the policy lets some differ, the digest that most ranks
+        have.
+        odd: the differences that are not allowed; empty if there are none.
         members: their statements.
     """
 
@@ -67,7 +71,7 @@ class Group:
         self.members: Members = []
 
     def to_json(self) -> GroupDocument:
-        """Return JSON values."""
+        """Return it as JSON values."""
         ranks, nodes = set(), set()
         for member in self.members:
             ranks.add(member["rank"])
@@ -84,13 +88,13 @@ class Group:
 
 
 class Standard:
-    """What ranks are held to.
+    """What ranks are compared with.
 
     Attributes:
         lock: the lockfile, with the facts that documents have; None compares ranks with one another
             only.
-        rules: how closely to compare.
-        overrides: whether the lockfile's own rules count.
+        rules: how strictly to compare.
+        overrides: whether the lockfile's own rules apply.
     """
 
     __slots__ = ("lock", "overrides", "rules")
@@ -115,15 +119,18 @@ def reduction(
     *,
     overrides: bool = True,
 ) -> Tuple[Report[FleetEvidence], List[Group]]:
-    """Return whether all ranks are alike and, where there is a lock, as locked; and their groups.
+    """Return a report on whether all ranks are alike and, with a lockfile, as locked; and their
+    groups.
 
     Args:
-        statements: at most one a rank, of one job.
+        statements: at most one for each rank of one job.
         documents: the facts by their root.
         size: how many ranks the job has.
         lock: the lockfile; None compares ranks with one another only.
-        policy: how closely to compare; the lockfile's own, or `strict` where there is none.
-        overrides: whether the lockfile's own rules count.
+        policy: how strictly to compare; the lockfile's own, or `strict` without a lockfile, when
+        not
+            given.
+        overrides: whether the lockfile's own rules apply.
 
     Raises:
         LockfileError: the lockfile names a policy or a rule that does not exist.
@@ -132,7 +139,7 @@ def reduction(
     standard = Standard(lock, policy, overrides=overrides)
     places = Places()
     compared = list(filter(has_looked, statements))
-    # Ranks with one root have one environment, and each is compared once; a proof is of one
+    # Ranks with one root have one environment, which is compared once; a proof holds for one
     # machine.
     roots = group_by(compared, lambda each: (each["root"], each["proven"]))
     groups, allowed = _compare_roots(roots, documents, standard, places)
@@ -151,7 +158,7 @@ def reduction(
         )
     notes = _list_notes(groups, roots, statements, places)
     evidence = _make_evidence(groups, statements, size, is_locked=lock is not None)
-    # All sentences are made by now, so that the node sets they name are known.
+    # All sentences are complete now, so all node sets that they mention are known.
     evidence.node_sets = places.sets
     report = Report(
         sort_findings([*findings, *allowed]),
@@ -168,7 +175,7 @@ def reduction(
 def choose_policy(
     lock: Optional[Lock], policy: Optional[str] = None, *, overrides: bool = True
 ) -> Policy:
-    """Return the policy that judges ranks; errors as in `reduction`."""
+    """Return the policy by which ranks are compared; raises the errors of `reduction`."""
     if lock is not None:
         return build_policy(lock, policy, overrides=overrides)
     if policy is not None and policy not in names():
@@ -182,16 +189,16 @@ def _compare_roots(
     standard: Standard,
     places: Places,
 ) -> Tuple[List[Group], List[Finding]]:
-    """Return the groups, and what differs and may.
+    """Return the groups, and the differences that are allowed.
 
-    Ranks in which the same is wrong, or nothing is, are one group. Ranks are odd where they are not
-    as locked, or else not as the first that are.
+    Ranks with the same differences, or with none, are one group. Ranks are odd if they differ from
+    the lockfile or, if they do not, from the first ranks that do not either.
     """
     total = sum(map(len, roots))
     groups: Dict[Tuple[str, ...], Group] = {}
     allowed: Dict[str, Tuple[Finding, Members]] = {}
     first: Members = []
-    # The most ranks come first, so that a minority is compared with them.
+    # The environment of most ranks comes first, so that a minority is compared with it.
     for members in roots:
         root = members[0]["root"]
         findings = _compare_root(members, first, documents, standard, places, total)
@@ -218,7 +225,9 @@ def _compare_root(
     places: Places,
     total: int,
 ) -> List[Finding]:
-    """Return what is wrong with ranks of one root: not as locked or, where they are, not as the first."""
+    """Return the differences of ranks with one root: from the lockfile or, if there are none, from
+    the first ranks.
+    """
     document = documents.get(members[0]["root"])
     if document is None:
         return [make_finding("rank-facts", "differs from other ranks, and its facts are missing")]
@@ -246,7 +255,9 @@ def _list_wrong(findings: Iterable[Finding]) -> Tuple[str, ...]:
 def _compare_with_lock(
     document: Document, lock: Lock, proven: bool, standard: Standard
 ) -> List[Finding]:
-    """Return what differs from the lockfile; one finding where a launcher explains all of it."""
+    """Return the differences from the lockfile; a single finding if a launcher explains all of
+    them.
+    """
     live = Snapshot(document["facts"], document["unavailable"], document["tooling"])
     report = judge(lock, live, standard.rules.name, overrides=standard.overrides, proven=proven)
     causes = explain_differences(report.findings, document["launch"])
@@ -260,7 +271,7 @@ def _compare_with_lock(
 
 
 def _make_launcher_finding(cause: Finding, wrong: Sequence[Finding]) -> Finding:
-    """Return the finding that a launcher explains all that differs from the lockfile."""
+    """Return the finding that a launcher explains all differences from the lockfile."""
     only = "differences"
     if len(wrong) == 1:
         only = "difference"
@@ -295,24 +306,27 @@ def _compare_with_first(
     standard: Standard,
     title: str,
 ) -> List[Finding]:
-    """Return what ranks have other than the first, which are called `title`."""
+    """Return the differences from the first ranks, which messages call `title`."""
     before = documents[first[0]["root"]]
     here = documents[members[0]["root"]]
+    proof = None
+    if standard.lock is not None and first[0]["proven"] and members[0]["proven"]:
+        proof = list_results(standard.lock)
     findings = compare(
         (before["facts"], before["unavailable"]),
         (here["facts"], here["unavailable"]),
         standard.rules,
         (title, "here"),
-        is_proven=first[0]["proven"] and members[0]["proven"],
+        proof=proof,
     )
     if standard.lock is None:
         return findings
     odd = []
     for finding in findings:
-        # With a lockfile, what may differ has been listed against that already.
+        # With a lockfile, allowed differences have been listed already.
         if finding.severity == INFO:
             continue
-        # A machine that the lockfile accepts may be another one than the first.
+        # A machine that the lockfile accepts may differ from the first one.
         if standard.lock["machines"] and is_machine(finding.where.fact):
             continue
         odd.append(finding)
@@ -322,7 +336,7 @@ def _compare_with_first(
 def _add_place(
     finding: Finding, members: Sequence[Statement], total: int, places: Places
 ) -> Finding:
-    """Return a finding whose message begins with where it is."""
+    """Return a finding whose message begins with the ranks that it applies to."""
     place = "all ranks"
     if len(members) != total:
         place = places.describe(members)
@@ -348,7 +362,7 @@ def _make_headline(
     size: int,
     standard: Standard,
 ) -> str:
-    """Return whether the ranks match, and how many of what do not."""
+    """Return whether the ranks match, and the number of each kind of difference."""
     under = ""
     if standard.lock is not None:
         under = f" under policy {standard.rules.name}"
@@ -394,7 +408,9 @@ def _count_ranks(groups: Iterable[Group]) -> int:
 
 
 def majority(groups: Sequence[Group]) -> Optional[Group]:
-    """Return the group of more than half of the ranks that reported; None where there is none."""
+    """Return the group with more than half of the ranks that reported; None if there is no such
+    group.
+    """
     if not groups or 2 * len(groups[0].members) <= _count_ranks(groups):
         return None
     return groups[0]
@@ -429,7 +445,7 @@ def _list_notes(
 
 
 def _list_unjudged_sections(roots: Sequence[Members]) -> List[str]:
-    """Return the sections in which ranks of one root differ: in facts that no policy judges."""
+    """Return the sections in which ranks with one root differ: in facts that no policy compares."""
     names: Set[str] = set()
     for first, *others in roots:
         digests = first["sections"]
@@ -451,7 +467,7 @@ def _make_evidence(
     if major is not None:
         root = major.root
     vetted: List[str] = []
-    # Without a lockfile, it takes a majority to say which ranks are good.
+    # Without a lockfile, it takes a majority to decide which ranks are good.
     if is_locked or major is not None:
         vetted = _list_vetted_nodes(groups, statements, size)
     missing = ranges(find_missing(statements, size))
@@ -470,9 +486,8 @@ def _get_node(statement: Statement) -> str:
 def _list_vetted_nodes(
     groups: Sequence[Group], statements: Sequence[Statement], size: int
 ) -> List[str]:
-    """Return the nodes of which all is known, and good.
-
-    None where it is open which lockfile is the right one.
+    """Return the nodes whose ranks have all reported and match; None if it is open which lockfile
+    is the right one.
     """
     compared = list(filter(has_looked, statements))
     locks = group_by(compared, lambda each: each["lock"])
@@ -491,7 +506,8 @@ def _list_vetted_nodes(
             wrong.add(node)
         if does_enforce and statement["mode"] not in ENFORCING:
             wrong.add(node)
-    # Who is missing has said no node: one that has fewer ranks than others has lost one.
+    # A missing rank has not stated its node, but a node with fewer ranks than the others has lost
+    # one.
     if sum(map(len, ranks.values())) < size:
         most = max(map(len, ranks.values()))
         for node, numbers in ranks.items():

@@ -1,4 +1,6 @@
-"""Reports of ranks that do not get to a verdict: why the attempt has failed, and what to look at. Pure."""
+"""Reports of ranks that do not reach a verdict: why the attempt has failed, and what to check.
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ def report_no_call(timeout: float) -> Report:
 
 
 def report_no_verdict(node: str, timeout: float) -> Report:
-    """Return the report of a rank that has answered rank 0, and has heard nothing since."""
+    """Return the report of a rank that has answered rank 0, and has received nothing since."""
     why = (
         "Rank 0 collects the reports: "
         "it has ended or hangs, or its node does not see the files of the others."
@@ -32,7 +34,7 @@ def report_no_verdict(node: str, timeout: float) -> Report:
 
 
 def report_interruption(rank: int, node: str, error: BaseException) -> Report:
-    """Return the report of a rank that ends while it meets the others."""
+    """Return the report of a rank that ends while it communicates with the others."""
     message = f"rank {rank} ({node}) failed: {type(error).__name__}: {error}"
     if isinstance(error, KeyboardInterrupt):
         message = f"rank {rank} ({node}) was interrupted"
@@ -41,15 +43,33 @@ def report_interruption(rank: int, node: str, error: BaseException) -> Report:
 
 
 def report_lost_decision(name: str) -> Report:
-    """Return the report of a rank that cannot read a decision that has been made."""
+    """Return the report of a rank that cannot read a decision although one was made."""
     why = "The meeting place does not answer this rank; the others may have started."
     return _make_report(
         f"the decision {name} cannot be read", why, "Check the folder and its disk on this node."
     )
 
 
+def report_no_job(folder: str, timeout: float) -> Report:
+    """Return the report of a late rank that finds no verdict on the ranks of its job."""
+    why = "A rank that joins a job is compared with the ranks that have started, and there is nothing to compare."
+    fix = (
+        'Let the first ranks call `assert_fleet(engine="files")` with the same folder and job, '
+        "before this one comes."
+    )
+    message = f"no verdict on the ranks of this job in {folder} within {timeout:g} s"
+    return _make_report(message, why, fix)
+
+
+def report_refused_job(folder: str) -> Report:
+    """Return the report of a late rank whose job did not start."""
+    why = "The ranks that a late rank joins have refused to start."
+    fix = "Read what rank 0 has printed, and start the job again."
+    return _make_report(f"the ranks of this job have refused: {folder}", why, fix)
+
+
 def report_double(rank: int, nodes: str) -> Report:
-    """Return the report on two processes that have one number."""
+    """Return the report on two processes with the same number."""
     fix = (
         "Give each process of the job a number of its own, "
         "and each job a name of its own (ENVLOCK_FLEET_JOB); "

@@ -1,4 +1,4 @@
-"""What a rank says of itself, and the facts that this stands for. Pure.
+"""The statement of a rank, and the facts that it stands for. Pure.
 
 A statement has at most 1 KB; ranks are compared by it.
 """
@@ -26,16 +26,18 @@ if TYPE_CHECKING:  # novermin (`TypeGuard` is newer, and never imported)
     from envlock.runtime.facts import Tree
 
     Statement = Dict[str, Any]
-    """rank, size, node, job; mode, what ENVLOCK_MODE says; root and sections, digests of the facts;
-    lock, the digest of the lockfile; proven; and `problem`, a sentence, where a rank cannot say
-    more."""
+    """rank, size, node, job; mode, the value of ENVLOCK_MODE; root and sections, digests of the
+    facts; lock, the digest of the lockfile; proven; and `problem`, a sentence, if a rank has no
+    facts.
+    """
 
     Document = Dict[str, Any]
-    """What a root stands for: facts, unavailable, tooling; `launch`, the traces of the launcher;
-    and `texts`, the paths that facts hold as a SHA-256, where there are some."""
+    """The facts that a root stands for: facts, unavailable, tooling; `launch`, the variables of the
+    launcher; and `texts`, the paths whose SHA-256 is in the facts, if any.
+    """
 
     Stated = Tuple[Statement, Optional[Document]]
-    """The statement of a rank, and its document; None where it has not looked."""
+    """The statement of a rank, and its document; None if it has not collected its facts."""
 
     Reasons = Mapping[str, Mapping[str, str]]
     """Why paths are unavailable: `reason` and `code`."""
@@ -46,13 +48,14 @@ VERSION = 1
 LIMIT = 1024
 """Bytes of a statement."""
 SECTION = 32
-"""Hexadecimal digits of the digest of a section: they only say where to look."""
+"""Hexadecimal digits of the digest of a section: enough to show which section differs."""
 PROBLEM_LIMIT = 300
 DIGEST_LIMIT = 64
 """Hexadecimal digits of SHA-256; the name of a section is shorter."""
 MOST = 1_000_000
-"""Ranks of a job: who is missing is looked for among all of them, whatever a statement says of
-their number."""
+"""The most ranks that a job can have: missing ranks are searched for among all of them, whatever
+number a statement gives.
+"""
 
 
 def make_statement(
@@ -66,16 +69,16 @@ def make_statement(
 ) -> Tuple[Statement, Document]:
     """Return the statement of a rank and the document that its root stands for.
 
-    The root is of what can be judged; sections are of all facts, so that they tell where others
-    differ.
+    The root covers the facts that a policy can compare; the sections cover all facts, so that they
+    show where others differ.
 
     Args:
-        rank: who says so.
+        rank: the rank that makes the statement.
         live: its facts.
         launch: the traces of its launcher, from `launchers.collect_traces`.
-        lock: the digest of its lockfile; empty where there is none.
-        rules: the lockfile's own, by the patterns of their paths, where they count.
-        proven: whether its machine is known to compute the lockfile's bits.
+        lock: the digest of its lockfile; empty without one.
+        rules: the lockfile's own, by the patterns of their paths, if they apply.
+        proven: whether its machine is proven to compute the lockfile's bits.
     """
     facts, unavailable = drop_unjudged(live.facts, live.unavailable, rules or {})
     document = {
@@ -96,9 +99,8 @@ def make_statement(
 
 
 def make_failure(rank: Rank, problem: str) -> Statement:
-    """Return the statement of a rank that could not look at its environment.
-
-    Without a problem, of one that is not to look.
+    """Return the statement of a rank that could not collect its facts; without a problem, of one
+    with the mode `off`.
     """
     return {
         **_make_head(rank),
@@ -127,7 +129,7 @@ KINDS = {
 
 
 def is_statement(value: object) -> TypeGuard[Statement]:
-    """Return whether a value that came from outside can be reduced."""
+    """Return whether a value from outside is a statement that can be compared."""
     if not isinstance(value, dict) or value.get("statement") != VERSION:
         return False
     if not _has_kinds(value, KINDS):
@@ -148,7 +150,7 @@ def is_statement(value: object) -> TypeGuard[Statement]:
 
 
 def is_document(value: object) -> TypeGuard[Document]:
-    """Return whether a value that came from outside can be compared."""
+    """Return whether a value from outside is a document that can be compared."""
     kinds = {"facts": dict, "unavailable": dict, "tooling": list, "launch": dict}
     if not isinstance(value, dict) or not _has_kinds(value, kinds):
         return False
@@ -164,8 +166,8 @@ def is_document(value: object) -> TypeGuard[Document]:
 
 
 def _has_kinds(value: Mapping[str, object], kinds: Mapping[str, type]) -> bool:
-    """Return whether an object has values of these kinds by its keys."""
-    # `type`, not `isinstance`: true is an int, and no rank.
+    """Return whether an object has values of these kinds by key."""
+    # `type`, not `isinstance`: true is an int, but not a rank.
     return all(type(value.get(key)) is kind for key, kind in kinds.items())
 
 
@@ -175,13 +177,15 @@ def has_looked(statement: Statement) -> bool:
 
 
 def root_of(document: Document) -> str:
-    """Return the digest of what a document has: of one from outside, its name may be another."""
+    """Return the digest of the content of a document: one from outside may have a wrong name."""
     sections = _digest_sections(document["facts"], document["unavailable"])
     return _sha256("\n".join([f"{name}:{digest}" for name, digest in sorted(sections.items())]))
 
 
 def mask_devices(facts: Tree) -> Tree:
-    """Return facts without what differs from rank to rank by nature: which devices, not how many."""
+    """Return facts without the parts that always differ from rank to rank: which devices, but not
+    how many.
+    """
     masked = dict(facts)
     for path in table("by_rank")["count"]:
         masked = _change_nodes(masked, path.split("."), _count_devices)
@@ -192,12 +196,14 @@ def mask_devices(facts: Tree) -> Tree:
 
 
 def _remove_flags(value: object, starts: Tuple[str, ...]) -> object:
-    """Return flags without those that begin so; None, as if it was unset, where none is left."""
+    """Return flags without those that begin with these words; None, as if it was unset, if no flag
+    is left.
+    """
     if not isinstance(value, str):
         return value
     flags = value.split()
     others = [flag for flag in flags if not flag.startswith(starts)]
-    # What has none of them stays as it is, with its blanks.
+    # A value without any of them is not changed, nor are its spaces.
     if others == flags:
         return value
     return " ".join(others) or None
@@ -206,9 +212,11 @@ def _remove_flags(value: object, starts: Tuple[str, ...]) -> object:
 def drop_unjudged(
     facts: Tree, unavailable: Reasons, rules: Mapping[str, str]
 ) -> Tuple[Tree, Reasons]:
-    """Return facts, devices counted, and what is unavailable, without what no policy judges.
+    """Return facts, with devices counted, and unavailable paths, without those that no policy
+    compares.
 
-    A path that a rule of the lockfile can judge stays; one that such rules let differ goes, too.
+    A path that a rule of the lockfile can compare is kept; one that such rules allow to differ is
+    removed, too.
     """
     held: List[str] = []
     ignored: List[str] = []
@@ -236,7 +244,7 @@ def _can_be_judged(path: str, held: Iterable[str]) -> bool:
 
 
 def _change_nodes(node: Tree, steps: List[str], change: Optional[Change]) -> Tree:
-    """Return a node in which the nodes that a path names are changed; None drops them."""
+    """Return a node in which the nodes at a path are changed; None removes them."""
     step, *rest = steps
     names = [step]
     if step == "*":
@@ -256,7 +264,7 @@ def _change_nodes(node: Tree, steps: List[str], change: Optional[Change]) -> Tre
 
 
 def _count_devices(value: object) -> object:
-    """Return how many devices a list such as `2,3` names; what names none by index stays."""
+    """Return the number of devices in a list such as `2,3`; a value without indexes is not changed."""
     if not isinstance(value, str):
         return value
     parts = value.split(",")
@@ -268,8 +276,8 @@ def _count_devices(value: object) -> object:
 
 
 def _digest_sections(facts: Tree, unavailable: Reasons) -> Dict[str, str]:
-    """Return the digest of each section: its facts, and the codes of what was unavailable."""
-    # Reasons are free text: codes count.
+    """Return the digest of each section: its facts, and the codes of its unavailable facts."""
+    # Reasons are free text, so only codes count.
     codes: Dict[str, List[Tuple[str, str]]] = {}
     for path, entry in sorted(unavailable.items()):
         codes.setdefault(path.partition(".")[0], []).append((path, entry["code"]))

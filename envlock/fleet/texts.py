@@ -1,8 +1,9 @@
-"""Paths that facts hold as a SHA-256, for the report on ranks: two that differ are shown as they are. Pure.
+"""The paths whose SHA-256 is in the facts, for the report on ranks: two that differ are shown in
+plain text. Pure.
 
-A lockfile is published, and so never holds them. The report of a job is its user's own, and shows a
-value only if it has the form of absolute paths: what was put into a variable by mistake, such as a
-token, stays a SHA-256.
+A lockfile is published, so it never contains them. The report of a job belongs to its user, and
+shows a value only if it has the form of absolute paths: a value that was put into a variable by
+mistake, such as a token, is shown as a SHA-256.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ MOST = 20
 
 
 def collect_texts(recorded: Mapping[str, object], environ: Mapping[str, str]) -> Dict[str, str]:
-    """Return the paths in variables by the SHA-256 that stands for each.
+    """Return the paths in variables, by the SHA-256 that stands for each.
 
     Args:
         recorded: the section `environ` of facts.
@@ -39,9 +40,8 @@ def collect_texts(recorded: Mapping[str, object], environ: Mapping[str, str]) ->
 
 
 def _iter_parts(value: str) -> Iterator[str]:
-    """Yield what of a value can have been recorded as one SHA-256.
-
-    That is all of it, its first entries, and the values of flags.
+    """Yield the parts of a value that can have been recorded as one SHA-256: the whole value, its
+    first entries, and the values of flags.
     """
     entries = value.split(":")
     for number in range(len(entries), max(0, len(entries) - MOST), -1):
@@ -51,7 +51,7 @@ def _iter_parts(value: str) -> Iterator[str]:
 
 
 def is_text(key: object, text: object) -> bool:
-    """Return whether a text is one or several absolute paths, and that of its SHA-256."""
+    """Return whether a text consists of absolute paths and has this SHA-256."""
     if not isinstance(text, str) or not text.isprintable() or not 0 < len(text) <= LONGEST:
         return False
     if not all(part.startswith("/") for part in text.split(":") if part):
@@ -60,7 +60,7 @@ def is_text(key: object, text: object) -> bool:
 
 
 def restore_texts(message: str, texts: Mapping[str, str]) -> str:
-    """Return a message in which paths stand for their SHA-256."""
+    """Return a message in which each SHA-256 is replaced by its path."""
     for key, text in texts.items():
         message = message.replace(key, text)
     return message

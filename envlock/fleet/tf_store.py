@@ -1,10 +1,10 @@
 """Ranks meet at the key-value store of TensorFlow's coordination service.
 
-A strategy of several workers starts it.
+A strategy with several workers starts it.
 
-The only file that knows these private names. They are in TensorFlow 2.15 to 2.21; each is looked
-for before it is used. The strategy waits for all workers without a limit, so a worker that never
-starts must be found before: by `files`.
+This is the only file that knows these private names. They exist in TensorFlow 2.15 to 2.21; each is
+checked before it is used. The strategy waits for all workers without a limit, so a worker that
+never starts must be found before that: with `files`.
 """
 
 from __future__ import annotations
@@ -23,16 +23,19 @@ CONTEXT = "tensorflow.python.eager.context"
 NEEDED = ("set_config_key_value", "get_config_key_value", "delete_config_key_value")
 HINT = "call it after the strategy is created, or use engine `files`"
 WAIT, LONGEST_WAIT = 50, 1000
-"""Milliseconds for a value that is not there, doubled each time: the service of a busy machine
-takes longer to answer. 0 would wait for ever."""
+"""Milliseconds to wait for a value that is not there yet, doubled each time: on a busy machine the
+service takes longer to answer. 0 would wait for ever.
+"""
 
 _calls: List[int] = []
 
 
 class Store:
-    """The board. A value cannot be replaced there, so each call of `assert_fleet()` has names of its own."""
+    """The board. A value cannot be replaced there, so each call of `assert_fleet()` has its own
+    names.
+    """
 
-    is_mortal = True  # the service is in the process of rank 0
+    is_mortal = True  # the service runs in the process of rank 0
 
     def __init__(self, context: Any, number: int) -> None:
         self._context = context
@@ -40,17 +43,17 @@ class Store:
         self._wait = WAIT
 
     def post(self, name: str, value: object) -> None:
-        """Set a value; facts that another rank has set already stay."""
+        """Set a value; facts that another rank has already set are kept."""
         self.settle(name, value)
 
     def hand(self, name: str, value: object, ranks: Sequence[int]) -> str:
-        """Set a value that some ranks ask for."""
+        """Set a value that some ranks read."""
         if ranks:
             self.settle(name, value)
         return ""
 
     def settle(self, name: str, value: object) -> bool:
-        """Set a value unless there is one; return whether it is this one.
+        """Set a value unless there is one; return whether this one counts.
 
         Raises:
             UsageError: the service does not answer.
@@ -66,30 +69,31 @@ class Store:
             return False
 
     def peek(self, name: str) -> object:
-        """Return a value; None where there is none in time, or where the service does not answer."""
+        """Return a value; None if it is not there in time, or the service does not answer."""
         wait, self._wait = self._wait, WAIT
         try:
             text = self._context.get_config_key_value(self._start + name, wait)
             value: object = strict_json.parse(text.encode("utf-8"))
             return value
         except Exception:
-            # A service that is gone raises as one without the value: the caller has the time limit.
+            # A service that has ended raises the same error as one without the value: the caller
+            # has the time limit.
             self._wait = min(2 * wait, LONGEST_WAIT)
             return None
 
     def names(self, folder: str = "") -> Optional[Collection[str]]:
-        """Return None: the service lists nothing."""
+        """Return None: the service cannot list values."""
         return None
 
     def give_up(self) -> None:
-        """Do nothing: how a worker ends is the strategy's business."""
+        """Do nothing: the strategy decides how a worker ends."""
 
 
 def open_board() -> Store:
     """Return the board of this process's cluster.
 
     Raises:
-        UsageError: TensorFlow is not imported, has not these functions, or there is no cluster.
+        UsageError: TensorFlow is not imported or lacks these functions, or there is no cluster.
     """
     module: Any = sys.modules.get(CONTEXT)
     if module is None:
@@ -101,6 +105,6 @@ def open_board() -> Store:
         if missing:
             what = missing[0]
         raise UsageError(f"TensorFlow has no {what}", hint=HINT)
-    # All ranks call as often as the others, so that they agree on the number.
+    # All ranks call equally often, so they agree on the number.
     _calls.append(len(_calls))
     return Store(context, len(_calls))

@@ -1,5 +1,5 @@
-"""Forms of a lock for those who scan, attest and deploy. Adding one is a module with a `render`,
-and a line here.
+"""Forms of a lockfile for scanners, attestations and deployment. To add one, write a module with a
+`render`, and a line here.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ FORMS: Mapping[str, str] = {
     "devcontainer": "envlock.forms.devcontainer",
     "kubernetes": "envlock.forms.kubernetes",
     "kubernetes-fleet": "envlock.forms.kubernetes_fleet",
+    "jobset": "envlock.forms.jobset",
 }
-"""The modules of the forms by their names on the command line; what each writes is in
-docs/reference/forms.md.
+"""The modules of the forms by their names on the command line; docs/reference/forms.md describes
+each.
 """

@@ -15,7 +15,7 @@ def render(lock: Lockfile, licenses: Mapping[str, License]) -> str:
     """Return compose.yaml.
 
     Raises:
-        UsageError: the image is in no registry.
+        UsageError: the image is not in a registry.
     """
     deployment = describe_deployment(lock)
     service: dict[str, object] = {

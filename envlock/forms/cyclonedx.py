@@ -1,7 +1,7 @@
 """A software bill of materials: CycloneDX 1.6, https://cyclonedx.org/docs/1.6/json/. Pure: values
 in, text out.
 
-The same lock gives the same bytes: there is no time in it, and its serial number is made of its
+The same lockfile gives the same bytes: it has no time, and its serial number is computed from its
 content.
 """
 
@@ -28,20 +28,20 @@ PYTHON_IMAGE = "python-image"
 LOCK = "envlock:lock:sha256"
 UNPROVEN = "envlock:unproven"
 _HOST = ("cuda_driver",)
-"""Libraries of the machine, which no image brings."""
+"""Libraries of the machine, which are in no image."""
 
 
 @dataclass(frozen=True)
 class Component:
-    """A part of the environment; a field that is None is not in the document.
+    """A part of the environment; a field that is None is left out of the document.
 
     Attributes:
         kind: `container`, `library`, `platform` or `file`.
         ref: the name by which other parts of the document refer to it.
-        sha256: of its file, or of the manifest of an image.
+        sha256: that of its file, or of the manifest of an image.
         purl: its package URL.
         url: where its file is fetched from.
-        unproven: why there is no `sha256`.
+        unproven: why it has no `sha256`.
     """
 
     kind: str
@@ -56,7 +56,7 @@ class Component:
     unproven: str | None = None
 
     def to_json(self) -> dict[str, object]:
-        """Return the component as the format has it, always in the same order."""
+        """Return the component in the format, always in the same order."""
         found: dict[str, object] = {"type": self.kind, "bom-ref": self.ref}
         if self.supplier is not None:
             found["supplier"] = {"name": self.supplier}
@@ -76,14 +76,14 @@ class Component:
 
 
 def render(lock: Lockfile, licenses: Mapping[str, License]) -> str:
-    """Return the bill of materials of a lock.
+    """Return the bill of materials of a lockfile.
 
-    Every package is in it: one whose wheel is proven with its hash, another with the reason why it
-    has none. The packages of the base image's operating system are not, which `compositions` says.
+    It has every package: with its hash if its wheel is proven, else with the reason why not. It
+    does not have the packages of the base image's operating system, which `compositions` says.
 
     Args:
-        lock: what it is of.
-        licenses: what the wheels declare, by the names of the packages.
+        lock: the lockfile.
+        licenses: the licences that wheels declare, by package.
     """
     components = list(_list_components(lock, licenses))
     tool = {"type": "application", "name": "tf-envlock", "version": __version__}
@@ -98,14 +98,14 @@ def render(lock: Lockfile, licenses: Mapping[str, License]) -> str:
         "dependencies": [{"ref": SUBJECT, "dependsOn": references}],
         "compositions": _describe_completeness(components),
     }
-    # A random serial number would be another one each time.
+    # A random serial number would differ each time.
     digest = hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
     document["serialNumber"] = f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, f'sha256:{digest}')}"
     return json.dumps(document, indent=2) + "\n"
 
 
 def _describe_subject(lock: Lockfile) -> dict[str, object]:
-    """Return what the bill is of: the image in its registry, where there is one, else the
+    """Return the subject of the bill: the image in its registry, if there is one, else the
     environment.
     """
     name = SUBJECT
@@ -192,7 +192,7 @@ def _list_pythons(lock: Lockfile) -> Iterator[Component]:
 
 
 def _list_debian_packages(lock: Lockfile, base: BaseImage) -> Iterator[Component]:
-    """Yield the packages that are installed in the base by apt."""
+    """Yield the packages that apt installs in the base."""
     if base.apt is None:
         return
     system = None
@@ -211,7 +211,7 @@ def _list_debian_packages(lock: Lockfile, base: BaseImage) -> Iterator[Component
 
 
 def _list_cuda_libraries(lock: Lockfile) -> Iterator[Component]:
-    """Yield the libraries of NVIDIA's that no wheel brings."""
+    """Yield the libraries of NVIDIA that are not from a wheel."""
     facts = lock.facts.cuda
     if facts is None:
         return
@@ -239,7 +239,7 @@ def _describe_package(
         version=version,
         licenses=_describe_licenses(declared),
     )
-    # An identity of another version says nothing of this package.
+    # An identity of another version does not describe this package.
     if identity is not None and identity.version == version and identity.wheel is not None:
         return _add_wheel(component, identity.wheel)
     reason = "its wheel is unknown"
@@ -254,11 +254,11 @@ def _describe_package(
 
 
 def _add_wheel(component: Component, wheel: WheelFile) -> Component:
-    """Return a package with the hash of its wheel, and where that is fetched from."""
+    """Return a package with the hash of its wheel, and the URL of that."""
     url = component.purl
     if wheel.index is not None:
         index = wheel.index.rstrip("/")
-        # The canonical form does not name PyPI.
+        # In the canonical form, PyPI is left out.
         if index != _get_default_index():
             qualifiers = {"repository_url": index}
             url = purl.build_pypi(component.name, component.version, qualifiers)
@@ -266,16 +266,16 @@ def _add_wheel(component: Component, wheel: WheelFile) -> Component:
 
 
 def _describe_licenses(declared: License) -> list[dict[str, object]]:
-    """Return what a package declares, as the format has it: one expression, or names."""
+    """Return the licences that a package declares in the format: one expression, or names."""
     if declared.expression is not None:
         return [{"expression": declared.expression, "acknowledgement": "declared"}]
     return [{"license": {"name": name, "acknowledgement": "declared"}} for name in declared.names]
 
 
 def _describe_completeness(components: Sequence[Component]) -> list[dict[str, object]]:
-    """Return which lists are complete: all Python packages.
+    """Return which lists are complete: that of all Python packages.
 
-    The content of the images is not listed.
+    The contents of the images are not listed.
     """
     images = []
     packages = []
@@ -293,7 +293,7 @@ def _describe_completeness(components: Sequence[Component]) -> list[dict[str, ob
 
 
 def _get_default_index() -> str:
-    # Here: it takes a quarter of a second.
+    # Imported here: it takes a quarter of a second.
     from pypi_simple import PYPI_SIMPLE_ENDPOINT
 
     return PYPI_SIMPLE_ENDPOINT.rstrip("/")

@@ -1,5 +1,5 @@
-"""What a deployment needs of a lock: the image by its digest, and the machine that its entrypoint
-accepts.
+"""What a deployment needs from a lockfile: the image by its digest, and the machine that its
+entrypoint accepts.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CHECKED = (
 )
 """A remark for every form."""
 DEFAULT_NAME = "train"
-"""The name of the service or job where the project has none that Kubernetes takes."""
+"""The name of the service or job if the project has none that Kubernetes accepts."""
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 """https://kubernetes.io/docs/concepts/overview/working-with-objects/names/#dns-label-names"""
 
@@ -33,9 +33,9 @@ class Deployment:
         name: of the service or job.
         image: the image in its registry, by the digest of its manifest.
         platform: such as `linux/amd64`.
-        gpus: how many GPUs the lock has.
-        gpu_model: the model of all GPUs; None where there are none, or of several models.
-        cpus: how many CPUs the process may use; None where the lock does not say.
+        gpus: how many GPUs the lockfile has.
+        gpu_model: the model of all GPUs; None without GPUs, or with several models.
+        cpus: how many CPUs the process may use; None if the lockfile does not have it.
         shared_memory: bytes of /dev/shm.
         lock: the SHA-256 of the lockfile in the image.
         entrypoint: the program that verifies.
@@ -53,8 +53,8 @@ class Deployment:
 
     @property
     def cpu_set(self) -> str | None:
-        """The first CPUs, as Linux writes a set of them: `0-7`; None where the lock has no number
-        of CPUs.
+        """The first CPUs in Linux's notation of sets: `0-7`; None if the lockfile has no number of
+        CPUs.
         """
         if not self.cpus:
             return None
@@ -64,10 +64,10 @@ class Deployment:
 
 
 def describe_deployment(lock: Lockfile) -> Deployment:
-    """Return how the image of a lock is deployed.
+    """Return the deployment of the image of a lockfile.
 
     Raises:
-        UsageError: its image is in no registry.
+        UsageError: its image is not in a registry.
     """
     image, base = lock.image, lock.base_image
     if image is None or base is None or image.reference is None or image.lock is None:
@@ -84,7 +84,7 @@ def describe_deployment(lock: Lockfile) -> Deployment:
     cpus = None
     if lock.facts.cpu is not None:
         cpus = lock.facts.cpu.affinity_count
-    # A base that has all packages brings its own Python; else there is a virtual environment.
+    # A base with all packages has its own Python; otherwise there is a virtual environment.
     python = "/opt/venv/bin/python"
     if base.route in COMPLETE and not image.wheels:
         python = "python3"
@@ -102,7 +102,7 @@ def describe_deployment(lock: Lockfile) -> Deployment:
 
 
 def _choose_name(lock: Lockfile) -> str:
-    """Return the name of the project as Kubernetes takes it."""
+    """Return the name of the project in a form that Kubernetes accepts."""
     if lock.project is None or lock.project.name is None:
         return DEFAULT_NAME
     name = lock.project.name.replace("_", "-").replace(".", "-").lower()
@@ -112,8 +112,8 @@ def _choose_name(lock: Lockfile) -> str:
 
 
 def format_yaml(remarks: Sequence[str], *documents: Mapping[str, object]) -> str:
-    """Return documents as YAML below remarks, which are our own words."""
-    # Here: of all forms only three need it.
+    """Return documents as YAML after comment lines, which are our own words."""
+    # Imported here: only three of the forms need it.
     import yaml
 
     lines = [f"# Written by envlock {__version__}."]

@@ -13,11 +13,11 @@ from envlock.packages.licenses import License
 def render(lock: Lockfile, licenses: Mapping[str, License]) -> str:
     """Return devcontainer.json.
 
-    An editor starts such a container by a program of its own, not by the entrypoint: the check runs
-    at each start.
+    An editor starts such a container with a program of its own instead of the entrypoint, so the
+    check runs at each start.
 
     Raises:
-        UsageError: the image is in no registry.
+        UsageError: the image is not in a registry.
     """
     deployment = describe_deployment(lock)
     options = [f"--platform={deployment.platform}", f"--shm-size={deployment.shared_memory}"]

@@ -28,7 +28,7 @@ def render(lock: Lockfile, licenses: Mapping[str, License]) -> str:
     """Return the manifest of a job.
 
     Raises:
-        UsageError: the image is in no registry.
+        UsageError: the image is not in a registry.
     """
     deployment = describe_deployment(lock)
     pod = build_pod(deployment, build_container(deployment))
@@ -38,18 +38,27 @@ def render(lock: Lockfile, licenses: Mapping[str, License]) -> str:
 def build_job(
     deployment: Deployment, spec: Mapping[str, object], pod: Mapping[str, object]
 ) -> dict[str, object]:
-    """Return the manifest of a job of such pods, as values.
+    """Return the manifest of a job with such pods, as values.
 
-    `spec` stands before what every job has.
+    The keys of `spec` come before those of every job.
     """
-    annotations = {f"{NAMESPACE}/lock": f"sha256:{deployment.lock}"}
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": {"name": deployment.name, "annotations": annotations},
-        # No second try: the entrypoint would refuse again.
-        "spec": {**spec, "backoffLimit": 0, "template": {"spec": pod}},
+        "metadata": {"name": deployment.name, "annotations": build_annotations(deployment)},
+        "spec": build_job_spec(spec, pod),
     }
+
+
+def build_annotations(deployment: Deployment) -> dict[str, str]:
+    """Return the annotation that names the lockfile in the image."""
+    return {f"{NAMESPACE}/lock": f"sha256:{deployment.lock}"}
+
+
+def build_job_spec(spec: Mapping[str, object], pod: Mapping[str, object]) -> dict[str, object]:
+    """Return the specification of a job of such pods, as values."""
+    # No second try: the entrypoint would refuse again.
+    return {**spec, "backoffLimit": 0, "template": {"spec": pod}}
 
 
 def build_pod(
@@ -90,7 +99,7 @@ def build_container(
 def _build_labels(deployment: Deployment) -> dict[str, str]:
     """Return the labels of a node that the entrypoint can accept.
 
-    That of the GPU is of NVIDIA's feature discovery.
+    The label of the GPU comes from NVIDIA's feature discovery.
     """
     architecture = deployment.platform.rpartition("/")[2]
     labels = {"kubernetes.io/os": "linux", "kubernetes.io/arch": architecture}

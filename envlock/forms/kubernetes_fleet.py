@@ -1,5 +1,5 @@
-"""An indexed job of Kubernetes, in all pods or in none, and a policy that admits only the locked
-image. Pure.
+"""An indexed job of Kubernetes that runs in all pods or in none, and a policy that admits only the
+locked image. Pure.
 
 Sources: https://kubernetes.io/docs/concepts/workloads/controllers/job/#completion-mode
 https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/
@@ -7,7 +7,7 @@ https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-pol
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from envlock.containers.plan import NAMESPACE
 from envlock.forms.deployment import Deployment, describe_deployment, format_yaml
@@ -18,49 +18,121 @@ from envlock.packages.licenses import License
 PODS = 2
 SHARED = "/fleet"
 COMMAND = ("python", "train.py")
+PORT = 2222
+"""Of TensorFlow's own servers; the one of TensorFlow's examples."""
+WAIT_SECONDS = 1800
+"""How long a pod waits for the others. Pods start minutes apart where one node has to pull an image
+of 10 GB and another one has it; the command line's 120 s are those of launchers that start all
+ranks at once.
+"""
+GROUP = 1000
+"""Group of the volume, which Kubernetes gives the pod's processes too: the user of an image that
+envlock built is 1000, and a new volume belongs to root.
+https://kubernetes.io/docs/tasks/configure-pod-container/security-context/
+"""
 UID = "metadata.labels['batch.kubernetes.io/controller-uid']"
 """A label that Kubernetes sets; no other job has its value."""
+INDEX = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
+"""An annotation that Kubernetes sets: the number of the pod. Its variable JOB_COMPLETION_INDEX
+comes after those of a manifest, which therefore cannot refer to it.
+https://kubernetes.io/docs/tasks/inject-data-application/define-interdependent-environment-variables/
+"""
 
 REMARKS = [
-    "Change the number of pods in `completions`, `parallelism` and ENVLOCK_FLEET_SIZE, the claim `fleet`, which all",
-    "nodes must be able to write (ReadWriteMany), and the command that follows `--` in `args`.",
+    "Change the number of pods in `completions`, `parallelism`, ENVLOCK_FLEET_SIZE and the workers of TF_CONFIG, the claim",
+    "`fleet`, which all nodes must be able to write (ReadWriteMany), and the command that follows `--` in `args`.",
     "The entrypoint of the image verifies; then every pod waits for all others, and all become the command or none.",
+    "The service gives each pod the name that TF_CONFIG has; remove both where the command does not need them.",
     "The policy admits a job with the annotation of this lockfile only with the image that was built from it.",
     "It was validated by Kubernetes' published schemas; its expressions were not run on a cluster.",
 ]
 
 
 def render(lock: Lockfile, licenses: Mapping[str, License]) -> str:
-    """Return the manifests of a job, and of a policy and its binding.
+    """Return the manifests of a job, its service, and of a policy and its binding.
 
     Raises:
-        UsageError: the image is in no registry.
+        UsageError: the image is not in a registry.
     """
     deployment = describe_deployment(lock)
-    job = _build_job(deployment)
-    return format_yaml(REMARKS, job, _build_policy(deployment), _build_binding(deployment))
+    # The control plane names the pod of an indexed job after job and index, below the service.
+    hosts = [f"{deployment.name}-{index}.{deployment.name}" for index in range(PODS)]
+    pod = build_fleet_pod(deployment, hosts)
+    pod["subdomain"] = deployment.name
+    job = build_job(deployment, build_indexed_spec(), pod)
+    policies = build_policies(deployment)
+    return format_yaml(REMARKS, job, _build_service(deployment), *policies)
 
 
-def _build_job(deployment: Deployment) -> dict[str, object]:
+def build_indexed_spec() -> dict[str, object]:
+    """Return what makes a job one of numbered pods, as values."""
+    return {"completionMode": "Indexed", "completions": PODS, "parallelism": PODS}
+
+
+def build_fleet_pod(deployment: Deployment, hosts: Sequence[str]) -> dict[str, object]:
+    """Return the specification of each pod of a job, as values.
+
+    Args:
+        deployment: the image and its surroundings.
+        hosts: the names under which the pods find one another, by their numbers.
+    """
     container = build_container(deployment, [{"name": "fleet", "mountPath": SHARED}])
-    container["args"] = [
-        *(deployment.entrypoint[0], "-m", "envlock", "fleet", "run", "--to", SHARED, "--"),
-        *COMMAND,
-    ]
+    check = ("-m", "envlock", "fleet", "run", "--to", SHARED, "--timeout", str(WAIT_SECONDS), "--")
+    container["args"] = [deployment.entrypoint[0], *check, *COMMAND]
+    workers = ", ".join(f'"{host}:{PORT}"' for host in hosts)
+    task = '{"type": "worker", "index": $(ENVLOCK_FLEET_RANK)}'
     container["env"] = [
         {"name": "ENVLOCK_FLEET_SIZE", "value": str(PODS)},
-        {"name": "ENVLOCK_FLEET_JOB", "valueFrom": {"fieldRef": {"fieldPath": UID}}},
-        {"name": "ENVLOCK_FLEET_NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
+        _build_reference("ENVLOCK_FLEET_RANK", INDEX),
+        _build_reference("ENVLOCK_FLEET_JOB", UID),
+        _build_reference("ENVLOCK_FLEET_NODE", "spec.nodeName"),
+        # After the variable that it refers to.
+        {
+            "name": "TF_CONFIG",
+            "value": f'{{"cluster": {{"worker": [{workers}]}}, "task": {task}}}',
+        },
     ]
     fleet = {"name": "fleet", "persistentVolumeClaim": {"claimName": "fleet"}}
     pod = build_pod(deployment, container, [fleet])
-    spec = {"completionMode": "Indexed", "completions": PODS, "parallelism": PODS}
-    return build_job(deployment, spec, pod)
+    pod["securityContext"] = {
+        "runAsNonRoot": True,
+        "fsGroup": GROUP,
+        "fsGroupChangePolicy": "OnRootMismatch",
+    }
+    return pod
+
+
+def _build_reference(name: str, path: str) -> dict[str, object]:
+    """Return a variable that has the value of a field of the pod."""
+    return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
+
+
+def _build_service(deployment: Deployment) -> dict[str, object]:
+    """Return the service without an address of its own, which gives each pod of the job a name.
+
+    https://kubernetes.io/docs/tasks/job/job-with-pod-to-pod-communication/
+    """
+    spec = {
+        "clusterIP": "None",
+        "publishNotReadyAddresses": True,
+        "selector": {"batch.kubernetes.io/job-name": deployment.name},
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": deployment.name},
+        "spec": spec,
+    }
+
+
+def build_policies(deployment: Deployment) -> tuple[dict[str, object], dict[str, object]]:
+    """Return the policy that admits only the locked image, and its binding, as values."""
+    return _build_policy(deployment), _build_binding(deployment)
 
 
 def _build_policy(deployment: Deployment) -> dict[str, object]:
-    """Return the policy: a job that is annotated with this lockfile has no image but the one built
-    from it.
+    """Return the policy: a job with the annotation of this lockfile may only use the image that was
+    built from it.
     """
     annotation = f"{NAMESPACE}/lock"
     has_annotations = "has(object.metadata.annotations)"

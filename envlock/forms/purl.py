@@ -1,6 +1,6 @@
 """Package URLs: https://github.com/package-url/purl-spec. Pure.
 
-Every part is percent-encoded, so that nothing of a lock can end one part and begin another.
+Every part is percent-encoded, so that no value of a lockfile can end one part and begin another.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from urllib.parse import quote
 from envlock.images.reference import Reference
 
 _PLAIN = "/:"
-"""What stands unencoded in the values of qualifiers, in the canonical form of packageurl-python."""
+"""Characters that are not encoded in the values of qualifiers, in the canonical form of
+packageurl-python.
+"""
 _DEBIANS = ("debian", "ubuntu")
 """Vendors of Debian packages in package URLs."""
 
@@ -30,7 +32,7 @@ def build_deb(system: str | None, name: str, version: str, architecture: str) ->
 
 
 def build_generic(name: str, version: str, qualifiers: Mapping[str, str] | None = None) -> str:
-    """Return the URL of what no registry has."""
+    """Return the URL of a component that is in no registry."""
     return _build("generic", name, version, qualifiers or {})
 
 

@@ -1,8 +1,8 @@
 """How an image was built: an in-toto statement with SLSA provenance v1,
 https://slsa.dev/spec/v1.0/provenance. Pure.
 
-It is not signed, and holds no time and nothing of the machine that built: the same lock gives the
-same bytes.
+It is not signed, and contains neither a time nor anything about the machine of the build: the same
+lockfile gives the same bytes.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ BUILD_TYPE = f"{BUILDER}/blob/main/docs/reference/forms.md#build-v1"
 
 
 def render(lock: Lockfile, licenses: Mapping[str, License]) -> str:
-    """Return the statement on the image that a lock has.
+    """Return the statement about the image of a lockfile.
 
     Raises:
-        UsageError: it has none, or one from before this was recorded.
+        UsageError: the lockfile has no image, or one from before this was recorded.
     """
     image, base = lock.image, lock.base_image
     if image is None or base is None or image.lock is None or image.wheels is None:
@@ -60,9 +60,8 @@ def render(lock: Lockfile, licenses: Mapping[str, License]) -> str:
 
 
 def _describe_subject(image: Image) -> dict[str, object]:
-    """Return the image in its registry, by its manifest.
-
-    One that is in no registry, by its config.
+    """Return the image in its registry, by its manifest; an image that is not in a registry, by its
+    config.
     """
     if image.reference is None:
         return {"name": "image-config", "digest": _describe_digest(image.id)}
@@ -71,10 +70,10 @@ def _describe_subject(image: Image) -> dict[str, object]:
 
 
 def _list_materials(lock: Lockfile, image: Image, base: BaseImage) -> Iterator[dict[str, object]]:
-    """Yield everything that the image is made of.
+    """Yield everything that the image was made from.
 
     Raises:
-        UsageError: the lock does not know a wheel that is in the image.
+        UsageError: the lockfile does not have a wheel that is in the image.
     """
     yield _describe_image(base, base.platform)
     if base.python is not None:
@@ -113,5 +112,5 @@ def _describe_image(image: PinnedImage, platform: str) -> dict[str, object]:
 
 
 def _describe_digest(digest: str) -> dict[str, str]:
-    """Return a digest such as `sha256:...` by its algorithm, as in-toto has it."""
+    """Return a digest such as `sha256:...` by its algorithm, in the form of in-toto."""
     return {"sha256": digest.removeprefix("sha256:")}

@@ -1,25 +1,28 @@
-"""Compute a fixed battery of operations and print their exact results, one line a group: a program
-that stands alone.
+"""Compute a fixed battery of operations and print their exact results, one line a group: a
+standalone program.
 
-It runs in the interpreter of the environment that is examined, where there is no envlock: nothing
-of this package is imported, only NumPy and TensorFlow. Argument: JSON with
+It runs in the interpreter of the examined environment, where envlock is not installed, so it
+imports only NumPy and TensorFlow. Argument: JSON with
 
-    mark            what to put before every line of the answer
+    mark            the beginning of every line of the answer
     device          `cpu`, or the number of a visible GPU
-    skip            groups that are not computed (an earlier child died in them)
+    skip            groups that are not computed (an earlier child crashed in them)
     intra_op_threads, inter_op_threads    a number, or null: as the environment has it
     determinism     true, false, or null: as the environment has it
 
 Inputs are made of integers (a counter, mixed, as a multiple of 2**-23), so neither a random
-generator nor a mathematical library has a part in them. Every operation is computed several times:
+generator nor a mathematical library has a part in them. The functions of the C library come first,
+then those of NumPy: programs prepare their data with both. Every operation is computed several times:
 one that differs from itself is `unstable`. Where an operation fails, the type of its error is the
 result; bfloat16 comes last, as it can end the process.
 """
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import json
+import math
 import os
 import sys
 import time
@@ -49,18 +52,19 @@ if TYPE_CHECKING:
         skip: List[str]
 
 
-BATTERY = 1
-"""It grows by one when an operation or its input changes: results of two numbers are never
-compared.
+BATTERY = 2
+"""It grows by one when operations are added, or an operation or its input changes.
 
-The code that computes has a digest in tests/numerics/test_battery_number.py.
+The column `since` of envlock/data/canary.toml says from which number on each operation is what it
+is: the results of older lockfiles are compared as far as that. The code that computes has a digest
+in tests/numerics/test_battery_number.py.
 """
 
 BEGAN_AGAIN = "ENVLOCK_BATTERY_BEGAN_AGAIN"
-"""A variable that is set for the process that this program becomes when it starts again."""
+"""A variable that is set when this program starts itself again."""
 
 SAMPLES = 64
-"""Values of a result that are printed, to show how far two results are apart."""
+"""Values of a result that are printed, to show the distance of two results."""
 MIX = (0x9E3779B97F4A7C15, 0xD1B54A32D192ED03, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 
 
@@ -68,7 +72,7 @@ def main() -> None:
     """Compute the groups in order, and print each as soon as it is done: a crash loses only one."""
     asked: Asked = json.loads(sys.argv[1])
     set_variables(asked, asked["device"] == "cpu")
-    # What an import prints goes to stderr, so that it cannot mix with the answer.
+    # Output of an import goes to stderr, so that it cannot mix with the answer.
     answer_to = os.dup(1)
     os.dup2(2, 1)
     sys.argv[1:] = []
@@ -81,20 +85,25 @@ def main() -> None:
         _run(asked, say)
     except BaseException as error:
         say({"failed": describe_error(error)})
-    # Without whatever TensorFlow would tear down.
+    # Without the shutdown of TensorFlow.
     os._exit(0)
 
 
 def _run(asked: Asked, say: Callable[[Dict[str, object]], None]) -> None:
     on_cpu = asked["device"] == "cpu"
-    # Here: only now are the variables set that it reads when it is imported.
+    # Imported here: only now are the variables set that it reads during the import.
     import numpy as np
 
     head: Dict[str, object] = {"battery": BATTERY, "numpy": np.__version__, "groups": []}
-    if on_cpu and "numpy" not in asked["skip"]:
-        say({"begin": ["numpy", "library"]})
-        results = _compute_all(np, make_numpy_operations(np), 2)
-        say({"group": "numpy", "execution": "library", "operations": results})
+    libraries: List[Tuple[str, Dict[str, Operation]]] = []
+    if on_cpu:
+        own = {**make_numpy_operations(np), **make_double_operations(np)}
+        libraries = [("libm", make_math_operations(np)), ("numpy", own)]
+    for group, operations in libraries:
+        if group not in asked["skip"]:
+            say({"begin": [group, "library"]})
+            results = _compute_all(np, operations, 2)
+            say({"group": group, "execution": "library", "operations": results})
     # After NumPy's group: where TensorFlow cannot be imported, that one is still known.
     import tensorflow as tf
 
@@ -110,7 +119,7 @@ def _run(asked: Asked, say: Callable[[Dict[str, object]], None]) -> None:
         if asked["device"] >= len(gpus):
             say({"head": head})
             return
-        # This one alone, and no more of its memory than needed: others may be computing on it.
+        # Only this GPU, and no more of its memory than needed: other processes may be using it.
         tf.config.set_visible_devices(gpus[asked["device"]], "GPU")
         tf.config.experimental.set_memory_growth(gpus[asked["device"]], True)
         device, repeats = "/GPU:0", 3
@@ -128,13 +137,13 @@ def _run(asked: Asked, say: Callable[[Dict[str, object]], None]) -> None:
 
 
 def set_variables(asked: Computer, on_cpu: bool) -> None:
-    """Set what is read at import; BLAS gets one thread, as OpenBLAS never takes more than there are
-    processors.
+    """Set the variables that are read during imports; BLAS gets one thread, because OpenBLAS never
+    uses more than there are processors.
 
-    Where sitecustomize or a .pth file has imported NumPy already, its BLAS has made its threads,
+    If sitecustomize or a .pth file has already imported NumPy, its BLAS has created its threads,
     and on a processor without AVX-512 their number changes the bits of a product: this program then
-    begins again, with the variables set. It is called before standard output is redirected, as that
-    would be lost.
+    starts itself again with the variables set. This must be called before standard output is
+    redirected, which a new start would undo.
     """
     wanted: Dict[str, str] = {}
     if on_cpu:
@@ -155,7 +164,7 @@ def set_variables(asked: Computer, on_cpu: bool) -> None:
 
 
 def set_threads(tf: ModuleType, asked: Computer) -> None:
-    """Set TensorFlow's threads, where a number is asked for."""
+    """Set TensorFlow's numbers of threads, if they are requested."""
     threading = tf.config.threading
     if asked["intra_op_threads"] is not None:
         threading.set_intra_op_parallelism_threads(asked["intra_op_threads"])
@@ -164,7 +173,7 @@ def set_threads(tf: ModuleType, asked: Computer) -> None:
 
 
 def get_gpu_name(tf: ModuleType, gpu: PhysicalDevice) -> str:
-    """Return what the driver calls a GPU."""
+    """Return the driver's name of a GPU."""
     return str(tf.config.experimental.get_device_details(gpu).get("device_name", "unknown"))
 
 
@@ -204,7 +213,7 @@ def make_numbers(np: ModuleType, count: int, salt: int) -> NDArray[float32]:
 
 
 class Inputs:
-    """Tensors of `numbers`, each made once."""
+    """Tensors from `make_numbers`, each computed once."""
 
     def __init__(self, tf: ModuleType, np: ModuleType) -> None:
         self.tf = tf
@@ -236,6 +245,83 @@ def make_numpy_operations(np: ModuleType) -> Dict[str, Operation]:
         "np_exp64": lambda: np.exp(a.astype("f8") * 8),
         "np_random_legacy": lambda: np.random.RandomState(0).randn(1000),
         "np_random": lambda: np.random.default_rng(0).standard_normal(1000),
+    }
+
+
+def make_double_operations(np: ModuleType) -> Dict[str, Operation]:
+    """Return NumPy's functions of float64, and its tanh of float32.
+
+    By the processor, NumPy takes loops of its own or the functions of the C library.
+    """
+    x = make_numbers(np, 8192, 28).astype("f8")
+    positive = np.abs(x) + 0.01
+    single = make_numbers(np, 8192, 29) * np.float32(4)
+    return {
+        "np_sin64": lambda: np.sin(x * 50),
+        "np_cos64": lambda: np.cos(x * 50),
+        "np_log64": lambda: np.log(positive),
+        "np_pow64": lambda: np.power(positive, x * 3),
+        "np_tanh64": lambda: np.tanh(x * 3),
+        "np_tanh32": lambda: np.tanh(single),
+    }
+
+
+def make_math_operations(np: ModuleType) -> Dict[str, Operation]:
+    """Return the functions of the C library, as Python's `math` calls them; those of float32 directly."""
+    values = [float(each) for each in make_numbers(np, 8192, 30)]
+
+    def apply(function: Callable[[float], float], scale: float, shift: float = 0.0) -> Operation:
+        return lambda: np.array([function(each * scale + shift) for each in values])
+
+    def compute_others() -> Array:
+        parts = []
+        for name in (
+            "tan",
+            "asin",
+            "acos",
+            "atan",
+            "sinh",
+            "cosh",
+            "asinh",
+            "expm1",
+            "erf",
+            "erfc",
+        ):
+            function = getattr(math, name)
+            parts.append([function(each) for each in values[:2048]])
+        for name in ("acosh", "log2", "log10", "log1p"):
+            function = getattr(math, name)
+            parts.append([function(each + 2) for each in values[:2048]])
+        return np.array(parts)  # type: ignore[no-any-return]
+
+    def find_single(name: str) -> Callable[[float], float]:
+        # Of the process, not of a file: a preloaded library is what a program would call.
+        function = getattr(ctypes.CDLL(None), name)
+        function.restype = ctypes.c_float
+        function.argtypes = [ctypes.c_float]
+        return function  # type: ignore[no-any-return]
+
+    def compute_single(*names: str) -> Array:
+        parts = []
+        for name in names:
+            function = find_single(name)
+            parts.append([function(each * 3) for each in values[:4096]])
+        return np.array(parts, dtype=np.float32)  # type: ignore[no-any-return]
+
+    return {
+        "math_sin": apply(math.sin, 50),
+        "math_cos": apply(math.cos, 50),
+        "math_exp": apply(math.exp, 8),
+        "math_log": apply(math.log, 0.99, 1),
+        "math_pow": lambda: np.array([math.pow(abs(each) + 0.01, each * 3) for each in values]),
+        "math_tanh": apply(math.tanh, 3),
+        "math_lgamma": apply(math.lgamma, 4, 4.5),
+        "math_others": compute_others,
+        "libm_tanhf": lambda: compute_single("tanhf"),
+        "libm_others": lambda: compute_single(
+            *("sinf", "cosf", "tanf", "atanf", "expf", "exp2f", "expm1f", "sinhf", "coshf"),
+            *("asinhf", "erff", "erfcf", "cbrtf"),
+        ),
     }
 
 
@@ -348,21 +434,21 @@ def compute_transcendental(tf: ModuleType, x: Tensor) -> Tensor:
 
 
 def compute_matmul_bf16(tf: ModuleType, x: Inputs) -> Tensor:
-    """Return a product of bfloat16, which TensorFlow computes where the processor can, and oneDNN
-    where it may.
+    """Return a product of bfloat16, which oneDNN computes if it is allowed to, else TensorFlow if
+    the processor can.
     """
     a, b = tf.cast(x((64, 128), 5), tf.bfloat16), tf.cast(x((128, 48), 6), tf.bfloat16)
     return tf.cast(tf.matmul(a, b), tf.float32)
 
 
 def make_training(tf: ModuleType, np: ModuleType, x: Inputs, compiled: bool) -> Operation:
-    """Return what gives ten losses, and the weights after ten steps of Adam on two layers, without
-    Keras.
+    """Return a function that computes ten losses, and the weights after ten steps of Adam on two
+    layers, without Keras.
     """
     made: List[Tuple[List[Tensor], List[Layer], Callable[[Tensor], Tensor]]] = []
 
     def run() -> Tensor:
-        if not made:  # at the first call: a second one must not compile anew
+        if not made:  # at the first call: a second call must not compile it again
             first = [x((20, 32), 26) * 0.25, x((32, 10), 27) * 0.25]
             state = [tuple(tf.Variable(tf.zeros_like(w)) for _ in range(3)) for w in first]
             made.append(
@@ -423,15 +509,15 @@ def _compute_all(
 
 
 def _compute_result(np: ModuleType, operation: Operation, repeats: int) -> Dict[str, object]:
-    """Return digest, type, shape and sample of an operation, or that it is unstable, or why it
-    failed.
+    """Return digest, type, shape and sample of an operation's result, or that it is unstable, or
+    why it failed.
     """
     try:
         arrays = [_read_array(np, operation()) for _ in range(repeats)]
     except Exception as error:
         return {
             "failed": type(error).__name__
-        }  # and no more of it: a message may name a user's folder
+        }  # and not the message, which may contain the name of a user's folder
     shape = list(arrays[0].shape)
     if len({array.tobytes() for array in arrays}) > 1:
         return {"unstable": True, "dtype": arrays[0].dtype.str, "shape": shape}
@@ -448,7 +534,7 @@ def _read_array(np: ModuleType, value: object) -> Array:
 
 
 def compute_digest(*arrays: Array) -> str:
-    """Return the SHA-256 of type, shape and bytes of each."""
+    """Return the SHA-256 of the types, shapes and bytes of arrays."""
     found = hashlib.sha256()
     for array in arrays:
         found.update(
@@ -458,8 +544,8 @@ def compute_digest(*arrays: Array) -> str:
 
 
 def take_sample(array: Array, most: int = SAMPLES) -> str:
-    """Return up to `most` values, evenly spaced, the first and the last among them, as hexadecimal
-    numbers.
+    """Return up to `most` values, evenly spaced and including the first and the last, as
+    hexadecimal numbers.
     """
     flat = array.reshape(-1)
     count = min(len(flat), most)

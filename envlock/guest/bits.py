@@ -3,9 +3,9 @@ each node computes.
 
 It runs in the interpreter of the environment, with TensorFlow and NumPy. Argument: JSON with
 
-    mark          what to put before every line of the answer
+    mark          the beginning of every line of the answer
     folder, job   where the answer is written: the folder that all nodes share; null: print it
-    ranks         the ranks that compute; the others end
+    ranks         the ranks that compute; the others end at once
     battery       the argument of the battery (envlock/guest/battery.py)
 """
 
@@ -20,7 +20,7 @@ from envlock.guest import battery
 
 
 def main() -> None:
-    """Compute the canary, if this rank is one of those that do."""
+    """Compute the canary if this rank is one of those that should."""
     asked = json.loads(sys.argv[1])
     rank = find_rank(os.environ, "").rank
     if rank not in asked["ranks"]:

@@ -1,16 +1,18 @@
-"""Tell whether each .pyc file holds the code of its source: a child process of the interpreter of
-the environment.
+"""Print whether each .pyc file contains the code of its source: a child process of the interpreter
+of the environment.
 
 It is started as `python -I -S -B -W ignore bytecode.py`, with one JSON list [pyc, source, tag,
 optimization] a line on its standard input; it says `ready`, and answers each with one word a line.
 Nothing is imported or run, only compiled and compared. The bytes of a .pyc cannot be trusted: they
 can crash the interpreter, so this is a process of its own.
 
-    fine          Python takes it, and it is the code of the source; or Python does not take it and compiles anew
-    unchecked     Python takes it whatever the source says, by a flag in its header; today it is the code of the source
-    other-code    Python takes it, and it is not the code of the source
+    fine          Python uses it, and it is the code of the source; or Python does not use it and
+    compiles again
+    unchecked     Python uses it whatever the source is, because of a flag in its header; now it is
+    the code of the source
+    other-code    Python uses it, and it is not the code of the source
     unreadable    one of the two files cannot be read
-    too-large     loading it took more memory than a file is given
+    too-large     loading it took more memory than a file may use
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 HEADER = 16
 """Bytes before the code (PEP 552)."""
 IS_BY_HASH, IS_CHECKED = 0b01, 0b10
-"""Flags of the header: the source is known by its hash, and Python compares that hash."""
+"""Flags in the header: the source is identified by its hash, and Python compares that hash."""
 
 
 def main() -> None:
@@ -38,7 +40,7 @@ def main() -> None:
     for line in sys.stdin.buffer:
         pyc, source, tag, optimization = json.loads(line)
         word = "fine"
-        # Python does not look at a .pyc of another version.
+        # Python ignores a .pyc of another version.
         if tag == sys.implementation.cache_tag:
             word = _judge(pyc, source, optimization)
         os.write(1, (word + "\n").encode("ascii"))
@@ -64,8 +66,8 @@ def _judge(pyc: str, source: str, optimization: int) -> str:
 
 
 def check_header(compiled: bytes, text: bytes, mtime: float) -> Optional[str]:
-    """Return `fine` or `unchecked` when Python takes a .pyc for the source, None when it compiles
-    the source again.
+    """Return `fine` or `unchecked` if Python uses a .pyc for the source; None if it compiles the
+    source again.
 
     As importlib's `_classify_pyc`, `_validate_timestamp_pyc` and `_validate_hash_pyc` decide (PEP
     552).
@@ -89,10 +91,9 @@ def check_header(compiled: bytes, text: bytes, mtime: float) -> Optional[str]:
 
 
 def is_code_of(body: bytes, text: bytes, source: str, optimization: int) -> bool:
-    """Return whether the bytes are the code that this interpreter makes of the source, and nothing
-    after it.
+    """Return whether the bytes are exactly the code that this interpreter compiles from the source.
 
-    File names are not compared: Python puts its own in when it loads the file.
+    File names are not compared: Python replaces them when it loads the file.
     """
     found: object = marshal.loads(body)  # noqa: S302 (in a process of its own)
     wanted = compile(text, source, "exec", dont_inherit=True, optimize=optimization)
@@ -100,9 +101,9 @@ def is_code_of(body: bytes, text: bytes, source: str, optimization: int) -> bool
 
 
 def _needs_last_byte(body: bytes) -> bool:
-    """Return whether the last byte belongs to the object: without it, loading must fail."""
+    """Return whether the last byte belongs to the object, so that loading fails without it."""
     try:
-        # `marshal.load` of a stream would tell where the object ends, in ten times the time.
+        # `marshal.load` on a stream would show where the object ends, in ten times the time.
         marshal.loads(body[:-1])  # noqa: S302 (in a process of its own)
     except (EOFError, ValueError, TypeError):
         return True
@@ -110,7 +111,7 @@ def _needs_last_byte(body: bytes) -> bool:
 
 
 def _read(path: str) -> Tuple[bytes, float]:
-    """Return the content of a file and its time of change.
+    """Return the content and the modification time of a file.
 
     Raise ValueError for anything but a regular file.
     """

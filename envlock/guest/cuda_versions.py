@@ -1,13 +1,13 @@
-"""Print the version numbers of the CUDA libraries that TensorFlow's own loader finds: a program
-that stands alone.
+"""Print the version numbers of the CUDA libraries that TensorFlow's own loader finds: a standalone
+program.
 
-libtensorflow_framework exports `cudnnGetVersion` and its like as wrappers that load the library
-through TensorFlow's own loader. Calling them loads the library as the first operation would, so it
-is never done in the user's process.
+libtensorflow_framework exports `cudnnGetVersion` and similar functions as wrappers that load the
+library with TensorFlow's own loader. Calling them loads the library as the first operation would,
+so this is never done in the user's process.
 
-Argument: JSON with `mark` (what to put before the answer) and `path` (the import path, or null: the
-interpreter's own). The answer is one line of JSON: a number by the key of each library, 0 for one
-that cannot be loaded.
+Argument: JSON with `mark` (the beginning of the answer) and `path` (the import path, or null for
+the interpreter's own). The answer is one line of JSON: a number by the key of each library, 0 for
+one that cannot be loaded.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ null handle.
 
 
 def main() -> None:
-    """Import TensorFlow, ask its loader, and leave before anything is torn down."""
+    """Import TensorFlow, ask its loader, and exit before anything is shut down."""
     asked = json.loads(sys.argv[1])
     sys.path[:] = asked["path"] or sys.path
-    # Here: it is found on the path that was just set.
+    # Imported here: it is found on the path that was just set.
     import tensorflow
 
     folder = os.path.dirname(tensorflow.__file__)

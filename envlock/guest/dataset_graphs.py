@@ -1,5 +1,5 @@
-"""The graphs of tf.data pipelines as plain values: of one dataset, and of all that a run reads
-from.
+"""The graphs of tf.data pipelines as plain values: of one dataset, and of all datasets that a run
+reads.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
     Node = Tuple[str, str, Tuple[str, ...], Dict[str, Value], Dict[str, str]]
 
 RESOURCE, VARIANT = 20, 21
-"""Types of constants that are handles of this process, not values."""
+"""Types of constants that are handles in this process, not values."""
 INT32, INT64 = 3, 9
-"""Types of constants that are compared by their values: TensorFlow writes the same integer in
-several ways.
+"""Types of constants that are compared by value: TensorFlow serializes the same integer in several
+ways.
 """
 
 
 def serialize_graph(tf: ModuleType, dataset: Dataset) -> bytes:
-    """Return the graph of a dataset as TensorFlow writes it; no element is read.
+    """Return the graph of a dataset in TensorFlow's serialization; no element is read.
 
     Raises:
-        AttributeError, tf.errors.OpError: this TensorFlow does not show it.
+        AttributeError, tf.errors.OpError: this TensorFlow cannot serialize it.
     """
     policy = tf.data.experimental.ExternalStatePolicy.IGNORE
     data: bytes = dataset._as_serialized_graph(external_state_policy=policy).numpy()
@@ -46,7 +46,7 @@ def serialize_graph(tf: ModuleType, dataset: Dataset) -> bytes:
 def parse_graph(data: bytes, deterministic: Optional[bool]) -> Dict[str, object]:
     """Return a serialized graph as dicts and lists.
 
-    `deterministic` is what the options of the dataset say about order; None where they say nothing.
+    `deterministic` is what the options of the dataset say about order; None if they do not set it.
     """
     graph_pb2 = import_module("tensorflow.core.framework.graph_pb2")
     parsed = graph_pb2.GraphDef()
@@ -113,7 +113,7 @@ def _parse_tensor(tensor: TensorProto) -> Value:
 LIMIT = 8
 """Pipelines of a run that are kept."""
 LARGEST = 4 << 20
-"""Bytes of a graph: a larger one holds its data as a constant, which says nothing about its
+"""Bytes of a graph: a larger one contains its data as a constant, which says nothing about its
 operations.
 """
 
@@ -152,12 +152,13 @@ class Datasets:
         try:
             data = serialize_graph(tf, dataset)
             deterministic = getattr(dataset.options(), "deterministic", None)
-        except Exception:  # the method is private, and there are datasets that cannot be written
+        except Exception:  # the method is private, and some datasets cannot be serialized
             return
         if len(data) <= LARGEST:
-            # Two frames of ours lie between the user's line and here: this one and `iterate`.
+            # Two of envlock's frames lie between the user's line and this one: this one and
+            # `iterate`.
             self._graphs.setdefault((data, deterministic), self.places.find_caller(3))
 
     def to_json(self) -> List[Dict[str, object]]:
-        """Return each graph with the line that read it, as `pipeline.Graph` has it."""
+        """Return each graph with the line that read it, in the form of `pipeline.Graph`."""
         return [{"place": place, "graph": parse_graph(*key)} for key, place in self._graphs.items()]

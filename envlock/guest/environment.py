@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def main() -> None:
-    """Answer the question, with what the runtime half sees in this interpreter."""
+    """Answer the question with what the runtime half finds in this interpreter."""
     asked = json.loads(sys.argv[1])
     probe.LAST_RESORT.clear()
     if asked["binding"]:
@@ -55,7 +55,7 @@ def collect_markers() -> Dict[str, str]:
     Source:
     https://packaging.python.org/en/latest/specifications/dependency-specifiers/#environment-markers
     """
-    # A build between two releases calls itself 3.13.0+, which is no version.
+    # A build between two releases has the version 3.13.0+, which is not valid.
     version = platform.python_version().rstrip("+")
     return {
         "implementation_name": sys.implementation.name,

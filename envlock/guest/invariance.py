@@ -1,7 +1,8 @@
-"""The program that asks of a model whether a sample's result depends on the batch that it is in.
+"""The program that measures whether a model's result for a sample depends on its batch.
 
-The first row of the inputs is the sample. It is computed in batches of other sizes, at other places of a batch, and with
-other rows beside it; what comes out for it, and for it alone, is digested. Needs TensorFlow and NumPy.
+The first row of the inputs is the sample. It is computed in batches of other sizes, at other places
+in a batch, and with other rows; only the result for the sample is digested. Needs TensorFlow and
+NumPy.
 """
 
 from __future__ import annotations
@@ -26,12 +27,14 @@ EAGER, GRAPH, XLA, PREDICT = "eager", "graph", "xla", "predict"
 # `predict` computes a graph, and takes apart what a model with the outputs of all layers returns.
 LAYER_MODES = {PREDICT: GRAPH}
 
-# A free token of a text is one that every vocabulary has: where no embedding says how many there are, 0 or 1.
+# A free token of a text is one that every vocabulary has: if no embedding gives its size, 0 or 1.
 SMALLEST_VOCABULARY = 2
 
 
 class Subject:
-    """What is asked about: how it is called in each mode, its inputs, and the Keras model where it is one."""
+    """The model to measure: how it is called in each mode, its inputs, and the Keras model if it is
+    one.
+    """
 
     def __init__(self, calls: Dict[str, Compute], rows: Rows, model: Optional[Any]) -> None:
         self.calls = calls
@@ -40,18 +43,19 @@ class Subject:
 
     @property
     def most(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return int(self.rows[0].shape[0])
 
 
 def main() -> None:
-    """Do what the JSON in `sys.argv[1]` asks for, and answer with a line for each batch.
+    """Do what the JSON in `sys.argv[1]` requests, and answer with a line for each batch.
 
-    mark: how an answer begins; model: the path of a saved one, or null; script, module, function: what gives one else;
-    inputs: a file with arrays, or null; sizes: of the batches, by mode; seed: of inputs that are made up.
+    mark: the beginning of an answer; model: the path of a saved model, or null; script, module,
+    function: what returns a model otherwise; inputs: a file with arrays, or null; sizes: batch
+    sizes by mode; seed: that of generated inputs.
     """
     asked = json.loads(sys.argv.pop(1))
-    answers = os.dup(1)  # what the model's own code prints goes to stderr
+    answers = os.dup(1)  # output of the model's own code goes to stderr
     os.dup2(2, 1)
 
     def answer(**values: Any) -> None:
@@ -77,10 +81,12 @@ def main() -> None:
 def measure_mode(
     subject: Subject, mode: str, sizes: Sequence[int], answer: Callable[..., None]
 ) -> None:
-    """Answer with the digest of the sample in batches of each size, at each place, and with other rows beside it."""
+    """Answer with the digest of the sample in batches of each size, at each place, and with other
+    rows.
+    """
     compute = subject.calls[mode]
     sizes = [size for size in sizes if size <= subject.most]
-    # A result that two equal calls do not share says nothing about batches.
+    # If two equal calls give different results, the result says nothing about batches.
     for size in sorted({sizes[0], sizes[-1]}):
         batch = take_rows(subject.rows, size)
         digests = [digest_row(compute(batch), 0, size) for _ in range(2)]
@@ -113,7 +119,9 @@ def measure_places(subject: Subject, mode: str, size: int, answer: Callable[...,
 
 
 def measure_neighbors(subject: Subject, mode: str, size: int, answer: Callable[..., None]) -> None:
-    """Answer with the digest of the sample beside zeros (padding), copies of itself, and rows in another order."""
+    """Answer with the digest of the sample with rows of zeros (padding), with copies of itself, and
+    with rows in another order.
+    """
     batches: Dict[str, Rows] = {"zeros": [], "copies": [], "others": []}
     for array in take_rows(subject.rows, size):
         padded = array.copy()
@@ -130,7 +138,9 @@ def measure_neighbors(subject: Subject, mode: str, size: int, answer: Callable[.
 
 
 def find_layer(model: Any, rows: Rows, mode: str, sizes: Tuple[int, int]) -> Dict[str, Any]:
-    """Return the first layer whose output for the sample differs between two sizes of the batch, or why none is named."""
+    """Return the first layer whose output for the sample differs between two batch sizes, or why no
+    layer is named.
+    """
     import keras
 
     try:
@@ -153,7 +163,7 @@ def find_layer(model: Any, rows: Rows, mode: str, sizes: Tuple[int, int]) -> Dic
 
 
 def load_subject(asked: Dict[str, Any]) -> Subject:
-    """Return what is asked about.
+    """Return the model to measure.
 
     Raises:
         Misuse: it cannot be loaded or called, or needs inputs that are not given.
@@ -180,10 +190,11 @@ def load_subject(asked: Dict[str, Any]) -> Subject:
 
 
 def load_found(asked: Dict[str, Any]) -> Tuple[Any, Any]:
-    """Return the model or function, and the inputs that the user's function returns with it; None where it does not.
+    """Return the model or function, and the inputs that the user's function returns with it, or
+    None.
 
     Raises:
-        Misuse: there is none, or the user's function failed.
+        Misuse: there is no such model, or the user's function failed.
     """
     if asked["model"] is not None:
         return load_model(asked["model"]), None
@@ -200,7 +211,9 @@ def load_found(asked: Dict[str, Any]) -> Tuple[Any, Any]:
 
 
 def is_keras_model(found: Any) -> bool:
-    """Return whether this is a model of Keras, by what it has: three packages define one."""
+    """Return whether this is a model of Keras, recognised by its attributes: three packages define
+    one.
+    """
     return hasattr(found, "predict") and hasattr(found, "layers")
 
 
@@ -208,7 +221,7 @@ def load_model(path: str) -> Any:
     """Return the model in a file of Keras, or the function that a SavedModel serves.
 
     Raises:
-        Misuse: there is none.
+        Misuse: there is no such model.
     """
     import tensorflow as tf
 
@@ -216,7 +229,7 @@ def load_model(path: str) -> Any:
         if os.path.isdir(path):
             loaded = tf.saved_model.load(path)
             signature = loaded.signatures["serving_default"]
-            signature.envlock_owner = loaded  # or its variables are gone
+            signature.envlock_owner = loaded  # or its variables no longer exist
             return signature
         return tf.keras.models.load_model(path, compile=False)
     except KeyError:
@@ -226,7 +239,9 @@ def load_model(path: str) -> Any:
 
 
 def bind_calls(found: Any, names: Optional[List[str]] = None) -> Dict[str, Compute]:
-    """Return how to compute a batch in each mode that this model or function has; `names` are those of its inputs."""
+    """Return the functions that compute a batch in each mode that this model or function has;
+    `names` are those of its inputs.
+    """
     import tensorflow as tf
 
     def call(*tensors: Any) -> Any:
@@ -234,7 +249,7 @@ def bind_calls(found: Any, names: Optional[List[str]] = None) -> Dict[str, Compu
 
     calls: Dict[str, Compute] = {GRAPH: trace_calls(call, False), XLA: trace_calls(call, True)}
     if hasattr(found, "structured_input_signature"):
-        return calls  # a served function is a graph already
+        return calls  # a served function is already a graph
     calls[EAGER] = lambda rows: call(*[tf.constant(array) for array in rows])
     if is_keras_model(found):
         calls[PREDICT] = lambda rows: found.predict(
@@ -244,7 +259,7 @@ def bind_calls(found: Any, names: Optional[List[str]] = None) -> Dict[str, Compu
 
 
 def call_found(found: Any, tensors: Sequence[Any], names: Optional[List[str]]) -> Any:
-    """Return what the model or function computes, without its training phase."""
+    """Return the output of the model or function, without its training phase."""
     if is_keras_model(found):
         return found(arrange(tensors, names), training=False)
     if hasattr(found, "structured_input_signature"):
@@ -253,7 +268,7 @@ def call_found(found: Any, tensors: Sequence[Any], names: Optional[List[str]]) -
 
 
 def arrange(tensors: Sequence[Any], names: Optional[List[str]]) -> Any:
-    """Return the inputs as a model takes them: by name, as one, or as a list."""
+    """Return the inputs in the form that a model takes: by name, as a single one, or as a list."""
     if names is not None:
         return dict(zip(names, tensors))
     if len(tensors) == 1:
@@ -262,13 +277,13 @@ def arrange(tensors: Sequence[Any], names: Optional[List[str]]) -> Any:
 
 
 def trace_calls(call: Callable[..., Any], compiled: bool) -> Compute:
-    """Return how to compute a batch in a graph, which XLA compiles or not."""
+    """Return a function that computes a batch in a graph, which XLA compiles or not."""
     import tensorflow as tf
 
     functions: Dict[Tuple[Any, ...], Any] = {}
 
     def compute(rows: Rows) -> Any:
-        # One graph serves every size, as a server has it; XLA compiles a program for each.
+        # One graph serves every size, as on a server; XLA compiles a program for each.
         size = len(rows[0]) if compiled else None
         specs = [tf.TensorSpec([size, *array.shape[1:]], array.dtype) for array in rows]
         key = tuple((tuple(spec.shape), spec.dtype) for spec in specs)
@@ -280,7 +295,8 @@ def trace_calls(call: Callable[..., Any], compiled: bool) -> Compute:
 
 
 def make_inputs(model: Any, most: int, seed: int) -> Rows:
-    """Return made-up inputs for a Keras model: normal numbers, tokens that its embeddings know.
+    """Return generated inputs for a Keras model: normal numbers, and tokens that its embeddings
+    know.
 
     Raises:
         Misuse: the model does not say which inputs it takes.
@@ -301,10 +317,10 @@ def make_inputs(model: Any, most: int, seed: int) -> Rows:
 
 
 def make_signature_inputs(found: Any, most: int, seed: int) -> Rows:
-    """Return made-up inputs for the function that a SavedModel serves.
+    """Return generated inputs for the function that a SavedModel serves.
 
     Raises:
-        Misuse: it is another function, which does not say what it takes.
+        Misuse: it is another function, which does not say which inputs it takes.
     """
     signature = getattr(found, "structured_input_signature", None)
     if signature is None:
@@ -323,7 +339,7 @@ def make_array(
     """Return `most` rows for one input.
 
     Raises:
-        Misuse: its shape is free beyond the batch, or it takes texts.
+        Misuse: another dimension than the batch is unknown, or it takes strings.
     """
     import numpy as np
 
@@ -349,7 +365,7 @@ def read_inputs(path: str) -> Any:
     """Return the arrays of a file that `numpy.save` or `numpy.savez` wrote.
 
     Raises:
-        Misuse: it is no such file.
+        Misuse: it is not such a file.
     """
     import numpy as np
 
@@ -366,7 +382,7 @@ def read_inputs(path: str) -> Any:
 
 
 def flatten(value: Any) -> List[Any]:
-    """Return the arrays of an input or an output in order: of a dict by its sorted names."""
+    """Return the arrays of an input or an output in order: those of a dict by sorted name."""
     if isinstance(value, dict):
         return [leaf for name in sorted(value) for leaf in flatten(value[name])]
     if isinstance(value, (list, tuple)):
@@ -378,7 +394,7 @@ def as_rows(value: Any) -> Any:
     """Return one input as an array with the batch as its first axis.
 
     Raises:
-        Misuse: it has no axis.
+        Misuse: it is a scalar.
     """
     import numpy as np
 
@@ -394,7 +410,7 @@ def take_rows(rows: Rows, size: int) -> Rows:
 
 
 def digest_row(output: Any, place: int, size: int) -> str:
-    """Return the digest of what came out for one row: its bytes, kind and shape, of every output.
+    """Return the digest of the result for one row: the bytes, type and shape of every output.
 
     Raises:
         ValueError: an output has no row for each row of the batch.
@@ -413,7 +429,7 @@ def digest_row(output: Any, place: int, size: int) -> str:
 
 
 def describe_environment() -> Dict[str, str]:
-    """Return the versions of what computes."""
+    """Return the versions of the software that computes."""
     versions = {}
     for name in ("tensorflow", "keras", "numpy"):
         module = sys.modules.get(name)

@@ -1,16 +1,17 @@
 """Start programs in other interpreters, limit their time and memory, and read their answers.
 
-Every program that envlock sends to another interpreter starts here. It is a module of this room.
-One that uses other modules of the room, or the runtime half, is imported over there from the folder
-of this installation (`module`). One that stands alone is sent as text (`text`), so that it runs in
-a Python without envlock. Each takes one argument, JSON, and answers with lines of JSON that begin
-with `MARK`.
+Every program that envlock runs in another interpreter is a module of this room and is started here.
+A program that uses other modules of the room, or the runtime half, is imported there from the
+folder of this installation (`build_module_arguments`). A standalone program is sent as text
+(`build_text_arguments`), so that it runs in a Python without envlock. Each takes one argument,
+JSON, and answers with lines of JSON that begin with `MARK`.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     Stream = Union[int, IO[bytes]]
 
 MARK = "envlock-answer:"
-"""What begins every line of an answer: a program may print other lines, too."""
+"""The beginning of every line of an answer: a program may print other lines, too."""
 LONGEST = 300
 """Characters of the line that says why a process ended."""
 GRACE = 5.0
@@ -51,9 +52,9 @@ spec.loader.exec_module(sys.modules["envlock"])
 """The first lines of a program of several modules: its first argument, envlock's folder, becomes
 the package `envlock`.
 
-That folder never enters the import path. So the other interpreter sees no other package of this
-environment, and neither another module called `envlock` nor a file in the current folder takes the
-place of this one.
+That folder is never on the import path, so the other interpreter sees no other package of this
+environment, and neither another module called `envlock` nor a file in the current folder is
+imported instead of this one.
 """
 
 BOUND = """
@@ -68,18 +69,20 @@ exec(compile(sys.argv.pop(1), "<string>", "exec"))
 """The first lines of a program that a thread of this process waits for: the kernel kills it when
 that thread ends.
 
-A command that SIGTERM or SIGKILL ends cannot kill its children itself: a canary ran on, and grew to
-13.5 GB. Without ctypes, or on another system, the program runs on. Source of 1, PR_SET_PDEATHSIG (9
-is SIGKILL): https://man7.org/linux/man-pages/man2/prctl.2.html
+A command that is ended by SIGTERM or SIGKILL cannot kill its children itself: once a canary kept
+running and grew to 13.5 GB. Without ctypes, or on another system, the program is not killed. Source
+of 1, PR_SET_PDEATHSIG (9 is SIGKILL): https://man7.org/linux/man-pages/man2/prctl.2.html
 """
 
+_FATAL = re.compile(r"F[01]\d[0-3]\d ")
+"""How a fatal line of TensorFlow's log begins: F, the month and the day, such as F0131 or F1125."""
 _ERROR_WORDS = ("Error", "Check failed", "Unknown flag")
-"""A line of stderr that has one of them says why a process ended."""
+"""Words in a line of stderr that says why a process ended."""
 
 
 class Ended(NamedTuple):
-    """How a program ended: its exit code (None: it took longer than `timeout` seconds), and what it
-    wrote.
+    """How a program ended: its exit code (None if it took longer than `timeout` seconds), and its
+    output.
     """
 
     code: int | None
@@ -89,7 +92,7 @@ class Ended(NamedTuple):
 
     @property
     def answers(self) -> list[dict[str, Any]]:
-        """The objects in the answer, without a last line that the end of the process cut off."""
+        """The objects in the answer, without a last line that the end of the process truncated."""
         answers = []
         for line in self.output.decode("utf-8", "replace").splitlines():
             if MARK not in line:
@@ -102,7 +105,7 @@ class Ended(NamedTuple):
 
     @property
     def ending(self) -> str:
-        """How it ended, for a sentence that begins with its name."""
+        """How it ended, as the rest of a sentence that begins with its name."""
         if self.code is None:
             return f"did not answer within {self.timeout:g} s"
         return describe_exit(self.code)
@@ -120,12 +123,12 @@ def build_module_arguments(name: str, asked: Mapping[str, object]) -> list[str]:
 
 
 def build_text_arguments(program: str, asked: Mapping[str, object]) -> list[str]:
-    """Return the arguments with which an interpreter runs the text of a program that stands alone."""
+    """Return the arguments with which an interpreter runs the text of a standalone program."""
     return ["-c", program, _encode(asked)]
 
 
 def read(name: str) -> str:
-    """Return the text of a program of this room that stands alone."""
+    """Return the text of a standalone program of this room."""
     return Path(__file__).with_name(name + ".py").read_text(encoding="utf-8")
 
 
@@ -142,11 +145,11 @@ def start(
     """Start an interpreter in a session of its own, and return the process.
 
     Args:
-        words: the arguments, from `module` or `text`.
-        python: the interpreter; None: this one.
+        words: the arguments, from one of the two functions above.
+        python: the interpreter; None for this one.
         output, errors, stdin: its streams, as `subprocess.Popen` takes them.
-        environ: its variables; None: those of this process.
-        memory: the most bytes of address space that it may have; None: no limit.
+        environ: its variables; None for those of this process.
+        memory: the most bytes of address space that it may use; None for no limit.
 
     Raises:
         UsageError: there is no such interpreter, or it cannot be run.
@@ -209,8 +212,13 @@ def ask_python(
     Raises:
         UsageError: there is no such interpreter, or it cannot be run.
     """
+    return ask(bind_to_parent(words), python, timeout=timeout, environ=environ)
+
+
+def bind_to_parent(words: Sequence[str]) -> list[str]:
+    """Return the arguments of a program of this room with which the kernel kills it when this process ends."""
     flag, program, *rest = words
-    return ask([flag, BOUND, program, *rest], python, timeout=timeout, environ=environ)
+    return [flag, BOUND, program, *rest]
 
 
 def ask_emulated(
@@ -232,11 +240,11 @@ def ask_emulated(
 
 
 def kill(child: subprocess.Popen[bytes]) -> None:
-    """Kill a process and all that it has started; every wait here has a limit."""
-    # It may be gone already, or be a setuid helper of the driver.
+    """Kill a process and all processes that it has started; every wait here has a limit."""
+    # It may have ended already, or be a setuid helper of the driver.
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, signal.SIGKILL)
-    # A task that is stuck in a driver does not end by any signal.
+    # A task that is stuck in a driver is not ended by any signal.
     with suppress(subprocess.TimeoutExpired):
         child.wait(GRACE)
     for stream in (child.stdout, child.stderr):
@@ -245,7 +253,7 @@ def kill(child: subprocess.Popen[bytes]) -> None:
 
 
 def describe_exit(code: int) -> str:
-    """Return how a process ended, for a sentence that begins with its name."""
+    """Return how a process ended, as the rest of a sentence that begins with its name."""
     if code >= 0:
         return f"exited with code {code}"
     with suppress(ValueError):
@@ -254,25 +262,24 @@ def describe_exit(code: int) -> str:
 
 
 def pick_error_line(text: str) -> str:
-    """Return the line that says most about why a process ended: the last that names an error, else
-    the last.
+    """Return the line that says most about why a process ended: the last one that names an error,
+    else the last one.
     """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if not lines:
         return "no output"
     chosen = lines[-1]
     for line in lines:
-        # A fatal line of TensorFlow's log begins with F and the month and day: F0131.
-        if line.startswith("F0") or any(word in line for word in _ERROR_WORDS):
+        if _FATAL.match(line) or any(word in line for word in _ERROR_WORDS):
             chosen = line
-    # The head of a line of TensorFlow's log (level, time, thread, file) ends with "] ".
+    # The prefix of a line in TensorFlow's log (level, time, thread, file) ends with "] ".
     message = chosen.rpartition("] ")[2] or chosen
     return message[:LONGEST]
 
 
 def _set_memory_limit(pid: int, memory: int) -> None:
-    """Limit the address space of a process to `memory` bytes, or to its own lower limit, and forbid
-    core dumps.
+    """Limit the address space of a process to `memory` bytes, or to its own lower limit, and
+    disable core dumps.
     """
     with suppress(ProcessLookupError):  # it has ended already
         hard = resource.prlimit(pid, resource.RLIMIT_AS)[1]
@@ -285,5 +292,5 @@ def _set_memory_limit(pid: int, memory: int) -> None:
 
 
 def _encode(asked: Mapping[str, object]) -> str:
-    """Return the argument of a program: its question and the mark of its answers."""
+    """Return the argument of a program: the request, and the mark of its answers."""
     return json.dumps({"mark": MARK, **asked})

@@ -1,12 +1,12 @@
-"""Note which files a Python process runs as modules and which libraries it maps: run alone, as
-`sitecustomize`.
+"""Record which files a Python process runs as modules and which libraries it maps: a standalone
+module, imported as `sitecustomize`.
 
-Its folder stands first in PYTHONPATH, so that child processes note theirs, too. It is taken from
-the import path here. Each module is noted when it starts, so that a process that crashes or is
-killed leaves its modules. Libraries are read at the end of a process: one that is killed, or that
-ends by `os._exit` (a fork of multiprocessing), leaves none. The name of a file is written as soon
-as it is known, by opening and closing: a program may close all descriptors, and use their numbers
-for its own files.
+Its folder is the first in PYTHONPATH, so that child processes record theirs, too; here it is
+removed from the import path. Each module is recorded when it starts, so that the modules of a
+process that crashes or is killed are known. Libraries are read at the end of a process: those of a
+process that is killed, or that ends with `os._exit` (a fork of multiprocessing), are not known. The
+name of a file is written as soon as it is known, by opening and closing: a program may close all
+descriptors, and use their numbers for its own files.
 """
 
 import atexit
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 SEEN = "seen"
-"""The file of the notes: a line for each file, its kind and its path."""
+"""The file of the record: a line for each file, with its kind and its path."""
 
 
 class Notes:
-    """The files of this process that are noted already."""
+    """The files of this process that have been recorded."""
 
     def __init__(self) -> None:
         self.paths = set()  # type: Set[str]
 
     def add(self, kind: str, path: object) -> None:
-        """Note a file once, by one write, so that the lines of several processes do not mix."""
+        """Record a file once, with one write, so that the lines of several processes do not mix."""
         if not isinstance(path, str) or path in self.paths or path[:1] == "<":
             return
         self.paths.add(path)
@@ -46,10 +46,10 @@ class Notes:
             os.close(stream)
 
     def observe_event(self, event: str, args: "Tuple[object, ...]") -> None:
-        """Note the file of code that is run, and of an extension module that is imported: an audit
-        hook.
+        """Record the file of code that is run, and of an extension module that is imported: an
+        audit hook.
         """
-        # What an audit hook raises would stop the program.
+        # An exception from an audit hook would stop the program.
         with contextlib.suppress(Exception):
             if event == "exec":
                 self.add("imported", getattr(args[0], "co_filename", None))
@@ -58,10 +58,10 @@ class Notes:
                 self.add("imported", args[1])
 
     def add_all(self) -> None:
-        """Note the modules and the libraries that are there at the end of the process."""
+        """Record the modules and the libraries that are loaded at the end of the process."""
         for module in list(sys.modules.values()):
             with contextlib.suppress(Exception):
-                # Past `__getattr__`: a lazy module would be loaded by a look at it.
+                # Without `__getattr__`: accessing an attribute would load a lazy module.
                 attributes = types.ModuleType.__getattribute__(module, "__dict__")
                 self.add("imported", attributes.get("__file__"))
         with contextlib.suppress(Exception):
@@ -77,7 +77,7 @@ def find_libraries(lines: "Iterable[str]") -> "Set[str]":
 
 
 def observe() -> None:
-    """Note from now on."""
+    """Record from now on."""
     notes = Notes()
     if hasattr(sys, "addaudithook"):  # from Python 3.8 on
         sys.addaudithook(notes.observe_event)
@@ -85,8 +85,8 @@ def observe() -> None:
 
 
 def run_own_sitecustomize() -> None:
-    """Run the `sitecustomize` of the environment, where it has one: this one stands before it on
-    the path.
+    """Run the `sitecustomize` of the environment, if it has one: this module goes before it on the
+    path.
     """
     sys.path[:] = [folder for folder in sys.path if os.path.abspath(folder) != FOLDER]
     spec = PathFinder.find_spec("sitecustomize")

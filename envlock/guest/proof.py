@@ -1,12 +1,12 @@
-"""Find out the state of TensorFlow by experiments: a program that stands alone, and prints one line
-of JSON.
+"""Find out the state of TensorFlow by experiments: a standalone program that prints one line of
+JSON.
 
-It runs in the interpreter of the environment that is examined, where there is no envlock: nothing
-of this package is imported, only TensorFlow. Argument: JSON with `setup` (code that the user's
-program begins with, or null), `mark` (what to put before the answer).
+It runs in the interpreter of the examined environment, where envlock is not installed, so it
+imports only TensorFlow. Argument: JSON with `setup` (the first lines of the user's program, or
+null) and `mark` (the beginning of the answer).
 
-An experiment that cannot be run (an old TensorFlow, no GPU) leaves null, and its reason; the others
-go on.
+An experiment that cannot be run (an old TensorFlow, no GPU) gives null and a reason; the others are
+still run.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     from tensorflow import Tensor
 
 THREAD_SECONDS = 0.4
-"""Of work for the pool whose threads are counted."""
+"""Seconds of work for the pool whose threads are counted."""
 LEAST_WORK = 200_000
-"""Nanoseconds: a thread that has done less was only woken."""
+"""Nanoseconds: a thread that has run for less was only woken."""
 REPEATS = 8
-"""How often a sum is made whose order can differ."""
+"""How often a sum is computed whose order can differ."""
 
 
 def main() -> None:
     """Run the user's lines, then the experiments."""
     asked = json.loads(sys.argv[1])
-    # What the user's lines print goes to stderr, so that it cannot mix with the answer.
+    # Output of the user's lines goes to stderr, so that it cannot mix with the answer.
     answer_to = os.dup(1)
     os.dup2(2, 1)
     sys.argv[1:] = []
@@ -77,7 +77,7 @@ def observe() -> Dict[str, object]:
 
 
 def read_clock(tf: ModuleType) -> str:
-    """Return `raised` or `ran`: reading the clock is refused under op determinism (from 2.7 on)."""
+    """Return `raised` or `ran`: op determinism refuses to read the clock (from 2.7 on)."""
     try:
         tf.timestamp().numpy()
     except tf.errors.FailedPreconditionError:
@@ -86,7 +86,7 @@ def read_clock(tf: ModuleType) -> str:
 
 
 def count_scatter_sums(tf: ModuleType) -> int:
-    """Return how many different sums come out when threads add 200,000 rows into 50."""
+    """Return how many different sums result when threads add 200,000 rows into 50."""
     with tf.device("/CPU:0"):
         rows = tf.random.stateless_uniform((200_000,), seed=(1, 2), maxval=50, dtype=tf.int32)
         updates = tf.random.stateless_normal((200_000, 16), seed=(3, 4))
@@ -100,7 +100,7 @@ def _add_rows(tf: ModuleType, rows: Tensor, updates: Tensor) -> Tensor:
 
 
 def count_crop_gradients(tf: ModuleType) -> int:
-    """Return how many different gradients crop_and_resize gives for one image on the CPU."""
+    """Return how many different gradients crop_and_resize has for one image on the CPU."""
     with tf.device("/CPU:0"):
         image = tf.random.stateless_uniform((4, 64, 64, 8), seed=(1, 2))
         corners = tf.random.stateless_uniform((256, 2), seed=(3, 4), maxval=0.5)
@@ -120,7 +120,7 @@ def count_crop_gradients(tf: ModuleType) -> int:
 
 def find_operations(tf: ModuleType) -> List[str]:
     """Return the operations that a product, a convolution and a softmax become in a function that
-    XLA leaves alone.
+    XLA does not compile.
     """
 
     def compute(a: Tensor, image: Tensor, kernel: Tensor) -> Tuple[Tensor, Tensor]:
@@ -149,7 +149,7 @@ def has_clusters(tf: ModuleType) -> bool:
 
 
 def _run_for_operations(function: Callable[..., object], *arguments: Tensor) -> List[str]:
-    """Call a function, and return the types of the operations that its graph has when it is run."""
+    """Call a function, and return the types of the operations in its graph when it runs."""
     context = import_module("tensorflow.python.eager.context")
     context.context().enable_run_metadata()
     try:
@@ -172,7 +172,7 @@ def _make_uncompiled(tf: ModuleType, function: Callable[..., object]) -> Callabl
 
 
 def is_compiled(tf: ModuleType) -> bool:
-    """Return whether a plain tf.function is compiled by XLA, which has no strings."""
+    """Return whether XLA, which has no strings, compiles a plain tf.function."""
 
     @tf.function  # type: ignore[untyped-decorator]
     def compute_length(x: Tensor) -> Tensor:
@@ -223,7 +223,7 @@ def count_threads(tf: ModuleType) -> List[int]:
         few = tf.random.stateless_uniform((20_000,), seed=(1, 2))
 
         def compute_chains(few: Tensor) -> List[Tensor]:
-            # 64 chains that do not depend on each other, so that every thread between operations gets one.
+            # 64 independent chains, so that every inter-op thread gets one.
             ends = []
             for number in range(64):
                 chain = few + float(number)
@@ -281,7 +281,7 @@ EXPERIMENTS = (
     ("keras_compiled", is_compiled_by_keras),
     ("tensor_float_32", has_tensor_float_32),
 )
-"""The key of each result, and the function that makes it, in the order in which they run."""
+"""The key of each result and the function that computes it, in the order in which they run."""
 
 if __name__ == "__main__":
     main()

@@ -1,13 +1,14 @@
-"""State what a rank finds in its environment: a launcher starts this as each rank of a job, in the
-interpreter of the job.
+"""State the facts of a rank's environment: a launcher starts this program as each rank of a job, in
+the interpreter of the job.
 
 Argument: JSON with
 
     folder      the folder that all nodes share; null: print the statement and its facts
     job         the name of the job for a statement; null: as the launcher calls it
     lock        the path of the lockfile; null: the nearest one, if any
-    policy      how closely to compare; null: the lockfile's own
-    command     null: write a statement and end. Else wait for the verdict on all ranks, then become this command
+    policy      how strictly to compare; null: the lockfile's own
+    command     null: write a statement and exit. Else wait for the verdict on all ranks, then
+    become this command
     timeout     seconds to wait for that verdict
 """
 
@@ -24,7 +25,7 @@ from envlock.runtime.errors import EnvlockError
 
 
 def main() -> None:
-    """Do what the argument says; exit with the code of the answer."""
+    """Do what the argument requests; exit with the code of the answer."""
     asked = json.loads(sys.argv[1])
     try:
         if asked["command"] is not None:

@@ -1,13 +1,15 @@
-"""Run a program of this room on every node of a Ray cluster, as one rank a node, and keep what each
-prints.
+"""Run a program of this room on every node of a Ray cluster, as one rank for each node, and store
+the output of each.
 
 It runs where Ray is installed, in the interpreter of the environment. Argument: JSON with
 
-    folder, job   where to keep the outputs; nodes need not share the folder
-    program       the arguments of an interpreter; the folder of this package must be at the same place on every node
-    is_canary     true: the output is the answer of bits.py, and is kept as that. Else it is a statement with its facts
+    folder, job   where to store the outputs; nodes do not have to share the folder
+    program       the arguments of an interpreter; the folder of this package must be at the same
+    place on every node
+    is_canary     true: the output is the answer of bits.py, and is stored as that. Else it is a
+    statement with its facts
     timeout       seconds to wait for all nodes
-    nodes         how many nodes there have to be; null: those that are alive
+    nodes         how many nodes there must be; null: all live nodes
 """
 
 from __future__ import annotations
@@ -35,11 +37,11 @@ if TYPE_CHECKING:
 
 
 def main() -> None:
-    """Keep the output of each node; exit with 5 where there is no cluster."""
+    """Store the output of each node; exit with 5 if there is no cluster."""
     asked: Asked = json.loads(sys.argv[1])
     sys.argv[1:] = []
     try:
-        # An optional package: where it is missing, the answer is a sentence and an exit code.
+        # An optional package: if it is missing, the answer is a sentence and an exit code.
         import ray
 
         ray.init(address="auto", log_to_driver=False, logging_level="ERROR")
@@ -55,19 +57,19 @@ def main() -> None:
         else:
             # Only the last line: modules that the program imports can have printed others.
             folder.keep(*json.loads(output.rpartition(b"\n")[2]))
-    # Not through the shutdown of Ray, which waits for tasks that hang.
+    # Not through Ray's shutdown, which waits for tasks that hang.
     os._exit(0)
 
 
 def _run_on_nodes(ray: ModuleType, folder: Folder, asked: Asked) -> Iterator[Tuple[int, bytes]]:
-    """Yield each rank with the output of its node, without nodes that are lost or where the program
-    failed.
+    """Yield each rank with the output of its node, except for nodes that are lost or on which the
+    program failed.
     """
     # Parts of the optional package.
     from ray import cloudpickle
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    # By value, as the workers of the cluster may not have this package.
+    # By value, because the workers of the cluster may not have this package.
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
     names = {}
     alive = []
@@ -93,7 +95,7 @@ def _run_on_nodes(ray: ModuleType, folder: Folder, asked: Asked) -> Iterator[Tup
         rank = ranks[result]
         try:
             yield rank, ray.get(result, timeout=1)
-        except Exception as error:  # of a node that has died, or of the program
+        except Exception as error:  # the error of a node that has died, or of the program
             reason = str(error).strip().splitlines()[-1]
             sys.stderr.write(f"node {names[nodes[rank]]}: {reason}\n")
 
@@ -101,11 +103,11 @@ def _run_on_nodes(ray: ModuleType, folder: Folder, asked: Asked) -> Iterator[Tup
 def run(
     program: List[str], defaults: Dict[str, str], environ: Dict[str, str], timeout: float
 ) -> bytes:
-    """Return what a program prints on the node of this task, in the interpreter of Ray's workers
+    """Return the output of a program on the node of this task, in the interpreter of Ray's workers
     there.
 
     Raises:
-        RuntimeError: it failed; the message is what it wrote to stderr.
+        RuntimeError: it failed; the message is its output on stderr.
     """
     variables = {**defaults, **os.environ, **environ}
     done = subprocess.run(

@@ -1,4 +1,6 @@
-"""What `envlock repeat` and `envlock diverge` run: a script, a module, or a function of either."""
+"""What `envlock repeat` and `envlock diverge` run: a script, a module, or a function in one of
+these.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +11,20 @@ from envlock.runtime.errors import UsageError
 
 FORMS = "write SCRIPT.py[:FUNCTION], PACKAGE.MODULE:FUNCTION or -m PACKAGE.MODULE"
 RELATIVE_IMPORT = "attempted relative import"
-"""What Python says where a file of a package is run by its path."""
+"""Python's message if a file of a package is run by its path."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """What is run: a function of a script, or the whole script where `function` is None."""
+    """What is run: a function of a script, or the whole script if `function` is None."""
 
     script: Path
-    """The script; of a module the file that would be it in the current folder."""
+    """The script; for a module, the file that it would be in the current folder."""
     function: str | None
     args: tuple[str, ...] = ()
-    """What the script finds in `sys.argv[1:]`."""
+    """The arguments for `sys.argv[1:]`."""
     module: str | None = None
-    """The name to import it by; None for a file."""
+    """The name under which it is imported; None for a file."""
 
     def __str__(self) -> str:
         return self._with_function(self.module or str(self.script))
@@ -39,13 +41,15 @@ class Target:
 
     @property
     def folder(self) -> Path:
-        """The folder that files of the program are named from: the script's, or the current one."""
+        """The folder that names of the program's files are relative to: the script's, or the
+        current one.
+        """
         if self.module is None:
             return self.script.parent
         return Path()
 
     def to_json(self) -> dict[str, object]:
-        """Return what the programs of envlock/guest take as the thing to run."""
+        """Return the description that the programs of envlock/guest take."""
         return {
             "script": self.module or str(self.script),
             "module": self.module is not None,
@@ -71,7 +75,7 @@ class Target:
             parts.insert(0, folder.name)
             folder = folder.parent
         name, place = ".".join(parts), str(folder)
-        # Without an __init__.py nothing says where the package begins.
+        # Without an __init__.py it is unknown where the package begins.
         if len(parts) == 1:
             name, place = f"PACKAGE.{name}", "the folder of the package"
         words = f"{name}:{self.function}"
@@ -89,15 +93,16 @@ class Target:
 
 
 def parse_target(text: str, args: tuple[str, ...] = (), *, module: bool = False) -> Target:
-    """Return what `SCRIPT[:FUNCTION]` or `PACKAGE.MODULE:FUNCTION` means; a file of that name comes first.
+    """Return the target that `SCRIPT[:FUNCTION]` or `PACKAGE.MODULE:FUNCTION` means; a file of that
+    name goes first.
 
     Args:
-        text: as it is typed.
+        text: the words as the user typed them.
         args: for `sys.argv`.
-        module: it is a module even without a function (`-m`).
+        module: it is a module, also without a function (`-m`).
 
     Raises:
-        UsageError: there is no such script, or a name is not one of Python's.
+        UsageError: there is no such script, or a name is not valid in Python.
     """
     if Path(text).is_file() and not module:
         return Target(Path(text), None, args)
@@ -107,7 +112,7 @@ def parse_target(text: str, args: tuple[str, ...] = (), *, module: bool = False)
         name, function = script, last
     path = Path(name)
     by_name = module
-    # A file comes first, and a name that ends with .py is that of a file even where there is none.
+    # A file goes first, and a name that ends with .py is that of a file even if it does not exist.
     if function is not None and not path.exists() and path.suffix != ".py":
         by_name = module or _is_dotted_name(name)
     if by_name and not _is_dotted_name(name):

@@ -1,1 +1,3 @@
-"""Base images: which there are, which fits a lock, and what a registry says of it."""
+"""Base images: the known ones, the one that fits a lockfile best, and what a registry says about
+it.
+"""

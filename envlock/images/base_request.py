@@ -1,4 +1,4 @@
-"""The request for a base image: one value, from the command line down to the registry. Pure."""
+"""The request for a base image as one value, from the command line to the registry. Pure."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from envlock.images.reference import Mirror, parse_digest, parse_mirror, parse_platform
 
 AUTO = "auto"
-"""The choice that leaves the base to envlock: the lock's own, else the best that is known."""
+"""The value that leaves the base to envlock: the one in the lockfile, else the best known one."""
 
 
 @dataclass(frozen=True)
 class BaseRequest:
-    """What is asked of the choice of a base image.
+    """The request for a base image.
 
     Attributes:
         choice: `auto`, a route, or the name of an image.
-        platform: of the image, such as `linux/amd64`; None for the lock's own.
-        mirrors: where images are taken from instead.
-        accepted: the digest of a release's tag that has moved; None where none was named.
+        platform: that of the image, such as `linux/amd64`; None for the lockfile's own.
+        mirrors: registries that images are taken from instead.
+        accepted: the digest to accept for a release's tag that has moved; None if not given.
     """
 
     choice: str = AUTO
@@ -31,7 +31,7 @@ class BaseRequest:
     def parse(
         cls, choice: str, platform: str | None, mirrors: Iterable[str], accept: str | None
     ) -> BaseRequest:
-        """Return the request that these arguments of a command make.
+        """Return the request with these arguments of a command.
 
         Raises:
             UsageError: a platform, a mirror or a digest is malformed.

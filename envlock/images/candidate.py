@@ -1,4 +1,4 @@
-"""How well a base image meets what a lock asks for, in versions and words. Pure."""
+"""How well a base image meets the needs of a lockfile, in versions and in words. Pure."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from envlock.runtime.release import parse_release
 
 
 class Value(NamedTuple):
-    """A version that an image holds.
+    """A version in an image.
 
     Attributes:
-        version: None where no source states it.
-        expected: whether it is inferred, from other images of that month, and not stated of this
+        version: None if no source states it.
+        expected: whether it is inferred from other images of that month, and not stated for this
             image itself.
     """
 
@@ -26,12 +26,12 @@ class Value(NamedTuple):
 
 
 class Likeness(NamedTuple):
-    """How much two versions have in common; of two, the greater one is more alike.
+    """How much two versions have in common; the greater of two likenesses is the better one.
 
     Attributes:
-        grade: `SAME` as far as both are known, `NEAR`, `UNKNOWN` where one is, or `OTHER`.
-        shared: how many numbers from the first on are equal.
-        nearness: how far apart they are, as a negative number; 0 where the grade is `SAME`.
+        grade: `SAME` as far as both are known, `NEAR`, `UNKNOWN` if one is unknown, or `OTHER`.
+        shared: how many numbers are equal, counted from the first.
+        nearness: their distance as a negative number; 0 if the grade is `SAME`.
     """
 
     grade: int
@@ -44,7 +44,7 @@ SAME, NEAR, UNKNOWN, OTHER = 3, 2, 1, 0
 
 
 def compare_versions(locked: str | None, held: Value) -> Likeness:
-    """Return how much the version that an image holds has in common with the locked one."""
+    """Return how much the version in an image has in common with the locked one."""
     if locked is None or held.version is None:
         return Likeness(UNKNOWN, 0, 0)
     left, right = parse_release(locked), parse_release(held.version)
@@ -56,7 +56,7 @@ def compare_versions(locked: str | None, held: Value) -> Likeness:
             break
         shared += 1
     length = min(len(left), len(right))
-    if shared == length:  # `12.5` is the same as `12.5.1`, as far as it is known
+    if shared == length:  # `12.5` equals `12.5.1`, as far as it is known
         return Likeness(SAME, shared, 0)
     nearness = -_measure_distance(left[:length], right[:length])
     if shared >= 2:
@@ -74,7 +74,7 @@ def _compare_words(locked: str, held: str) -> Likeness:
 
 
 def _measure_distance(left: tuple[int, ...], right: tuple[int, ...]) -> int:
-    """Return how far two versions are apart, the major number first, then the minor one."""
+    """Return the distance of two versions: of the major numbers first, then of the minor ones."""
     distance = 0
     weights = (10**6, 10**3, 1)
     for a, b, weight in zip((*left, 0, 0, 0), (*right, 0, 0, 0), weights, strict=False):
@@ -92,7 +92,7 @@ SUBJECTS = {
     "nccl": "NCCL",
     "compiler": "compiler of Python",
 }
-"""What is compared, and its name in sentences; in the order of its weight."""
+"""The parts that are compared, with their names in sentences, in the order of their weight."""
 
 
 @dataclass(frozen=True)
@@ -105,25 +105,26 @@ class PythonArchive:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A base image for a lock.
+    """A base image for a lockfile.
 
     Attributes:
-        holds: what comes with it, and with what is installed on it, by the names of `SUBJECTS`.
-        lead: what it is, in a sentence.
-        exact: the lock's very build of TensorFlow is in it, or can be installed on it.
-        months_apart: months between its release and that of the lock's label.
-        obstacles: why it cannot do what the lock does, by its source or its registry.
+        holds: the versions in the image, and in what is installed on it, by the names of
+        `SUBJECTS`.
+        lead: a sentence that describes it.
+        exact: the locked build of TensorFlow is in it, or can be installed on it.
+        months_apart: months between its release and that of the locked label.
+        obstacles: why it cannot be the locked environment, according to its source or its registry.
         unmet_requirements: requirements of TensorFlow itself that it does not meet.
-        mismatches: facts of it that the lock's policy does not accept.
+        mismatches: its facts that the lockfile's policy does not accept.
         refuses_wheels: whether the locked wheels cannot be installed on it, as far as is known or
             expected.
-        doubts: why it may not run on the lock's GPUs.
-        driver: a sentence on the lock's driver under its CUDA; None where nothing is known.
+        doubts: why it may not run on the locked GPUs.
+        driver: a sentence on the locked driver with its CUDA; None if nothing is known.
         notes: further sentences.
-        lowest: compute capability of the lowest GPU that it is for.
-        python_from: the image to take Python from, where the base image has none.
-        python_archive: the build of Python to install, where neither has one.
-        newest: what is compared last; the greater, the newer.
+        lowest: the lowest compute capability that it supports.
+        python_from: the image to copy Python from, if the base image has no Python.
+        python_archive: the build of Python to install, if neither image has one.
+        newest: the last sort key; the greater, the newer.
     """
 
     route: Route
@@ -146,12 +147,12 @@ class Candidate:
 
     @property
     def able(self) -> bool:
-        """Whether it can do what the lock does."""
+        """Whether it can be the locked environment."""
         return not self.obstacles and not self.unmet_requirements
 
     @property
     def usable(self) -> bool:
-        """Whether nothing that is known speaks against it."""
+        """Whether there is no known reason against it."""
         return self.able and not self.mismatches and not self.doubts
 
 
@@ -159,15 +160,16 @@ Rank = tuple[bool, bool, bool, int, int, bool, tuple[Likeness, ...], int, tuple[
 
 
 def compute_rank(candidate: Candidate, needs: BaseNeeds) -> Rank:
-    """Return what candidates are ordered by; the greatest is the best.
+    """Return the sort key of candidates; the greatest is the best.
 
-    First whether it can do what the lock does, and whether the locked wheels can be installed on
-    it; then whether it has the very build of TensorFlow, or the nearest release; then the fewest
-    facts that the lock's policy does not accept, and no doubts; then how alike its parts are, one
-    after the other, and how many of them are stated rather than expected; then the newer one.
+    First whether it can be the locked environment, and whether the locked wheels can be installed
+    on it; then whether it has the locked build of TensorFlow, or the nearest release; then the
+    fewest facts that the lockfile's policy does not accept, and no doubts; then how alike its parts
+    are, one after the other, and how many of them are stated rather than expected; then the newer
+    one.
     """
     subjects = [name for name in SUBJECTS if name != "nccl"]
-    # One GPU never calls NCCL: there it counts last but for the compiler.
+    # A single GPU never uses NCCL: with one, only the compiler weighs less.
     position = subjects.index("os") if needs.gpus > 1 else subjects.index("compiler")
     subjects.insert(position, "nccl")
     likenesses = []
@@ -192,16 +194,16 @@ def compute_rank(candidate: Candidate, needs: BaseNeeds) -> Rank:
 
 
 def _measure_likeness(locked: str | None, held: Value) -> Likeness:
-    """Return the likeness that counts in a rank."""
+    """Return the likeness that counts in the sort key."""
     likeness = compare_versions(locked, held)
-    # An expected value is no match, but it may well be another version.
+    # An expected value is never a match, but it can show that the version differs.
     if held.expected and likeness.grade > UNKNOWN:
         return Likeness(UNKNOWN, 0, 0)
     return likeness
 
 
 def explain_candidate(candidate: Candidate, needs: BaseNeeds) -> str:
-    """Return why a candidate has its place among the others, in sentences."""
+    """Return why a candidate has its place in the order, in sentences."""
     sentences = [
         candidate.lead,
         *_describe_likenesses(candidate, needs),
@@ -216,7 +218,7 @@ def explain_candidate(candidate: Candidate, needs: BaseNeeds) -> str:
 
 
 def explain_mismatches(candidate: Candidate, needs: BaseNeeds) -> tuple[str, ...]:
-    """Return the sentence that the lock's policy does not accept a candidate; none where it may."""
+    """Return the sentence that the lockfile's policy does not accept a candidate; empty if it does."""
     if not candidate.mismatches:
         return ()
     return (f"Cannot match under policy {needs.policy}: {'; '.join(candidate.mismatches)}.",)
@@ -228,7 +230,7 @@ _HEADS = {
     "other": "Not as locked",
     "unknown": "Unknown",
 }
-"""What the sentence on each kind of likeness begins with, in the order of the sentences."""
+"""The beginnings of the sentences on each kind of likeness, in their order."""
 
 
 def _describe_likenesses(candidate: Candidate, needs: BaseNeeds) -> Iterable[str]:

@@ -1,4 +1,6 @@
-"""Which images of NVIDIA's and wheels of TensorFlow run on a GPU, by the code in them. Pure."""
+"""Which images of NVIDIA and wheels of TensorFlow run on a GPU, according to the code in them.
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from envlock.runtime.errors import UsageError
 from envlock.runtime.release import minor, parse_release
 
 YES, DRIVER, UNKNOWN, NO = "yes", "driver", "unknown", "no"
-"""By machine code; by PTX that the driver compiles; no source states it; not at all."""
+"""With machine code; with PTX that the driver compiles; no source states it; not at all."""
 
 ORDER = (YES, DRIVER, UNKNOWN, NO)
 _CAPABILITY = re.compile(r"(?:(?:sm|compute)_)?([0-9]{1,2})\.?([0-9])[af]?")
@@ -49,7 +51,7 @@ def _normalize_name(name: str) -> str:
 
 
 class _Verdict(NamedTuple):
-    """How something runs on a GPU, why, and the source of that."""
+    """How software runs on a GPU, why, and the source of that."""
 
     runs: str
     why: str
@@ -57,7 +59,9 @@ class _Verdict(NamedTuple):
 
 
 def list_runnable(capability: str, tables: Tables) -> dict[str, Any]:
-    """Return what runs on a GPU of a compute capability, what does not, and why, as JSON values."""
+    """Return the images and wheels that run on GPUs of a compute capability, those that do not, and
+    why, as JSON values.
+    """
     cards: list[str] = []
     for row in tables.cuda.card:
         if row.compute_capability == capability:
@@ -75,7 +79,7 @@ def list_runnable(capability: str, tables: Tables) -> dict[str, Any]:
 
 
 def _find_first_cuda(capability: str, tables: Tables) -> str | None:
-    """Return the first CUDA whose machine code runs on a GPU; None where no source states one."""
+    """Return the first CUDA whose machine code runs on a GPU; None if no source states one."""
     wanted = parse_release(capability)
     versions = []
     for row in tables.cuda.gpu:
@@ -89,8 +93,7 @@ def _find_first_cuda(capability: str, tables: Tables) -> str | None:
 def _describe_images(capability: str, tables: Tables) -> Iterator[dict[str, Any]]:
     """Yield NVIDIA's images, the newest first."""
     first_cuda = _find_first_cuda(capability, tables)
-    # Once a release is too old for the GPU, all earlier ones are, also where their CUDA is not
-    # known.
+    # If a release is too old for the GPU, all earlier ones are, even if their CUDA is unknown.
     is_too_old = False
     for release, tag, tensorflow in reversed(list(ngc.list_images(tables.ngc))):
         contents = ngc.describe_contents(release, tables)
@@ -105,9 +108,11 @@ def _describe_images(capability: str, tables: Tables) -> Iterator[dict[str, Any]
             runs, why = UNKNOWN, "No source states whether its CUDA makes code for this GPU."
         elif cuda.expected:
             runs = YES
-            why = "Its CUDA makes machine code for this GPU, by other images of that month."
+            why = (
+                f"{_explain_code(cuda.version, capability, tables)}, by other images of that month."
+            )
         else:
-            runs, why = YES, "Its CUDA makes machine code for this GPU."
+            runs, why = YES, f"{_explain_code(cuda.version, capability, tables)}."
         yield {
             "kind": "image",
             "name": str(Reference(ngc.REGISTRY, ngc.REPOSITORY, tag)),
@@ -126,6 +131,25 @@ def _is_older(cuda: str | None, first_cuda: str | None) -> bool:
         and first_cuda is not None
         and parse_release(cuda) < parse_release(first_cuda)
     )
+
+
+def _explain_code(cuda: str, capability: str, tables: Tables) -> str:
+    """Return how the machine code of a CUDA runs on a GPU, without the full stop.
+
+    A GPU that is newer than the CUDA runs the code for the lower minor numbers of its capability;
+    source: CUDA C++ Programming Guide, Binary Compatibility.
+    """
+    compiled = None
+    for row in tables.cuda.gpu:
+        known = parse_release(row.compute_capability)
+        if known[0] != parse_release(capability)[0] or known > parse_release(capability):
+            continue
+        if parse_release(row.cuda) <= parse_release(cuda)[:2]:
+            compiled = max(compiled or known, known)
+    if compiled is None or compiled == parse_release(capability):
+        return "Its CUDA makes machine code for this GPU"
+    code = ".".join(map(str, compiled))
+    return f"Its CUDA makes machine code for compute capability {code}, which this GPU runs"
 
 
 def _explain_missing_code(first_cuda: str | None) -> str:
@@ -154,7 +178,7 @@ def _judge_wheel(build: WheelBuild, capability: str, tables: Tables) -> _Verdict
     verdict = judge(targets or [], capability, find_ptx_cuda(build.tensorflow) or build.cuda)
     if verdict.kind == NATIVE:
         return _Verdict(YES, verdict.sentence, source)
-    # A known failure of this version on this GPU counts more than the code that it holds.
+    # A known failure of this version on this GPU counts more than the code in it.
     failure = find_failure(build.tensorflow, capability)
     if failure is not None:
         why = f"{failure.why} What works: {failure.works}."

@@ -1,4 +1,6 @@
-"""The choice of the base image for a lock: from tables to a ranked list, from a tag to its digest."""
+"""The choice of the base image for a lockfile: from tables to a ranked list, and from a tag to its
+digest.
+"""
 
 from __future__ import annotations
 
@@ -21,23 +23,29 @@ from envlock.lock.route import ROUTES, Route
 from envlock.runtime.errors import ImageMismatch, UsageError
 
 Find = Callable[[Reference, str], Found]
-"""Takes a reference and a platform: a registry's `find`."""
+"""The function `find` of a registry, which takes a reference and a platform."""
 
 Second = Callable[[Reference, str], str]
-"""Takes a reference and a platform, returns the digest: a container engine, with its own logins."""
+"""A function from a reference and a platform to the digest: that of a container engine, with its
+own logins.
+"""
 
 Pin = Callable[[Reference], "Pinned"]
-"""Takes a reference and returns what it stands for now, by platform and mirrors of one request."""
+"""A function from a reference to the image that it stands for now, with the platform and mirrors of
+one request.
+"""
 
 LOOKED_UP = 3
-"""How many of the best candidates are looked up; the others are shown for comparison."""
+"""How many of the best candidates are looked up in registries; the others are shown for comparison."""
 
 RELEASES = "nvcr.io"
-"""The registry whose tags name a release for good; elsewhere, a tag names its newest build."""
+"""The registry whose tags name a release permanently; elsewhere, a tag names its newest build."""
 
 
 class MovedTagError(ImageMismatch):
-    """The tag of a release points at another image than the known one: the answer is no."""
+    """The tag of a release has moved: it stands for an image other than the known one, so the
+    answer is no.
+    """
 
 
 # --- digests, known and served
@@ -48,9 +56,9 @@ class Trust:
     """The digests that are known before a registry is asked.
 
     Attributes:
-        locked: images of the lock.
-        tables: with the digests that NVIDIA has published; envlock's own when None.
-        accepted: the digest that the user accepts in place of a known one.
+        locked: images in the lockfile.
+        tables: the tables with the digests that NVIDIA has published; envlock's own when None.
+        accepted: the digest that the user accepts instead of a known one.
     """
 
     locked: tuple[PinnedImage, ...] = ()
@@ -58,7 +66,7 @@ class Trust:
     accepted: str | None = None
 
     def find_digest(self, reference: Reference) -> str | None:
-        """Return the digest of a release's tag; None where none is known, or tags may move."""
+        """Return the digest of a release's tag; None if it is unknown, or tags may move."""
         if reference.registry != RELEASES:
             return None
         name, tag = reference.name, reference.tag
@@ -73,7 +81,7 @@ class Trust:
 
 
 def collect_trust(base_image: BaseImage | None, accepted: str | None = None) -> Trust:
-    """Return the digests that are known: those of a lock, the public ones, and the accepted one."""
+    """Return the known digests: those of a lockfile, the published ones, and the accepted one."""
     locked: list[PinnedImage] = []
     if base_image is not None:
         locked.append(base_image)
@@ -87,12 +95,11 @@ class Pinned:
     """An image that was looked up.
 
     Attributes:
-        reference: as it was asked for, with the digest.
-        place: where it is to be taken from, with the digest; another name where there is a mirror.
-        platform: the one that was asked for.
-        manifest: the digest of that platform's own manifest; None where only the digest could be
-            had.
-        config: what the image says of itself; None likewise.
+        reference: the requested reference, with the digest.
+        place: the reference to pull, with the digest; it differs if there is a mirror.
+        platform: the requested one.
+        manifest: the digest of that platform's own manifest; None if only the digest is known.
+        config: the config of the image; None if only the digest is known.
     """
 
     reference: Reference
@@ -111,20 +118,21 @@ def resolve_image(
     second: Second | None = None,
     trust: Trust | None = None,
 ) -> Pinned:
-    """Return what a tag, or a digest, stands for now.
+    """Return the image that a tag or a digest stands for now.
 
     Args:
-        find: asks a registry.
+        find: the function that asks a registry.
         reference: the image.
-        platform: of the image.
-        mirrors: where to ask instead.
-        second: asked where the registry cannot be reached for a reason on our side.
-        trust: which digests are known.
+        platform: that of the image.
+        mirrors: registries to ask instead.
+        second: a function that is called if the registry cannot be reached for a reason on our
+        side.
+        trust: the known digests.
 
     Raises:
-        MovedTagError: the tag of a release points at another image than the known one.
-        UsageError: it names neither tag nor digest, or the mirror makes no name of it.
-        RegistryError: it cannot be looked up, or is not there.
+        MovedTagError: the tag of a release has moved from the known image.
+        UsageError: it has neither tag nor digest, or its name in the mirror is not valid.
+        RegistryError: it cannot be looked up, or does not exist.
     """
     place = apply_mirrors(reference, mirrors)
     try:
@@ -135,7 +143,7 @@ def resolve_image(
         digest = second(place, platform)
         _check_known_digest(reference, place, (digest,), trust)
         return Pinned(reference.at(digest), place.at(digest), platform, None, None)
-    # Public lists name the digest of an index, or that of one platform's image.
+    # Public lists have either the digest of an index, or that of one platform's image.
     _check_known_digest(reference, place, (found.digest, found.manifest), trust)
     return Pinned(
         reference.at(found.digest), place.at(found.digest), platform, found.manifest, found.config
@@ -145,7 +153,7 @@ def resolve_image(
 def _check_known_digest(
     reference: Reference, place: Reference, served: tuple[str, ...], trust: Trust | None
 ) -> None:
-    """Make sure that a registry serves the image that is known by a tag.
+    """Check that a registry serves the image that is known under a tag.
 
     Raises:
         MovedTagError: it serves another one.
@@ -169,12 +177,12 @@ def _check_known_digest(
 def choose(
     facts: Facts, *, platform: str | None = None, tables: Tables | None = None
 ) -> list[Candidate]:
-    """Return the base images for these facts, the best first; there is always one.
+    """Return the base images for these facts, the best first; there is always at least one.
 
     Args:
-        facts: of the lock.
-        platform: of the image; the lock's own unless named.
-        tables: what is known of base images; envlock's own unless given.
+        facts: those of the lockfile.
+        platform: that of the image; the lockfile's own when not given.
+        tables: the tables of base images; envlock's own when not given.
     """
     return candidates(collect_needs(facts, platform), tables or load_image_tables())
 
@@ -190,7 +198,7 @@ def candidates(needs: BaseNeeds, tables: Tables) -> list[Candidate]:
 def sort_candidates(
     found: Iterable[Candidate], needs: BaseNeeds, tables: Tables
 ) -> list[Candidate]:
-    """Return candidates, judged by all that is known of the lock, the best first."""
+    """Return candidates with everything that is known about them for the lockfile, the best first."""
     judged = []
     for candidate in found:
         candidate = judge_candidate(candidate, needs, tables.cuda)
@@ -202,14 +210,15 @@ def sort_candidates(
 def look_up(
     ranked: Sequence[Candidate], needs: BaseNeeds, tables: Tables, pin_image: Pin
 ) -> tuple[list[Candidate], dict[Reference, Pinned]]:
-    """Return the candidates ranked by what registries say of the best, and these images by reference.
+    """Return the candidates ranked by what registries say about the best ones, and these images by
+    reference.
 
-    One that is gone is ranked after all that exist. Where a runner-up cannot be looked up, that is
-    noted.
+    An image that no longer exists is ranked after all others. If one other than the best cannot be
+    looked up, a note says so.
 
     Raises:
-        MovedTagError: the tag of the best one points at another image than the known one.
-        RegistryError: the best one cannot be looked up, or none of them is there any more.
+        MovedTagError: the tag of the best one has moved from the known image.
+        RegistryError: the best one cannot be looked up, or none of them exists any more.
     """
     looked_up: list[Candidate] = []
     pinned: dict[Reference, Pinned] = {}
@@ -255,7 +264,9 @@ def _add_obstacle(candidate: Candidate, obstacle: str) -> Candidate:
 
 @dataclass(frozen=True)
 class ChosenImage:
-    """A base image that was chosen and looked up, with the image that its Python is from, if any."""
+    """A base image that was chosen and looked up, and the image that its Python is copied from, if
+    any.
+    """
 
     candidate: Candidate
     image: Pinned
@@ -263,12 +274,11 @@ class ChosenImage:
 
 
 def choose_offline(needs: BaseNeeds, request: BaseRequest, tables: Tables) -> Candidate:
-    """Return the best base image for a request, without asking any registry.
+    """Return the best base image for a request, without asking a registry.
 
     Raises:
-        CannotMatchError: no known image can be the locked environment, or not the one that was
-            named.
-        UsageError: there is no such route or image for this lock.
+        CannotMatchError: no known image can be the locked environment, or the named one cannot.
+        UsageError: there is no such route or image for this lockfile.
     """
     return _select(needs, request.choice, tables)[0]
 
@@ -276,19 +286,18 @@ def choose_offline(needs: BaseNeeds, request: BaseRequest, tables: Tables) -> Ca
 def choose_online(
     needs: BaseNeeds, request: BaseRequest, tables: Tables, pin_image: Pin
 ) -> ChosenImage:
-    """Return the best base image for a request, by what its registry says of it now.
+    """Return the best base image for a request, according to its registry.
 
     Raises:
-        CannotMatchError: no known image can be the locked environment, or not the one that was
-            named.
-        MovedTagError: the tag of a release points at another image than the known one.
-        UsageError: there is no such route or image for this lock.
-        RegistryError: a registry was not reached, refused, or does not have it.
+        CannotMatchError: no known image can be the locked environment, or the named one cannot.
+        MovedTagError: the tag of a release has moved from the known image.
+        UsageError: there is no such route or image for this lockfile.
+        RegistryError: a registry could not be reached, refused, or does not have it.
     """
     selected = _select(needs, request.choice, tables)
     ranked, pinned = look_up(selected, needs, tables, pin_image)
     best = ranked[0]
-    # The first check was by the tables; the image may have said something else of itself.
+    # The first check used the tables; the config of the image may contradict them.
     check_base(best, ranked, needs)
     python = None
     if best.python_from is not None:
@@ -297,11 +306,11 @@ def choose_online(
 
 
 def _select(needs: BaseNeeds, choice: str, tables: Tables) -> list[Candidate]:
-    """Return the candidates that a choice leaves, the best first; there is at least one.
+    """Return the candidates that fit a choice, the best first; there is at least one.
 
     Raises:
-        CannotMatchError: none can become the locked environment, or not the one that was named.
-        UsageError: there is none.
+        CannotMatchError: none can become the locked environment, or the named one cannot.
+        UsageError: no candidate fits the choice.
     """
     known = candidates(needs, tables)
     if choice == AUTO:
@@ -328,13 +337,13 @@ def _select(needs: BaseNeeds, choice: str, tables: Tables) -> list[Candidate]:
 
 
 def _find_named(name: str, known: Sequence[Candidate], needs: BaseNeeds) -> Candidate:
-    """Return the image of a name, with all that is known of it where the tables have it."""
+    """Return the image with a name, with everything that is known about it if the tables have it."""
     reference = parse(name)
     if reference.tag is None and reference.digest is None:
         raise UsageError(f"{name} has neither a tag nor a digest", hint=f"use {name}:TAG")
     published = Trust().find_digest(replace(reference, digest=None))
-    # With a digest other than the tag's published one, it is another image, of which the tables say
-    # nothing.
+    # With a digest other than the published one of the tag, it is another image, which the tables
+    # do not describe.
     is_known = published is None or reference.digest in (None, published)
     for candidate in known:
         same_name = candidate.reference.name == reference.name
@@ -345,9 +354,9 @@ def _find_named(name: str, known: Sequence[Candidate], needs: BaseNeeds) -> Cand
 
 
 def _guess_route(reference: Reference, needs: BaseNeeds) -> Route:
-    """Return the route of an image that no table has."""
+    """Return the route of an image that is not in the tables."""
     # A copy of NVIDIA's images in another registry keeps the end of its name. Any other image must
-    # hold NVIDIA's TensorFlow where that is locked, as it is not on an index.
+    # contain NVIDIA's TensorFlow if that is locked, because no index has it.
     if reference.repository.endswith("nvidia/tensorflow") or needs.label is not None:
         return "ngc"
     if reference.repository.endswith("nvidia/cuda"):
@@ -355,11 +364,13 @@ def _guess_route(reference: Reference, needs: BaseNeeds) -> Route:
     return "wheels"
 
 
-# --- what the lock records
+# --- what the lockfile records
 
 
 def make_base_image(chosen: ChosenImage, needs: BaseNeeds) -> BaseImage:
-    """Return the record in a lock of a base image, and of the image of its Python."""
+    """Return the record of a base image for a lockfile, and of the image that its Python is copied
+    from.
+    """
     candidate, image = chosen.candidate, chosen.image
     python = None
     if chosen.python is not None:

@@ -1,4 +1,4 @@
-"""What TensorFlow itself needs of the CUDA in a base image. Pure."""
+"""The requirements of TensorFlow itself for the CUDA in a base image. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from envlock.runtime.release import minor, parse_release
 
 
 def find_tested_build(tensorflow: str | None, tables: Tables) -> WheelBuild | None:
-    """Return the tested build of this minor version of TensorFlow; None where none is known."""
+    """Return the tested build of this minor version of TensorFlow; None if unknown."""
     for row in tables.builds.build:
         if minor(row.tensorflow) == minor(tensorflow or ""):
             return row
@@ -40,13 +40,14 @@ def _check_cudnn(candidate: Candidate, needs: BaseNeeds, tables: Tables) -> Iter
         return
     build = find_tested_build(needs.tensorflow, tables)
     oldest = needs.compiled_against
-    if not oldest and build is not None:
+    # Somebody's own build was compiled against a cuDNN of their choice.
+    if not oldest and build is not None and needs.local is None:
         oldest = build.cudnn
     if oldest is not None:
         own, required = parse_release(held.version)[:2], parse_release(oldest)[:2]
         if own[:1] != required[:1] or own < required:
             yield (
-                f"TensorFlow {needs.tensorflow} was compiled against cuDNN {minor(oldest)} "
+                f"TensorFlow {needs.wheel} was compiled against cuDNN {minor(oldest)} "
                 f"and needs that or a later {required[0]}.x; it has {held.version}."
             )
             return
@@ -62,9 +63,9 @@ def check_gpu_code(needs: BaseNeeds) -> Iterator[str]:
     if not needs.targets:
         return
     version = ".".join(map(str, parse_release(needs.tensorflow or "")))
-    # The tables are about the builds on the index: of one of NVIDIA's, only its own build info
-    # tells.
-    is_indexed = bool(version) and needs.label is None
+    # The tables are about the builds on the index: of one of NVIDIA's, or of somebody's own, only
+    # its own build info tells.
+    is_indexed = bool(version) and needs.label is None and needs.local is None
     cuda = needs.cuda
     if is_indexed:
         cuda = find_ptx_cuda(version) or needs.cuda

@@ -1,4 +1,4 @@
-"""Which driver, and which GPUs, a CUDA runs on. Pure."""
+"""Which driver and which GPUs can run a CUDA version. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ JETSON = (
 
 
 def judge_candidate(candidate: Candidate, needs: BaseNeeds, table: CudaImagesTable) -> Candidate:
-    """Return the candidate with sentences on the lock's driver and GPUs under its CUDA."""
+    """Return the candidate with sentences on the locked driver and GPUs with its CUDA."""
     cuda = candidate.holds.get("cuda", Value())
     verdict = judge_driver(cuda, needs, table)
     doubts = []
@@ -30,21 +30,25 @@ def judge_candidate(candidate: Candidate, needs: BaseNeeds, table: CudaImagesTab
         doubts += check_gpu_code(needs)
     obstacles = candidate.obstacles
     brings_cuda = candidate.route != "wheels"
-    # A candidate that was judged already, before its registry was asked, has the sentence.
+    # A candidate that was judged before its registry was asked already has the sentence.
     if needs.jetson is not None and needs.gpu and brings_cuda and JETSON not in obstacles:
         obstacles = (*obstacles, JETSON)
     return replace(candidate, obstacles=obstacles, doubts=tuple(doubts), driver=verdict.note)
 
 
 def find_driver_floor(cuda: str, table: CudaImagesTable) -> DriverFloor | None:
-    """Return the driver that came with this CUDA, else the oldest of its minor version."""
+    """Return the driver that was released with this CUDA, else the oldest one for its minor
+    version.
+    """
     rows = [row for row in table.driver if minor(row.cuda) == minor(cuda)]
     exact = [row for row in rows if parse_release(row.cuda) == parse_release(cuda)]
     return min(exact or rows, key=lambda row: parse_release(row.driver), default=None)
 
 
 def find_oldest_driver(cuda: str, table: CudaImagesTable) -> str | None:
-    """Return the oldest driver that runs this CUDA: of its major version, where NVIDIA has a rule."""
+    """Return the oldest driver that runs this CUDA; for its whole major version, if NVIDIA has such
+    a rule.
+    """
     major = parse_release(cuda)[0]
     drivers = [row.driver for row in table.minor_version if parse_release(row.cuda)[0] == major]
     floor = find_driver_floor(cuda, table)
@@ -54,14 +58,14 @@ def find_oldest_driver(cuda: str, table: CudaImagesTable) -> str | None:
 
 
 class DriverVerdict(NamedTuple):
-    """Why a driver may not run a CUDA, or how it does; both None where nothing is known."""
+    """Why a driver may not run a CUDA version, or how it does; both None if nothing is known."""
 
     doubt: str | None = None
     note: str | None = None
 
 
 def judge_driver(cuda: Value, needs: BaseNeeds, table: CudaImagesTable) -> DriverVerdict:
-    """Return whether the lock's driver runs this CUDA."""
+    """Return whether the locked driver runs this CUDA."""
     if cuda.version is None or needs.driver is None:
         return DriverVerdict()
     own, oldest = find_driver_floor(cuda.version, table), find_oldest_driver(cuda.version, table)
@@ -86,7 +90,9 @@ def judge_driver(cuda: Value, needs: BaseNeeds, table: CudaImagesTable) -> Drive
 def judge_gpus(
     cuda: Value, lowest: str | None, needs: BaseNeeds, table: CudaImagesTable
 ) -> Iterator[str]:
-    """Yield a doubt for each locked GPU that this CUDA, or an image from `lowest` on, does not serve."""
+    """Yield a doubt for each locked GPU that this CUDA does not support, or that is below `lowest`,
+    the lowest GPU of an image.
+    """
     for capability in needs.capabilities:
         if lowest is not None and parse_release(capability) < parse_release(lowest):
             yield f"It is for GPUs of compute capability {lowest} or higher; locked {capability}."
@@ -101,7 +107,7 @@ def judge_gpus(
 
 
 def _find_first_cuda(capability: str, table: CudaImagesTable) -> str | None:
-    """Return the first CUDA for a compute capability, or for the next lower one that has a row."""
+    """Return the first CUDA for a compute capability, or for the next lower one with a row."""
     wanted = parse_release(capability)
     lower = []
     for row in table.gpu:

@@ -1,4 +1,4 @@
-"""The listings of `envlock images`, as JSON values. Pure."""
+"""The lists that `envlock images` prints, as JSON values. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LISTING_VERSION = 1
 def describe_ranking(
     candidates: Iterable[Candidate], needs: BaseNeeds, pinned: Mapping[Reference, Pinned]
 ) -> dict[str, object]:
-    """Return the base images for a lock, in their order."""
+    """Return the base images for a lockfile, in their order."""
     return {
         "listing_version": LISTING_VERSION,
         "wanted": asdict(needs),
@@ -56,7 +56,7 @@ def _describe_candidate(
 
 
 def describe_all(tables: Tables) -> dict[str, object]:
-    """Return every image that is known, the newest first."""
+    """Return every known image, the newest first."""
     pythons = sorted(tables.python.slim, key=lambda row: parse_release(row.python), reverse=True)
     return {
         "listing_version": LISTING_VERSION,

@@ -1,4 +1,4 @@
-"""User and password for a registry, as `docker login` stores them, by Docker's own library."""
+"""User and password for a registry, as `docker login` stores them, read with Docker's own library."""
 
 from __future__ import annotations
 
@@ -24,11 +24,13 @@ from envlock.runtime.errors import UsageError
 Login = tuple[str, str]
 SIZE_LIMIT = 1024 * 1024
 SECONDS = 15
-"""For a credential helper, which may ask a keyring."""
+"""Seconds for a credential helper, which may ask a keyring."""
 TOKEN_SERVERS = "ENVLOCK_TOKEN_SERVERS"  # noqa: S105 (a name)
-"""The variable with words `REGISTRY=HOST`: further hosts that may be sent a registry's login."""
+"""The variable with words `REGISTRY=HOST`: additional hosts that the login of a registry may be
+sent to.
+"""
 _NO_USER = "<token>"
-"""The user by which a credential helper marks a token in place of a password."""
+"""The user name with which a credential helper marks a token instead of a password."""
 _HELPER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -39,18 +41,18 @@ def find_config() -> Path:
 
 
 def find_login(registry: str, path: Path | None = None) -> Login | None:
-    """Return user and password for a registry; None where there are none.
+    """Return user and password for a registry; None if there is no login.
 
     Args:
-        registry: as references name it.
-        path: of Docker's configuration; default: Docker's own.
+        registry: its name in references.
+        path: that of Docker's configuration; Docker's default when not given.
 
     Raises:
         RegistryError: the configuration cannot be read, or its credential helper fails or takes too
             long.
     """
     entry = _resolve(_read(path or find_config()), registry)
-    # The answer of a credential helper has capitals, an entry of the file has none.
+    # The answer of a credential helper has keys with capitals, an entry of the file does not.
     user = entry.get("Username", entry.get("username"))
     password = entry.get("Password", entry.get("password"))
     if isinstance(user, str) and isinstance(password, str) and user:
@@ -59,13 +61,13 @@ def find_login(registry: str, path: Path | None = None) -> Login | None:
 
 
 def can_have_login(registry: str, host: str, environ: Mapping[str, str] | None = None) -> bool:
-    """Return whether a host that makes a registry's tokens may be sent the login for that registry.
+    """Return whether a login may be sent to a host that issues tokens for a registry.
 
-    It may where it is the registry itself, its known token server, or one that `TOKEN_SERVERS`
+    It may be sent to the registry itself, its known token server, or a host that `TOKEN_SERVERS`
     names.
 
     Args:
-        registry: as references name it.
+        registry: its name in references.
         host: without a port.
         environ: the variables; `os.environ` when not given.
     """
@@ -80,8 +82,10 @@ def can_have_login(registry: str, host: str, environ: Mapping[str, str] | None =
 
 
 def _resolve(config: dict[str, object], registry: str) -> Mapping[str, object]:
-    """Return the entry of a registry, by Docker's library or a credential helper, or an empty one."""
-    # Docker's SDK takes a tenth of a second to import, and most registries are asked without a
+    """Return the entry for a registry, from Docker's library or a credential helper, or an empty
+    one.
+    """
+    # Importing Docker's SDK takes a tenth of a second, and most registries are used without a
     # login.
     from docker.auth import INDEX_NAME, INDEX_URL, load_config, resolve_index_name
     from docker.errors import DockerException
@@ -90,7 +94,7 @@ def _resolve(config: dict[str, object], registry: str) -> Mapping[str, object]:
     address = registry
     if registry == DOCKER_HUB:
         server, address = INDEX_NAME, INDEX_URL
-    # The words of the library and of the helper are not passed on: they can hold a secret.
+    # The messages of the library and of the helper are not passed on: they can contain a secret.
     try:
         entries = cast("Mapping[str, object]", config.get("auths") or {})
         auths = {key: value for key, value in entries.items() if resolve_index_name(key) == server}
@@ -107,11 +111,11 @@ def _resolve(config: dict[str, object], registry: str) -> Mapping[str, object]:
 
 
 def _ask_helper(helper: str, server: str) -> dict[str, str] | None:
-    """Return the login that a credential helper has; None where it has none.
+    """Return the login that a credential helper has; None if it has none.
 
     Source: https://github.com/docker/docker-credential-helpers, "Development"
     """
-    # Not by Docker's own library: that reads an answer of any length.
+    # Not with Docker's own library, which reads an answer of any length.
     if not _HELPER.fullmatch(helper):
         raise _make_login_error("the name of a credential helper is not valid")
     program = shutil.which(f"docker-credential-{helper}")
@@ -153,7 +157,7 @@ def _parse_answer(output: bytes) -> dict[str, str] | None:
 
 
 def _read(path: Path) -> dict[str, object]:
-    if path.is_fifo():  # to open one would wait for whoever writes it
+    if path.is_fifo():  # opening one would block until another process writes to it
         raise _unreadable(path, "it is not a regular file")
     try:
         with path.open("rb") as file:

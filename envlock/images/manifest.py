@@ -1,4 +1,6 @@
-"""A registry's documents: indexes, manifests and configs, each checked against its digest. Pure."""
+"""The documents of a registry: indexes, manifests and configs, each checked against its digest.
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -25,15 +27,15 @@ _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class ImageConfig:
-    """What an image says of itself; no layer was read for it.
+    """The config of an image, which is known without reading a layer.
 
     Attributes:
         platform: `linux/amd64` or the like.
         environ: its variables.
         labels: its labels.
-        entrypoint, command: argument lists; empty where it has none.
-        user, folder: whom and where a container starts; "" where it does not say.
-        layers: digests of its layers, unpacked.
+        entrypoint, command: argument lists; empty if not set.
+        user, folder: the user and the folder in which a container starts; "" if not set.
+        layers: digests of its uncompressed layers.
     """
 
     platform: str
@@ -51,9 +53,10 @@ class Found:
     """An image as a registry has it now.
 
     Attributes:
-        digest: of what the tag points at: an index, where it is there for several platforms.
-        manifest: of the one platform that was asked for.
-        config: what the image says of itself.
+        digest: that of what the tag stands for: an index, if the image exists for several
+        platforms.
+        manifest: the digest for the requested platform.
+        config: the config for that platform.
     """
 
     digest: str
@@ -62,15 +65,15 @@ class Found:
 
 
 def compute_digest(data: bytes) -> str:
-    """Return the digest of some bytes, as registries write it."""
+    """Return the digest of some bytes in the form that registries use."""
     return "sha256:" + hashlib.sha256(data).hexdigest()
 
 
 def check(data: bytes, digest: str, reference: Reference) -> None:
-    """Make sure that these bytes are what was asked for.
+    """Check that the bytes have the requested digest.
 
     Raises:
-        RegistryError: they are something else.
+        RegistryError: they have another one.
     """
     found = compute_digest(data)
     if found != digest:
@@ -87,12 +90,12 @@ def parse(
 
     Args:
         data: its bytes.
-        what: the document is, for a message.
+        what: the kind of document, for a message.
         reference: the image.
-        media_type: by the registry; None where it did not name one.
+        media_type: the one that the registry gave, or None.
 
     Raises:
-        RegistryError: it is no JSON, or not an object.
+        RegistryError: it is not JSON, or not an object.
     """
     try:
         document = strict_json.parse(data)
@@ -107,7 +110,7 @@ def parse(
 
 
 def make_unreadable_error(what: str, reference: Reference, reason: str) -> RegistryError:
-    """Return the error for a document that is not of the kind that was asked for."""
+    """Return the error for a document that is not of the requested kind."""
     return RegistryError(
         f"{reference.registry} sent {what} of {reference.repository} that cannot be read: {reason}",
         hint="check the name of the registry, and of its mirror",
@@ -118,11 +121,11 @@ def find_manifest(platform: str, index: Mapping[str, object], reference: Referen
     """Return the digest of the manifest for a platform, of those that an index lists.
 
     Raises:
-        RegistryError: there is none.
+        RegistryError: the index does not list the platform.
     """
-    # Where an index has a platform twice, its first entry counts.
+    # If an index lists a platform twice, its first entry is used.
     digests = dict(reversed(list(_list_platforms(index))))
-    digests.pop("unknown/unknown", None)  # BuildKit's attestation, which is not an image
+    digests.pop("unknown/unknown", None)  # an attestation of BuildKit, which is not an image
     if platform not in digests:
         available = ", ".join(sorted(digests)) or "none that envlock knows"
         raise RegistryError(
@@ -156,7 +159,7 @@ def get_config_digest(manifest: Mapping[str, object], reference: Reference) -> s
     """Return the digest of the config that a manifest names.
 
     Raises:
-        RegistryError: it names none, as the manifests of before 2016 do.
+        RegistryError: it names none, as manifests before 2016 did.
     """
     digest = _get_object(manifest, "config").get("digest")
     if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
@@ -166,7 +169,7 @@ def get_config_digest(manifest: Mapping[str, object], reference: Reference) -> s
 
 
 def config(document: Mapping[str, object]) -> ImageConfig:
-    """Return the contents of a config document; a value of a wrong type counts as absent."""
+    """Return the contents of a config document; a value of a wrong type is treated as absent."""
     own = _get_object(document, "config")
     environ = {}
     for text in _keep_texts(own.get("Env")):
@@ -201,7 +204,7 @@ def _get_text(document: Mapping[str, object], key: str) -> str:
 
 
 def _keep_texts(value: object) -> tuple[str, ...]:
-    """Return the strings of a list; none where the value is no list."""
+    """Return the strings in a list; empty if the value is not a list."""
     if not isinstance(value, list):
         return ()
     return tuple(item for item in value if isinstance(item, str))
@@ -217,15 +220,17 @@ VARIABLES = {
 }
 LABELS = {"com.nvidia.tensorflow.version": "tensorflow", "com.nvidia.cudnn.version": "cudnn"}
 OWN = {"ngc": {*SUBJECTS}, "cuda": {"cuda", "cudnn", "nccl"}, "wheels": {"python"}}
-"""What an image of each route brings itself; the rest is installed, or taken from elsewhere."""
+"""The parts that an image of each route contains itself; the others are installed, or copied from
+another image.
+"""
 
 _VERSION = re.compile(r"(\d+(?:\.\d+){1,3})(?:[-+].*)?", re.ASCII)
 _PARTS = {"cuda": 3}
-"""How many numbers of a version count: CUDA's fourth one is that of a build."""
+"""How many numbers of a version are compared: the fourth one of CUDA is that of a build."""
 
 
 def read_versions(config: ImageConfig) -> dict[str, str]:
-    """Return the versions by an image's variables and labels; the variables win."""
+    """Return the versions in an image's variables and labels; variables go before labels."""
     versions: dict[str, str] = {}
     for names, values in ((VARIABLES, config.environ), (LABELS, config.labels)):
         for name, subject in names.items():
@@ -237,7 +242,7 @@ def read_versions(config: ImageConfig) -> dict[str, str]:
 
 
 def apply_config(candidate: Candidate, config: ImageConfig) -> Candidate:
-    """Return the candidate with the versions that its image states, not those of the tables."""
+    """Return the candidate with the versions that its image states, instead of those of the tables."""
     holds = dict(candidate.holds)
     versions = read_versions(config)
     texts = []
@@ -252,12 +257,12 @@ def apply_config(candidate: Candidate, config: ImageConfig) -> Candidate:
 
 
 class RegistryError(OutsideError):
-    """A registry was not reached, refused, or has something else than was asked for.
+    """A registry could not be reached, refused, or has something other than what was requested.
 
     Attributes:
-        ours: somebody else may get further, such as a container engine with logins and certificates
-            of its own.
-        gone: it does not have this image, or not any more.
+        ours: the reason lies on our side, so that another program may succeed, such as a container
+            engine with its own logins and certificates.
+        gone: it does not have this image, or no longer has it.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What a lock needs of a base image. Pure."""
+"""What a lockfile needs from a base image. Pure."""
 
 from __future__ import annotations
 
@@ -29,31 +29,36 @@ _SYSTEMS = {"Darwin": "macOS"}
 
 @dataclass(frozen=True)
 class BaseNeeds:
-    """The locked facts by which a base image is chosen; None where the lock does not have one.
+    """The locked facts by which a base image is chosen; None for a fact that the lockfile does not
+    have.
 
     Attributes:
         tensorflow: the version without NVIDIA's label.
         label: of NVIDIA's build of it, as `nv25.2`.
+        local: the local version of a TensorFlow that somebody else has built, as `selfbuilt`.
         gpu: whether TensorFlow is a build for CUDA.
-        compiler, prefix: of Python, as `sys.version` has it; `venv`, `conda` or `system`.
-        cuda_wheels: whether CUDA is installed as NVIDIA's wheels, so that a base image need not
-            bring it.
+        compiler, prefix: those of Python: the compiler in `sys.version`; `venv`, `conda` or
+        `system`.
+        cuda_wheels: whether CUDA is installed from NVIDIA's wheels, so that a base image does not
+        need
+            it.
         compiled_against: the cuDNN that TensorFlow was compiled against.
-        targets: the GPUs that TensorFlow holds code for, as its build info has them.
-        os: as /etc/os-release has it, `ubuntu 22.04`.
+        targets: the GPUs that TensorFlow has code for, in the notation of its build info.
+        os: from /etc/os-release, such as `ubuntu 22.04`.
         gpus: how many are locked.
-        capabilities: compute capabilities of the lock's GPUs.
+        capabilities: compute capabilities of the locked GPUs.
         cuda_driver: the CUDA of the locked driver.
         wheel_pythons: versions of Python that the locked wheels are for, and no other.
         wheel_libc: the oldest glibc that all locked wheels were built for.
-        platform: of the image, as `linux/amd64`.
-        machine: of the lock, as `uname -m` calls it.
+        platform: that of the image, such as `linux/amd64`.
+        machine: the locked machine, as `uname -m` reports it.
         jetson: the kernel release of one of NVIDIA's Jetson modules; None on any other machine.
-        policy, overrides: of the lock.
+        policy, overrides: those of the lockfile.
     """
 
     tensorflow: str | None = None
     label: str | None = None
+    local: str | None = None
     gpu: bool = False
     python: str | None = None
     compiler: str | None = None
@@ -78,9 +83,16 @@ class BaseNeeds:
     policy: str = DEFAULT
     overrides: tuple[tuple[str, str], ...] = ()
 
+    @property
+    def wheel(self) -> str | None:
+        """The version of the TensorFlow whose wheel is locked, with its local version."""
+        if self.tensorflow is None or self.local is None:
+            return self.tensorflow
+        return f"{self.tensorflow}+{self.local}"
+
 
 def collect_lock_needs(lock: Lockfile, platform: str | None = None) -> BaseNeeds:
-    """Return what a lock needs, under its own policy; see `collect_needs`."""
+    """Return what a lockfile needs, under its own policy; see `collect_needs`."""
     return collect_needs(lock.facts, platform, lock.policy.name, lock.policy.overrides)
 
 
@@ -90,15 +102,15 @@ def collect_needs(
     policy: str = DEFAULT,
     overrides: Mapping[str, str] | None = None,
 ) -> BaseNeeds:
-    """Return what these facts need of a base image.
+    """Return what these facts need from a base image.
 
     Args:
-        facts: of the lock.
-        platform: of the image; that of the facts' own machine when None.
-        policy, overrides: by which an image is compared with the facts.
+        facts: those of the lockfile.
+        platform: that of the image; that of the facts' own machine when None.
+        policy, overrides: the rules for comparing an image with the facts.
 
     Raises:
-        UsageError: the facts are of a machine that no image can be.
+        UsageError: no image can be a machine with these facts.
     """
     tensorflow = facts.tensorflow or TensorflowFacts()
     system = facts.system or SystemFacts()
@@ -113,13 +125,14 @@ def collect_needs(
     libc = None
     if (
         system.libc == "glibc"
-    ):  # the versions of another C library cannot be compared with those of images
+    ):  # versions of another C library cannot be compared with those of images
         libc = _accept_version(system.libc_version)
     cuda = _get_library_version(facts, "cudart") or _accept_version(tensorflow.built_with_cuda)
     compiled_against = _accept_version(tensorflow.compiled_against_cudnn)
     return BaseNeeds(
         tensorflow=_accept_version((tensorflow.version or "").partition("+")[0]),
         label=tensorflow.nvidia_build,
+        local=_get_local_version(tensorflow),
         gpu=_is_cuda_build(tensorflow, facts),
         python=_accept_version(python.version),
         compiler=compiler,
@@ -146,11 +159,18 @@ def collect_needs(
     )
 
 
+def _get_local_version(tensorflow: TensorflowFacts) -> str | None:
+    """Return the local version of a TensorFlow; None of one of NVIDIA's, or without one."""
+    if tensorflow.nvidia_build is not None:
+        return None
+    return (tensorflow.version or "").partition("+")[2] or None
+
+
 def _is_cuda_build(tensorflow: TensorflowFacts, facts: Facts) -> bool:
     if tensorflow.cuda_build is not None:
         return tensorflow.cuda_build
-    # Its build info could not be read: NVIDIA's label, or the CUDA libraries installed beside it,
-    # tell as well.
+    # Its build info could not be read: NVIDIA's label, or installed CUDA libraries, show it as
+    # well.
     has_cuda = tensorflow.nvidia_build is not None or facts.cuda is not None
     return tensorflow.version is not None and has_cuda
 
@@ -169,7 +189,7 @@ def _choose_platform(system: SystemFacts, requested: str | None) -> str:
     """Return the platform of an image for this system.
 
     Raises:
-        UsageError: there is none.
+        UsageError: no image can be this system.
     """
     if system.kernel not in (None, "Linux"):
         name = _SYSTEMS.get(system.kernel, system.kernel)
@@ -188,7 +208,9 @@ def _choose_platform(system: SystemFacts, requested: str | None) -> str:
 
 
 def _find_jetson_kernel(system: SystemFacts) -> str | None:
-    """Return the kernel release of a Jetson module, such as `5.15.148-tegra`; None elsewhere."""
+    """Return the kernel release of a Jetson module, such as `5.15.148-tegra`; None on other
+    machines.
+    """
     release = system.kernel_release or ""
     # The kernels of NVIDIA's JetPack end with `-tegra`.
     if system.machine == "aarch64" and "tegra" in release.split("-"):
@@ -201,13 +223,13 @@ def _list_wheel_pythons(facts: Facts) -> Iterator[str]:
     for package in (facts.packages or {}).values():
         tags = package.wheel_tags or ()
         matches = [match for match in map(_WHEEL_PYTHON.fullmatch, tags) if match is not None]
-        # A tag such as `py3-none-any` beside them would let any Python install the wheel.
+        # If there is also a tag such as `py3-none-any`, any Python can install the wheel.
         if len(matches) == len(tags):
             yield from (f"{match[1]}.{match[2]}" for match in matches)
 
 
 def _list_wheel_libcs(facts: Facts) -> Iterator[str]:
-    """Yield the oldest glibc that each package's wheel can be installed on.
+    """Yield the oldest glibc on which each package's wheel can be installed.
 
     Source: https://peps.python.org/pep-0600/#legacy-manylinux-tags, and its definition of
     `manylinux_X_Y`.
@@ -217,7 +239,7 @@ def _list_wheel_libcs(facts: Facts) -> Iterator[str]:
         for tag in package.wheel_tags or ():
             match = _WHEEL_LIBC.search(tag)
             if match is None:
-                # One tag without a glibc is enough for an installer.
+                # A single tag without a glibc is enough for an installer.
                 libcs = []
                 break
             libcs.append(_LEGACY.get(match[1]) or f"{match[2]}.{match[3]}")
@@ -233,9 +255,9 @@ def _get_library_version(facts: Facts, name: str) -> str | None:
 
 
 def _strip_library_build(version: str | None) -> str | None:
-    """Return the CUDA that a version of its runtime library stands for."""
-    # The third number of a library such as `12.5.82` is its own build; that of a point release,
-    # `12.5.1`, is below 10.
+    """Return the CUDA version that a version of its runtime library belongs to."""
+    # The third number of a library such as `12.5.82` is its own build number; that of a point
+    # release, `12.5.1`, is below 10.
     if version is None or len(parse_release(version)) < 3 or parse_release(version)[2] < 10:
         return version
     return minor(version)

@@ -1,4 +1,4 @@
-"""Whether a base image can become the locked environment, by the lock's own policy. Pure."""
+"""Whether a base image can become the locked environment, under the lockfile's own policy. Pure."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ FACTS = {
     "libc": ("system.libc_version",),
     "os": ("system.os", "system.os_version"),
 }
-"""The facts that each part of a candidate decides; several are the words of its value."""
+"""The facts that each part of a candidate determines; several are the words of its value."""
 
 
 class CannotMatchError(ImageMismatch):
-    """No known image, or not the named one, can be the locked environment: the answer is no."""
+    """No known image can be the locked environment, or the named one cannot: the answer is no."""
 
 
 def add_mismatches(candidate: Candidate, needs: BaseNeeds) -> Candidate:
-    """Return the candidate with the facts that the policy does not accept."""
+    """Return the candidate with those of its facts that the policy does not accept."""
     return replace(
         candidate,
         mismatches=tuple(find_mismatches(candidate, needs)),
@@ -41,9 +41,9 @@ def add_mismatches(candidate: Candidate, needs: BaseNeeds) -> Candidate:
 
 
 def find_mismatches(candidate: Candidate, needs: BaseNeeds) -> Iterator[str]:
-    """Yield each fact that surely differs in the image, where the policy does not accept that.
+    """Yield each fact that certainly differs in the image and that the policy does not accept.
 
-    A value that is only expected of an image is no reason.
+    A value that is only expected in an image does not count.
     """
     policy = _load_policy(needs.policy, needs.overrides)
     for subject, paths in FACTS.items():
@@ -64,7 +64,7 @@ def find_mismatches(candidate: Candidate, needs: BaseNeeds) -> Iterator[str]:
 
 
 def _compare_facts(paths: tuple[str, ...], locked: str, live: str, policy: Policy) -> Iterator[str]:
-    """Yield each fact, of those that a value decides, that the policy does not accept."""
+    """Yield each fact that a value determines and that the policy does not accept."""
     if len(paths) == 1:
         locked_words, live_words = [locked], [live]
     else:
@@ -75,7 +75,7 @@ def _compare_facts(paths: tuple[str, ...], locked: str, live: str, policy: Polic
 
 
 def _find_other_build(candidate: Candidate, needs: BaseNeeds, policy: Policy) -> Iterator[str]:
-    """Yield how the TensorFlow of one of NVIDIA's images differs: nothing is installed over it."""
+    """Yield how the TensorFlow in one of NVIDIA's images differs: nothing is installed over it."""
     held = candidate.holds.get("tensorflow", Value()).version
     if candidate.route != "ngc" or candidate.exact:
         return
@@ -93,18 +93,18 @@ def _find_other_build(candidate: Candidate, needs: BaseNeeds, policy: Policy) ->
 
 
 class _Refusal(NamedTuple):
-    """Why the locked wheels cannot be installed on an image, and whether that is only expected of it."""
+    """Why the locked wheels cannot be installed on an image, and whether that is only expected."""
 
     expected: bool
     sentence: str
 
 
 def _explain_refused_wheels(candidate: Candidate, needs: BaseNeeds) -> list[_Refusal]:
-    """Return why the locked wheels cannot be installed on an image; nothing where they can."""
+    """Return why the locked wheels cannot be installed on an image; empty if they can."""
     refusals = []
     python, libc = candidate.holds.get("python", Value()), candidate.holds.get("libc", Value())
     if python.version is not None:
-        # Wheels that contradict the lock's own Python are no reason against a base.
+        # Wheels that contradict the lockfile's own Python are not held against a base image.
         usable = (minor(python.version), *find_stray_pythons(needs))
         foreign = [version for version in needs.wheel_pythons if version not in usable]
         if foreign:
@@ -119,7 +119,7 @@ def _explain_refused_wheels(candidate: Candidate, needs: BaseNeeds) -> list[_Ref
 
 
 def find_stray_pythons(needs: BaseNeeds) -> tuple[str, ...]:
-    """Return the Pythons of locked wheels that are not the locked Python."""
+    """Return the Pythons of locked wheels that differ from the locked Python."""
     if not needs.python:
         return ()
     locked = minor(needs.python)
@@ -130,7 +130,7 @@ def _can_be_same(subject: str, locked: str, held: Value) -> bool:
     """Return whether two versions can be the same one."""
     grade = compare_versions(locked, held).grade
     if subject == "cuda":
-        return grade >= NEAR  # a tag of CUDA and its library do not have the same third number
+        return grade >= NEAR  # a tag of CUDA and its library have different third numbers
     return grade >= SAME
 
 
@@ -144,16 +144,16 @@ def _is_accepted(policy: Policy, path: str, locked: object, live: object) -> boo
 
 
 def check_base(best: Candidate, others: Sequence[Candidate], needs: BaseNeeds) -> None:
-    """Make sure that an image can become the locked environment, as far as that is known.
+    """Check that an image can become the locked environment, as far as that is known.
 
     Args:
         best: the image to build on.
-        others: all that are known, the best first.
-        needs: of the lock.
+        others: all known images, the best first.
+        needs: those of the lockfile.
 
     Raises:
         CannotMatchError: it cannot; the message names the facts, the hint the best image that can.
-            Or none can, as the lock has wheels for another Python than its own.
+            Or no image can, because the lockfile has wheels for a Python other than its own.
     """
     stray = find_stray_pythons(needs)
     if stray:

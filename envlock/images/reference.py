@@ -1,7 +1,7 @@
 """Names of images: `registry/repository:tag@sha256:digest`, mirrors and platforms. Pure.
 
 The grammar is that of the OCI distribution specification, with Docker's defaults: `python:3.12` is
-`docker.io/library/python:3.12`. Of digests only SHA-256 is taken.
+`docker.io/library/python:3.12`. Only digests with SHA-256 are accepted.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from envlock.runtime.errors import UsageError
 
 DOCKER_HUB = "docker.io"
 LONGEST = 255
-"""Of registry and repository together."""
+"""The most characters of registry and repository together."""
 
 _HOST_PART = r"(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])"
 _REGISTRY = rf"(?:{_HOST_PART}(?:\.{_HOST_PART})*|\[[a-fA-F0-9:]+\])(?::[0-9]{{1,5}})?"
@@ -30,11 +30,11 @@ _REFERENCE = re.compile(
 _PREFIX = re.compile(rf"(?P<registry>{_REGISTRY})(?:/(?P<path>{_REPOSITORY}))?", re.ASCII)
 
 MACHINES = {"x86_64": "linux/amd64", "aarch64": "linux/arm64"}
-"""The platform of an image for a machine, as `uname -m` calls it."""
+"""The platform of an image for a machine, by the name that `uname -m` reports."""
 
 
 def get_machine(platform: str) -> str:
-    """Return the machine of one of these platforms, as `uname -m` calls it."""
+    """Return the machine of one of these platforms, as `uname -m` reports it."""
     for machine, known in MACHINES.items():
         if known == platform:
             return machine
@@ -46,7 +46,7 @@ _SPELLINGS = {"amd64": "linux/amd64", "arm64": "linux/arm64", "linux/arm64/v8": 
 
 @dataclass(frozen=True)
 class Reference:
-    """An image in a registry; `str()` gives its full name, which `parse` takes."""
+    """An image in a registry; `str()` returns its full name, which `parse` accepts."""
 
     registry: str
     repository: str
@@ -67,13 +67,15 @@ class Reference:
         return f"{self.registry}/{self.repository}"
 
     def at(self, digest: str) -> Reference:
-        """Return the same image, pinned."""
+        """Return the same image with a digest."""
         return replace(self, digest=digest)
 
 
 @dataclass(frozen=True)
 class Mirror:
-    """A source and its replacement: a registry, or one and the beginning of its repositories."""
+    """A source and its replacement: a registry, or a registry and the beginning of its
+    repositories.
+    """
 
     source: str
     target: str
@@ -83,9 +85,9 @@ def parse(text: str) -> Reference:
     """Return the image that a name stands for.
 
     Raises:
-        UsageError: it is no name of an image.
+        UsageError: it is not the name of an image.
     """
-    # A limit before the match: the time of a regular expression grows with the text.
+    # The length is limited before the match: the time of a regular expression grows with the text.
     if len(text) > 2 * LONGEST:
         raise _make_name_error(text)
     match = _REFERENCE.fullmatch(text)
@@ -99,7 +101,7 @@ def parse(text: str) -> Reference:
 
 
 def _apply_defaults(registry: str | None, repository: str) -> tuple[str, str]:
-    """Return registry and repository by Docker's rule.
+    """Return registry and repository according to Docker's rule.
 
     The first part is a registry when it has a dot, a colon or a capital, or is `localhost`.
     """
@@ -125,7 +127,7 @@ def parse_mirror(text: str) -> Mirror:
     """Return the mirror that a text such as `nvcr.io=harbor.example/nvcr` stands for.
 
     Raises:
-        UsageError: it is no such pair.
+        UsageError: it is not such a pair.
     """
     source, _, target = text.partition("=")
     if not _is_prefix(source) or not _is_prefix(target):
@@ -137,15 +139,16 @@ def parse_mirror(text: str) -> Mirror:
 
 
 def _is_prefix(text: str) -> bool:
-    """Return whether a text is a registry, or one and the beginning of its repositories."""
+    """Return whether a text is a registry, or a registry and the beginning of its repositories."""
     return len(text) <= LONGEST and _PREFIX.fullmatch(text) is not None
 
 
 def apply_mirrors(reference: Reference, mirrors: Iterable[Mirror]) -> Reference:
-    """Return the image in its mirror, the one that replaces most of its name; itself without one.
+    """Return the image in its mirror, the one that replaces most of its name; unchanged without a
+    mirror.
 
     Raises:
-        UsageError: a mirror gives no valid name for it.
+        UsageError: its name in the mirror is not valid.
     """
     fitting = [mirror for mirror in mirrors if f"{reference.name}/".startswith(f"{mirror.source}/")]
     if not fitting:
@@ -163,10 +166,10 @@ def apply_mirrors(reference: Reference, mirrors: Iterable[Mirror]) -> Reference:
 
 
 def parse_digest(text: str) -> str:
-    """Return a digest, which is SHA-256 in the form of registries.
+    """Return a digest, which is a SHA-256 in the form that registries use.
 
     Raises:
-        UsageError: it is no digest.
+        UsageError: it is not such a digest.
     """
     if re.fullmatch(_DIGEST, text, re.ASCII) is None:
         raise UsageError(
@@ -176,7 +179,7 @@ def parse_digest(text: str) -> str:
 
 
 def parse_platform(text: str) -> str:
-    """Return `linux/amd64` or `linux/arm64`, however it is spelt.
+    """Return `linux/amd64` or `linux/arm64` for any of their spellings.
 
     Raises:
         UsageError: it is another platform.

@@ -1,4 +1,5 @@
-"""Documents about an image, beside it in its registry, where `oras discover` and `cosign` look.
+"""Documents about an image, stored beside it in its registry, where `oras discover` and `cosign`
+find them.
 
 Sources: https://github.com/opencontainers/image-spec/blob/v1.1.1/manifest.md (`subject`, guidelines
 for artifacts) and
@@ -26,7 +27,7 @@ BYTES = "application/octet-stream"
 
 @dataclass(frozen=True)
 class Document:
-    """A document about an image: its media type, its bytes, and annotations of their artifact."""
+    """A document about an image: its media type, its bytes, and the annotations of its artifact."""
 
     kind: str
     content: bytes
@@ -44,10 +45,11 @@ class Writable(Protocol):
 
 
 def attach(registry: Writable, image: Reference, documents: Sequence[Document]) -> list[str]:
-    """Put documents beside an image, named by its manifest's digest; return the documents' digests.
+    """Store documents beside an image, which the digest of its manifest names; return the digests
+    of the documents.
 
     Raises:
-        RegistryError: the registry cannot be asked, or does not take them.
+        RegistryError: the registry cannot be reached, or refuses them.
     """
     digest = str(image.digest)
     subject = registry.fetch_manifest(image, digest)
@@ -68,18 +70,19 @@ def attach(registry: Writable, image: Reference, documents: Sequence[Document]) 
         if document.annotations:
             entry["annotations"] = dict(document.annotations)
         entries.append(entry)
-    # Without `OCI-Subject` in its answer, a registry has no API of referrers: clients then look for
-    # a tag.
+    # If the answer has no `OCI-Subject`, the registry has no referrers API: clients then look for a
+    # tag.
     if not has_referrers:
         _update_tag_index(registry, image, entries)
     return [str(entry["digest"]) for entry in entries]
 
 
 def check_writable(registry: Writable, image: Reference) -> None:
-    """Make sure, before an image is built, that its registry lets us write: cancel an upload.
+    """Check, before an image is built, that its registry lets us write, by starting and cancelling
+    an upload.
 
     Raises:
-        RegistryError: the registry cannot be asked, or does not let us write.
+        RegistryError: the registry cannot be reached, or does not let us write.
     """
     place = registry.write(image, "POST", "blobs/uploads/", b"", BYTES).headers.get("Location", "")
     with suppress(RegistryError):  # an upload that is not cancelled expires by itself
@@ -105,7 +108,7 @@ def _make_artifact(document: Document, about: Mapping[str, object]) -> bytes:
 def _update_tag_index(
     registry: Writable, image: Reference, entries: Sequence[Mapping[str, object]]
 ) -> None:
-    """Add entries to the index under the tag of an image's referrers; those of others stay."""
+    """Add entries to the index under the tag of an image's referrers; existing entries are kept."""
     tag = str(image.digest).replace(":", "-")
     try:
         index = manifest.parse(registry.fetch_manifest(image, tag), "an index", image)
@@ -124,7 +127,9 @@ def _update_tag_index(
 
 
 def _push_blob(registry: Writable, image: Reference, content: bytes) -> None:
-    """Put a blob into a repository: begin an upload, and send the content to the address it gets."""
+    """Put a blob into a repository: start an upload, and send the content to the address in the
+    answer.
+    """
     place = registry.write(image, "POST", "blobs/uploads/", b"", BYTES).headers.get("Location", "")
     if not place:
         raise manifest.make_unreadable_error("an upload", image, "it names no place")

@@ -1,4 +1,4 @@
-"""A registry over HTTP: what a tag stands for now, and documents put beside an image."""
+"""A registry over HTTP: the image that a tag stands for now, and documents stored beside an image."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PROBE = Limits(connect=2, silence=2, answer=4, attempts=1)
 LATER_HINT = "try again later, after `docker login {0}`, or with a mirror: `--mirror {0}=...`"
 
 READ, WRITE = "pull", "pull,push"
-"""The actions that a token is asked for."""
+"""The actions that a token is requested for."""
 
 _LOOPBACK = re.compile(r"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?")
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]+")
@@ -35,7 +35,7 @@ _TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]+")
 
 @dataclass(frozen=True)
 class _Query:
-    """What is read from a repository: a path in it, the media types accepted, a limit in bytes."""
+    """A read from a repository: a path in it, the accepted media types, a limit in bytes."""
 
     path: str
     accept: str
@@ -48,11 +48,11 @@ def _query_manifest(name: str) -> _Query:
 
 
 class Registry:
-    """Looks images up, and remembers the authorization that each repository has asked for.
+    """Looks images up, and remembers the authorization for each repository.
 
     Args:
-        client: asks over HTTP.
-        logins: user and password for a registry.
+        client: the HTTP client.
+        logins: returns user and password for a registry.
     """
 
     def __init__(self, client: Client, logins: Callable[[str], Login | None] = find_login) -> None:
@@ -61,15 +61,16 @@ class Registry:
         self._origins: dict[str, str] = {}
         self._authorizations: dict[tuple[str, str, str], str] = {}
         self._withheld: dict[str, str] = {}
-        """The host that a registry's login was not sent to, by registry."""
+        """The host to which a registry's login was not sent, by registry."""
 
     def find(self, reference: Reference, platform: str) -> Found:
-        """Return what a tag, or a digest, stands for.
+        """Return the image that a tag or a digest stands for.
 
         Raises:
-            UsageError: it names neither tag nor digest.
-            RegistryError: the registry cannot be asked, does not let us, has no such image or none
-                for this platform, or sends something else.
+            UsageError: it has neither tag nor digest.
+            RegistryError: the registry cannot be reached, refuses, has no such image or none for
+            this
+                platform, or sends something else.
         """
         name = reference.digest or reference.tag
         if name is None:
@@ -93,7 +94,7 @@ class Registry:
         return Found(digest, manifest_digest, config)
 
     def fetch_manifest(self, reference: Reference, name: str) -> bytes:
-        """Return a manifest or an index, by its tag or digest.
+        """Return a manifest or an index by its tag or digest.
 
         Raises:
             RegistryError: as `find`.
@@ -103,10 +104,10 @@ class Registry:
     def write(
         self, reference: Reference, method: str, path: str, content: bytes | None, kind: str
     ) -> Answer:
-        """Write into a repository, by a path in it or by the address that the registry gave.
+        """Write to a repository, to a path in it or to the address that the registry gave.
 
         Raises:
-            RegistryError: the registry cannot be asked, or does not take it.
+            RegistryError: the registry cannot be reached, or refuses.
         """
         try:
             origin = self._find_origin(reference.registry)
@@ -135,7 +136,7 @@ class Registry:
     def _send(self, reference: Reference, request: Request) -> Answer:
         headers = dict(request.headers)
         authorization = self._authorizations.get((reference.registry, reference.repository, WRITE))
-        # A registry may name an address elsewhere for an upload: its authorization is not sent
+        # A registry may name an address elsewhere for an upload: the authorization is not sent
         # there.
         is_own = request.url.startswith(f"{self._find_origin(reference.registry)}/")
         if authorization and is_own:
@@ -155,7 +156,7 @@ class Registry:
         return manifest.compute_digest(answer.body), document
 
     def _ask(self, reference: Reference, query: _Query) -> Answer:
-        """Return the answer of the registry, with the authorization that it asks for."""
+        """Return the answer of the registry, with the authorization that it requests."""
         try:
             answer = self._get(reference, query)
             if answer.status == 401 and self._authorize(reference, answer, READ):
@@ -164,7 +165,8 @@ class Registry:
             hint = error.hint
             if error.status is not None and error.passing:
                 hint = LATER_HINT.format(reference.registry)
-            # Without a status, the registry was not reached: an engine may have another way to it.
+            # Without a status, the registry could not be reached: a container engine may reach it
+            # in another way.
             raise RegistryError(
                 f"cannot look up {reference}: {error.message}", hint=hint, ours=error.status is None
             ) from None
@@ -183,7 +185,9 @@ class Registry:
         return self._client.get(url, headers=headers, limit=query.limit)
 
     def _find_origin(self, registry: str) -> str:
-        """Return the address of a registry: https, except where one on this machine speaks plain http."""
+        """Return the address of a registry: https, unless a registry on this machine uses plain
+        http.
+        """
         if registry not in self._origins:
             host = registry
             if registry == DOCKER_HUB:
@@ -195,7 +199,7 @@ class Registry:
         return self._origins[registry]
 
     def _authorize(self, reference: Reference, answer: Answer, actions: str) -> bool:
-        """Get the authorization that a refusal asks for; return whether it is a new one."""
+        """Get the authorization that a refusal requests; return whether it is a new one."""
         key = (reference.registry, reference.repository, actions)
         known = self._logins(reference.registry)
         authorization = None
@@ -214,14 +218,13 @@ class Registry:
     def _fetch_token(
         self, reference: Reference, challenge: Challenge, known: Login | None, actions: str
     ) -> str | None:
-        """Return a bearer token for this repository, from the token server that the registry names.
-
-        None where the server refuses.
+        """Return a bearer token for this repository from the token server that the registry names;
+        None if the server refuses.
         """
         realm = _join_address("", challenge.values.get("realm", ""))
         scheme = urlsplit(realm).scheme
         is_plain = scheme == "http" and self._find_origin(reference.registry).startswith("http:")
-        # A registry on this machine that speaks plain http may have a token server that does, too.
+        # A registry on this machine that uses plain http may have a token server that does, too.
         if scheme != "https" and not is_plain:
             raise RegistryError(
                 f"{reference.registry} names a token server without https",
@@ -239,7 +242,7 @@ class Registry:
             if can_have_login(reference.registry, host):
                 headers["Authorization"] = _encode_basic(known)
             else:
-                # Public images need no login, so the token is asked for without one; a later
+                # Public images need no login, so the token is requested without one; a later
                 # refusal names the host.
                 self._withheld[reference.registry] = clean(host)
         answer = self._client.get(url, headers=headers, limit=TOKEN_LIMIT)
@@ -297,7 +300,7 @@ class Registry:
 
 
 def _join_address(base: str, path: str) -> str:
-    """Return the address that a registry names; an empty one where it is malformed."""
+    """Return the address that a registry names; empty if it is malformed."""
     try:
         return urlsplit(urljoin(base, path)).geturl()
     except ValueError:
@@ -305,8 +308,8 @@ def _join_address(base: str, path: str) -> str:
 
 
 def _has_plain_http(host: str) -> bool:
-    """Return whether a host answers plain http as a registry does."""
-    # Asked once and briefly: a server with TLS may not answer at all.
+    """Return whether a host answers over plain http as a registry does."""
+    # Asked once and with a short limit: a server with TLS may not answer at all.
     try:
         answer = Client(limits=PROBE).get(f"http://{host}/v2/", limit=TOKEN_LIMIT)
     except WebError:
@@ -329,14 +332,14 @@ LONGEST = 8192
 
 @dataclass(frozen=True)
 class Challenge:
-    """A way to get access; `scheme` and the names of `values` are in lower case."""
+    """One way to get access; `scheme` and the names of `values` are in lower case."""
 
     scheme: str
     values: dict[str, str]
 
 
 def parse_challenges(header: str) -> list[Challenge]:
-    """Return the challenges of a `WWW-Authenticate` header, up to where it cannot be read."""
+    """Return the challenges of a `WWW-Authenticate` header, up to the first one that is malformed."""
     found: list[Challenge] = []
     if len(header) > LONGEST:
         return found

@@ -1,1 +1,1 @@
-"""envlock in other tools: one module a host, loaded by that host only, over the public names."""
+"""envlock in other tools: one module for each host, which loads it; they use only the public names."""

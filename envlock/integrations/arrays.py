@@ -1,4 +1,4 @@
-"""Digests of arrays, and the files in which a run leaves them for the next one."""
+"""Digests of arrays, and the files in which a run stores them for the next run."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ if TYPE_CHECKING:
     from typing import Any, Dict, Union
 
     Records = Dict[str, Any]
-    """JSON values by name; each integration says what its own are."""
+    """JSON values by name; each integration documents its own."""
 
     Path = Union[str, "os.PathLike[str]"]
 
 
 def compute_digest(array: object) -> str:
-    """Return the SHA-256 of an array's type, shape and bytes, as the canary digests its results.
+    """Return the SHA-256 of an array's type, shape and bytes, computed as for the results of the
+    canary.
 
     Raises:
-        TypeError: it holds objects, whose bytes are addresses.
+        TypeError: it contains objects, whose bytes are addresses.
     """
     # An optional package: pytest loads this in environments without it.
     import numpy
 
-    # Tensors of TensorFlow, and of others, convert themselves.
+    # Tensors of TensorFlow and other libraries convert themselves.
     convert = getattr(array, "numpy", None)
     if convert is not None:
         array = convert()
@@ -37,7 +38,7 @@ def compute_digest(array: object) -> str:
 
 
 def read_records(path: Path) -> Records:
-    """Return what a file of records holds: nothing where there is no such file.
+    """Return the content of a file of records; empty if the file does not exist.
 
     Raises:
         ValueError: it is not such a file.
@@ -57,7 +58,9 @@ def read_records(path: Path) -> Records:
 
 
 def write_records(path: Path, records: Records) -> None:
-    """Replace a file of records at once: a run that is killed leaves the old one or the new one."""
+    """Replace a file of records atomically: a run that is killed leaves either the old file or the
+    new one.
+    """
     draft = f"{os.fspath(path)}.{os.getpid()}"
     try:
         with open(draft, "w", encoding="utf-8") as stream:

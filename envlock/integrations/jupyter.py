@@ -26,8 +26,8 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     """Add `%envlock` to a shell of IPython, which calls this for `%load_ext envlock`.
 
     `%envlock verify [LOCK] [--policy POLICY]` shows whether this is the locked environment,
-    `%envlock line [LOCK]` the line that names it, and `%envlock doctor [LOCK]` what is wrong with
-    it; only the last needs the complete envlock.
+    `%envlock line [LOCK]` the line that identifies it, and `%envlock doctor [LOCK]` its problems;
+    only the last needs the complete envlock.
     """
     shell.register_magic_function(_run, "line", "envlock")
     shell.display_formatter.formatters["text/html"].for_type(envlock.Report, render_html)
@@ -44,18 +44,18 @@ def _run(line: str) -> object:
 
     `%envlock [verify|doctor|line] [LOCK] [--policy POLICY]`
     """
-    # The facade loads this module also where there is no IPython.
+    # The facade also loads this module where IPython is not installed.
     from IPython.core.error import UsageError
 
     try:
         return _execute(line)
     except (envlock.EnvlockError, ImportError) as error:
-        # A notebook shows this error as one sentence, and stops at it.
+        # A notebook shows this error as one sentence, and stops there.
         raise UsageError(str(error)) from None
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that ends no process, as the notebook's would be."""
+    """A parser that does not end the process, which is that of the notebook."""
 
     def error(self, message: str) -> NoReturn:
         """Raise UsageError."""
@@ -63,7 +63,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _execute(line: str) -> Optional[object]:
-    """Return what the words after `%envlock` ask for: a report or a line."""
+    """Return the result of the words after `%envlock`: a report or a line."""
     parser = _Parser(add_help=False)
     parser.add_argument("action", nargs="?", choices=("verify", "doctor", "line"), default="verify")
     parser.add_argument("lock", nargs="?")
@@ -83,7 +83,9 @@ def _execute(line: str) -> Optional[object]:
 
 
 def render_html(report: envlock.Report) -> str:
-    """Return a report for a notebook: the answer, a table of what decides it, the rest folded."""
+    """Return a report for a notebook: the answer, a table of the findings that decide it, and the
+    rest folded.
+    """
     deciding = []
     others = []
     for finding in report.findings:
@@ -113,7 +115,7 @@ def render_html(report: envlock.Report) -> str:
 
 
 def _render_cells(finding: envlock.Finding) -> List[str]:
-    """Return the severity of a finding, what was found, why it matters and what to do, as HTML."""
+    """Return the severity of a finding, its message, why it matters and its remedy, as HTML."""
     colour = COLOURS[finding.severity]
     cells = [f'<span style="color: {colour}">{escape(finding.severity)}</span>']
     message = finding.message

@@ -11,7 +11,7 @@ import os
 import envlock
 from envlock.integrations.arrays import compute_digest, read_records, write_records
 
-# As TensorFlow itself chooses.
+# The same choice as TensorFlow's own.
 if os.environ.get("TF_USE_LEGACY_KERAS") in ("1", "true", "True"):
     from tf_keras.callbacks import Callback
 else:
@@ -25,24 +25,26 @@ if TYPE_CHECKING:
 
 
 class RepeatMismatch(RuntimeError):  # noqa: N818 (it is an answer, not a fault)
-    """An epoch has ended with other weights than in the earlier run."""
+    """An epoch has ended with weights that differ from those of the earlier run."""
 
 
 class LockCallback(Callback):  # type: ignore[misc] # Keras has no types
-    """Refuse to train in another environment than the locked one, and say in which one this model was trained.
+    """Refuse to train in an environment other than the locked one, and record in which one this
+    model was trained.
 
     After `fit`, the line of `envlock show --line` is the value of `history.params["envlock"]` and
-    `model.envlock`. Logs hold only numbers: their other readers average them.
+    `model.envlock`. It is not in the logs, which have only numbers: their other readers average
+    them.
 
     Args:
         path, policy: as in `envlock.assert_locked()`.
         repeat: a file of digests. Epochs that it has are compared, the others are added; so the
-            first run writes it, and the second one is held to it.
+            first run writes it, and the second one is compared with it.
 
     Raises:
         EnvironmentMismatch, LockfileError: at the start of `fit`, as `envlock.assert_locked()`
             does.
-        RepeatMismatch: at the end of an epoch with other weights than that of the earlier run.
+        RepeatMismatch: at the end of an epoch whose weights differ from those of the earlier run.
     """
 
     def __init__(
@@ -60,12 +62,12 @@ class LockCallback(Callback):  # type: ignore[misc] # Keras has no types
 
     def on_train_begin(self, logs: object = None) -> None:
         """Verify, and write the line into the history of the run and the model."""
-        # None is that of ENVLOCK_MODE=off, which has printed that nothing is verified.
+        # None means ENVLOCK_MODE=off, which has printed that nothing is verified.
         if envlock.assert_locked(self.path, self.policy) is None:
             return
         self.line = envlock.cite(self.path)
         self.model.envlock = self.line
-        # Keras gives one object to all callbacks, so that the history has the line, too.
+        # Keras passes the same object to all callbacks, so the history has the line, too.
         if isinstance(self.params, dict):
             self.params["envlock"] = self.line
 
@@ -90,7 +92,7 @@ class LockCallback(Callback):  # type: ignore[misc] # Keras has no types
         )
 
     def _digest_weights(self) -> List[List[str]]:
-        """Return the name and the digest of each weight of the model, in its order."""
+        """Return the name and the digest of each weight of the model, in the model's order."""
         digests = []
         for weight, array in zip(self.model.weights, self.model.get_weights()):  # noqa: B905 (Python 3.8)
             # Weights of Keras 2 have no path.
@@ -100,10 +102,10 @@ class LockCallback(Callback):  # type: ignore[misc] # Keras has no types
 
 
 def _compare_weights(weights: List[List[str]], known: List[List[str]]) -> Optional[str]:
-    """Return how weights differ from those of an earlier run; None where all are the same."""
+    """Return how weights differ from those of an earlier run; None if all are equal."""
     if len(weights) != len(known):
         return f"{len(weights)} weights, and {len(known)} in the earlier run"
-    # Names count up within a process (`dense_1`), so weights are compared by their places.
+    # Names are numbered within a process (`dense_1`), so weights are compared by position.
     differing = [new[0] for new, old in zip(weights, known) if new[1] != old[1]]  # noqa: B905 (Python 3.8)
     if not differing:
         return None

@@ -1,6 +1,6 @@
-"""MLflow: every run is tagged with the environment that it runs in, without a line in the script.
+"""MLflow: every run is tagged with its environment, without a line in the script.
 
-MLflow loads this by its entry point. `log_lock()` adds the lockfile to a run.
+MLflow loads this module through its entry point. `log_lock()` adds the lockfile to a run.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ class LockContext:
     """Gives tags to MLflow at the start of a run; a `RunContextProvider` by its methods."""
 
     def in_context(self) -> bool:
-        """Return True: whether there is a lockfile is known only at the start of a run."""
+        """Return True: whether there is a lockfile is known only when a run starts."""
         return True
 
     def tags(self) -> Dict[str, str]:
-        """Return the line of the lockfile and whether it matches; nothing where there is no lockfile.
+        """Return the line of the lockfile and whether it matches; empty without a lockfile.
 
         Nothing is refused here: MLflow only passes on tags. `envlock.assert_locked()` in the script
         refuses.
@@ -40,7 +40,7 @@ class LockContext:
                 report = error.report
         except envlock.EnvlockError as error:
             return {"envlock.error": str(error)}
-        # None is that of ENVLOCK_MODE=off.
+        # None means ENVLOCK_MODE=off.
         if report is None:
             return found
         return {
@@ -62,7 +62,7 @@ def log_lock(
     Raises:
         LockfileError: there is no lockfile, or it is invalid.
     """
-    # An optional package, which `tags` does without.
+    # An optional package, which `tags` does not need.
     import mlflow
 
     lock = envlock.locate(path)

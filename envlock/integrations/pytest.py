@@ -1,6 +1,6 @@
 """pytest: `--envlock` tests in the locked environment only; the fixture `bits` compares results.
 
-Every pytest of the environment loads this, so it loads nothing more before it is used.
+Every pytest in the environment loads this module, so it imports nothing else before it is used.
 PYTEST_DONT_REWRITE
 """
 
@@ -21,7 +21,7 @@ SUFFIX = ".bits.json"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options; where they are not given, nothing else is done."""
+    """Add the options; if none is given, the plugin does nothing else."""
     group = parser.getgroup("envlock", "the locked environment")
     about = (
         "run no test unless this is the environment of the lockfile: the nearest one, "
@@ -33,7 +33,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Decide once, before anything is collected; processes of pytest-xdist follow the first."""
+    """Decide once, before anything is collected; the processes of pytest-xdist follow the first
+    process.
+    """
     config.addinivalue_line(
         "markers", "envlock(policy=None): run this test in the locked environment only"
     )
@@ -53,7 +55,7 @@ def pytest_configure(config: pytest.Config) -> None:
         report = envlock.assert_locked(lock)
     except envlock.EnvlockError as error:
         raise pytest.UsageError(f"envlock: {error}") from None
-    # The processes of pytest-xdist get the options as they are now.
+    # The processes of pytest-xdist get the present values of the options.
     config.option.envlock = lock
     verdict = "not verified (ENVLOCK_MODE=off)"
     if report is not None:
@@ -69,17 +71,17 @@ def pytest_report_header(config: pytest.Config) -> Optional[str]:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Hold a test with the marker to its policy."""
+    """Apply the policy of a test that has the marker."""
     marker = item.get_closest_marker("envlock")
     if marker is not None:
         _hold(item.config, *marker.args, **marker.kwargs)
 
 
 def _hold(config: pytest.Config, policy: Optional[str] = None) -> None:
-    """Skip a test in another environment; with the option, that is an error."""
+    """Skip a test in a different environment; with the option, that is an error."""
     lock = config.getoption("envlock")
     if lock is not None and policy is None:
-        # That has been decided for all tests, before they were collected.
+        # This was decided for all tests before they were collected.
         return
     try:
         envlock.assert_locked(lock, policy)
@@ -93,13 +95,15 @@ def _hold(config: pytest.Config, policy: Optional[str] = None) -> None:
 
 @pytest.fixture
 def bits(request: pytest.FixtureRequest) -> Bits:
-    """Compare arrays with their digests: `bits(array)`, or `bits(array, "name")` for several."""
+    """A function to compare arrays with their digests: `bits(array)`, or `bits(array, "name")` for
+    several.
+    """
     _hold(request.config)
     return Bits(request)
 
 
 class Bits:
-    """What the fixture gives to one test; the digests are in a file beside it, for git."""
+    """The value of the fixture in one test; the digests are in a file beside the test, for git."""
 
     def __init__(self, request: pytest.FixtureRequest) -> None:
         self.file = request.path.with_suffix(SUFFIX)

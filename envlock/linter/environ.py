@@ -28,7 +28,7 @@ def assignments(module: Module) -> Iterator[Setting]:
     for assign in module.nodes(ast.Assign):
         for target in assign.targets:
             yield from _subscript(module, assign, target, assign.value)
-    for call, name in module.called(CALLS):
+    for call, name in module.find_calls(CALLS):
         if name == "os.environ.update":
             yield from _update(call)
         elif len(call.args) >= 2:

@@ -12,7 +12,7 @@ from io import BytesIO
 from pathlib import Path
 from tokenize import detect_encoding
 
-from envlock.linter.module import Elsewhere, Module
+from envlock.linter.module import Module
 from envlock.linter.notebooks import SUFFIX, Cells, code
 from envlock.runtime.errors import UsageError
 
@@ -23,7 +23,7 @@ SKIPPED = frozenset({"__pycache__", "build", "dist", "node_modules", "site-packa
 
 
 class Unreadable(Exception):  # noqa: N818 (it becomes a finding)
-    """A file that is no Python: why, and where."""
+    """A file that is not Python: why, and where."""
 
     def __init__(self, reason: str, line: int = 1, column: int = 1) -> None:
         super().__init__(reason)
@@ -33,13 +33,15 @@ class Unreadable(Exception):  # noqa: N818 (it becomes a finding)
 
 
 def find(paths: Sequence[str], exclude: Sequence[str] = ()) -> list[str]:
-    """Return the files to look at: those named, and every *.py and *.ipynb below the folders named, sorted, each once.
+    """Return the files to look at: those named, and every *.py and *.ipynb below the folders named,
+    sorted, each once.
 
-    Folders that hold no code of the project are passed over: hidden ones, environments, builds. Links to folders are
-    not followed. `exclude` holds patterns for paths (`tests/*`) or names (`*_pb2.py`).
+    Folders without code of the project are skipped: hidden ones, environments, builds. Links to
+    folders are not followed. `exclude` holds patterns for paths (`tests/*`) or names (`*_pb2.py`).
 
     Raises:
-        UsageError: a path does not exist or is neither file nor folder, or there are too many files.
+        UsageError: a path does not exist or is neither file nor folder, or there are too many
+        files.
     """
     found: dict[str, str] = {}
     for path in paths:
@@ -94,22 +96,14 @@ def _is_excluded(path: Path, exclude: Sequence[str]) -> bool:
     )
 
 
-def head(path: str) -> str:
-    """Return the text of a file for a first look at its imports; nothing where it cannot be read."""
-    try:
-        return _code(path)[0]
-    except Unreadable:
-        return ""
-
-
-def read(path: str, project: Elsewhere | None = None) -> Module:
-    """Return a file as a module; `project` knows the other files.
+def read(path: str) -> Module:
+    """Return a file as a module.
 
     Raises:
         Unreadable: it cannot be read, is too large, or is not Python as this interpreter knows it.
     """
     text, cells = _code(path)
-    return parse(path, text, project, cells)
+    return parse(path, text, cells)
 
 
 def _code(path: str) -> tuple[str, Cells | None]:
@@ -131,9 +125,7 @@ def _code(path: str) -> tuple[str, Cells | None]:
     return text, cells
 
 
-def parse(
-    path: str, text: str, project: Elsewhere | None = None, cells: Cells | None = None
-) -> Module:
+def parse(path: str, text: str, cells: Cells | None = None) -> Module:
     """Return Python source as a module.
 
     Raises:
@@ -154,7 +146,7 @@ def parse(
         raise Unreadable("it holds a NUL byte") from None
     except (RecursionError, MemoryError):
         raise Unreadable("it is nested too deeply for Python's own parser") from None
-    return Module(path, text, tree, project, cells)
+    return Module(path, text, tree, cells)
 
 
 def _bytes(path: str) -> bytes:

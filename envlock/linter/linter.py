@@ -10,15 +10,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from envlock.data.determinism import matches_version
 from envlock.data.lint_tables import LintRule, find_reference, load_lint_rules
+from envlock.data.specifiers import matches_version
 from envlock.linter.files import Unreadable, read
 from envlock.linter.interpreter.findings import Findings
 from envlock.linter.interpreter.programs import Programs, run
 from envlock.linter.module import Hit, Module
 from envlock.linter.notebooks import Cells
-from envlock.linter.project import Project
-from envlock.linter.rules import BAD_IGNORE, DIRECT, SWITCHED, UNREADABLE, UNUSED_IGNORE
+from envlock.linter.rules import BAD_IGNORE, DIRECT, UNREADABLE, UNUSED_IGNORE
 from envlock.runtime.errors import UsageError
 from envlock.runtime.finding_place import Where
 from envlock.runtime.report import Finding
@@ -48,12 +47,9 @@ def lint(
     modules: list[Module] = []
     found: list[Finding] = []
     with _no_collection():
-        project = Project(files)
-        for file in project.ordered():
+        for file in files:
             try:
-                module = read(file, project)
-                modules.append(module)
-                project.add(module)
+                modules.append(read(file))
             except Unreadable as error:
                 found.extend(_unreadable(file, error) if UNREADABLE in active else ())
             step()
@@ -88,7 +84,7 @@ def _hits(
             for rule in active
             if rule in DIRECT
             for hit in DIRECT[rule](module, settings.tensorflow)
-            if not (switched and SWITCHED in hit.unless)
+            if not (switched and hit.unless_switched)
         ]
         found.append(direct)
     for source, rule, hit in Findings(programs):
@@ -235,10 +231,10 @@ class Ignore:
     """An ignore comment.
 
     Attributes:
-        line, column: where it stands; `covers` are the lines it is for.
-        rules: what it names.
+        line, column: its place; `covers` are the lines that it applies to.
+        rules: the rules that it names.
         problem: why it ignores nothing, or None.
-        used: the rules of it for which there was a finding.
+        used: those of its rules for which there was a finding.
     """
 
     line: int

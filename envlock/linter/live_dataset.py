@@ -24,14 +24,16 @@ class DatasetEvidence(Evidence):
 
 
 def lint_dataset(dataset: Any) -> Report[DatasetEvidence]:
-    """Return what makes a tf.data.Dataset give other elements, or another order, from run to run.
+    """Return what makes a tf.data.Dataset give different elements, or a different order, from run
+    to run.
 
-    Its graph is read; no element is. Seeds are part of the graph, so set them before the dataset is made. It matches
-    where nothing is an error. The attachment `digest` is the same for pipelines of the same operations, settings and
-    constants, in every process of one TensorFlow; what Python functions in a pipeline do does not enter.
+    Its graph is read, but no elements are. Seeds are part of the graph, so set them before the
+    dataset is created. The report matches unless a finding is an error. The attachment `digest` is
+    the same for pipelines with the same operations, settings and constants, in every process with
+    the same TensorFlow; the content of Python functions in a pipeline does not count.
 
     Raises:
-        UsageError: it is no tf.data.Dataset, or this TensorFlow does not show its graph.
+        UsageError: it is not a tf.data.Dataset, or this TensorFlow cannot serialize its graph.
     """
     try:
         import tensorflow as tf

@@ -86,10 +86,12 @@ def _python(source: str) -> str:
     first = next((line.strip() for line in lines if line.strip()), "")
     if first.startswith("%%") and first.split()[0] not in PYTHON_MAGICS:
         return "\n" * (len(lines) - 1)
-    return "\n".join(ASSIGNED.sub(r"\1None", MAGIC.sub(r"\1pass", line)) for line in _joined(lines))
+    return "\n".join(
+        ASSIGNED.sub(r"\1None", MAGIC.sub(r"\1pass", line)) for line in _join_commands(lines)
+    )
 
 
-def _joined(lines: list[str]) -> Iterator[str]:
+def _join_commands(lines: list[str]) -> Iterator[str]:
     """Yield as many lines, those that a command of the shell goes on in after a backslash empty."""
     goes_on = False
     for line in lines:

@@ -81,7 +81,9 @@ def _body_of(plain: Mapping[str, Any]) -> Body:
 
 
 def findings(graph: Graph, *, switched_on: bool) -> list[Finding]:
-    """Return what makes a pipeline differ from run to run; with op determinism on, what that mends is `info`."""
+    """Return what makes a pipeline differ from run to run; with op determinism on, what that fixes
+    is `info`.
+    """
     found: list[Finding] = []
     seen: set[tuple[str, str, str]] = set()
     for rule, node, message, mended in _look(graph):
@@ -100,7 +102,7 @@ def _finding(rule: str, node: str, message: str, *, softened: bool) -> Finding:
 
 
 Found = tuple[str, str, str, bool]
-"""Rule, node, message, and whether op determinism mends it."""
+"""Rule, node, message, and whether op determinism fixes it."""
 
 
 def _look(graph: Graph) -> Iterator[Found]:
@@ -203,7 +205,7 @@ def _body_digest(graph: Graph, body: Body, known: dict[str, str]) -> str:
     nodes = {node.name: node for node in body.nodes}
     done = {name: _hash("argument", str(number)) for number, name in enumerate(body.arguments)}
     returned = [_source(each) for each in body.returns]
-    beside = _unused(body)
+    beside = _list_unused(body)
     stack = [*returned, *beside]
     while stack:
         name = stack[-1]
@@ -226,7 +228,7 @@ def _missing(node: Node, nodes: Mapping[str, Node], done: Mapping[str, str]) -> 
     return [each for each in sources if each not in done and each in nodes and each != node.name]
 
 
-def _unused(body: Body) -> list[str]:
+def _list_unused(body: Body) -> list[str]:
     used = {_source(each) for node in body.nodes for each in node.inputs}
     return [node.name for node in body.nodes if node.name not in used]
 

@@ -13,7 +13,7 @@ class Places:
     """Where files lie, as imports see them."""
 
     def __init__(self, files: Sequence[str]) -> None:
-        self.paths = [_dotted(file) for file in files]
+        self.paths = [_split_path(file) for file in files]
         self.folders = [
             path if PurePath(file).stem == "__init__" else path[:-1]
             for file, path in zip(files, self.paths, strict=True)
@@ -26,7 +26,7 @@ class Places:
             if path and not files[index].endswith(SUFFIX):  # nothing imports a notebook
                 self._by_last.setdefault(path[-1], []).append(index)
 
-    def meant(self, name: tuple[str, ...], folder: tuple[str, ...]) -> list[int]:
+    def find_files(self, name: tuple[str, ...], folder: tuple[str, ...]) -> list[int]:
         """Return the files that an absolute name can mean to a file in a folder: their path ends so.
 
         A single word means a neighbour, or else the only file or package of that name, unless Python has one, too, or
@@ -61,9 +61,11 @@ class Places:
         Of several files that it can mean, it is the one nearest to the folder.
         """
         for cut in range(len(name), 0, -1):
-            found = self.meant(name[:cut], folder)
+            found = self.find_files(name[:cut], folder)
             if found:
-                return max(found, key=lambda each: _shared(self.paths[each], folder)), name[cut:]
+                return max(found, key=lambda each: _count_shared(self.paths[each], folder)), name[
+                    cut:
+                ]
         return None
 
 
@@ -76,13 +78,13 @@ def absolute(name: str, folder: tuple[str, ...]) -> tuple[str, ...]:
     return parts or ("",)
 
 
-def _shared(one: tuple[str, ...], other: tuple[str, ...]) -> int:
+def _count_shared(one: tuple[str, ...], other: tuple[str, ...]) -> int:
     return next(
         (at for at, (left, right) in enumerate(zip(one, other, strict=False)) if left != right),
         len(other),
     )
 
 
-def _dotted(path: str) -> tuple[str, ...]:
+def _split_path(path: str) -> tuple[str, ...]:
     parts = PurePath(path).with_suffix("").parts
     return parts[:-1] if parts[-1:] == ("__init__",) else parts

@@ -1,1 +1,1 @@
-"""The lockfile: its models are the format, its writer is the only one."""
+"""The lockfile: its models define the format, and only its writer writes it."""

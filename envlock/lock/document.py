@@ -1,4 +1,4 @@
-"""Text to `Lockfile` and back: one reader, one canonical serialisation."""
+"""Parse text into a `Lockfile` and write it back: one reader, one canonical serialisation."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def parse(data: bytes, name: str) -> Lockfile:
 
 
 def validate(document: dict[str, object], name: str) -> Lockfile:
-    """Return JSON values as a `Lockfile`, every field checked; `name` is for messages.
+    """Return JSON values as a `Lockfile` after checking every field; `name` is for messages.
 
     Raises:
         LockfileError: a field does not follow the format; the message names the first.
@@ -71,16 +71,17 @@ def dump(lock: Lockfile) -> bytes:
 
 
 def save(lock: Lockfile, path: str | Path, read: Lockfile | None = None) -> None:
-    """Write a lockfile, whole or not at all.
+    """Write a lockfile atomically.
 
     Args:
-        lock: what to write.
-        path: of the file.
-        read: what the file held when the command began. The changes of another command since then
-            stay, unless this one has changed the same. When not given, the file is replaced.
+        lock: the lockfile to write.
+        path: the path of the file.
+        read: the content of the file when the command began. Changes that another command has made
+            since then are kept, unless this one has changed the same values. When not given, the
+            file is replaced.
 
     Raises:
-        WriteError: it cannot be written, or is a link to something else than a lockfile of the
+        WriteError: it cannot be written, or is a link to something other than a lockfile of the
             project.
         LockfileError: the changes of another command do not fit.
     """
@@ -93,10 +94,10 @@ def save(lock: Lockfile, path: str | Path, read: Lockfile | None = None) -> None
 
 
 def _keep_others(lock: Lockfile, file: Path, read: Lockfile) -> Lockfile:
-    """Return a lockfile with what others have written into its file since it was read."""
+    """Return a lockfile with the changes that others have written into its file since it was read."""
     try:
         now = load(file)
-    except LockfileError:  # it is missing or damaged: there is nothing to keep
+    except LockfileError:  # missing or damaged, so there are no changes to keep
         return lock
     if now == read:
         return lock
@@ -105,9 +106,10 @@ def _keep_others(lock: Lockfile, file: Path, read: Lockfile) -> Lockfile:
 
 
 def _refuse_foreign_link(file: Path) -> None:
-    """Raise where a symbolic link leads out of the project, or to a file that is no lockfile.
+    """Raise if a symbolic link leads out of the project, or to a file that is not a lockfile.
 
-    A repository can carry such a link, and `capture` would replace a file of the user's home.
+    A repository can contain such a link, and `capture` would replace a file in the user's home
+    folder.
     """
     if not file.is_symlink():
         return

@@ -1,4 +1,4 @@
-"""How a policy judges facts: an explanation of each, and a list of what may differ. Pure."""
+"""How a policy judges facts: an explanation of each, and a list of those that may differ. Pure."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any, TypeAlias
 
-from envlock.data import load_policy_table, read
+from envlock.data import read
+from envlock.data.runtime_tables import load_policy_table
 from envlock.lock.merging import Flat, flatten, matches_fact
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.policies import Policy, matches, names
 from envlock.runtime.report import ABSENT
 
 Document: TypeAlias = "Mapping[str, object]"
-"""`facts` and `unavailable`, as a lockfile has them."""
+"""`facts` and `unavailable` of a lockfile."""
 
 
 @dataclass(frozen=True)
@@ -22,13 +23,13 @@ class Explained:
     """One fact: both values, the rule of each policy, and why.
 
     Attributes:
-        path: of the fact.
-        locked, live: its values; `ABSENT`, `Unavailable`, or None for "none".
+        path: the path of the fact.
+        locked, live: its values; `ABSENT`, `Unavailable`, or None if it does not exist.
         rules: the rule of each policy, by its name.
-        rule: the rule in force: the lock's own, or that of its policy.
-        policy: the policy in force.
+        rule: the rule that applies: the lockfile's own, or that of its policy.
+        policy: the policy that applies.
         why, fix: a sentence each.
-        source: of `why`, with how it was measured where it was.
+        source: that of `why`, with how it was measured, if it was.
     """
 
     path: str
@@ -44,9 +45,9 @@ class Explained:
 
 @dataclass(frozen=True)
 class Allowed:
-    """Facts that may differ for one reason.
+    """Facts that may differ for the same reason.
 
-    `by_override` says whether an override of the lock allows it.
+    `by_override` is whether an override in the lockfile allows it.
     """
 
     rule: str
@@ -56,7 +57,7 @@ class Allowed:
 
 
 def explain_facts(path: str, locked: Document, live: Document, policy: Policy) -> list[Explained]:
-    """Return what is known of the facts that a path or pattern matches."""
+    """Return explanations of the facts that a path or pattern matches."""
     sides = flatten(locked), flatten(live)
     paths = sorted(known for known in {**sides[0], **sides[1]} if matches_fact(path, known))
     if not paths and "*" not in path:
@@ -65,7 +66,7 @@ def explain_facts(path: str, locked: Document, live: Document, policy: Policy) -
 
 
 def list_allowed(locked: Document, policy: Policy) -> list[Allowed]:
-    """Return the facts of a lock that may differ under a policy, grouped by reason."""
+    """Return the facts of a lockfile that may differ under a policy, grouped by reason."""
     groups: dict[tuple[str, str, bool], list[str]] = {}
     for path in sorted(flatten(locked)):
         row = policy.row(path)
@@ -79,7 +80,7 @@ def list_allowed(locked: Document, policy: Policy) -> list[Allowed]:
 
 
 def serialize(found: list[Explained] | list[Allowed]) -> list[dict[str, object]]:
-    """Return JSON values; a key is left out where there is no value on that side."""
+    """Return JSON values; a side without a value has no key."""
     documents = []
     for item in found:
         document: dict[str, object] = {}
@@ -95,7 +96,7 @@ def serialize(found: list[Explained] | list[Allowed]) -> list[dict[str, object]]
 def _explain_fact(path: str, locked: Flat, live: Flat, policy: Policy) -> Explained:
     row = policy.row(path)
     source = row["source"]
-    # A source may begin with a key of [evidence], and have details in brackets.
+    # A source may begin with a key of [evidence], followed by details in brackets.
     evidence = _read_evidence().get(source.partition(" (")[0])
     if evidence is not None:
         source = f"{source}: {evidence}"

@@ -1,7 +1,7 @@
-"""The facts of a lockfile, and the kinds of text and number that all its models are made from.
+"""The facts of a lockfile, and the types of text and number that all its models use.
 
 Texts are constrained here, so that nothing from a lockfile can reach a shell or a Dockerfile
-unseen.
+unchecked.
 """
 
 from typing import Annotated, Literal
@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 CONTROLS = r"\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069"
-"""Characters that a terminal obeys, and those that change the order of the text (UAX #9)."""
+"""Control characters of a terminal, and those that change the order of text (UAX #9)."""
 
 Text = Annotated[str, Field(max_length=1000, pattern=rf"^[^{CONTROLS}]*$")]
 Word = Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]*$")]
@@ -36,16 +36,17 @@ Count = Annotated[int, Field(ge=0)]
 class Strict(BaseModel):
     """No unknown fields, no conversions, no changes afterwards."""
 
-    # No namespace is protected: a processor has a `model_name`, of which old pydantic (< 2.10) warns.
+    # Without protected namespaces: a processor has a `model_name`, about which old pydantic (<
+    # 2.10) warns.
     model_config = ConfigDict(
         extra="forbid", strict=True, frozen=True, defer_build=True, protected_namespaces=()
     )
 
 
 class StartupFacts(Strict):
-    """What runs before the program, as digests: `.pth` files by name.
+    """The code that runs before the program, as digests: `.pth` files by name.
 
-    `known` are those that are known to change no result.
+    `known` are files that are known to change no result.
     """
 
     known: list[Text] | None = None
@@ -66,7 +67,7 @@ class PythonFacts(Strict):
 
 
 class OriginFacts(Strict):
-    """Where a package came from that was not installed from an index."""
+    """The origin of a package that was not installed from an index."""
 
     url: Text | None = None
     editable: bool | None = None
@@ -99,7 +100,7 @@ class TensorflowFacts(Strict):
 
 
 class CudaLibraryFacts(Strict):
-    """The file that TensorFlow's loader takes for one library, why, and what identifies its bytes."""
+    """The file that TensorFlow's loader loads for one library, why, and what identifies its bytes."""
 
     linkage: Literal["dlopen", "needed", "static", "absent", "program"] | None = None
     soname: Text | None = None
@@ -160,7 +161,7 @@ class KernelModuleFacts(Strict):
 
 
 class NvmlFacts(Strict):
-    """The library that was asked: what it says it is, and what its file is called."""
+    """The NVML library: the version that it reports, and the name of its file."""
 
     version: Version | None = None
     file_version: Version | None = None
@@ -175,7 +176,7 @@ class BindingFacts(Strict):
 
 
 class VisibleFacts(Strict):
-    """What CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER come to."""
+    """The effect of CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER."""
 
     count: Count | None = None
     device_order: Word | None = None
@@ -192,7 +193,7 @@ class MigFacts(Strict):
 
 
 class DeviceInfo(Strict):
-    """What is worth knowing of a GPU and changes no bits by itself."""
+    """Properties of a GPU that do not change bits by themselves."""
 
     vbios: Text | None = None
     persistence: bool | None = None
@@ -201,7 +202,7 @@ class DeviceInfo(Strict):
 
 
 class DeviceFacts(Strict):
-    """One GPU that CUDA shows: nothing in it identifies the card. Memory in MiB."""
+    """One GPU that CUDA uses; nothing here identifies the card. Memory in MiB."""
 
     name: Text | None = None
     architecture: Text | None = None
@@ -218,7 +219,7 @@ class DeviceFacts(Strict):
 
 
 class GpuFacts(Strict):
-    """Driver and GPUs; `devices` by the index that CUDA gives them."""
+    """Driver and GPUs; `devices` by CUDA's index."""
 
     kernel_module: KernelModuleFacts | None = None
     surroundings: list[Word] | None = None
@@ -231,7 +232,7 @@ class GpuFacts(Strict):
 
 
 class KerasConfig(Strict):
-    """What keras.json and KERAS_BACKEND come to."""
+    """The effect of keras.json and KERAS_BACKEND."""
 
     backend: Word | None = None
     epsilon: float | None = None
@@ -241,7 +242,7 @@ class KerasConfig(Strict):
 
 
 class JaxFacts(Strict):
-    """JAX, and what it takes from its surroundings."""
+    """JAX, and its settings from the environment."""
 
     version: Version | None = None
     jaxlib: Version | None = None
@@ -249,7 +250,7 @@ class JaxFacts(Strict):
 
 
 class TorchFacts(Strict):
-    """PyTorch: its build, and what it takes from its surroundings."""
+    """PyTorch: its build, and its settings from the environment."""
 
     version: Version | None = None
     cuda: Version | None = None
@@ -261,7 +262,7 @@ class TorchFacts(Strict):
 class KerasFacts(Strict):
     """Keras 3 (`version`), Keras 2 (`legacy_version`, from tf-keras) and their configuration.
 
-    `jax` or `torch` is there where Keras computes with it.
+    `jax` or `torch` is present if Keras computes with it.
     """
 
     version: Version | None = None
@@ -272,7 +273,7 @@ class KerasFacts(Strict):
 
 
 class BlasFacts(Strict):
-    """The BLAS that NumPy was built with and the files its wheel brings."""
+    """The BLAS that NumPy was built with, and the BLAS files in its wheel."""
 
     name: Text | None = None
     version: Text | None = None
@@ -315,7 +316,9 @@ class SystemFacts(Strict):
 
 
 class Facts(Strict):
-    """All facts: an absent section was not asked for, a null one does not exist on the machine."""
+    """All facts: a section that is absent was not looked for, a section that is null does not exist
+    on the machine.
+    """
 
     python: PythonFacts | None = None
     packages: dict[PackageName, PackageFacts] | None = None

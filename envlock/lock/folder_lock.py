@@ -1,6 +1,6 @@
 """One writer at a time in a folder.
 
-A command reads a file, changes it and writes it back, and no other command writes it in between.
+While one command reads a file, changes it and writes it back, no other command writes it.
 """
 
 from __future__ import annotations
@@ -13,17 +13,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PATIENCE = 10.0
-"""Seconds to wait for another command, which takes milliseconds: a stopped one must not block us."""
+"""Seconds to wait for another command, which needs only milliseconds: a stopped one must not block
+this one.
+"""
 PAUSE = 0.02
 """Seconds between two attempts."""
 
 
 @contextlib.contextmanager
 def hold_folder(folder: Path) -> Iterator[None]:
-    """Lock a folder for the time of a block.
+    """Lock a folder during a block.
 
-    Where the file system has no locks, or another process keeps the lock for longer than
-    `PATIENCE`, the block runs without it.
+    If the file system has no locks, or another process has locked the folder for longer than
+    `PATIENCE`, the block runs without.
     """
     # A lock of the kernel, which ends with the process.
     handle = -1
@@ -44,7 +46,7 @@ def _wait_for(handle: int) -> None:
 
 
 def _take(handle: int) -> bool:
-    """Return whether the folder is ours now."""
+    """Return whether the folder is locked by us now."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -1,6 +1,6 @@
 """The facts of the live environment: those of this interpreter, or of another one.
 
-envlock need not be installed in the environment of the other one.
+envlock does not have to be installed in the other environment.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from envlock.runtime.host import Host
 from envlock.runtime.locked_wheels import restore_locked_origins
 from envlock.runtime.tooling import find_tooling
 
-TIMEOUT = 60.0  # seconds; a capture takes a fifth of one, plus the start of a slow disk's Python
+TIMEOUT = (
+    60.0  # seconds; a capture takes a fifth of a second, plus the start of Python on a slow disk
+)
 
 
 def collect_live(python: Path | None = None, environ: Mapping[str, str] | None = None) -> Snapshot:
@@ -41,9 +43,10 @@ def collect_live(python: Path | None = None, environ: Mapping[str, str] | None =
 
 
 def parse_snapshot(answer: Mapping[str, object], who: str) -> Snapshot:
-    """Return the snapshot in an answer to `facts`; `who` names the interpreter in messages.
+    """Return the snapshot in an answer to `facts`; `who` is the name of the interpreter in
+    messages.
 
-    Single facts are checked later, when they enter a lockfile.
+    Single facts are checked later, when they are put into a lockfile.
 
     Raises:
         FactError: the answer has another shape.
@@ -74,7 +77,8 @@ def collect_live_for(
     python: Path | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> Snapshot:
-    """Return what `live` does, with the locked origins of packages that are their locked wheels.
+    """Do what `collect_live` does, and give packages that are their locked wheels the locked
+    origin.
 
     Raises:
         UsageError: there is no such interpreter, or it cannot be run.
@@ -115,12 +119,11 @@ def ask(
 
 
 def _find_binding() -> str:
-    """Return the folder of this environment's NVML binding, for an environment without one.
-
-    It is empty where there is none here.
+    """Return the folder of this environment's NVML binding, for an environment without one; empty
+    if this one has no binding, either.
     """
     spec = find_spec("pynvml")
-    # The folder of a package's file is no folder to import from.
+    # The folder of a package's own file is not one to import from.
     if spec is None or spec.origin is None or spec.submodule_search_locations:
         return ""
     return str(Path(spec.origin).parent)

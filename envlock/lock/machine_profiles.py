@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 
 def find_place(lock: Lockfile, live: Snapshot) -> int | None:
-    """Return the place, from 0 on, of the live machine in a lock; None where the lock lacks it."""
+    """Return the index of the live machine in a lockfile; None if the lockfile does not have it."""
     live_machine = _get_profile(live)
     known = list_profiles(lock.to_document())
     for place, machine in enumerate(known):
         if is_same(machine, live_machine):
             return place
-    # Its driver or its kernel may be newer than the lock: then the hardware decides.
+    # Its driver or its kernel may be newer than the locked one: then the hardware decides.
     for place, machine in enumerate(known):
         if _describe_hardware(machine) == _describe_hardware(live_machine):
             return place
@@ -36,7 +36,7 @@ def find_place(lock: Lockfile, live: Snapshot) -> int | None:
 
 
 def select_machine(lock: Lockfile, place: int) -> Lockfile:
-    """Return the lock as if the machine at a place were its only one."""
+    """Return the lockfile as if the machine with this index were its only one."""
     document = lock.to_document()
     machine = list_profiles(document)[place]
     document.pop("machines", None)
@@ -44,7 +44,9 @@ def select_machine(lock: Lockfile, place: int) -> Lockfile:
 
 
 def update_machine(lock: Lockfile, renewed: Lockfile, place: int) -> Lockfile:
-    """Return the renewed lock with its machine at a place among the other machines of the lock."""
+    """Return the renewed lockfile, with its machine at this index among the other machines of the
+    lockfile.
+    """
     new = renewed.to_document()
     known = list_profiles(lock.to_document())
     known[place] = get_profile(new)
@@ -52,11 +54,11 @@ def update_machine(lock: Lockfile, renewed: Lockfile, place: int) -> Lockfile:
 
 
 def add_live_machine(lock: Lockfile, live: Snapshot) -> tuple[Lockfile, int]:
-    """Return the lock with the live machine among its machines, and its place from 0 on.
+    """Return the lockfile with the live machine among its machines, and the index of that.
 
     Raises:
-        EnvironmentMismatch: the software differs from the lock's under its policy.
-        UsageError: the lock has as many machines as it can.
+        EnvironmentMismatch: the software differs from the lockfile's under its policy.
+        UsageError: the lockfile already has the most machines that it can.
     """
     document = lock.to_document()
     live_machine = _get_profile(live)
@@ -83,7 +85,9 @@ def add_live_machine(lock: Lockfile, live: Snapshot) -> tuple[Lockfile, int]:
 
 
 def make_unknown_error(lock: Lockfile) -> UsageError:
-    """Return the error that the live machine is none of a lock's, so that it cannot be renewed."""
+    """Return the error that the live machine is not one of a lockfile's, so that it cannot be
+    renewed.
+    """
     names = "; ".join(map(describe_machine, list_profiles(lock.to_document())))
     number = count(1 + len(lock.machines), "machine")
     return UsageError(
@@ -95,9 +99,9 @@ def make_unknown_error(lock: Lockfile) -> UsageError:
 def merge_machines(
     base: Mapping[str, object], ours: Mapping[str, object], theirs: Mapping[str, object]
 ) -> list[Profile]:
-    """Return the machines, beside the first, of two sides of a merge.
+    """Return the machines, except the first, of two sides of a merge.
 
-    Those that one side has removed are gone.
+    A machine that one side has removed is left out.
     """
     old, left, right = _list_others(base), _list_others(ours), _list_others(theirs)
     merged = [machine for machine in left if machine in right or machine not in old]
@@ -110,7 +114,7 @@ def compare_machines(
     policy: Policy,
     names: tuple[str, str],
 ) -> list[Finding]:
-    """Return a finding for every machine, beside the first, that only one of two locks has."""
+    """Return a finding for every machine, except the first, that only one of two lockfiles has."""
     left_machines, right_machines = _list_others(left), _list_others(right)
     only_left = _subtract(left_machines, right_machines)
     only_right = _subtract(right_machines, left_machines)
@@ -131,7 +135,7 @@ def compare_machines(
 
 
 def _list_others(document: Mapping[str, object]) -> list[Profile]:
-    """Return the machines of a lock beside the first one."""
+    """Return the machines of a lockfile except the first."""
     machines = document.get("machines", [])
     if not isinstance(machines, list):
         return []

@@ -1,4 +1,4 @@
-"""One lockfile from several: accept some of a new one's facts, or merge what two sides changed.
+"""Make one lockfile of several: accept some facts of a new one, or merge the changes of two sides.
 
 Pure: values in, values out.
 """
@@ -24,20 +24,22 @@ Flat: TypeAlias = "dict[str, object]"
 """The value at each dotted path."""
 
 Choose = Callable[[str, object, object], object]
-"""Takes a path and the values of two sides, `GONE` for none; returns the one to keep."""
+"""A function of a path and the values of two sides (`GONE` for a missing one) that returns the
+value to keep.
+"""
 
 OF_COMMIT = ("commit", "dirty")
-"""The keys of the section `project` that say at which commit the lock was captured."""
+"""The keys of the section `project` about the commit at the time of the capture."""
 
 
 @dataclass(frozen=True)
 class Merged:
-    """A lockfile of two sides.
+    """A lockfile merged from two sides.
 
     Attributes:
         lock: the lockfile.
-        conflicts: the paths that both sides have changed, each to something else.
-        exempt: the rules by which it lets more differ than the base did, in words.
+        conflicts: the paths that both sides have changed to different values.
+        exempt: the rules that allow more differences than the base did, in words.
     """
 
     lock: Lockfile
@@ -48,7 +50,7 @@ class Merged:
 def accept(old: Lockfile, new: Lockfile, patterns: Iterable[str]) -> Lockfile:
     """Return the old lockfile, with the facts of the new one whose paths match a pattern.
 
-    The canary and the image are dropped when a fact has changed, and so is the wheel of a changed
+    If a fact has changed, the canary and the image are dropped, and so is the wheel of a changed
     package.
 
     Raises:
@@ -79,7 +81,7 @@ def find_unmatched(patterns: Iterable[str], *locks: Lockfile) -> list[str]:
 def merge(base: Lockfile, ours: Lockfile, theirs: Lockfile) -> Merged:
     """Return a lockfile with what both sides have changed since the base.
 
-    Where they disagree, the value of our side stays, and the path is a conflict.
+    If they disagree, the value of our side is kept, and the path is a conflict.
 
     Raises:
         LockfileError: the facts do not fit together.
@@ -87,7 +89,7 @@ def merge(base: Lockfile, ours: Lockfile, theirs: Lockfile) -> Merged:
     old, left, right = base.to_document(), ours.to_document(), theirs.to_document()
     commits = (_get_commit(left), _get_commit(right))
     if commits[0] != commits[1] and _get_commit(old) not in commits:
-        # The merged lockfile was captured at neither commit.
+        # The merged lockfile was not captured at either commit.
         for document in (old, left, right):
             for key in OF_COMMIT:
                 document.get("project", {}).pop(key, None)
@@ -111,7 +113,9 @@ def merge(base: Lockfile, ours: Lockfile, theirs: Lockfile) -> Merged:
 
 
 class _ThreeWayMerge:
-    """Chooses between the values of two sides by those of their base, and keeps the conflicts."""
+    """Chooses between the values of two sides, given those of their base, and collects the
+    conflicts.
+    """
 
     def __init__(self, base: Flat) -> None:
         self.base = base
@@ -127,11 +131,11 @@ class _ThreeWayMerge:
 
 
 def _list_new_exemptions(base: Lockfile, merged: Lockfile) -> list[str]:
-    """Return each rule by which the merged lockfile lets more differ than its base, in words."""
+    """Return each rule of the merged lockfile that allows more differences than its base, in words."""
     old, new = base.to_document(), merged.to_document()
     found = []
     old_policy, new_policy = old["policy"]["name"], new["policy"]["name"]
-    # The names begin with the strictest policy.
+    # The list of names begins with the strictest policy.
     if names().index(new_policy) > names().index(old_policy):
         found.append(f"policy {new_policy} instead of {old_policy}")
     old_overrides = old["policy"]["overrides"]
@@ -150,7 +154,7 @@ def _list_new_exemptions(base: Lockfile, merged: Lockfile) -> list[str]:
 
 
 def flatten(document: Document) -> Flat:
-    """Return the facts of a lockfile by path, and what was unavailable."""
+    """Return the facts of a lockfile, and its unavailable facts, by path."""
     flat: Flat = dict(iter_leaves(_get_table(document, "facts")))
     for path, entry in _get_table(document, "unavailable").items():
         if isinstance(entry, Mapping):
@@ -159,9 +163,10 @@ def flatten(document: Document) -> Flat:
 
 
 def _flatten_sections(document: Document) -> Flat:
-    """Return the sections beside the facts by path.
+    """Return the sections other than the facts, by path.
 
-    Each is one value, but for the identity, which is by package, and the project, which is by key.
+    Each is one value, except the identity, which is divided by package, and the project, which is
+    divided by key.
     """
     flat: Flat = {}
     for name in ("policy", "base_image", *MADE_OF_FACTS):
@@ -175,7 +180,7 @@ def _flatten_sections(document: Document) -> Flat:
 
 
 def _get_table(document: Document, name: str) -> Mapping[str, object]:
-    """Return a section; an empty one where the document does not have it."""
+    """Return a section; empty if the document does not have it."""
     table = document.get(name)
     if not isinstance(table, Mapping):
         return {}
@@ -201,14 +206,14 @@ def _combine(left: Flat, right: Flat, choose: Choose) -> Flat:
 
 
 def _nest(flat: Flat) -> Flat:
-    """Return nested objects again; an empty one gives way to what another side has in it."""
+    """Return nested objects again; an empty one is replaced by the content of another side."""
     tree: Flat = {}
     for path, value in sorted(flat.items()):
         *folders, name = path.split(".")
         node = tree
         for folder in folders:
             child = node.get(folder)
-            # One side may have no object there, where the other one has facts below it.
+            # One side may have a plain value at a path below which the other one has facts.
             if not isinstance(child, dict):
                 child = node[folder] = {}
             node = child
@@ -218,10 +223,10 @@ def _nest(flat: Flat) -> Flat:
 
 
 def _assemble(document: Document, chosen: Flat, sides: Sequence[Document]) -> Lockfile:
-    """Return a lockfile of these facts.
+    """Return a lockfile with these facts.
 
-    Left out are the sections that hold for one set of facts only, unless a side has made them of
-    just these facts, and the wheels of packages in another version.
+    Sections that hold for one set of facts only are left out, unless a side has made them from
+    exactly these facts, and so are the wheels of packages in another version.
     """
     facts, unavailable = split(_nest(chosen))
     equal_sides = [
@@ -253,5 +258,5 @@ def _is_wanted(path: str, patterns: Iterable[str]) -> bool:
 
 
 def matches_fact(pattern: str, path: str) -> bool:
-    """Return whether a pattern matches the path of a fact, or a section in which it is."""
+    """Return whether a pattern matches the path of a fact, or a section that contains it."""
     return matches(pattern, path) or matches(f"{pattern}.**", path)

@@ -1,6 +1,6 @@
-"""The format, `lock_version` 1: the sections beside the facts, and the whole file.
+"""The format, `lock_version` 1: the sections other than the facts, and the whole file.
 
-The JSON Schema is made from these models.
+The JSON Schema is generated from these models.
 """
 
 import json
@@ -39,8 +39,8 @@ WebUrl = Annotated[
 class WheelFile(Strict):
     """One file of an index; size in bytes.
 
-    `url` and `index` are without credentials and queries, and null where the file or its index is
-    on a disk.
+    `url` and `index` are without credentials and queries, and null if the file or its index is on a
+    disk.
     """
 
     name: WheelName
@@ -51,14 +51,14 @@ class WheelFile(Strict):
 
 
 class PackageIdentity(Strict):
-    """What is known of the file that a distribution was installed from.
+    """The file that a distribution was installed from, as far as it is known.
 
     `content` is the digest of the list of its files and their hashes
-    (envlock/runtime/files/record_rows.py), null where it has no such list. `proof` says how `wheel` is
+    (envlock/runtime/files/record_rows.py), null without such a list. `proof` says how `wheel` is
     known to be that file: its RECORD lists exactly the installed files, and its sha256 was computed
-    from all its bytes (`file`) or is what the index says (`record`). A wheel that was built here
-    from the package's sources lists others, such as those of an editable install (`built`): then
-    `built` is the digest of its own list. Where there is no wheel, `reason` says why.
+    from all its bytes (`file`) or comes from the index (`record`). The RECORD of a wheel that was
+    built here from the package's sources lists other files than, for example, an editable install
+    (`built`): then `built` is the digest of its own list. Without a wheel, `reason` says why.
     """
 
     version: Version | None
@@ -117,7 +117,7 @@ class Container(Strict):
     """What the project added to the image, from `[tool.envlock.container]`.
 
     `files` are copied below `workdir`: their paths in the project, and SHA-256. `command` is empty
-    where the base's own stays.
+    if the base's own is used.
     """
 
     files: Annotated[dict[CopiedPath, Sha256], Field(max_length=10_000)]
@@ -130,12 +130,12 @@ class Container(Strict):
 class Image(Strict):
     """An image that was built, and found to be the locked environment.
 
-    `id` is the digest of its config. A builder that stamps its own time into it gives another one
-    each time; `layers` (unpacked, the base's first) and `config` (SHA-256 of variables, entrypoint,
-    command, folder, user and labels) are the same whoever built it. `reference` is its name in a
-    registry, with the digest of its manifest there. `lock` is the SHA-256 of the lock inside,
-    `wheels` are the packages that were installed from wheels, and `envlock` is the version that
-    built it.
+    `id` is the digest of its config. A builder that writes the present time into it gives a
+    different one each time; `layers` (uncompressed, the base's first) and `config` (SHA-256 of
+    variables, entrypoint, command, folder, user and labels) are the same for every builder.
+    `reference` is its name in a registry, with the digest of its manifest there. `lock` is the
+    SHA-256 of the lockfile inside, `wheels` are the packages that were installed from wheels, and
+    `envlock` is the version that built it.
     """
 
     id: ImageDigest
@@ -159,11 +159,11 @@ Reason = Annotated[str, Field(max_length=4000, pattern=rf"^[^{CONTROLS}]+$")]
 
 
 class PinnedImage(Strict):
-    """An image of a registry, by its full name, as nvcr.io/nvidia/tensorflow.
+    """An image in a registry, by its full name, such as nvcr.io/nvidia/tensorflow.
 
-    `digest` is what the tag pointed at: an index, where the image is there for several platforms.
-    `manifest` is that of the one platform, null where it was not told. `tag` is for people, and
-    null where a digest was named; tags move.
+    `digest` is the one that the tag stood for: that of an index, if the image exists for several
+    platforms. `manifest` is that of the one platform, null if unknown. `tag` is informative, and
+    null if a digest was named; tags move.
     """
 
     name: ImageName
@@ -173,7 +173,7 @@ class PinnedImage(Strict):
 
 
 class PinnedArchive(Strict):
-    """A build of python-build-standalone; the name of the archive tells version and release."""
+    """A build of python-build-standalone; the name of the archive contains version and release."""
 
     file: Annotated[
         str,
@@ -193,7 +193,7 @@ MOST_DEBIAN_PACKAGES = 1000
 
 
 class DebianPackage(Strict):
-    """A package of Debian's or Ubuntu's archive, by its signed index; size in bytes."""
+    """A package from the archive of Debian or Ubuntu, from its signed index; size in bytes."""
 
     name: Annotated[str, Field(pattern=f"^{_DEBIAN_NAME}$")]
     version: Annotated[str, Field(pattern=f"^{_DEBIAN_VERSION}$")]
@@ -204,14 +204,15 @@ class DebianPackage(Strict):
 
     @property
     def file(self) -> str:
-        """Its name, as apt writes it."""
+        """The file name that apt gives it."""
         return f"{self.name}_{self.version.replace(':', '%3a')}_{self.architecture}.deb"
 
 
 class DebianPackages(Strict):
-    """What apt adds to the base: `wanted`, as the project wrote it, and all that this needs.
+    """The packages that apt adds to the base: `wanted`, as the project wrote it, and everything
+    that this requires.
 
-    `sources` are archives that were asked instead of the base's own. The base has none of
+    `sources` are the archives that were used instead of the base's own. The base has none of
     `packages`.
     """
 
@@ -227,10 +228,10 @@ class DebianPackages(Strict):
 
 
 class BaseImage(PinnedImage):
-    """What the image starts from, and why.
+    """The image that another starts from, and why it was chosen.
 
-    `route` says where TensorFlow comes from; `captured` is the image that the facts are of. A base
-    without a Python gets one from the image `python`, or that of `python_archive`. `apt` is
+    `route` is the source of TensorFlow; `captured` is the image that the facts were collected in. A
+    base without a Python gets it from the image `python`, or from `python_archive`. `apt` is
     installed in it first.
     """
 
@@ -263,20 +264,20 @@ class UnavailableFact(Strict):
 
 
 class LockedPolicy(Strict):
-    """How closely the facts are compared: a policy, and the project's overrides by path pattern."""
+    """How strictly the facts are compared: a policy, and the project's overrides by path pattern."""
 
     name: Word
     overrides: dict[PathPattern, Word]
 
 
 class Project(Strict):
-    """The project of the lock: its own package `name` is no fact, and no policy compares it.
+    """The project of the lockfile: its own package `name` is not a fact, and no policy compares it.
 
-    Where `entry` names its programs, only the packages in `held` (these programs can import them;
-    the value says how that is known) and `observed` (runs under `envlock run --observe` have used
-    them) are compared; the others may differ. `commit` is that of the project when these facts were
-    first captured, and `dirty` whether files differed from it: no policy compares them. `tooling`
-    are the packages that only envlock requires, which may differ.
+    If `entry` names its programs, only the packages in `held` (these programs can import them; the
+    value says how that is known) and `observed` (runs under `envlock run --observe` have used them)
+    are compared; the others may differ. `commit` is that of the project when these facts were first
+    captured, and `dirty` is whether files differed from it: no policy compares them. `tooling` are
+    the packages that only envlock requires, which may differ.
     """
 
     name: PackageName | None = None
@@ -297,14 +298,16 @@ class Project(Strict):
 
 
 class Machine(Strict):
-    """Another machine that the lock accepts: all facts of the machine, which policy.toml lists."""
+    """Another machine that the lockfile accepts, with all facts of the machine, which policy.toml
+    lists.
+    """
 
     facts: Facts
     unavailable: dict[FactPath, UnavailableFact]
 
 
 class Lockfile(Strict):
-    """The whole file; `facts` are those of the software, and of the first machine."""
+    """The whole file; `facts` are those of the software and of the first machine."""
 
     model_config = ConfigDict(
         title="envlock lockfile", populate_by_name=True, serialize_by_alias=True
@@ -327,7 +330,7 @@ class Lockfile(Strict):
     program: Programs | None = None
 
     def to_document(self) -> dict[str, Any]:
-        """Return the JSON values of the file; absent facts stay absent, null ones stay null."""
+        """Return the JSON values of the file; absent facts are left out, null ones are kept."""
         return {
             "$schema": self.schema_url,
             **self.model_dump(mode="json", exclude_unset=True, by_alias=True),
@@ -335,7 +338,7 @@ class Lockfile(Strict):
 
 
 def render_schema() -> str:
-    """Return the JSON Schema as it is published."""
+    """Return the JSON Schema in its published form."""
     schema = Lockfile.model_json_schema(by_alias=True)
     published = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -6,18 +6,18 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
-from envlock.data.canary_tables import load_replay_table
+from envlock.data.replay_table import load_replay_table
 from envlock.lock.fact_models import Count, Sha256, Strict, Version, Word
 
 SAMPLES = 64
-# A number with another exponent is none of float64.
+# A number with a larger or smaller exponent does not exist in float64.
 _EXPONENT = r"(\+([0-9]{1,3}|10[01][0-9]|102[0-3])|-([0-9]{1,3}|10[01][0-9]|102[0-2]))"
 _NUMBER = rf"(nan|-?inf|-?0x[01](\.[0-9a-f]{{1,13}})?p{_EXPONENT})"
 
 Sample = Annotated[
     str, Field(max_length=26 * SAMPLES, pattern=rf"^{_NUMBER}( {_NUMBER}){{0,{SAMPLES - 1}}}$")
 ]
-"""Values as hexadecimal numbers, which are exact, separated by blanks."""
+"""Values as hexadecimal numbers, which are exact, separated by spaces."""
 OperationName = Annotated[str, Field(max_length=64, pattern=r"^[a-z0-9]+(_[a-z0-9]+)*$")]
 GroupName = Annotated[str, Field(max_length=64, pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
 DeviceName = Annotated[str, Field(max_length=128, pattern=r"^[A-Za-z0-9][A-Za-z0-9 _.()/+-]*$")]
@@ -32,10 +32,11 @@ Threads = Annotated[int, Field(ge=1, le=4096)] | Literal["environment"]
 
 
 class Conditions(Strict):
-    """What the canary itself sets, and what it leaves to the environment (`environment`).
+    """The settings that the canary applies itself, and those that it leaves to the environment
+    (`environment`).
 
-    Results compare only where all of this is equal. What is left to the environment is what the
-    comparison is about.
+    Results can be compared only if all of these are equal. The settings that are left to the
+    environment are what the comparison is about.
     """
 
     device: DeviceName
@@ -51,8 +52,8 @@ class Operation(Strict):
     """The result of an operation: the digest of its type, shape and bytes, and a sample of its
     values.
 
-    An operation has `unstable` instead where two results within one process differed, or `failed`,
-    the kind of error. The sample is up to 64 values, evenly spaced.
+    Instead, an operation has `unstable` if two results within one process differed, or `failed`,
+    the type of the error. The sample is up to 64 values, evenly spaced.
     """
 
     dtype: Literal["<f4", "<f8"] | None = None
@@ -79,7 +80,7 @@ class Operation(Strict):
 
     @property
     def size(self) -> int:
-        """The number of values of the whole result; 0 where there is none."""
+        """The number of values in the whole result; 0 without a result."""
         if self.shape is None:
             return 0
         return prod(self.shape)
@@ -102,7 +103,8 @@ def _is_float32(value: float) -> bool:
 class Group(Strict):
     """Operations that were computed under the same conditions.
 
-    `ended` says how the process that computed them died, if it did: as `signal 11 (SIGSEGV)`.
+    `ended` says how the process that computed them crashed, if it did, such as `signal 11
+    (SIGSEGV)`.
     """
 
     conditions: Conditions
@@ -161,7 +163,7 @@ DType = Literal[
 class Input(Strict):
     """An input of an operation: a tensor of this type and shape.
 
-    It has values only where they decide a shape.
+    It has values only if they determine a shape.
     """
 
     dtype: DType
@@ -179,9 +181,9 @@ class Input(Strict):
 
 
 class Noted(Strict):
-    """An operation of a program, with all that decides what it computes.
+    """An operation of a program, with everything that determines its result.
 
-    replay.toml lists the types that it can have.
+    replay.toml lists the types of operations.
     """
 
     type: TypeName
@@ -201,13 +203,13 @@ class Noted(Strict):
 
 
 class Alone(Operation):
-    """The result of a program's operation: a digest of all its tensors, and 8 of its numbers."""
+    """The result of a program's operation: a digest of all its tensors, and 8 of their numbers."""
 
     most: ClassVar[int] = 8
 
 
 class Replayed(Noted):
-    """An operation of a program, and its result on inputs made of a counter."""
+    """An operation of a program, and its result for inputs that are generated from a counter."""
 
     result: Alone
 
@@ -232,7 +234,7 @@ class Coverage(Strict):
 
 
 class Program(Strict):
-    """The operations that programs of the project run, each computed alone."""
+    """The operations that programs of the project run, each computed on its own."""
 
     conditions: Conditions
     targets: Annotated[dict[TargetName, Coverage], Field(min_length=1, max_length=20)]
@@ -243,8 +245,8 @@ class Numerics(Strict):
     """The results of the canary, a fixed battery of operations, and those of a program's
     operations.
 
-    `battery` is raised with every change of an operation: results of different batteries do not
-    compare. `emulated` is the model of a processor that was emulated: an estimate, and no proof.
+    `battery` is increased with every change of an operation: results of different batteries cannot
+    be compared. `emulated` is the model of an emulated processor: an estimate, not a proof.
     """
 
     battery: Count
@@ -256,7 +258,7 @@ class Numerics(Strict):
 
 
 def parse_numerics(answer: dict[str, object]) -> Numerics:
-    """Return the results that a child process has computed, every field checked.
+    """Return the results of a child process after checking every field.
 
     Raises:
         ValueError: a field does not follow the format; the message names the first.
@@ -269,7 +271,7 @@ def parse_numerics(answer: dict[str, object]) -> Numerics:
 
 
 def is_noted(operation: dict[str, object]) -> bool:
-    """Return whether the format can hold an operation of a program."""
+    """Return whether the format can represent an operation of a program."""
     try:
         Noted.model_validate(operation)
     except ValidationError:

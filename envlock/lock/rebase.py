@@ -1,4 +1,4 @@
-"""The changes of one command, applied to a lockfile that another command has changed meanwhile.
+"""Apply the changes of one command to a lockfile that another command has changed in the meantime.
 
 Pure: values in, values out.
 """
@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 BY_KEY = ("", "policy", "policy.overrides", "identity", "identity.packages", "project")
-"""Sections whose keys are merged one by one.
+"""Sections that are merged key by key.
 
-Any other section is taken from one command as a whole, so that no facts of two machines are mixed.
+Any other section is taken as a whole from one command, so that facts of two machines are never
+mixed.
 """
 
 MADE_OF_FACTS = ("numerics", "program", "image")
@@ -23,12 +24,13 @@ GONE = object()
 def apply_changes(
     read: Mapping[str, object], ours: Mapping[str, object], theirs: Mapping[str, object]
 ) -> dict[str, object]:
-    """Return what is in the file now, with what a command has changed since it read the file.
+    """Return the present content of the file with the changes that a command has made since it read
+    the file.
 
     Args:
         read: the lockfile as the command read it.
-        ours: as it wants to write it.
-        theirs: as it is in the file now. Where both have changed something, ours is taken.
+        ours: the lockfile as the command wants to write it.
+        theirs: the present content of the file. If both have changed the same value, ours is used.
     """
     if ours == read:
         merged = dict(theirs)

@@ -1,4 +1,4 @@
-"""The commit of a project at which a lock was captured; no policy compares it."""
+"""The commit of a project at the time of a capture; no policy compares it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ HOOK_VARIABLES = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")
 
 
 def find_revision(folder: Path, lock: Path | None = None) -> dict[str, str | bool]:
-    """Return the `commit` of a project's folder, and whether it is `dirty`; nothing outside of Git.
+    """Return the `commit` of a project's folder, and whether it is `dirty`; empty outside of a Git
+    repository.
 
-    It is dirty where a file below the folder differs from the commit, or is neither committed nor
-    ignored; the lock itself does not count. `dirty` is left out where there is no `git`, or it
+    It is dirty if a file below the folder differs from the commit, or is neither committed nor
+    ignored; the lockfile itself does not count. `dirty` is left out if `git` is not installed, or
     fails.
     """
     commit = _find_head(folder)
@@ -32,7 +33,7 @@ def find_revision(folder: Path, lock: Path | None = None) -> dict[str, str | boo
 
 
 def _find_head(folder: Path) -> str | None:
-    """Return the commit of HEAD, from the files of Git's folder: the program is not needed.
+    """Return the commit of HEAD, read from the files in Git's folder without running the program.
 
     Source: https://git-scm.com/docs/gitrepository-layout
     """
@@ -53,7 +54,7 @@ def _find_git_folder(folder: Path) -> Path | None:
         git = parent / ".git"
         if not os.path.lexists(git):
             continue
-        # Of another work tree or a submodule, it is a file that names the folder.
+        # In another work tree or a submodule, it is a file that names the folder.
         if git.is_file():
             return parent / git.read_text(encoding="utf-8").partition("gitdir:")[2].strip()
         return git
@@ -83,7 +84,7 @@ def _resolve(reference: str, git: Path) -> str | None:
 
 
 def _read_status(folder: Path, lock: Path | None) -> bytes | None:
-    """Return what `git status` prints of a folder without the lock; None where it fails."""
+    """Return the output of `git status` for a folder without the lockfile; None if it fails."""
     command = ["git", "--no-optional-locks", "-c", "core.fsmonitor=false", "status"]
     command += ["--porcelain", "--untracked-files=normal", "--", "."]
     if lock is not None:

@@ -1,4 +1,4 @@
-"""Where the TensorFlow of an image comes from."""
+"""The sources that the TensorFlow in an image can come from."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Drafts: files and folders that are written under another name and then renamed.
 
-Each run removes the drafts that a killed one has left.
+Each run removes the drafts that a killed process has left.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from envlock.runtime.errors import WriteError
 
 @contextlib.contextmanager
 def open_draft_file(folder: Path) -> Iterator[tuple[BinaryIO, Path]]:
-    """Yield a new file in a folder, and its path; it is removed at the end, unless it was renamed.
+    """Yield a new file in a folder, and its path; it is removed at the end unless it was renamed.
 
     Raises:
         OSError: it cannot be created.
@@ -37,9 +37,8 @@ def open_draft_file(folder: Path) -> Iterator[tuple[BinaryIO, Path]]:
 
 @contextlib.contextmanager
 def open_draft_folder(parent: Path | None) -> Iterator[Path]:
-    """Yield a new folder in another one, or in the system's temporary folder.
-
-    It is removed at the end, unless it was renamed.
+    """Yield a new folder in another one, or in the system's temporary folder; it is removed at the
+    end unless it was renamed.
 
     Raises:
         WriteError: it cannot be created.
@@ -48,7 +47,7 @@ def open_draft_folder(parent: Path | None) -> Iterator[Path]:
     if parent is None:
         parent = Path(tempfile.gettempdir())
         hint = "set TMPDIR to another folder"
-    # What killed processes left can be gigabytes, where one of them built an image.
+    # The leftovers of a killed process can be gigabytes if it was building an image.
     sweep(parent)
     try:
         folder = Path(tempfile.mkdtemp(prefix=PREFIX, suffix=SUFFIX, dir=parent))

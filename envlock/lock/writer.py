@@ -1,4 +1,4 @@
-"""Write a file whole or not at all."""
+"""Write a file atomically."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from envlock.runtime.errors import WriteError
 
 
 def write_atomically(path: Path, data: bytes, what: str = "lockfile") -> None:
-    """Replace the file at `path`, as `replacing` does; `what` is its name in messages.
+    """Replace the file at `path` as `replace_file` does; `what` is its name in messages.
 
     Raises:
-        WriteError: it cannot be written; the old file is untouched.
+        WriteError: it cannot be written; the old file is unchanged.
     """
     with replace_file(path, what) as stream:
         stream.write(data)
@@ -28,12 +28,12 @@ def write_atomically(path: Path, data: bytes, what: str = "lockfile") -> None:
 def replace_file(path: Path, what: str) -> Iterator[BinaryIO]:
     """Yield a stream whose bytes replace the file at `path` at the end of the block.
 
-    A reader sees the old bytes or the new ones, also after a crash. A symbolic link is followed,
-    and the mode of an existing file is kept. `what` is the name of the file in messages. Where the
-    block raises, nothing is replaced.
+    A reader sees either the old bytes or the new ones, also after a crash. A symbolic link is
+    followed, and the mode of an existing file is kept. `what` is the name of the file in messages.
+    If the block raises, nothing is replaced.
 
     Raises:
-        WriteError: it cannot be written; the old file is untouched.
+        WriteError: it cannot be written; the old file is unchanged.
     """
     if "\0" in str(path):
         raise WriteError(f"cannot write {what} {str(path)!r}: not a path", hint="check the path")
@@ -42,7 +42,8 @@ def replace_file(path: Path, what: str) -> Iterator[BinaryIO]:
         target = Path(os.path.realpath(path))
         with open_draft_file(target.parent) as (stream, draft):
             yield stream
-            # Flushed to the disk before it is renamed: after a crash the name is of a whole file.
+            # Flushed to the disk before it is renamed, so that after a crash the name stands for a
+            # complete file.
             stream.flush()
             os.fchmod(stream.fileno(), mode)
             os.fsync(stream.fileno())
@@ -55,7 +56,7 @@ def replace_file(path: Path, what: str) -> Iterator[BinaryIO]:
 def _get_mode(path: Path, what: str) -> int:
     """Return the mode of the file that is written."""
     try:
-        # This follows links, and raises where they form a loop: `realpath` does not.
+        # This follows links, and raises if they form a cycle, which `realpath` does not.
         mode = path.stat().st_mode
     except FileNotFoundError:
         return 0o666 & ~_read_umask()
@@ -74,14 +75,14 @@ def _make_error(path: Path, what: str, error: OSError) -> WriteError:
 
 
 def _read_umask() -> int:
-    # It can only be read by setting it.
+    # The umask can only be read by setting it.
     mask = os.umask(0)
     os.umask(mask)
     return mask
 
 
 def _sync_folder(folder: Path) -> None:
-    # Not every file system can sync folders; the file is renamed by now.
+    # Not every file system can sync folders; the file is already renamed.
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:

@@ -1,1 +1,1 @@
-"""What a machine computes, told by its bits: repeated runs and their distances."""
+"""What a machine computes, compared by its bits: repeated runs and their distances."""

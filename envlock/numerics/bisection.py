@@ -1,4 +1,6 @@
-"""Which of the differences between two environments moved the bits: delta debugging over facts. Pure."""
+"""Which of the differences between two environments change the results: delta debugging over facts.
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -20,17 +22,17 @@ TITLES = {
 }
 PACKAGES, VARIABLES = "packages", "environ"
 DERIVED = ("tensorflow", "keras", "numpy")
-"""Sections whose facts follow from packages and variables: what those move, moves these."""
+"""Sections whose facts follow from packages and variables, and change with these."""
 HASHED = "sha256:"
-"""How a lockfile has a value that it does not show."""
+"""The form of a value in a lockfile that is not shown."""
 
 
 @dataclass(frozen=True, order=True)
 class Cause:
-    """One difference that can be put on this machine, from A's side to B's.
+    """One difference that can be reproduced on this machine, from A's side to B's.
 
     Attributes:
-        path: of the fact, such as `packages.keras.version` or `environ.TF_XLA_FLAGS`.
+        path: the path of the fact, such as `packages.keras.version` or `environ.TF_XLA_FLAGS`.
         a, b: the two values; None for unset, or for a package that one side does not have.
     """
 
@@ -39,18 +41,22 @@ class Cause:
     b: str | None
 
     def __str__(self) -> str:
-        """Return it as a report names it."""
+        """Return it in the form of a report."""
         return f"{self.path}: {self.a or 'none'} -> {self.b or 'none'}"
 
 
 Causes = frozenset[Cause]
 Test = Callable[[Causes], bool]
-"""Whether A with these causes taken from B computes B's bits. An answer is remembered by whoever gives it."""
+"""A function that returns whether A, with these causes taken from B, computes B's bits; it
+remembers its results.
+"""
 
 
 @dataclass(frozen=True)
 class Differences:
-    """What differs between two lockfiles: what can be put on this machine, and the paths of what cannot."""
+    """The differences between two lockfiles: those that can be reproduced on this machine, and the
+    paths of the others.
+    """
 
     causes: tuple[Cause, ...]
     out_of_reach: tuple[str, ...]
@@ -61,9 +67,9 @@ class BisectEvidence(Evidence):
     """What `envlock bisect` attaches to its report.
 
     Attributes:
-        differences: all that differ.
-        smallest: causes that turn A's bits into B's, from which none can be left out.
-        a, b: the digests of both sides' results; None where a side varies or fails.
+        differences: all differences.
+        smallest: a minimal set of causes that turns A's bits into B's.
+        a, b: the digests of both sides' results; None if a side varies or fails.
         runs: how often the program ran.
     """
 
@@ -74,7 +80,7 @@ class BisectEvidence(Evidence):
     runs: int
 
     def to_json(self) -> dict[str, object]:
-        """Return JSON values."""
+        """Return it as JSON values."""
         return {
             "causes": [render_cause(cause) for cause in self.differences.causes],
             "out_of_reach": list(self.differences.out_of_reach),
@@ -93,9 +99,11 @@ def render_cause(cause: Cause) -> dict[str, object]:
 def list_differences(
     a: Mapping[str, object], b: Mapping[str, object], live: Mapping[str, object]
 ) -> Differences:
-    """Return what differs between the facts of two lockfiles, on a machine whose own facts are `live`.
+    """Return the differences between the facts of two lockfiles, on a machine whose own facts are
+    `live`.
 
-    A package can be put there by an overlay, but none can be taken away; a variable whose value is hashed cannot be set.
+    An overlay can add or replace a package, but not remove one; a variable whose value is hashed
+    cannot be set.
     """
     causes = []
     beyond = []
@@ -153,7 +161,7 @@ def read_versions(facts: Mapping[str, object]) -> dict[str, str]:
 
 
 def read_variables(facts: Mapping[str, object]) -> dict[str, str | None]:
-    """Return the variables that a lockfile knows, None for unset."""
+    """Return the variables in a lockfile; None for unset."""
     variables = facts.get(VARIABLES)
     if not isinstance(variables, dict):
         return {}
@@ -163,7 +171,7 @@ def read_variables(facts: Mapping[str, object]) -> dict[str, str | None]:
 
 
 def digest_run(run: Run) -> str:
-    """Return a digest of all that a run recorded: equal where every bit of every step is."""
+    """Return a digest of everything that a run recorded: equal if every bit of every step is equal."""
     steps = {
         step: {
             name: [value.kind, list(value.shape), value.digest] for name, value in values.items()
@@ -177,11 +185,13 @@ def digest_run(run: Run) -> str:
 def judge_bisection(
     evidence: BisectEvidence, problem: Finding | None, title: str
 ) -> Report[BisectEvidence]:
-    """Return which differences moved the bits, as a report; `problem` is why a side has no result."""
+    """Return a report on the differences that changed the results; `problem` is why a side has no
+    result.
+    """
     findings = [report_cause(cause, len(evidence.smallest)) for cause in evidence.smallest]
     if problem is not None:
         findings.append(problem)
-    # What was not measured decides where nothing else has.
+    # What could not be measured decides only if nothing else does.
     severity = UNKNOWN
     if findings:
         severity = INFO
@@ -197,7 +207,9 @@ def judge_bisection(
 
 
 def report_cause(cause: Cause, together: int) -> Finding:
-    """Return the finding that a difference moves the bits, by itself or with the others that were found."""
+    """Return the finding that a difference changes the results, alone or together with the others
+    that were found.
+    """
     company = ""
     if together > 1:
         company = ", together with the others that are named"
@@ -228,7 +240,9 @@ def report_beyond(path: str, severity: str) -> Finding:
 
 
 def write_headline(evidence: BisectEvidence, title: str) -> str:
-    """Return the answer in one line: how many differences, how many of them moved the bits, in how many runs."""
+    """Return the answer in one line: how many differences there are, how many of them changed the
+    results, and in how many runs.
+    """
     differences = evidence.differences
     measured = f"{count(evidence.runs, 'run')} of {clean(title)}"
     if evidence.a is None or evidence.b is None:
@@ -245,11 +259,12 @@ def write_headline(evidence: BisectEvidence, title: str) -> str:
 
 
 def find_smallest(causes: Sequence[Cause], gives_b: Test) -> tuple[Cause, ...]:
-    """Return a set of causes that turns A's bits into B's, and from which none can be left out.
+    """Return a minimal set of causes that turns A's bits into B's.
 
-    All causes together must give B's bits, and none of them A's. Two causes that only act together are found; where
-    several sets would do, one of them is. Andreas Zeller and Ralf Hildebrandt, "Simplifying and Isolating Failure-Inducing
-    Input", IEEE Transactions on Software Engineering 28 (2002), algorithm ddmin: https://doi.org/10.1109/32.988498
+    All causes together must give B's bits, and no cause A's. Two causes that only act together are
+    found; if several sets are possible, one of them is found. Andreas Zeller and Ralf Hildebrandt,
+    "Simplifying and Isolating Failure-Inducing Input", IEEE Transactions on Software Engineering 28
+    (2002), algorithm ddmin: https://doi.org/10.1109/32.988498
     """
     left = sorted(causes)
     parts = 2
@@ -259,7 +274,7 @@ def find_smallest(causes: Sequence[Cause], gives_b: Test) -> tuple[Cause, ...]:
         if smaller is not None:
             left, parts = smaller, 2
             continue
-        # Not in one part: what is left when one part is taken away?
+        # If no single part is enough: what is left when one part is removed?
         smaller = find_rest(chunks, gives_b)
         if smaller is not None:
             left, parts = smaller, max(parts - 1, 2)
@@ -271,7 +286,7 @@ def find_smallest(causes: Sequence[Cause], gives_b: Test) -> tuple[Cause, ...]:
 
 
 def split_evenly(causes: Sequence[Cause], parts: int) -> list[list[Cause]]:
-    """Return the causes in so many parts, whose sizes differ by at most one."""
+    """Return the causes in this many parts, whose sizes differ by at most one."""
     bounds = [len(causes) * number // parts for number in range(parts + 1)]
     return [list(causes[start:end]) for start, end in pairwise(bounds)]
 
@@ -285,8 +300,8 @@ def find_part(chunks: Sequence[list[Cause]], gives_b: Test) -> list[Cause] | Non
 
 
 def find_rest(chunks: Sequence[list[Cause]], gives_b: Test) -> list[Cause] | None:
-    """Return all parts but one, where they still give B's bits."""
-    # Of two parts, the rest of one is the other, which was tried.
+    """Return all parts except one, if they still give B's bits."""
+    # Of two parts, the rest of one is the other, which was tried already.
     if len(chunks) < 3:
         return None
     for number in range(len(chunks)):

@@ -14,12 +14,12 @@ TITLE = "a run failed"
 
 @dataclass(frozen=True)
 class Failure:
-    """Runs that raised or died alike.
+    """Runs that raised the same error, or crashed in the same way.
 
     Attributes:
         runs: their numbers, or labels.
-        message: what was raised and where, or how the process ended.
-        traceback: of the user's own code; empty where a process died.
+        message: the error and its place, or how the process ended.
+        traceback: that of the user's own code; empty if the process crashed.
     """
 
     runs: tuple[str, ...]
@@ -27,12 +27,12 @@ class Failure:
     traceback: str = ""
 
     def to_json(self) -> dict[str, object]:
-        """Return JSON values."""
+        """Return it as JSON values."""
         return {"runs": list(self.runs), "message": self.message, "traceback": self.traceback}
 
 
 def group_failures(failed: Iterable[tuple[str, str, str]]) -> list[Failure]:
-    """Return the failures of single runs (label, message, traceback), those alike together."""
+    """Return the failures of single runs (label, message, traceback), equal ones combined."""
     labels: dict[tuple[str, str], list[str]] = {}
     for label, message, traceback in failed:
         labels.setdefault((message, traceback), []).append(label)
@@ -43,7 +43,7 @@ def group_failures(failed: Iterable[tuple[str, str, str]]) -> list[Failure]:
 
 
 def list_failures(failures: Sequence[Failure], source: str, fix: str) -> Iterator[Finding]:
-    """Yield a finding for each failure, in order: what a run would have shown is unknown."""
+    """Yield a finding for each failure, in order; the results of a failed run are unknown."""
     for failure in failures:
         names = f"run {failure.runs[0]}"
         if len(failure.runs) > 1:

@@ -1,4 +1,4 @@
-"""Whether a sample's result depends on the batch that it is in: what was measured, as a report. Pure."""
+"""Whether the result for a sample depends on its batch: the measurements as a report. Pure."""
 
 from __future__ import annotations
 
@@ -21,15 +21,17 @@ ONEDNN = "TF_ENABLE_ONEDNN_OPTS"
 MODES = ("eager", "graph", "xla", "predict")
 """How a model is called; the guest program has a function for each."""
 LARGEST = 64
-"""Rows of the largest batch, unless another size is asked for."""
+"""Rows of the largest batch, unless another size is requested."""
 XLA = "xla"
 CLASSES_SHOWN = 6
-"""Classes of a mode that a message names; the page and JSON have all."""
+"""The classes of a mode that a message names; the page and JSON have all of them."""
 
 
 @dataclass(frozen=True)
 class Layer:
-    """The first layer whose output for the sample differs between batches of two sizes, or why none is named."""
+    """The first layer whose output for the sample differs between batches of two sizes, or why no
+    layer is named.
+    """
 
     between: tuple[int, int]
     name: str | None
@@ -39,16 +41,16 @@ class Layer:
 
 @dataclass(frozen=True)
 class ModeBits:
-    """What was measured in one mode: digests of the sample's result.
+    """The measurements in one mode: digests of the result for the sample.
 
     Attributes:
         mode: how the model was called: `eager`, `graph`, `xla` or `predict`.
-        sizes: by the size of the batch.
-        places: by the size, then by the place of the sample in it.
-        neighbors: by the size, then by what the other rows were.
+        sizes: digests by the size of the batch.
+        places: digests by the size, then by the place of the sample in the batch.
+        neighbors: digests by the size, then by the kind of the other rows.
         unstable: the size of a batch whose second computation gave other bits.
         failed: why nothing was measured.
-        layer: where sizes first differ, of a Keras model.
+        layer: the first layer of a Keras model at which sizes differ.
     """
 
     mode: str
@@ -61,7 +63,7 @@ class ModeBits:
 
     @property
     def classes(self) -> tuple[tuple[int, ...], ...]:
-        """The sizes of batches that give the same bits, the smallest first."""
+        """The batch sizes in classes that give the same bits, the smallest first."""
         found: dict[str, list[int]] = {}
         for size, digest in sorted(self.sizes.items()):
             found.setdefault(digest, []).append(size)
@@ -69,7 +71,7 @@ class ModeBits:
 
     @property
     def class_texts(self) -> tuple[str, ...]:
-        """The classes for people: `1`, `2..64`."""
+        """The classes as text: `1`, `2..64`."""
         return tuple(show_sizes(sizes) for sizes in self.classes)
 
     @property
@@ -88,14 +90,16 @@ class ModeBits:
         return self.is_compared and len(digests) == 1
 
     def is_steady_at(self, size: int) -> bool:
-        """Return whether neither the place nor the other rows change the bits in batches of this size; both measured."""
+        """Return whether, in batches of this size, neither the place nor the other rows change the
+        bits; both must have been measured.
+        """
         digests = {*self.places.get(size, {}).values(), *self.neighbors.get(size, {}).values()}
         return len(digests) == 1
 
 
 @dataclass(frozen=True)
 class Remedy:
-    """What makes the result independent of the batch in one mode, as measured."""
+    """A measured remedy that makes the result independent of the batch in one mode."""
 
     mode: str
     text: str
@@ -106,11 +110,11 @@ class InvarianceEvidence(Evidence):
     """What `envlock invariance` attaches to its report.
 
     Attributes:
-        environment: the versions of what computed, by package.
+        environment: the versions of the software that computed, by package.
         onednn: the variable that switches oneDNN on or off, as it was set; None for unset.
-        modes: what was measured, mode by mode.
-        switched: the same with oneDNN's switch turned, where that was measured.
-        remedies: what helps.
+        modes: the measurements, mode by mode.
+        switched: the same with oneDNN switched the other way, if that was measured.
+        remedies: the remedies that help.
     """
 
     environment: Mapping[str, str]
@@ -120,7 +124,7 @@ class InvarianceEvidence(Evidence):
     remedies: tuple[Remedy, ...] = ()
 
     def to_json(self) -> dict[str, object]:
-        """Return JSON values."""
+        """Return it as JSON values."""
         return {
             "environment": dict(self.environment),
             "onednn": self.onednn,
@@ -149,12 +153,14 @@ def render_mode(bits: ModeBits) -> dict[str, object]:
 
 
 def render_keys(digests: Mapping[int, str] | Mapping[str, str]) -> dict[str, str]:
-    """Return digests by keys that JSON has."""
+    """Return digests with keys that JSON can have."""
     return {str(key): digest for key, digest in digests.items()}
 
 
 def read_modes(answers: Iterable[Mapping[str, object]]) -> tuple[ModeBits, ...]:
-    """Return what the answers of the guest program (envlock/guest/invariance.py) say, mode by mode."""
+    """Return the measurements in the answers of the guest program (envlock/guest/invariance.py),
+    mode by mode.
+    """
     found: dict[str, ModeBits] = {}
     for answer in answers:
         mode = answer.get("mode")
@@ -166,7 +172,7 @@ def read_modes(answers: Iterable[Mapping[str, object]]) -> tuple[ModeBits, ...]:
 
 
 def add_answer(bits: ModeBits, answer: Mapping[str, object]) -> ModeBits:
-    """Return what is known of a mode with one more answer."""
+    """Return the measurements of a mode with one more answer added."""
     unstable, failed, size = answer.get("unstable"), answer.get("failed"), answer.get("size")
     if isinstance(unstable, int):
         return replace(bits, unstable=unstable)
@@ -188,7 +194,7 @@ def add_answer(bits: ModeBits, answer: Mapping[str, object]) -> ModeBits:
 
 
 def read_layer(answer: Mapping[str, object]) -> Layer | None:
-    """Return the layer that an answer names; None where it is no such answer."""
+    """Return the layer that an answer names; None if it names no layer."""
     between = answer.get("between")
     if not isinstance(between, list) or len(between) != 2:
         return None
@@ -202,7 +208,9 @@ def read_layer(answer: Mapping[str, object]) -> Layer | None:
 
 
 def find_remedies(evidence: InvarianceEvidence) -> tuple[Remedy, ...]:
-    """Return what makes each mode independent of the batch, only what the measurements show; the cheapest first."""
+    """Return remedies that make each mode independent of the batch, if the measurements show that;
+    the cheapest first.
+    """
     remedies = []
     steady = [bits.mode for bits in evidence.modes if bits.is_invariant]
     switched = {bits.mode: bits for bits in evidence.switched}
@@ -222,10 +230,11 @@ def find_remedies(evidence: InvarianceEvidence) -> tuple[Remedy, ...]:
 
 
 def find_padding(bits: ModeBits) -> str | None:
-    """Return to how many rows small batches have to be padded, so that all give the same bits; None where it does not help.
+    """Return the number of rows to which small batches must be padded so that all give the same
+    bits; None if that does not help.
 
-    Every size from there to the largest must have been measured and equal, and where the place and the other rows were
-    measured among them, they must change nothing.
+    All sizes from there to the largest must have been measured as equal; and if the place and the
+    other rows were measured among them, they must change nothing.
     """
     last = bits.classes[-1]
     if len(last) < 2 or last != tuple(range(last[0], max(bits.sizes) + 1)):
@@ -239,7 +248,9 @@ def find_padding(bits: ModeBits) -> str | None:
 
 
 def find_fixed_size(bits: ModeBits) -> str | None:
-    """Return that every batch has to be padded to one size, where the place and the other rows change nothing there."""
+    """Return that every batch must be padded to one size, if the place and the other rows change
+    nothing there.
+    """
     largest = max(bits.sizes)
     if not bits.is_steady_at(largest):
         return None
@@ -247,7 +258,9 @@ def find_fixed_size(bits: ModeBits) -> str | None:
 
 
 def turn_onednn(value: str | None) -> str:
-    """Return the value of the variable that switches oneDNN the other way; unset, processors of today have it on."""
+    """Return the value of the variable that switches oneDNN the other way; when it is unset,
+    present processors have it on.
+    """
     if value == "0":
         return "1"
     return "0"
@@ -256,12 +269,12 @@ def turn_onednn(value: str | None) -> str:
 def judge_invariance(
     evidence: InvarianceEvidence, asked: Sequence[str], title: str
 ) -> Report[InvarianceEvidence]:
-    """Return whether the result depends on the batch, as a report.
+    """Return a report on whether the result depends on the batch.
 
     Args:
-        evidence: what was measured.
-        asked: the modes that were asked for by name; empty where every mode was tried.
-        title: what was measured, for the headline.
+        evidence: the measurements.
+        asked: the modes that the user named; empty if every mode was tried.
+        title: the measured model, for the headline.
     """
     evidence = replace(evidence, remedies=find_remedies(evidence))
     findings = [finding for bits in evidence.modes for finding in judge_mode(bits, evidence, asked)]
@@ -288,9 +301,9 @@ def judge_invariance(
 def judge_mode(
     bits: ModeBits, evidence: InvarianceEvidence, asked: Sequence[str]
 ) -> Iterable[Finding]:
-    """Yield what is wrong in one mode."""
+    """Yield the findings in one mode."""
     if bits.failed is not None:
-        # A mode that was only tried, such as XLA on a model with texts, decides nothing.
+        # A mode that was only tried, such as XLA on a model with strings, decides nothing.
         severity = INFO
         if bits.mode in asked:
             severity = UNKNOWN
@@ -343,7 +356,9 @@ def report_failure(mode: str, reason: str, severity: str) -> Finding:
 
 
 def compare_modes(compared: Sequence[ModeBits]) -> Iterable[Finding]:
-    """Yield which modes give other bits for the smallest batch that all of them computed."""
+    """Yield a finding on the modes that give different bits for the smallest batch that all of them
+    computed.
+    """
     if len(compared) < 2:
         return
     common = set.intersection(*(set(bits.sizes) for bits in compared))
@@ -380,7 +395,7 @@ def headline(modes: Sequence[ModeBits], title: str) -> str:
 
 
 def show_classes(texts: Sequence[str]) -> str:
-    """Return classes of sizes for people, the first of many: `{1} {2..64}`."""
+    """Return classes of sizes as text, only the first of many: `{1} {2..64}`."""
     shown = " ".join(f"{{{text}}}" for text in texts[:CLASSES_SHOWN])
     if len(texts) > CLASSES_SHOWN:
         shown += f" and {len(texts) - CLASSES_SHOWN} more"
@@ -388,7 +403,7 @@ def show_classes(texts: Sequence[str]) -> str:
 
 
 def show_sizes(sizes: Sequence[int]) -> str:
-    """Return sizes with runs of neighbors as a range: `1, 4..8`."""
+    """Return sizes as text, with consecutive ones as a range: `1, 4..8`."""
     runs: list[list[int]] = []
     for size in sizes:
         if runs and size == runs[-1][-1] + 1:

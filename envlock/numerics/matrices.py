@@ -1,4 +1,6 @@
-"""The error matrices: how far every run is from every other, per quantity, computed by numpy."""
+"""The error matrices: the distance of every run from every other, for each quantity, computed by
+numpy.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from typing import TypedDict
 
     class Answer(TypedDict, total=False):
-        """The answer to one job; `distances` by measure, None where the type has none."""
+        """The answer to one job; `distances` by measure, None if the type has none."""
 
         kept: bool
         distances: dict[str, Cells | None] | None
@@ -29,10 +31,10 @@ if TYPE_CHECKING:
 
 PROGRAM = "training.distances_program"
 PARTS = 64_000_000
-"""Bytes of all arrays together that are read at once; the program needs about twice as much."""
+"""Bytes of all arrays that are read at once; the program needs about twice as much."""
 
 Cells = list[list[float | None]]
-"""Run by run; None: there is no distance between these two."""
+"""Distances between runs; None if two runs have none."""
 
 _FAILED = {
     "numpy": UsageError(
@@ -53,14 +55,16 @@ class Matrix:
 
     quantity: Quantity
     cells: dict[str, Cells]
-    """By measure: `sum` of the absolute differences, `max`, and `norm`: `max` in epsilons of the magnitude."""
+    """Distances by measure: `sum` of the absolute differences, `max`, and `norm`: `max` in epsilons
+    of the magnitude.
+    """
     notes: tuple[str, ...] = ()
-    """Whole sentences about what no number tells."""
+    """Sentences about what the numbers do not show."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """Arrays of one kind and shape that are compared with each other."""
+    """Arrays of one type and shape that are compared with each other."""
 
     kind: str
     digests: tuple[str, ...]
@@ -72,11 +76,12 @@ def compute_matrices(
     python: Path | None,
     advance: Callable[[int], None] = lambda _: None,
 ) -> list[Matrix]:
-    """Return the matrix of every quantity; the arrays lie in one of the folders. `advance` gets the bytes read.
+    """Return the matrix of every quantity; its arrays are in one of the folders. `advance` gets the
+    number of bytes read.
 
     Raises:
         UsageError: the interpreter cannot be run, or has no numpy, or an array is damaged.
-        FactError: it died.
+        FactError: it crashed.
     """
     jobs: dict[Job, None] = {}
     for quantity in quantities:
@@ -104,12 +109,12 @@ def count_bytes(quantities: Iterable[Quantity]) -> int:
 
 
 def _list_columns(quantity: Quantity) -> list[tuple[Value | None, ...]]:
-    """Return for each member of a quantity its value in each run."""
+    """Return, for each member of a quantity, its value in each run."""
     return list(zip(*quantity.values, strict=True))
 
 
 def _plan_jobs(values: tuple[Value | None, ...]) -> list[Job]:
-    """Return the jobs for one member: only arrays of the same kind and shape have distances."""
+    """Return the jobs for one member: only arrays of the same type and shape have distances."""
     alike: dict[tuple[str, tuple[int, ...]], dict[str, None]] = {}
     for value in values:
         if value is not None:
@@ -183,14 +188,14 @@ def _find_distance(
     b: Value | None,
     answers: Mapping[Job, Answer],
 ) -> dict[str, float | None]:
-    """Return the distance of two values that differ, by measure; nothing where there is none.
+    """Return the distance of two different values, by measure; empty if they have none.
 
-    `places` has of each digest its job, and its row in the matrices of that.
+    `places` has the job of each digest, and its row in the matrices of that job.
     """
     if a is None or b is None or a.digest not in places or b.digest not in places:
         return {}
     (job, row), (other, column) = places[a.digest], places[b.digest]
-    # Of other kinds or shapes, or not kept on the disk.
+    # They have different types or shapes, or are not stored on the disk.
     distances = answers[job].get("distances")
     if job != other or distances is None:
         return {}
@@ -205,11 +210,13 @@ def _find_distance(
 def _add_distance(
     cells: Mapping[str, Cells], a: int, b: int, distance: Mapping[str, float | None]
 ) -> None:
-    """Add the distance of one member to the cells of two runs: sums are added, else the largest counts."""
+    """Add the distance of one member to the cells of two runs: sums are added, of other measures
+    the largest is used.
+    """
     for measure in MEASURES:
         before, more = cells[measure][a][b], distance.get(measure)
         total: float | None = None
-        # One member without a distance leaves the whole quantity without one.
+        # If one member has no distance, the whole quantity has none.
         if before is not None and more is not None:
             total = max(before, more)
             if measure == "sum":
@@ -223,7 +230,7 @@ def _list_notes(
     jobs: Sequence[Job],
     answers: Mapping[Job, Answer],
 ) -> list[str]:
-    """Return sentences on what no number tells about a member that differs."""
+    """Return sentences on what the numbers do not show about a member that differs."""
     notes = []
     missing = values.count(None)
     if missing:

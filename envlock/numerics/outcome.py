@@ -1,4 +1,4 @@
-"""What repeated runs say together, as a report. Pure."""
+"""The results of repeated runs as a report. Pure."""
 
 from __future__ import annotations
 
@@ -29,14 +29,15 @@ class Outcome:
 
     Attributes:
         runs: those that are compared, in order.
-        failed: those that raised or died.
+        failed: those that raised an error or crashed.
         cut: the runs, some of them failed, are compared at the steps that all of them finished.
-        wanted: how many were asked for.
+        wanted: how many were requested.
         first: the first quantity that differs.
-        shown: every quantity of the steps that are shown: the first that differs and the last, unless others were
-            asked for.
-        matrices: of those of them that differ.
-        environments: the versions of what computed, by the name of the set of runs.
+        shown: every quantity of the steps that are shown: the first that differs and the last,
+        unless others were
+            requested.
+        matrices: those of the quantities that differ.
+        environments: the versions of the software that computed, by the name of the set of runs.
         interrupted: Ctrl-C ended it before all runs were made.
         about: lines that say which sets of runs are compared.
         help: what to do about a run that failed.
@@ -56,12 +57,12 @@ class Outcome:
 
     @property
     def finished(self) -> int:
-        """How many runs came to their end."""
+        """How many runs finished."""
         return sum(run.end == FINISHED for run in self.runs)
 
     @property
     def alone(self) -> bool:
-        """Whether one run was wanted, to be kept for later, and finished."""
+        """Whether a single run was requested, to be stored for later, and finished."""
         return self.finished == self.wanted == 1
 
     @property
@@ -72,7 +73,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class RunSummary:
-    """How one run ended; `steps` says after how many."""
+    """How one run ended; `steps` is the number of its steps."""
 
     run: str
     end: str | None
@@ -91,7 +92,7 @@ class PlacedQuantity:
 
 @dataclass(frozen=True)
 class DifferingQuantity:
-    """A quantity that differs at a step: in which arrays, and how many results there are."""
+    """A quantity that differs at a step: in which arrays, and the number of different results."""
 
     step: int
     quantity: str
@@ -99,20 +100,20 @@ class DifferingQuantity:
     results: int
 
     def to_json(self) -> dict[str, object]:
-        """Return JSON values."""
+        """Return it as JSON values."""
         return {**asdict(self), "members": list(self.members)}
 
 
 @dataclass(frozen=True)
 class DistanceMatrix:
-    """How far every run is from every other in one quantity at one step.
+    """The distances of every run from every other in one quantity at one step.
 
     Attributes:
         members: all arrays of the quantity; `differing`: those that are not the same in all runs.
         runs: the labels of rows and columns.
-        results: of each run the number of its result: equal numbers, equal bits.
-        notes: sentences about what no number tells.
-        cells: the distances by measure, run by run; None where there is no distance.
+        results: for each run the number of its result: equal numbers mean equal bits.
+        notes: sentences about what the numbers do not show.
+        cells: the distances by measure, run by run; None if there is no distance.
     """
 
     step: int
@@ -125,7 +126,9 @@ class DistanceMatrix:
     cells: Mapping[str, Cells]
 
     def to_json(self) -> dict[str, object]:
-        """Return JSON values; an infinite distance is "Infinity", as JSON has no such number."""
+        """Return it as JSON values; an infinite distance is "Infinity", because JSON has no such
+        number.
+        """
         document: dict[str, object] = {
             "step": self.step,
             "quantity": self.quantity,
@@ -147,9 +150,9 @@ class RepeatEvidence(Evidence):
     Attributes:
         about: lines that say which sets of runs are compared.
         interrupted: Ctrl-C ended it before all runs were made.
-        environments: the versions of what computed, by the name of the set of runs.
+        environments: the versions of the software that computed, by the name of the set of runs.
         runs: those that finished, then those that failed.
-        failures: those that failed, alike ones together.
+        failures: those that failed, with equal failures combined.
         cut: the runs are compared at the steps that all of them finished.
         not_made: how many runs are missing.
         steps: the numbers of all steps.
@@ -175,7 +178,7 @@ class RepeatEvidence(Evidence):
     matrices: tuple[DistanceMatrix, ...]
 
     def to_json(self) -> dict[str, object]:
-        """Return JSON values."""
+        """Return it as JSON values."""
         first = None
         if self.first is not None:
             first = asdict(self.first)
@@ -203,7 +206,7 @@ def _render_cell(cell: float | None) -> float | str | None:
 
 
 def report(outcome: Outcome, subject: str = "results") -> Report[RepeatEvidence]:
-    """Return the report: findings for what differs, for failed runs and for runs that were not made.
+    """Return the report: findings on differences, failed runs and missing runs.
 
     `subject` is the script that ran, or what is compared.
     """
@@ -224,14 +227,15 @@ def _make_headline(outcome: Outcome) -> str:
     if len(outcome.runs) < 2:
         return f"nothing to compare: {runs} finished"
     number = len(results.list_steps(outcome.runs))
-    steps = f"all {number} steps"
+    steps = f"all {number:,} steps"
     if outcome.cut:
         steps = f"the {count(number, 'step')} that all of them finished"
     elif number == 1:
         steps = "1 step"
     if outcome.first is None:
         return f"the same bits in {runs}, at {steps}"
-    verdict = f"not the same: {runs} gave {len(results.group_runs(outcome.runs))} different results"
+    number_of_results = len(results.group_runs(outcome.runs))
+    verdict = f"not the same: {runs} gave {number_of_results:,} different results"
     if outcome.cut:
         verdict += f", at {steps}"
     return verdict
@@ -244,7 +248,7 @@ def _list_findings(outcome: Outcome) -> Iterator[Finding]:
     is_too_few = len(outcome.runs) < 2 and not outcome.alone
     if not outcome.missing and (outcome.failed or not is_too_few):
         return
-    # A few missing runs only weaken the answer; with fewer than two there is none.
+    # A few missing runs only weaken the answer; with fewer than two there is no answer.
     severity = WARNING
     if is_too_few:
         severity = UNKNOWN
@@ -269,7 +273,7 @@ def _collect_failures(outcome: Outcome) -> list[Failure]:
 def _describe_difference(outcome: Outcome, first: Quantity) -> Finding:
     quantity = clean(first.name)
     names = list(map(clean, first.differing))
-    # A quantity that is one array has its name, which would stand twice.
+    # A quantity with a single array has the name of that, which would be printed twice.
     if names != [first.name]:
         shown = names[:MEMBERS_NAMED]
         if len(names) > MEMBERS_NAMED:
@@ -279,7 +283,7 @@ def _describe_difference(outcome: Outcome, first: Quantity) -> Finding:
         "runs-differ",
         ERROR,
         Where(operation=f"step {first.step}, {first.name}"),
-        f"first at step {first.step} (of {len(results.list_steps(outcome.runs))}), in {quantity}",
+        f"first at step {first.step} (of {len(results.list_steps(outcome.runs)):,}), in {quantity}",
         "An operation, a seed or the data differs from run to run, so no two trainings can be compared.",
         "`envlock diverge` finds the first operation that differs, and its line.",
         SOURCE,

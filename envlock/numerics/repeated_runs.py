@@ -1,4 +1,4 @@
-"""Run a script or function several times, in one process or in fresh ones, and keep its results."""
+"""Run a script or function several times, in one process or in new ones, and store its results."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from envlock.runtime.version import __version__
 PROGRAM = "training.repeat_program"
 OUTPUT = "output.txt"
 LOOK = 0.1
-"""Seconds between two looks at how far the runs are."""
+"""Seconds between two checks of the progress of the runs."""
 TAIL = 20_000
-"""Bytes at the end of the output in which the last words are looked for."""
+"""Bytes at the end of the output that are searched for its last lines."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be run, how often and how."""
+    """What to run, how often and how."""
 
     target: Target
     runs: int
@@ -37,11 +37,11 @@ class Plan:
     seed: int | None = None
     python: Path | None = None
     limit: int = 8_000_000_000
-    """Bytes of arrays that are kept."""
+    """Bytes of arrays that are stored."""
     shown: bool = False
-    """Let the script's own output through, on stderr."""
+    """Show the script's own output, on stderr."""
     hash_seed: str | None = None
-    """The lockfile's hash seed, where it has one and this process was started without one."""
+    """The lockfile's hash seed, if it has one and this process was started without one."""
     environ: Mapping[str, str] | None = None
     """The variables to start with; those of this process when not given."""
 
@@ -49,12 +49,12 @@ class Plan:
 def repeat(
     plan: Plan, folder: Path, advance: Callable[[int], None] = lambda _: None
 ) -> tuple[Results, bool]:
-    """Return the results of all runs, and whether Ctrl-C cut them short.
+    """Return the results of all runs, and whether Ctrl-C interrupted them.
 
     Args:
         plan: what to run.
-        folder: an empty one; in it a folder `results` is made, and beside that the output of the script.
-        advance: is called with the number of runs that have ended since the last call.
+        folder: an empty one, which gets a folder `results` and the output of the script.
+        advance: called with the number of runs that have ended since the last call.
 
     Raises:
         UsageError: there is no such interpreter, or the target cannot be run or records nothing.
@@ -75,9 +75,13 @@ def repeat(
         batches = [[number] for number in range(plan.runs)]
     interrupted = False
     try:
-        for numbers in batches:
+        while batches:
+            numbers = batches.pop(0)
             if not _run_batch(plan, numbers, folder, advance):
                 break
+            # Only of the process that was given several: one of its own is not started twice.
+            if len(numbers) > 1:
+                batches += _list_runs_left(numbers, read(folder))
             # Runs that record nothing are refused below; the others are not worth waiting for.
             if numbers == [0] and _has_nothing(read(folder)):
                 break
@@ -88,12 +92,23 @@ def repeat(
     return results, interrupted
 
 
+def _list_runs_left(numbers: list[int], results: Results) -> list[list[int]]:
+    """Return the runs that a process has left to others, each for one of its own.
+
+    It does so where a run has changed variables that the next one would have been judged by.
+    """
+    if not any(run.changed for run in results.runs):
+        return []
+    made = {run.label for run in results.runs if run.end is not None}
+    return [[number] for number in numbers if str(number) not in made]
+
+
 def _run_batch(
     plan: Plan, numbers: list[int], folder: Path, advance: Callable[[int], None]
 ) -> bool:
-    """Let one process do some of the runs, and return whether more of them can be made.
+    """Make some of the runs in one process, and return whether more of them can be made.
 
-    Where it dies, which run that was and its last words are written down.
+    If it crashes, that run and its last lines are recorded.
     """
     request = {
         "folder": str(folder),
@@ -105,14 +120,14 @@ def _run_batch(
     environ = dict(os.environ)
     if plan.environ is not None:
         environ = dict(plan.environ)
-    # It has an effect only at the start of an interpreter.
+    # It has an effect only when an interpreter starts.
     if plan.hash_seed is not None:
         environ["PYTHONHASHSEED"] = plan.hash_seed
     elif plan.seed is not None:
         environ.setdefault("PYTHONHASHSEED", str(plan.seed % 2**32))
     with folder.with_name(OUTPUT).open("ab") as log:
         child = launch.start(
-            launch.build_module_arguments(PROGRAM, request),
+            launch.bind_to_parent(launch.build_module_arguments(PROGRAM, request)),
             plan.python,
             output=_choose_output(plan, log),
             errors=subprocess.STDOUT,
@@ -128,7 +143,7 @@ def _run_batch(
             return False
         missing.discard(line["run"])
     if child.returncode != 0 and missing:
-        # In the order of their numbers: the first that is missing is the one in which it died.
+        # In the order of their numbers: the first missing one is the run in which it crashed.
         first = next(number for number in numbers if number in missing)
         _record_crash(child.returncode or 0, first, folder)
     return True
@@ -143,13 +158,13 @@ def _choose_output(plan: Plan, log: BinaryIO) -> BinaryIO | int:
 def _watch(
     child: subprocess.Popen[bytes], folder: Path, advance: Callable[[int], None]
 ) -> list[dict[str, object]]:
-    """Wait for the child, report how many runs are over, and return their last lines of the log."""
+    """Wait for the child, report how many runs have ended, and return the last lines of their log."""
     ends: list[dict[str, object]] = []
     with (folder / LOG).open("rb") as log:
         log.seek(0, os.SEEK_END)
         rest, is_running = b"", True
         while is_running:
-            # Read once more after it has ended: it may have written since the last look.
+            # Read once more after its end: it may have written since the last check.
             with suppress(subprocess.TimeoutExpired):
                 child.wait(LOOK)
                 is_running = False
@@ -162,12 +177,12 @@ def _watch(
 
 
 def _says_end(line: bytes) -> bool:
-    # By its text: a line with the values of a step can be long, and parsing it takes time.
+    # Checked as text: a line with the values of a step can be long, and slow to parse.
     return b'"end": "' in line or line.startswith(b'{"unusable"')
 
 
 def _record_crash(code: int, run: int, folder: Path) -> None:
-    """Write down the run in which the process died, with its last words."""
+    """Record the run in which the process crashed, with its last lines."""
     output = folder.with_name(OUTPUT)
     with output.open("rb") as file:
         file.seek(max(0, output.stat().st_size - TAIL))
@@ -189,7 +204,7 @@ def _has_nothing(results: Results) -> bool:
 
 
 def _check_results(results: Results, target: Target, *, interrupted: bool) -> None:
-    """Raise where runs cannot be compared for a reason that has nothing to do with one of them.
+    """Raise if runs cannot be compared for a reason that is not about a single run.
 
     Raises:
         UsageError: the target cannot be run, or records nothing.

@@ -1,4 +1,6 @@
-"""The results of repeated runs in a folder: which runs have the same bits, and where they first differ."""
+"""The results of repeated runs in a folder: which runs have the same bits, and where others first
+differ.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +15,10 @@ from envlock.guest.training.store import ARRAYS, LOG
 from envlock.runtime.errors import UsageError
 
 FORMAT = 1
-"""Of the log, in its first line; another number is refused."""
+"""The version in the first line of the log; any other is refused."""
 
 LARGEST = 1_000_000
-"""More runs than anybody asks for: a header that says so is not believed."""
+"""More runs than any user requests: a header with a larger number is refused."""
 
 FINISHED, FAILED = "finished", "failed"
 _DIGEST = re.compile("[0-9a-f]{64}")
@@ -25,7 +27,7 @@ _KIND = re.compile("[a-z0-9_]{1,40}")
 
 @dataclass(frozen=True)
 class Value:
-    """An array: its type, its shape, and the SHA-256 of both and of its bytes."""
+    """An array: its type, its shape, and the SHA-256 of these and of its bytes."""
 
     kind: str
     shape: tuple[int, ...]
@@ -33,7 +35,7 @@ class Value:
 
     @property
     def width(self) -> int:
-        """Bytes of one number: the name of its type ends with their bits; 1 where it does not."""
+        """Bytes of one number: the name of its type ends with the number of bits; 1 if it does not."""
         bits = re.search(r"\d+$", self.kind)
         if bits is None:
             return 1
@@ -42,20 +44,22 @@ class Value:
 
 @dataclass
 class Run:
-    """One run: what it computed, by step and quantity in the order of recording, and how it ended."""
+    """One run: its results, by step and quantity in the order of recording, and how it ended."""
 
     label: str
     steps: dict[int, dict[str, Value]] = field(default_factory=dict)
     end: str | None = None
-    """`finished` or `failed`; None: it was cut off."""
+    """`finished` or `failed`; None if it was interrupted."""
     message: str | None = None
     seconds: float | None = None
     traceback: str = ""
+    changed: tuple[str, ...] = ()
+    """The variables that it changed although it asks envlock to verify them."""
 
 
 @dataclass
 class Results:
-    """What a folder holds."""
+    """The contents of a folder of results."""
 
     folder: Path
     header: dict[str, object] = field(default_factory=dict)
@@ -66,39 +70,39 @@ class Results:
 
     @property
     def finished(self) -> list[Run]:
-        """The runs that came to their end."""
+        """The runs that finished."""
         return [run for run in self.runs if run.end == FINISHED]
 
     @property
     def failed(self) -> list[Run]:
-        """The runs that raised, or died."""
+        """The runs that raised an error, or crashed."""
         return [run for run in self.runs if run.end == FAILED]
 
     @property
     def wanted(self) -> int:
-        """How many runs were asked for; 0 where the folder does not say."""
+        """How many runs were requested; 0 if the folder does not say."""
         runs = self.header.get("runs")
-        # Not isinstance: True is an int.
+        # Not isinstance, because True is an int.
         if type(runs) is int and runs < LARGEST:
             return runs
         return 0
 
     @property
     def target(self) -> str:
-        """What was run."""
+        """The script or function that was run."""
         return str(self.header.get("target", "?"))
 
     @property
     def arrays(self) -> Path:
-        """The folder of the arrays, each a file named by its digest."""
+        """The folder of the arrays, each in a file named after its digest."""
         return self.folder / ARRAYS
 
 
 def read(folder: Path, prefix: str = "") -> Results:
-    """Return the results in a folder; its runs are called `prefix` and their number.
+    """Return the results in a folder; the name of a run is `prefix` and its number.
 
     Raises:
-        UsageError: there are none, they are of a newer envlock, or they are damaged.
+        UsageError: there are no results, they are from a newer envlock, or they are damaged.
     """
     try:
         with (folder / LOG).open(encoding="ascii") as file:
@@ -107,7 +111,7 @@ def read(folder: Path, prefix: str = "") -> Results:
         hint = "name a folder written by `envlock repeat --save`"
         message = f"cannot read the results in {folder}: {error.strerror}"
         raise UsageError(message, hint=hint) from None
-    # Whatever JSON a line holds, it is not what `envlock repeat` writes.
+    # Valid JSON, but not a line that `envlock repeat` writes.
     except (ValueError, TypeError, AttributeError, KeyError, ArithmeticError, RecursionError):
         raise UsageError(
             f"the results in {folder} are damaged: invalid {LOG}",
@@ -118,11 +122,11 @@ def read(folder: Path, prefix: str = "") -> Results:
 def _parse_log(lines: Iterator[str], folder: Path, prefix: str) -> Results:
     results = Results(folder)
     runs: dict[int, Run] = {}
-    # Millions of equal values are one object.
+    # Millions of equal values share one object.
     known: dict[str, Value] = {}
     for text in lines:
         if not text.endswith("\n"):
-            break  # the process was ended while it wrote this
+            break  # the process was killed while it wrote this
         line = json.loads(text)
         if "run" in line:
             number = int(line["run"])
@@ -150,7 +154,7 @@ def _check_format(header: Mapping[str, object], folder: Path) -> None:
 
 
 def _add_line(run: Run, line: Mapping[str, Any], known: dict[str, Value]) -> None:
-    """Add what a line of the log says: the values of a step, or how the run ended."""
+    """Add the content of a line of the log: the values of a step, or how the run ended."""
     if "values" in line:
         quantities = run.steps.setdefault(int(line["step"]), {})
         for name, (kind, shape, digest) in line["values"].items():
@@ -165,10 +169,11 @@ def _add_line(run: Run, line: Mapping[str, Any], known: dict[str, Value]) -> Non
         raise TypeError
     run.end, run.message, run.seconds = line["end"], message, seconds
     run.traceback = str(line.get("traceback") or "")
+    run.changed = tuple(map(str, line.get("changed") or ()))
 
 
 def _parse_value(kind: str, shape: list[int], digest: str) -> Value:
-    """Return the value; its words become names of files and output, so their form is checked."""
+    """Return the value; its parts become names of files and output, so their form is checked."""
     if not _DIGEST.fullmatch(digest) or not _KIND.fullmatch(kind):
         raise ValueError(digest)
     for number in shape:
@@ -185,7 +190,7 @@ class Quantity:
     name: str
     members: tuple[str, ...]
     values: tuple[tuple[Value | None, ...], ...]
-    """For each run, the value of each member; None where the run does not have it."""
+    """For each run, the value of each member; None if the run does not have it."""
 
     @property
     def classes(self) -> tuple[int, ...]:
@@ -195,12 +200,12 @@ class Quantity:
 
     @property
     def distinct(self) -> int:
-        """How many different results there are."""
+        """The number of different results."""
         return len(set(self.values))
 
     @property
     def differing(self) -> list[str]:
-        """The members that are not the same in all runs."""
+        """The members that are not equal in all runs."""
         names = []
         for name, column in zip(self.members, zip(*self.values, strict=True), strict=True):
             if len(set(column)) > 1:
@@ -209,7 +214,7 @@ class Quantity:
 
 
 def list_steps(runs: Sequence[Run]) -> list[int]:
-    """Return the steps that any of the runs has, in order."""
+    """Return the steps that at least one of the runs has, in order."""
     numbers: set[int] = set()
     for run in runs:
         numbers.update(run.steps)
@@ -219,7 +224,7 @@ def list_steps(runs: Sequence[Run]) -> list[int]:
 def collect_quantities(runs: Sequence[Run], step: int) -> list[Quantity]:
     """Return the quantities at a step, in the order in which they were recorded."""
     rows = [run.steps.get(step, {}) for run in runs]
-    # A dictionary for a set: it keeps the order.
+    # A dictionary instead of a set, because it keeps the order.
     members: dict[str, dict[str, None]] = {}
     for row in rows:
         for member in row:
@@ -232,7 +237,7 @@ def collect_quantities(runs: Sequence[Run], step: int) -> list[Quantity]:
 
 
 def find_first(runs: Sequence[Run]) -> Quantity | None:
-    """Return the first quantity that differs, of the first such step; None where all runs are equal."""
+    """Return the first quantity that differs, in the first such step; None if all runs are equal."""
     return next(iter_differing(runs), None)
 
 
@@ -247,10 +252,11 @@ def iter_differing(runs: Sequence[Run]) -> Iterator[Quantity]:
 
 
 def select_comparable(runs: Sequence[Run]) -> tuple[list[Run], bool]:
-    """Return the runs to compare, and whether they are cut to the steps that all of them finished.
+    """Return the runs to compare, and whether they are limited to the steps that all of them
+    finished.
 
-    These are the finished ones. Where fewer than two are, or all of them are alike, those that failed after a step take
-    part: what they showed until then may differ.
+    These are the finished runs. If there are fewer than two, or all of them are equal, those that
+    failed after a step are included: their results until then may differ.
     """
     finished = [run for run in runs if run.end == FINISHED]
     partial = [run for run in runs if run.end == FAILED and run.steps]
@@ -264,14 +270,16 @@ def select_comparable(runs: Sequence[Run]) -> tuple[list[Run], bool]:
             cut.append(replace(run, steps=steps_until_end))
     if len(cut) < 2 or not any(run.steps for run in cut):
         return finished, False
-    # Where the finished ones are enough, the others are added only if they show a difference.
+    # If there are enough finished runs, the others are added only if they show a difference.
     if len(finished) > 1 and find_first(cut) is None:
         return finished, False
     return cut, True
 
 
 def _find_last_whole_step(failed: Run, runs: Sequence[Run]) -> int:
-    """Return the last step of a failed run; the one before if another run has more quantities there."""
+    """Return the last step of a failed run; the one before it if another run has more quantities
+    there.
+    """
     last = max(failed.steps)
     names = set(failed.steps[last])
     for run in runs:

@@ -1,1 +1,3 @@
-"""Which exact files are installed: hashes of the wheels they came from, deep verification, and the wheelhouse."""
+"""The exact files that are installed: hashes of the wheels that they came from, deep verification,
+and the wheelhouse.
+"""

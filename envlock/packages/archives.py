@@ -26,12 +26,11 @@ LARGEST = 4 * 1024 * 1024
 
 
 def fetch_python(file: str, sha256: str, folder: Path, environ: Mapping[str, str]) -> bool:
-    """Download a build of python-build-standalone into a folder.
-
-    Returns whether it was downloaded: not where the folder has it.
+    """Download a build of python-build-standalone into a folder; return False if the folder has it
+    already.
 
     Raises:
-        OutsideError: it cannot be downloaded, is another file, or cannot be written.
+        OutsideError: it cannot be downloaded, is a different file, or cannot be written.
     """
     url = load_image_tables().standalone.make_url(file, environ.get(MIRROR))
     return _fetch(url, folder / file, sha256, None, f"or name a mirror in {MIRROR}")
@@ -40,11 +39,11 @@ def fetch_python(file: str, sha256: str, folder: Path, environ: Mapping[str, str
 def find_newest_python(python: str, machine: str, environ: Mapping[str, str]) -> StandaloneBuild:
     """Return the build of a Python in the newest release of python-build-standalone.
 
-    Its digest is that of the release's SHA256SUMS. A mirror must have `latest-release.json` beside
+    Its digest comes from the release's SHA256SUMS. A mirror must have `latest-release.json` beside
     its releases.
 
     Raises:
-        OutsideError: the release does not have it, cannot be reached, or answers nonsense.
+        OutsideError: the release does not have it or cannot be reached, or its answer is malformed.
     """
     table = load_image_tables().standalone
     mirror = environ.get(MIRROR)
@@ -60,7 +59,7 @@ def find_newest_python(python: str, machine: str, environ: Mapping[str, str]) ->
         "sha256": "0" * 64,
         "source": "latest",
     }
-    # Stripped first: it is smaller without its debug symbols.
+    # The stripped one first: without debug symbols it is smaller.
     builds = [StandaloneBuild.model_validate({**row, "stripped": each}) for each in (True, False)]
     url = table.make_url(builds[0].file, mirror).rpartition("/")[0] + "/SHA256SUMS"
     digests = _parse_digests(_fetch_text(client, url), url)
@@ -76,8 +75,8 @@ def find_newest_python(python: str, machine: str, environ: Mapping[str, str]) ->
 
 
 def _fetch_release(client: Client, url: str) -> str:
-    """Return the newest release, which is named after its day, as 20261021."""
-    # Only the name is taken from the answer: no address in it is ever asked.
+    """Return the name of the newest release, which is its date, such as 20261021."""
+    # Only the name is used from the answer: no address in it is ever requested.
     try:
         document = strict_json.parse(_fetch_text(client, url))
     except ValueError as error:
@@ -91,7 +90,7 @@ def _fetch_release(client: Client, url: str) -> str:
 
 
 def _parse_digests(data: bytes, url: str) -> dict[str, str]:
-    """Return the digests by file: `DIGEST  NAME` in each line, no name twice."""
+    """Return the digests by file: `DIGEST  NAME` in each line, with unique names."""
     digests: dict[str, str] = {}
     for line in data.decode("ascii", "replace").splitlines():
         digest, _, name = line.partition("  ")
@@ -109,19 +108,17 @@ def _fetch_text(client: Client, url: str) -> bytes:
 
 
 def fetch_debian(package: DebianPackage, folder: Path) -> bool:
-    """Download a Debian package into a folder.
-
-    Returns whether it was downloaded: not where the folder has it.
+    """Download a Debian package into a folder; return False if the folder has it already.
 
     Raises:
-        OutsideError: it cannot be downloaded, is another file, or cannot be written.
+        OutsideError: it cannot be downloaded, is a different file, or cannot be written.
     """
     hint = "or run `envlock build --pin` to lock what its archive has now"
     return _fetch(package.url, folder / package.file, package.sha256, package.size, hint)
 
 
 def _fetch(url: str, target: Path, sha256: str, size: int | None, otherwise: str) -> bool:
-    # Unlike `Path.exists`, this does not raise where the folder may not be read.
+    # Unlike `Path.exists`, this does not raise if the folder may not be read.
     if os.access(target, os.F_OK):
         return False
     try:

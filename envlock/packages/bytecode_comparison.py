@@ -1,4 +1,6 @@
-"""Whether each .pyc file holds the code of its source: the environment's interpreter compares."""
+"""Whether each .pyc file has the code of its source: the interpreter of the environment compares
+them.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +25,11 @@ from envlock.runtime.report import ERROR, INFO, UNKNOWN
 
 CHILD = Path(launch.__file__).with_name("bytecode.py")
 MEMORY = 2 << 30
-"""Bytes of one child: a .pyc can claim to hold a tuple of any size."""
+"""Bytes of one child process: a .pyc can claim to contain a tuple of any size."""
 MOST_CHILDREN = 2
-"""Each takes some 70 MB for the largest sources that were met; all must stay under 200 MB."""
+"""Each needs some 70 MB for the largest sources seen; all together must stay under 200 MB."""
 SILENCE = 60
-"""Seconds for one file; the largest source of TensorFlow takes 0.3."""
+"""Seconds without an answer for one file; the largest source of TensorFlow takes 0.3."""
 TICK = 0.1
 """Seconds until an interrupt is noticed."""
 MOST_CRASHES = 10
@@ -51,10 +53,10 @@ CRASHED, NOT_TOLD, FINE = "crashed", "not-told", "fine"
 def compare(
     python: Path, files: Iterable[CompiledFile], advance: Callable[[int], None] = lambda _: None
 ) -> dict[str, str]:
-    """Return what is wrong with files, by path: a key of `WORDS`.
+    """Return the problems of files, by path: a key of `WORDS`.
 
-    A file is `crashed` where the interpreter ends or stops when it loads the file, and `not-told`
-    where that interpreter gives no answers at all.
+    A file is `crashed` if the interpreter ends or stops when it loads the file, and `not-told` if
+    the interpreter gives no answers at all.
     """
     ordered = sorted(files)
     count = max(1, min(count_workers(), MOST_CHILDREN, len(ordered)))
@@ -75,9 +77,9 @@ def compare_bytecode(
     faults: list[Fault],
     advance: Callable[[int], None] = lambda _: None,
 ) -> list[Fault]:
-    """Return a fault for each file whose bytecode is not that of its source.
+    """Return a fault for each file whose bytecode was not compiled from its source.
 
-    A file is left out where its source is missing, or is among `faults` already.
+    A file is skipped if its source is missing, or is among `faults` already.
     """
     wrong = {fault.path for fault in faults}
     comparable = [
@@ -93,7 +95,7 @@ def compare_bytecode(
 def _compare_share(
     python: Path, files: list[CompiledFile], advance: Callable[[int], None], stop: threading.Event
 ) -> dict[str, str]:
-    """Return a word for each file."""
+    """Return a word of `WORDS` for each file."""
     answers: dict[str, str] = {}
     paths = [file.path for file in files]
     position = 0
@@ -105,7 +107,7 @@ def _compare_share(
         position += len(words)
         if not is_ready:
             break
-        # The child ended at the next file: what comes after it is asked of another child.
+        # The child ended at the next file, so another child is asked about the files after it.
         if position < len(files):
             answers[paths[position]] = CRASHED
             position += 1
@@ -115,7 +117,7 @@ def _compare_share(
 def _ask(
     python: Path, files: list[CompiledFile], advance: Callable[[int], None], stop: threading.Event
 ) -> tuple[bool, list[str]]:
-    """Return whether a child was started, and its words, one a file, until it ended."""
+    """Return whether a child was started, and its words, one for each file, until it ended."""
     with tempfile.TemporaryFile() as request:
         for file in files:
             request.write((json.dumps(file) + "\n").encode("ascii"))
@@ -135,7 +137,7 @@ def _ask(
     try:
         lines = _read_lines(child.stdout, advance, stop)
     finally:
-        launch.kill(child)  # it has ended, or says nothing any more
+        launch.kill(child)  # it has ended, or no longer answers
     if not lines:
         return False, []
     return lines[0] == "ready", lines[1 : 1 + len(files)]
@@ -144,7 +146,7 @@ def _ask(
 def _read_lines(
     stream: IO[bytes] | None, advance: Callable[[int], None], stop: threading.Event
 ) -> list[str]:
-    """Return the whole lines until the end, a silence of `SILENCE` seconds, or `stop`."""
+    """Return the whole lines until the end of the stream, `SILENCE` seconds without one, or `stop`."""
     text = b""
     until = time.monotonic() + SILENCE
     while stream is not None and time.monotonic() < until and not stop.is_set():

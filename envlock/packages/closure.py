@@ -1,9 +1,9 @@
 """The distributions that a project's entry points can import, found without running any code.
 
-They are found by statements, also those that are guarded or inside functions, by modules that are
-named as text, and by requirements. What a program makes up at run time, or a compiled module
-imports, is not found. Development tools and installers, which the policies let differ, are not
-followed further.
+They are found from import statements, also those that are guarded or inside functions, from module
+names in strings, and from requirements. Names that a program computes at run time, and imports of
+compiled modules, are not found. The imports of development tools and installers, which the policies
+allow to differ, are not followed.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ def find_imported_distributions(
 ) -> dict[str, str]:
     """Return the distributions that entry points of the project in `folder` can import.
 
-    They are by normalised name; each value says how the distribution is reached. What TensorFlow
-    requires is among them also where it is not installed, with its extras: a new one would count.
+    The keys are normalised names; each value says how the distribution is reached. The requirements
+    of TensorFlow, with its extras, are included even if they are not installed: a new one would
+    count.
 
     Raises:
         UsageError: an entry point does not exist, or a file of the project is not Python.
@@ -57,7 +58,7 @@ def is_held(name: str) -> bool:
 
 
 class _Search:
-    """The distributions that were found so far, each with the way on which it was found first."""
+    """The distributions that were found so far, each with the first way by which it was found."""
 
     def __init__(self, environment: Installation) -> None:
         self.markers = environment.markers
@@ -69,7 +70,7 @@ class _Search:
         self.namespaces: dict[str, set[str]] = {}
         for name, modules in self.modules.items():
             self._index_modules(name, modules)
-        self.known: set[str] = set()  # imported names, so that each is looked up once
+        self.known: set[str] = set()  # imported names, so that each is resolved once
         self.found: dict[str, str] = {}
         self.extras: set[tuple[str, str]] = set()
         self.pending: deque[tuple[str, str]] = deque()
@@ -82,13 +83,15 @@ class _Search:
                 self.namespaces.setdefault(".".join(parts[:end]), set()).add(name)
 
     def add_loaded_at_start(self) -> None:
-        """Add what is loaded without an import."""
+        """Add the distributions that are loaded without an import."""
         for name, files in sorted(self.contents.items()):
             if any(_is_loaded_at_start(file) for file in files.files or ()):
                 self._add(name, "loaded at start")
 
     def add_module(self, name: str, importer: str, *, by_project: bool = False) -> None:
-        """Add the owners of an imported module; of a namespace alone, all that are below it."""
+        """Add the owners of an imported module; for a namespace package, the owners of everything
+        below it.
+        """
         for owner in sorted(self._find_owners(name)):
             self._add(owner, f"imported by {importer}", by_project=by_project)
 
@@ -108,8 +111,8 @@ class _Search:
         self.pending.append((name, extra))
 
     def follow(self) -> dict[str, str]:
-        """Follow requirements and imports until nothing new is found, and return all that was."""
-        # Breadth first, so that each distribution is found on a shortest way.
+        """Follow requirements and imports until nothing new is found, and return everything found."""
+        # Breadth first, so that each distribution is found by a shortest way.
         while self.pending:
             name, extra = self.pending.popleft()
             distribution = self.installed.get(name)
@@ -123,8 +126,8 @@ class _Search:
     def _follow_requirements(self, name: str, extra: str, distribution: Distribution) -> None:
         extras = [extra]
         if not extra and name in DISTRIBUTIONS:
-            # TensorFlow's extras count without being asked for: its loader takes CUDA from wheels,
-            # whoever installed them.
+            # TensorFlow's extras count even if they were not requested: its loader uses CUDA from
+            # wheels, whoever installed them.
             extras += distribution.metadata.get_all("Provides-Extra") or ()
         for requirement, _ in iter_requirements(distribution, self.markers, extras):
             wanted = canonicalize_name(requirement.name)
@@ -142,5 +145,5 @@ class _Search:
 def _is_loaded_at_start(file: str) -> bool:
     if file in AT_START or file.startswith(PLUGINS):
         return True
-    # A .pth file that only makes a namespace imports nothing of the distribution's own.
+    # A .pth file that only defines a namespace imports nothing of the distribution's own.
     return "/" not in file and file.endswith(".pth") and not file.endswith("-nspkg.pth")

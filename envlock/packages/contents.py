@@ -1,4 +1,4 @@
-"""The files of a distribution, their modules, and what its own code imports."""
+"""The files of a distribution, their modules, and the imports of its own code."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from envlock.runtime.errors import FactError, UsageError
 SKIPPED = ("/tests/", "_test.py", "/conftest.py")
 """Files of a library that only its own tests import."""
 LAYOUT = "1"
-"""The version of the cached files: raised when the same sources give other names."""
+"""The version of the cached files; it is increased when the same sources give other names."""
 END = "."
-"""The last line of a cached file: one without it was cut off."""
+"""The last line of a cached file; a file without it was truncated."""
 
 
 class Contents(NamedTuple):
@@ -33,9 +33,9 @@ class Contents(NamedTuple):
 
     Attributes:
         site: its `site-packages`.
-        files: paths relative to `site`; None where nothing lists them.
-        record: its RECORD, where this has the hash of every source file; else None.
-        checkout: the folder that an editable distribution is imported from; else None.
+        files: paths relative to `site`; None if no metadata lists them.
+        record: its RECORD, if this has the hash of every source file; else None.
+        checkout: the folder that an editable distribution is imported from, or None.
         sources: the Python files below `checkout`.
     """
 
@@ -51,17 +51,19 @@ class Contents(NamedTuple):
         return installed + [f"{self.checkout}/{file}" for file in self.sources]
 
     def list_modules(self, name: str) -> set[str]:
-        """Return the modules by which a distribution of this name is imported.
+        """Return the modules of a distribution of this name.
 
-        Of a namespace package, they are the modules below it that are of this distribution.
+        For a namespace package, they are the modules below it that belong to this distribution.
         """
         if self.files is None:
             return {name.replace("-", "_")}
         return _find_modules([*self.files, *self.sources])
 
     def find_imports(self, modules: set[str]) -> list[str]:
-        """Return what its sources import, without what begins with one of its own modules."""
-        # Sources are read once: their imports are kept in the user's cache under the hash of the
+        """Return the names that its sources import, except those that begin with one of its own
+        modules.
+        """
+        # Sources are read once: their imports are stored in the user's cache under the hash of the
         # RECORD, which changes with every source.
         cached = None
         if self.record is not None:
@@ -111,14 +113,14 @@ def _list_files(distribution: Distribution) -> list[str] | None:
 def _locate_cached(record: str) -> Path | None:
     try:
         cache_folder = get_cache_folder(os.environ, Path.home())
-    except RuntimeError:  # this user has no home
+    except RuntimeError:  # this user has no home folder
         return None
     key = hashlib.sha256(f"{LAYOUT}\n{record}".encode("utf-8", "surrogateescape"))
     return cache_folder / "imports" / key.hexdigest()
 
 
 def _read_cached(cached: Path) -> list[str] | None:
-    """Return the names in a cached file; None where it is missing or was cut off."""
+    """Return the names in a cached file; None if it is missing or truncated."""
     with suppress(OSError, UnicodeDecodeError):
         words = cached.read_text(encoding="ascii").split()
         if words and words[-1] == END:
@@ -136,7 +138,9 @@ def _write_cached(cached: Path, words: list[str]) -> None:
 
 @cache
 def _sweep_once(folder: Path) -> None:
-    """Remove what killed processes left: once, as there are hundreds of files and of calls."""
+    """Remove the files that killed processes have left; only once, because there are hundreds of
+    files and calls.
+    """
     sweep(folder)
 
 
@@ -146,7 +150,7 @@ def _read(file: str) -> bytes:
         # each takes as long as reading.
         with open(file, "rb", 0) as stream:  # noqa: PTH123
             return stream.read()
-    except (OSError, ValueError):  # it is gone, or its name is no path
+    except (OSError, ValueError):  # it was removed, or its name is not a path
         return b""
 
 
@@ -176,14 +180,16 @@ def _find_checkout(distribution: Distribution) -> tuple[str | None, list[str]]:
 
 
 def _parse_path(line: str) -> str:
-    """Return the path in a line of a RECORD, which is quoted where it has a comma."""
+    """Return the path in a line of a RECORD, which is quoted if it contains a comma."""
     if line.startswith('"'):
         return line[1:].partition('"')[0]
     return line.partition(",")[0]
 
 
 def _find_modules(files: Sequence[str]) -> set[str]:
-    """Return the topmost modules of files: below a namespace, the first package or module there."""
+    """Return the top-level modules of files: below a namespace package, the first package or module
+    there.
+    """
     packages: set[str] = set()
     for file in files:
         folder, _, name = file.rpartition("/")
@@ -207,12 +213,12 @@ def _find_modules(files: Sequence[str]) -> set[str]:
 def _is_module(file: str) -> bool:
     if not file.endswith((".py", ".so", ".pyd", ".pyc")):
         return False
-    # Scripts lie outside of `site-packages`.
+    # Scripts are outside of `site-packages`.
     return not file.startswith(("..", "/")) and ".dist-info/" not in file
 
 
 def _find_inner_package(file: str, packages: set[str]) -> str | None:
-    """Return the outermost package that a file is in."""
+    """Return the outermost package that contains a file."""
     parts = file.split("/")
     for end in range(1, len(parts)):
         folder = "/".join(parts[:end])

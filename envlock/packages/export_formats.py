@@ -1,4 +1,4 @@
-"""What a lock proves, in the formats that installers read. Pure: values in, text out.
+"""The proven wheels of a lockfile in the formats that installers read. Pure: values in, text out.
 
 Sources: https://packaging.python.org/en/latest/specifications/pylock-toml/ and
 https://pip.pypa.io/en/stable/reference/requirements-file-format/
@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 from envlock.packages.identity import (
     Checkout,
-    LeftOut,
     Proven,
     find_checkout,
     list_proven,
     split_by_policy,
 )
+from envlock.packages.lost_proofs import LeftOut
 from envlock.runtime.errors import LockfileError
 from envlock.runtime.release import minor
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from envlock.lock.models import Lockfile
 
 PYLOCK_NAME = re.compile(r"pylock\.([^.]+\.)?toml")
-"""What such a file must be called."""
+"""The name that such a file must have."""
 
 NOT_VENDORED = "its wheel is not in the wheelhouse (`envlock vendor` fetches it)"
 ON_A_DISK = (
@@ -41,8 +41,8 @@ class Wheelhouse(NamedTuple):
     """A folder of wheels.
 
     Attributes:
-        path: as the file that is written will name it.
-        sizes: of the wheels in it, in bytes, by name.
+        path: the path that the written file has for it.
+        sizes: the size of each wheel in it, in bytes, by name.
     """
 
     path: str
@@ -50,12 +50,12 @@ class Wheelhouse(NamedTuple):
 
 
 class Written(NamedTuple):
-    """What was written, and what was not.
+    """An exported file, and the packages that it leaves out.
 
     Attributes:
-        text: of the file.
-        left_out: packages that the file lacks.
-        not_held: those that it lacks and no policy compares, such as pip.
+        text: the content of the file.
+        left_out: packages that are not in the file.
+        not_held: packages that are not in the file and that no policy compares, such as pip.
     """
 
     text: str
@@ -64,11 +64,11 @@ class Written(NamedTuple):
 
 
 class Format(NamedTuple):
-    """How one format is written.
+    """A format to export to.
 
     Attributes:
-        explain_missing: returns why the format cannot hold a wheel, or None.
-        unhashed: why it cannot hold a checkout, or None.
+        explain_missing: returns why the format cannot contain a wheel, or None.
+        unhashed: why it cannot contain a checkout, or None.
         render: returns the packages as text.
     """
 
@@ -78,14 +78,14 @@ class Format(NamedTuple):
 
 
 def export(lock: Lockfile, shown: str, to: str, house: Wheelhouse | None = None) -> Written:
-    """Return what the lock proves in the format `to` (a key of FORMATS).
+    """Return the proven wheels of a lockfile in the format `to` (a key of FORMATS).
 
-    The wheels are those of a wheelhouse, or else those of the web. `shown` is the lock's name in
-    messages.
+    The wheels are those of a wheelhouse, or else those on the web. `shown` is the lockfile's name
+    in messages.
 
     Raises:
-        UsageError: the lock has no identities, or those of other packages than it has now.
-        LockfileError: what it holds cannot be written in this format.
+        UsageError: the lockfile has no identities, or those of packages that it no longer has.
+        LockfileError: its content cannot be written in this format.
     """
     proven_packages, unproven = list_proven(lock, shown)
     form = FORMATS[to]
@@ -134,14 +134,14 @@ def _explain_not_vendored(house: Wheelhouse, package: Proven) -> str | None:
 def _render_install_command(
     to: str, entries: Sequence[Proven | Checkout], house: Wheelhouse | None
 ) -> list[str]:
-    """Return the comment lines that say how the file is installed."""
+    """Return comment lines with the command that installs from the file."""
     start = "# Install them into an empty environment:"
     lines = ["# Written by `envlock export`: the proven wheels of an environment."]
     if to == "pylock":
         return [*lines, f"{start} uv pip install -r FILE"]
     options = "--no-deps --require-hashes"
     lines.append(f"{start} pip install {options} -r FILE")
-    # By itself, uv takes a package from the first index that has any version of it.
+    # By default, uv takes a package from the first index that has any version.
     if house is None and _list_extra_indexes(entries):
         options += " --index-strategy unsafe-best-match"
     return [*lines, f"# or: uv pip install {options} -r FILE"]
@@ -157,7 +157,7 @@ def _render_left_out(title: str, packages: Sequence[LeftOut], number: int) -> li
 def _render_pylock(
     entries: Sequence[Proven | Checkout], facts: Facts, house: Wheelhouse | None
 ) -> str:
-    import tomli_w  # here: most commands need none of it
+    import tomli_w  # imported here because most commands do not need it
 
     document: dict[str, object] = {"lock-version": "1.0"}
     marker = _make_marker(facts)
@@ -174,7 +174,7 @@ def _render_pylock(
 
 
 def _make_marker(facts: Facts) -> str:
-    """Return the marker of the locked platform, from what is known of it."""
+    """Return the marker of the locked platform, as far as it is known."""
     terms = []
     if facts.python is not None and facts.python.implementation:
         terms.append(f"implementation_name == '{facts.python.implementation}'")
@@ -188,7 +188,7 @@ def _make_marker(facts: Facts) -> str:
 def _make_entry(entry: Proven | Checkout, house: Wheelhouse | None) -> dict[str, object]:
     """Return an item of `packages`."""
     if isinstance(entry, Checkout):
-        # Without a version: the specification wants none where the build decides it.
+        # Without a version: the specification requires that if the build determines it.
         vcs: dict[str, object] = {"type": "git", "url": entry.url, "commit-id": entry.commit}
         if entry.folder is not None:
             vcs["subdirectory"] = entry.folder
@@ -203,7 +203,8 @@ def _make_entry(entry: Proven | Checkout, house: Wheelhouse | None) -> dict[str,
     file["size"] = wheel.size
     file["hashes"] = {"sha256": wheel.sha256}
     item: dict[str, object] = {"name": entry.name, "version": entry.version}
-    # What was installed by its URL is written as such, so that installers record it as such again.
+    # A package that was installed by URL is written with its URL, so that installers record that
+    # again.
     if entry.origin is not None and entry.origin == direct:
         item["archive"] = file
         return item
@@ -214,12 +215,12 @@ def _make_entry(entry: Proven | Checkout, house: Wheelhouse | None) -> dict[str,
 
 
 def _check(document: Mapping[str, object]) -> None:
-    """Validate the document by `packaging`, where it is new enough to know the format (26.0).
+    """Validate the document with `packaging`, if it is new enough for the format (26.0).
 
     Raises:
         ValueError: it does not follow the specification.
     """
-    # Here: older versions do not have it.
+    # Imported here: older versions do not have it.
     try:
         from packaging.pylock import Pylock, PylockValidationError
     except ImportError:
@@ -254,20 +255,20 @@ def _select_wheels(entries: Sequence[Proven | Checkout]) -> list[Proven]:
 
 
 def _list_extra_indexes(entries: Sequence[Proven | Checkout]) -> list[str]:
-    """Return the indexes that installers do not ask by themselves."""
-    from pypi_simple import PYPI_SIMPLE_ENDPOINT  # here: it takes a quarter of a second
+    """Return the indexes that installers do not ask by default."""
+    from pypi_simple import PYPI_SIMPLE_ENDPOINT  # imported here: it takes a quarter of a second
 
     found = set()
     for package in _select_wheels(entries):
         if package.wheel.index is not None:
             found.add(package.wheel.index.rstrip("/"))
     found.discard(PYPI_SIMPLE_ENDPOINT.rstrip("/"))
-    # A quote would end what the installers read.
+    # A quote would end the option for the installers.
     return sorted(f"{index}/".replace("'", "%27") for index in found)
 
 
 def _accept_any(package: Proven) -> str | None:
-    # Installers look for the hash in whatever index or folder they are given.
+    # Installers search for the hash in every index and folder that they are given.
     return None
 
 
@@ -281,4 +282,4 @@ FORMATS = {
     "pylock": Format(_explain_not_on_web, None, _render_pylock),
     "requirements": Format(_accept_any, UNHASHED, _render_requirements),
 }
-"""What can be written, by the name on the command line."""
+"""The formats, by their names on the command line."""

@@ -15,7 +15,7 @@ from envlock.runtime.report import Finding
 
 
 def survey(environment: Installation) -> Survey:
-    """Return what can be verified in an environment; nothing but metadata is read."""
+    """Return what can be verified in an environment; only metadata is read."""
     return survey_folders(str(environment.prefix), [str(folder) for folder in environment.folders])
 
 
@@ -28,9 +28,9 @@ def verify_files(
     """Return a finding for every file that is not as recorded.
 
     Args:
-        survey: what is verified.
+        survey: the files to verify.
         python: the environment's interpreter, which compares the bytecode.
-        locked: the packages of a lock.
+        locked: the packages of a lockfile.
         watch: shows the progress.
     """
     digests = {name: (package.content, package.built) for name, package in locked.items()}

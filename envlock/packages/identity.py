@@ -1,4 +1,6 @@
-"""What a lock proves: for each package the exact wheel, or the reason why there is none. Pure."""
+"""The proofs in a lockfile: for each package the exact wheel, or the reason why it is unknown.
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +9,16 @@ from typing import NamedTuple
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
+from envlock.packages.lost_proofs import LeftOut, get_identities, get_own_name
 from envlock.runtime.collectors.packages import strip_url_secrets
 from envlock.runtime.errors import UsageError
 from envlock.runtime.judgement import build_policy
 from envlock.runtime.policies import names
-from envlock.runtime.report import clean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from envlock.lock.fact_models import PackageFacts
     from envlock.lock.models import Lockfile, PackageIdentity, WheelFile
-
-
-OTHER_FILES = "its RECORD is not the one that was proven (`envlock hash` looks for its wheel)"
 
 
 class Proven(NamedTuple):
@@ -36,25 +33,13 @@ class Proven(NamedTuple):
     origin: str | None
 
 
-class LeftOut(NamedTuple):
-    """A package that is not among the requested ones, and why."""
-
-    name: str
-    version: str | None
-    reason: str
-
-    def __str__(self) -> str:
-        """Return one line, whatever the texts hold."""
-        return clean(f"{self.name} {self.version or '(version unknown)'}: {self.reason}")
-
-
 def list_proven(lock: Lockfile, shown: str) -> tuple[list[Proven], list[LeftOut]]:
-    """Return the packages whose wheel the lock proves and the others, both by name.
+    """Return the packages whose wheel the lockfile proves, and the others, both by name.
 
-    `shown` is the lock's name in messages.
+    `shown` is the lockfile's name in messages.
 
     Raises:
-        UsageError: the lock has no identities, or those of other packages than it has now.
+        UsageError: the lockfile has no identities, or those of packages that it no longer has.
     """
     if lock.identity is None:
         raise UsageError(
@@ -63,12 +48,12 @@ def list_proven(lock: Lockfile, shown: str) -> tuple[list[Proven], list[LeftOut]
         )
     facts = lock.facts.packages or {}
     identities = lock.identity.packages
-    own_name = _get_own_name(lock)
+    own_name = get_own_name(lock)
     known: list[Proven] = []
     others: list[LeftOut] = []
     for name in sorted(facts.keys() | identities.keys()):
         if name == own_name and name not in facts:
-            # The project's own package is no fact, and yet it may have a wheel.
+            # The project's own package is not a fact, but it may have a wheel.
             own = identities[name]
             if own.wheel is not None and own.version is not None:
                 known.append(Proven(name, own.version, own.wheel, None))
@@ -102,21 +87,9 @@ def _describe_package(name: str, fact: PackageFacts, identity: PackageIdentity) 
     return Proven(name, version, wheel, url)
 
 
-def _get_own_name(lock: Lockfile) -> str | None:
-    if lock.project is None:
-        return None
-    return lock.project.name
-
-
-def _get_identities(lock: Lockfile) -> Mapping[str, PackageIdentity]:
-    if lock.identity is None:
-        return {}
-    return lock.identity.packages
-
-
 def list_unhashed(lock: Lockfile) -> list[str]:
     """Return the packages whose wheel was never looked for, in the version that the lock has now."""
-    identities = _get_identities(lock)
+    identities = get_identities(lock)
     unknown = []
     for name, fact in (lock.facts.packages or {}).items():
         if name not in identities or identities[name].version != fact.version:
@@ -127,7 +100,7 @@ def list_unhashed(lock: Lockfile) -> list[str]:
 class Checkout(NamedTuple):
     """A package that was built from a commit of a public Git repository.
 
-    `folder` is that of the package in the repository, None for its root.
+    `folder` is the one of the package in the repository; None for its root.
     """
 
     name: str
@@ -137,7 +110,7 @@ class Checkout(NamedTuple):
 
 
 def find_checkout(lock: Lockfile, name: str) -> Checkout | None:
-    """Return the commit that a package was built from; None where not everybody can get it."""
+    """Return the commit that a package was built from; None if the repository is not public."""
     package = (lock.facts.packages or {}).get(name)
     if package is None or package.origin is None:
         return None
@@ -153,12 +126,12 @@ def find_checkout(lock: Lockfile, name: str) -> Checkout | None:
 
 
 def split_by_policy(lock: Lockfile, packages: list[LeftOut]) -> tuple[list[LeftOut], list[LeftOut]]:
-    """Return the packages that some policy compares, and those that none does.
+    """Return the packages that at least one policy compares, and the others.
 
-    The lock's overrides count.
+    The lockfile's overrides apply.
 
     Raises:
-        LockfileError: the lock has a rule that does not exist.
+        LockfileError: the lockfile has a rule that does not exist.
     """
     document = lock.to_document()
     policies = [build_policy(document, name) for name in names()]
@@ -177,24 +150,10 @@ def split_by_policy(lock: Lockfile, packages: list[LeftOut]) -> tuple[list[LeftO
     return compared, others
 
 
-def find_lost_proofs(earlier: Lockfile, now: Lockfile) -> list[LeftOut]:
-    """Return the packages that had a proven wheel and have none in the same version now, by name."""
-    present = {*(now.facts.packages or {}), _get_own_name(now)}
-    identities = _get_identities(now)
-    found = []
-    for name, old in sorted(_get_identities(earlier).items()):
-        if old.wheel is None or name not in present:
-            continue
-        new = identities.get(name)
-        if new is None:
-            found.append(LeftOut(name, old.version, OTHER_FILES))
-        elif new.wheel is None and new.version == old.version:
-            found.append(LeftOut(name, old.version, new.reason or OTHER_FILES))
-    return found
-
-
 def explain_misfit(name: str, version: str | None, file: str) -> str | None:
-    """Return why no installer would take a wheel of this file name for a package; None: it would."""
+    """Return why no installer would accept a wheel with this file name for a package; None if it
+    would.
+    """
     if version is None:
         return "its version is unknown"
     try:

@@ -1,4 +1,4 @@
-"""What Python code imports, found without running it.
+"""The imports of Python code, found without running it.
 
 The modules of a project are parsed; the files of libraries, of which there are tens of thousands,
 are searched by regular expressions.
@@ -33,13 +33,14 @@ _NAME = re.compile(rb"[A-Za-z_][\w.]*")
 
 
 def find_library_imports(source: bytes, own: Container[bytes] = ()) -> Iterator[str]:
-    """Yield the dotted names that a library's file imports anywhere: `a.b` for `from a import b`.
+    """Yield the dotted names that a file of a library imports anywhere: `a.b` for `from a import
+    b`.
 
-    Left out is what begins with a name of `own`, the library's top modules.
+    Names that begin with a name in `own`, the library's top-level modules, are left out.
     """
-    # Guarded and late imports count, and so do modules that are named as text, as for
-    # `importlib.import_module`: a library that can use a package does so where it is installed.
-    # Text that only looks like an import counts, too.
+    # Guarded and late imports count, and so do module names in strings, as for
+    # `importlib.import_module`: a library that can use a package uses it if it is installed. Text
+    # that only looks like an import counts, too.
     for module, names, plain in _STATEMENT.findall(b"\n" + source):
         if module.partition(b".")[0] in own:
             continue
@@ -52,7 +53,7 @@ def find_library_imports(source: bytes, own: Container[bytes] = ()) -> Iterator[
             words = [module + b"." + word for word in words] or [module]
         for word in words:
             yield word.decode("ascii", "replace")
-    # The expression for calls is slow, and most files have none of them.
+    # The expression for calls is slow, and most files contain no such call.
     if any(sign in source for sign in _CALL_SIGNS):
         for arguments in _CALL.findall(source):
             for text in _TEXT.findall(arguments):
@@ -62,8 +63,9 @@ def find_library_imports(source: bytes, own: Container[bytes] = ()) -> Iterator[
 def find_project_imports(entry: Sequence[str], folder: Path) -> dict[str, str]:
     """Return the dotted names that entry points import from outside of their project.
 
-    Each has a file that imports it, relative to the project's folder. The project's own modules are
-    followed. An entry point is such a file (`train.py`), or a module of the project (`pkg.train`).
+    Each value is the importing file, relative to the project's folder. Imports of the project's own
+    modules are followed. An entry point is such a file (`train.py`), or a module of the project
+    (`pkg.train`).
 
     Raises:
         UsageError: an entry point does not exist, or a file cannot be read or is not Python.
@@ -73,7 +75,7 @@ def find_project_imports(entry: Sequence[str], folder: Path) -> dict[str, str]:
         file = find_entry_file(name, folder)
         roots = [folder, folder / "src"]
         if file == folder / name:
-            roots.insert(0, file.parent)  # where Python looks for the modules of a script
+            roots.insert(0, file.parent)  # where Python searches for the modules of a script
         for module, importer in _follow_imports(file, roots).items():
             outside.setdefault(module, Path(os.path.relpath(importer, folder)).as_posix())
     return outside
@@ -108,7 +110,9 @@ def _get_dotted_name(file: Path, root: Path) -> str:
 
 
 def _follow_imports(script: Path, roots: Sequence[Path]) -> dict[str, Path]:
-    """Return what a script and the project's modules that it reaches import from outside."""
+    """Return the names that a script, and the modules of the project that it reaches, import from
+    outside.
+    """
     outside: dict[str, Path] = {}
     known = {script}
     pending = [script, *_find_parents(script, roots)]
@@ -131,7 +135,7 @@ def _follow_imports(script: Path, roots: Sequence[Path]) -> dict[str, Path]:
 
 
 def _find_parents(file: Path, roots: Sequence[Path]) -> list[Path]:
-    """Return the packages around a module, which are imported with it."""
+    """Return the packages that contain a module and are imported with it."""
     parents = []
     for folder in file.parents:
         package = folder / "__init__.py"
@@ -141,7 +145,9 @@ def _find_parents(file: Path, roots: Sequence[Path]) -> list[Path]:
 
 
 def _find_files(name: str, roots: Sequence[Path]) -> list[Path]:
-    """Return the project's files that importing a dotted name runs, those of its packages first."""
+    """Return the project's files that run when a dotted name is imported, those of its packages
+    first.
+    """
     parts = name.split(".")
     for root in roots:
         files = []
@@ -155,7 +161,7 @@ def _find_files(name: str, roots: Sequence[Path]) -> list[Path]:
 
 
 def _find_file(path: Path) -> Path | None:
-    """Return the file of a package or a module; the package wins, as for Python."""
+    """Return the file of a package or a module; as in Python, the package goes first."""
     for file in (path / "__init__.py", path.parent / f"{path.name}.py"):
         if file.is_file():
             return file
@@ -163,7 +169,8 @@ def _find_file(path: Path) -> Path | None:
 
 
 def _find_imports(file: Path) -> Iterator[tuple[Path | None, str]]:
-    """Yield the dotted names that a file imports, each with the folder where a relative one starts.
+    """Yield the dotted names that a file imports, each with the folder where a relative import
+    starts.
 
     The folder is None for an absolute name.
     """
@@ -187,7 +194,7 @@ def _find_imports(file: Path) -> Iterator[tuple[Path | None, str]]:
 
 
 def _get_name_in_call(node: ast.Call) -> str | None:
-    """Return the absolute name that a call imports by its text."""
+    """Return the absolute name in the string argument of a call that imports it."""
     function = getattr(node.func, "id", "")
     if isinstance(node.func, ast.Attribute):
         function = node.func.attr

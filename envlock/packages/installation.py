@@ -1,4 +1,6 @@
-"""The folders of an environment and the distributions in them: the one adapter to what is installed."""
+"""The folders of an environment and the distributions in them; only this module reads what is
+installed.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ class Installation:
 
 
 def find_installation(python: Path | None = None) -> Installation:
-    """Return this environment, or that of an interpreter, which takes the time of its start.
+    """Return this environment, or that of another interpreter, which has to be started.
 
     Raises:
         UsageError: the interpreter cannot be run.
@@ -51,14 +53,14 @@ def find_installation(python: Path | None = None) -> Installation:
 def _collect_folders(
     prefix: str, import_folders: Sequence[str], values: Mapping[str, str]
 ) -> Installation:
-    # Two entries of an import path can be the same folder by way of a link.
+    # Two entries of an import path can be the same folder because of a link.
     unique = dict.fromkeys(Path(folder).resolve() for folder in import_folders)
     folders = tuple(folder for folder in unique if folder.is_dir())
     return Installation(Path(prefix), folders, values)
 
 
 def collect_distributions(environment: Installation) -> dict[str, Distribution]:
-    """Return the distribution that `import` would take for each normalised name."""
+    """Return the distribution that `import` would use, by normalised name."""
     found: dict[str, Distribution] = {}
     for distribution in distributions(path=[str(folder) for folder in environment.folders]):
         if isinstance(distribution, PathDistribution):
@@ -72,23 +74,23 @@ def collect_distributions(environment: Installation) -> dict[str, Distribution]:
 def iter_requirements(
     distribution: Distribution, values: Mapping[str, str], extras: Sequence[str] | None = None
 ) -> Iterator[tuple[Requirement, str]]:
-    """Yield what a distribution requires, each with the extra that asks for it; "" for no extra.
+    """Yield the requirements of a distribution, each with its extra; "" for no extra.
 
-    A requirement that does not follow the specification is left out.
+    A requirement that does not follow the specification is skipped.
 
     Args:
-        distribution: whose metadata are read.
-        values: of the environment markers.
-        extras: those that count; all when not given.
+        distribution: the one whose metadata are read.
+        values: those of the environment markers.
+        extras: the extras to include; all when not given.
     """
-    # Parsed once: `metadata` parses it whenever it is asked for, and `requires` does it again.
+    # Parsed once: `metadata` parses it on every access, and `requires` does it again.
     metadata = distribution.metadata
     if extras is None:
         extras = ("", *(metadata.get_all("Provides-Extra") or ()))
     for line in metadata.get_all("Requires-Dist") or distribution.requires or ():
         try:
             requirement = Requirement(line)
-        except InvalidRequirement:  # metadata of before PEP 508
+        except InvalidRequirement:  # metadata older than PEP 508
             continue
         for extra in extras:
             if _is_required(requirement, {**values, "extra": extra}):
@@ -99,14 +101,14 @@ def iter_requirements(
 def _is_required(requirement: Requirement, values: Mapping[str, str]) -> bool:
     try:
         return requirement.marker is None or requirement.marker.evaluate(values)
-    except (UndefinedComparison, UndefinedEnvironmentName):  # `platform_release ~= "x"`, say
+    except (UndefinedComparison, UndefinedEnvironmentName):  # for example `platform_release ~= "x"`
         return False
 
 
 def read_field(distribution: Distribution, name: str) -> str | None:
-    """Return a field of a distribution's METADATA; None where it has none.
+    """Return a field of a distribution's METADATA; None if it is missing.
 
-    `distribution.version` and `metadata[name]` warn of a field that is missing.
+    `distribution.version` and `metadata[name]` warn about a missing field.
     """
     values: list[str] = distribution.metadata.get_all(name) or []
     if not values:
@@ -115,7 +117,7 @@ def read_field(distribution: Distribution, name: str) -> str | None:
 
 
 def read_record(distribution: Distribution) -> str | None:
-    """Return the text of a distribution's RECORD, or None when it has none.
+    """Return the text of a distribution's RECORD, or None if it has none.
 
     Raises:
         FactError: it cannot be read as text.
@@ -127,11 +129,11 @@ def read_record(distribution: Distribution) -> str | None:
 
 
 class _ForgivingDistribution(PathDistribution):
-    """A distribution whose METADATA may have bytes that are not UTF-8, as old ones have."""
+    """A distribution whose METADATA may contain bytes that are not UTF-8, as old ones do."""
 
     def read_text(self, filename: str | os.PathLike[str]) -> str | None:
         path = cast("Path", self._path.joinpath(filename))
-        # Only a regular file is opened: a FIFO would block, and links can form a loop.
+        # Only a regular file is opened: a FIFO would block, and links can form a cycle.
         if not path.is_file():
             return None
         try:

@@ -1,4 +1,4 @@
-"""What is known on this machine of each installed distribution, before an index is asked."""
+"""What this machine knows about each installed distribution, before an index is asked."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class InstalledPackage(NamedTuple):
 
     Attributes:
         name: normalised.
-        version, tags, origin, url: as the facts of the lock have them.
-        files: path -> hash of what its RECORD lists; None where it has no RECORD.
-        reason: why no index can have its wheel; None where one can.
-        source: what it was installed from, where that is known on this machine.
+        version, tags, origin, url: those in the facts of the lockfile.
+        files: path -> hash, from its RECORD; None if it has no RECORD.
+        reason: why no index can have its wheel; None if one can.
+        source: what it was installed from, if that is known on this machine.
     """
 
     name: str
@@ -46,7 +46,7 @@ class InstalledPackage(NamedTuple):
 def describe_installed(
     name: str, facts: Mapping[str, Any], distribution: Distribution | None
 ) -> InstalledPackage:
-    """Return what is known of a distribution from its facts and its metadata folder."""
+    """Return the description of a distribution from its facts and its metadata folder."""
     origin, reason = _classify_origin(facts)
     version = facts.get("version")
     tags = tuple(facts.get("wheel_tags") or ())
@@ -70,7 +70,7 @@ def describe_installed(
 
 
 def _classify_origin(facts: Mapping[str, Any]) -> tuple[Origin, str | None]:
-    """Return where a distribution came from, and why no index can have its file, if that is so."""
+    """Return where a distribution came from, and the reason if no index can have its file."""
     origin = facts.get("origin")
     if facts.get("installer") == "conda":
         return "conda", "installed by conda, whose packages are not wheels"
@@ -96,9 +96,9 @@ def _classify_origin(facts: Mapping[str, Any]) -> tuple[Origin, str | None]:
 def describe_all_installed(
     lock: Lockfile, environment: Installation, *, own: bool = False
 ) -> list[InstalledPackage]:
-    """Return what is known here of every package of a lock.
+    """Return the description of every package of a lockfile on this machine.
 
-    With `own`, the project's own package is among them, which is no fact.
+    With `own`, the project's own package is included, which is not among the facts.
 
     Raises:
         FactError: the environment cannot be read.

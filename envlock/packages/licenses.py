@@ -16,15 +16,19 @@ from typing import NamedTuple
 from envlock.runtime.errors import OutsideError
 
 LARGEST = 4 * 1024 * 1024
-"""Bytes of a METADATA, which holds a README; the largest of TensorFlow's dependencies has 0.1 MB."""
+"""Bytes of a METADATA, which contains a README; the largest among TensorFlow's dependencies has 0.1
+MB.
+"""
 LONGEST = 200
-"""Characters of a licence's name: some packages put the whole licence into the field."""
+"""Characters of a licence's name: some packages put the whole text of the licence into the field."""
 _CLASSIFIER = "License :: "
 _METADATA = re.compile(r"[^/]+\.dist-info/METADATA")
 
 
 class License(NamedTuple):
-    """What a package declares: an SPDX expression (PEP 639), or names of its own, or nothing."""
+    """The licence that a package declares: an SPDX expression (PEP 639), names of its own, or
+    nothing.
+    """
 
     expression: str | None = None
     names: tuple[str, ...] = ()
@@ -67,20 +71,20 @@ def parse(metadata: bytes) -> License:
     for field in fields.get_all("Classifier") or ():
         classifier = str(field)
         name = classifier.rpartition(" :: ")[2]
-        # "OSI Approved" alone is a group of classifiers.
+        # "OSI Approved" alone is a group of classifiers, not a licence.
         if classifier.startswith(_CLASSIFIER) and name != "OSI Approved":
             candidates.append(name)
     names = set()
     for candidate in candidates:
         parsed = _parse_name(candidate)
-        # "UNKNOWN" is what old tools wrote into an empty field.
+        # Old tools wrote "UNKNOWN" into an empty field.
         if parsed is not None and parsed != "UNKNOWN":
             names.add(parsed)
     return License(names=tuple(sorted(names)))
 
 
 def _parse_name(text: str) -> str | None:
-    """Return a text that can be the name of a licence; None for an empty or a long one."""
+    """Return a text that can be the name of a licence; None if it is empty or too long."""
     name = text.strip()
     if not name or len(name) > LONGEST or not name.isprintable():
         return None

@@ -1,6 +1,6 @@
 """The wheel of a package that no index has: one on this machine, or one built from sources.
 
-Both go into the cache, under their SHA-256: `vendor` takes them from there.
+Both are put into the cache under their SHA-256, where `vendor` finds them.
 """
 
 from __future__ import annotations
@@ -23,10 +23,12 @@ from envlock.packages.source_tree import copy_sources, get_commit_time
 from envlock.packages.sources import Source
 from envlock.runtime.errors import OutsideError, UsageError
 
-TIMEOUT = 3600.0  # seconds for one wheel: a large extension module takes many minutes
+TIMEOUT = 3600.0  # seconds for one wheel: a large extension module can take many minutes
 
 MASKED = ("-c", 'umask 022 && exec "$0" "$@"')
-"""How a shell starts a build: the modes of the files that a backend makes go into the wheel."""
+"""The shell command that starts a build with a fixed umask: the modes of the files that a backend
+creates become part of the wheel.
+"""
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class Workshop:
         cache: the folder of envlock's cache.
         named: wheels that the user names, by package.
         build: whether packages may be built from their sources, which runs their build backends.
-        say: shows a line for every wheel that is built.
+        say: prints a line for every wheel that is built.
     """
 
     python: Path
@@ -48,7 +50,7 @@ class Workshop:
     say: Callable[[str], None] = lambda _: None
 
     def wheel(self, name: str, source: Source | None) -> Path | None:
-        """Return a wheel of a package, in the cache; None where there is none.
+        """Return the path of a package's wheel in the cache; None if no wheel was named or built.
 
         Raises:
             OutsideError: it cannot be built or read; the message is the reason.
@@ -76,7 +78,7 @@ def build_wheel(source: Source, python: Path, folder: Path) -> Path:
     The sources are copied first, and the build runs in an environment of its own.
 
     Raises:
-        OutsideError: the sources are gone, there is no installer, or the build failed.
+        OutsideError: the sources were removed, there is no installer, or the build failed.
     """
     if source.kind == "archive":
         return _build(Path(source.place), python, folder, {})
@@ -89,8 +91,8 @@ def _build(sources: Path, python: Path, folder: Path, environ: Mapping[str, str]
     if not sources.exists():
         raise OutsideError("its sources are not there any more")
     program, words = _choose_builder(python, folder, sources)
-    # Backends that honour PYTHONHASHSEED and SOURCE_DATE_EPOCH give the same bytes again; the
-    # user's own values win.
+    # Backends that respect PYTHONHASHSEED and SOURCE_DATE_EPOCH give the same bytes again; the
+    # user's own values go first.
     variables = {**environ, "PYTHONHASHSEED": "0", "GIT_OPTIONAL_LOCKS": "0", **os.environ}
     try:
         ended = launch.ask(
@@ -107,7 +109,7 @@ def _build(sources: Path, python: Path, folder: Path, environ: Mapping[str, str]
 
 
 def _find_error(ended: launch.Ended) -> str:
-    """Return the last line that names an error, or else the last words of the build."""
+    """Return the last line that names an error, else the last lines of the build."""
     # A backend's traceback and the hints of uv and pip surround that line.
     lines = [line.strip() for line in ended.errors.decode("utf-8", "replace").splitlines()]
     errors = [line for line in lines if "error:" in line.lower() and not line.startswith("hint")]
@@ -165,10 +167,10 @@ def into_cache(wheel: Path, folder: Path) -> Path:
 
 
 def find_named_wheels(paths: Sequence[Path]) -> dict[str, Path]:
-    """Return wheels by the normalised name of their package; of a folder, those in it.
+    """Return wheels by the normalised name of their package; for a folder, those in it.
 
     Raises:
-        UsageError: a path is neither a wheel nor a folder, or two wheels are of one package.
+        UsageError: a path is neither a wheel nor a folder, or two wheels are for one package.
     """
     found: dict[str, Path] = {}
     for path in paths:

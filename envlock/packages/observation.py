@@ -1,4 +1,4 @@
-"""Which distributions a run has used, by the files that envlock/guest/observer.py noted."""
+"""The distributions that a run has used, from the files that envlock/guest/observer.py recorded."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ IMPORTED, MAPPED = "imported", "mapped"
 
 
 def find_used(lines: list[str], environment: Installation) -> dict[str, str]:
-    """Return how a run has used the distributions that own the noted files, by normalised name.
+    """Return how a run has used the distributions that own the recorded files, by normalised name.
 
-    A distribution without a list of its files is not found here. Those that no policy compares are
-    left out.
+    A distribution without a list of its files is not found. Those that no policy compares are left
+    out.
     """
     kinds: dict[str, str] = {}
     for line in lines:
@@ -41,7 +41,7 @@ def find_used(lines: list[str], environment: Installation) -> dict[str, str]:
 
 
 def _resolve_folder(path: str) -> str:
-    """Return a path without links among its folders; the file itself may be one.
+    """Return a path without links among its folders; the file itself may be a link.
 
     uv can link each file of a package to its cache.
     """
@@ -50,9 +50,9 @@ def _resolve_folder(path: str) -> str:
 
 
 def _list_names(files: Contents) -> Iterator[str]:
-    """Yield the paths by which a run can know the files of a distribution."""
+    """Yield the paths under which a run can have recorded the files of a distribution."""
     for path in files.list_paths():
         yield path
-        # The kernel names the target of a library that is a link.
+        # For a library that is a link, the kernel reports the target.
         if ".so" in path.rpartition("/")[2]:
             yield os.path.realpath(path)

@@ -14,17 +14,19 @@ LIMIT = 1800.0  # seconds: a wheel of TensorFlow has 600 MB
 
 
 def install_overlay(name: str, version: str, folder: Path, python: Path | None) -> Path:
-    """Return the folder with this version of a package and nothing that it requires; it is made once.
+    """Return a folder with this version of a package and none of its requirements; it is created
+    once.
 
-    Wheels only, so that no code of the package runs. By the environment's pip, or by uv where it has none.
+    Only wheels are used, so that no code of the package runs. The environment's pip installs it, or
+    uv if there is no pip.
 
     Args:
-        name, version: of the package.
-        folder: in which the overlays lie.
+        name, version: those of the package.
+        folder: contains the overlays.
         python: the interpreter of the environment; this one when not given.
 
     Raises:
-        OutsideError: no installer is there, or it does not find a wheel of this version for this Python.
+        OutsideError: there is no installer, or it finds no wheel of this version for this Python.
         WriteError: the folder cannot be written.
     """
     made = folder / f"{name}-{version}"

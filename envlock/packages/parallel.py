@@ -1,4 +1,4 @@
-"""Several tasks at once, in threads that end with the process."""
+"""Several tasks in parallel, in threads that end with the process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from threading import Event, Thread
 from typing import Generic, TypeVar
 
 Advance = Callable[[int], None]
-"""Called with the number of new bytes, and now and then with 0: it stops a task that is too late."""
+"""Called with the number of new bytes, and now and then with 0; it stops a task that takes too
+long.
+"""
 
 TIMEOUT = 3600.0
 """Seconds that reading or downloading all packages may take by default."""
@@ -39,7 +41,7 @@ class Done(Generic[T, R]):
 
 
 class _StopWork(BaseException):
-    """The caller waits no longer. Not an Exception, which a task could catch and go on."""
+    """The caller no longer waits. Not an Exception, which a task could catch."""
 
 
 def run_all(
@@ -50,20 +52,20 @@ def run_all(
     expected: tuple[type[Exception], ...],
     seconds: float = inf,
 ) -> Iterator[Moved[T] | Done[T, R]]:
-    """Yield the progress and the ends of tasks, while `work` is called with each in threads.
+    """Yield the progress and the results of tasks, while `work` is called with each in threads.
 
-    A caller that stops iterating (Ctrl-C) need not wait: the threads end when they next report
-    progress, or with the process.
+    A caller that stops iterating (Ctrl-C) does not have to wait: the threads end when they next
+    report progress, or with the process.
 
     Args:
         tasks: the arguments for `work`.
         work: called with a task and a function that reports its progress.
-        jobs: how many tasks at once.
+        jobs: how many tasks run in parallel.
         expected: errors that end their own task only.
-        seconds: how long all of it may take.
+        seconds: how long all tasks together may take.
 
     Raises:
-        Exception: an error of a task that was not expected, as it is.
+        Exception: an unexpected error of a task, unchanged.
         TimeoutError: some tasks have not ended after this many seconds.
     """
     stop = Event()
@@ -115,5 +117,5 @@ def _run_tasks(
             events.put(Done(task, work(task, partial(advance, task)), None))
         except _StopWork:
             return
-        except Exception as error:  # raised again by `run_all`, or part of its answer
+        except Exception as error:  # raised again by `run_all`, or part of its result
             events.put(Done(task, None, error))

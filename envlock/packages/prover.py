@@ -24,24 +24,24 @@ from envlock.runtime.files.record_rows import (
 )
 from envlock.runtime.report import count
 
-WORKERS = 6  # packages at once; more gains nothing on one line and is unkind to an index
+WORKERS = 6  # packages in parallel; more is not faster on one connection and puts load on an index
 TOO_SLOW = "use a faster index, or run it again"
 
 REASON_LIMIT = 1000
-"""Characters: the format has no room for a longer reason."""
+"""Characters: a lockfile cannot have a longer reason."""
 
 BUNDLED = Path("/usr/share/python-wheels")
 """Where Debian, Ubuntu and Fedora keep their own pip and setuptools for `python -m venv`.
 
-They changed these wheels, so that no index has the same files.
-Source: https://docs.python.org/3/using/configure.html#cmdoption-with-wheel-pkg-dir
+They changed these wheels, so no index has the same files. Source:
+https://docs.python.org/3/using/configure.html#cmdoption-with-wheel-pkg-dir
 """
 
 Proof = Literal["file", "record", "built"]
 
 
 class PartialWheel(Protocol):
-    """What is known of a wheel after a part of it was read."""
+    """A wheel that was read in part."""
 
     @property
     def record(self) -> str:
@@ -55,7 +55,7 @@ class PartialWheel(Protocol):
 
 
 class WholeWheel(PartialWheel, Protocol):
-    """What is known of a wheel after all of it was read; the RECORD is from these very bytes."""
+    """A wheel that was read completely; the RECORD comes from these bytes."""
 
     @property
     def sha256(self) -> str:
@@ -64,14 +64,14 @@ class WholeWheel(PartialWheel, Protocol):
 
 
 class Index(Protocol):
-    """The door to the package indexes; every method may raise `EnvlockError` with exit code 5."""
+    """The package indexes; every method may raise an `EnvlockError` with exit code 5."""
 
     def files(self, name: str) -> list[IndexFile]:
-        """Return what all indexes offer under a normalised name."""
+        """Return the files of all indexes under a normalised name."""
         ...
 
     def glance(self, file: IndexFile) -> PartialWheel | None:
-        """Return the RECORD of a wheel; None where only the whole wheel can be read."""
+        """Return the RECORD of a wheel; None if only the whole wheel can be read."""
         ...
 
     def fetch(self, file: IndexFile) -> WholeWheel:
@@ -95,7 +95,7 @@ class LocalWheels(Protocol):
         """Return a wheel on this machine, in a folder named after its SHA-256.
 
         Raises:
-            OutsideError: there is none; the message is the reason.
+            OutsideError: there is no such wheel; the message is the reason.
         """
         ...
 
@@ -110,16 +110,16 @@ def prove(
     on_done: Callable[[InstalledPackage], None] = lambda _: None,
     seconds: float = inf,
 ) -> Identity:
-    """Return what can be said of every distribution.
+    """Return the identity of every distribution, as far as it can be proven.
 
     Args:
-        packages: what is installed.
-        index: where to look; None: no index is asked.
-        known: earlier answers; one whose files are still the same is kept.
-        trust_index: take the index's word for the sha256 of a file whose RECORD fits.
-        here: the wheels of this machine, for what no index has.
+        packages: the installed distributions.
+        index: the index to search; None asks no index.
+        known: earlier results; one whose files are still the same is kept.
+        trust_index: accept the sha256 that the index states for a file whose RECORD matches.
+        here: the wheels of this machine, for packages that no index has.
         on_done: called with every package that is finished, for a progress bar.
-        seconds: how long all of it may take.
+        seconds: how long all packages together may take.
 
     Raises:
         OutsideError: an index failed, contradicts itself or takes too long; the message names every
@@ -184,7 +184,7 @@ class _Prover:
         """Return what can be said of one package: the earlier answer, where it still holds."""
         need_whole = self.index is not None and not self.trust_index
         if earlier is not None and is_still_proven(package, earlier, need_whole=need_whole):
-            # A wheel that was built is built again: its sources may have changed since.
+            # A wheel that was built is built again, because its sources may have changed since.
             is_stale = earlier.proof == "built" and self._can_build()
             if not is_stale:
                 return earlier
@@ -232,7 +232,7 @@ class _Prover:
         """Return the identity that a wheel proves, or how its files differ from the installed ones.
 
         Raises:
-            OutsideError: the index failed, or contradicts itself.
+            OutsideError: the index failed, or its answers contradict each other.
         """
         glance = index.glance(wheel)
         if glance is not None:
@@ -255,9 +255,8 @@ class _Prover:
 
 
 def _fetch_sources(package: InstalledPackage, index: Index) -> Source | None:
-    """Return the source archive that a package was built from.
-
-    It is that of its URL, or one of an index that has no wheel for it.
+    """Return the source archive that a package was built from: that of its URL, or one of an index
+    that has no wheel for it.
     """
     files: list[IndexFile] = []
     if package.origin == "url" and package.url is not None and not package.url.endswith(".whl"):
@@ -274,9 +273,9 @@ def _fetch_sources(package: InstalledPackage, index: Index) -> Source | None:
 def _prove_locally(
     package: InstalledPackage, reason: str, local_wheels: LocalWheels
 ) -> PackageIdentity:
-    """Return what a wheel on this machine proves, or why there is none.
+    """Return the identity that a wheel on this machine proves, or the reason why there is no wheel.
 
-    `reason` says why no index has it. The metadata of a wheel that was built may differ from the
+    `reason` is why no index has it. The metadata of a wheel that was built may differ from the
     installed ones, since they name the program that made them; an editable install has none of the
     wheel's files.
     """
@@ -292,9 +291,15 @@ def _prove_locally(
         return _describe_unproven(package, f"{reason}; {misfit}")
     file = IndexFile(path.name, path.as_uri())
     size = path.stat().st_size
-    sha256 = path.parent.name  # the cache keeps each wheel in a folder of this name
+    sha256 = path.parent.name  # the cache has each wheel in a folder with this name
     why = None
     code = None
+    if package.files is None and package.origin != "editable":
+        return _describe_unproven(
+            package,
+            f"{reason}; without a RECORD its files cannot be compared with those of {path.name}: "
+            "install it again with pip",
+        )
     if package.files is not None:
         why = describe_difference(package.files, inside)
         if why is None:
@@ -320,14 +325,14 @@ def _drop_metadata(files: Mapping[str, str]) -> dict[str, str]:
 
 
 def _find_bundled(name: str, version: str, files: Mapping[str, str]) -> Path | None:
-    """Return the operating system's own wheel that holds the very files that are installed."""
+    """Return the operating system's own wheel with exactly the installed files."""
     start = f"{name.replace('-', '_')}-{version}-"
     wheels = [wheel for wheel in sorted(BUNDLED.glob("*.whl")) if wheel.name.startswith(start)]
     if not wheels:
         return None
     try:
         is_same = get_common_content(parse_rows(_read_record(wheels[0]))) == files
-    except EnvlockError:  # it is damaged
+    except EnvlockError:  # damaged
         return None
     if not is_same:
         return None
@@ -335,19 +340,19 @@ def _find_bundled(name: str, version: str, files: Mapping[str, str]) -> Path | N
 
 
 def _read_record(wheel: Path) -> str:
-    # Here: it brings the client for the web, which `capture` without `--hashes` does not need.
+    # Imported here: it loads the HTTP client, which `capture` without `--hashes` does not need.
     from envlock.packages.indexes.ranges import read_wheel_record
 
     return read_wheel_record(wheel).decode("utf-8", "surrogateescape")
 
 
 def _describe_url(url: str) -> IndexFile:
-    """Return the file of a direct URL, of which nothing else is known."""
+    """Return the file at a direct URL, of which only the URL is known."""
     return IndexFile(url.rpartition("/")[2], url)
 
 
 def _compare_record(package: InstalledPackage, wheel: IndexFile, record: str) -> str | None:
-    """Return how the installed files differ from those of a wheel's RECORD; None: not at all."""
+    """Return how the installed files differ from those in a wheel's RECORD; None if they do not."""
     try:
         listed = parse_rows(record)
     except FactError as error:
@@ -395,7 +400,7 @@ def _describe(
         "reason": reason,
         "wheel": wheel,
     }
-    # Only a field that was given is written into a lockfile.
+    # Only fields that were set are written into a lockfile.
     if built is not None:
         fields["built"] = built
     return PackageIdentity.model_validate(fields)
@@ -408,7 +413,7 @@ def _digest_files(package: InstalledPackage) -> str | None:
 
 
 def _keep_web_url(url: str) -> str | None:
-    """Return a URL without its secrets; None where it is not on the web."""
+    """Return a URL without its secrets; None if it is not on the web."""
     public = strip_url_secrets(url)
     if public is None or not public.startswith(("http:", "https:")):
         return None
@@ -426,7 +431,7 @@ def _join_errors(failed: Mapping[str, EnvlockError]) -> OutsideError:
 
 
 def add_identity(lock: Lockfile, identity: Identity | None) -> Lockfile:
-    """Return the lock with this section; unchanged where there is nothing in the section."""
+    """Return the lockfile with this section; unchanged if the section is empty."""
     if identity is None or not identity.packages:
         return lock
     return lock.model_copy(update={"identity": identity})
@@ -435,7 +440,7 @@ def add_identity(lock: Lockfile, identity: Identity | None) -> Lockfile:
 def keep_valid_proofs(
     earlier: Identity | None, packages: list[InstalledPackage]
 ) -> Identity | None:
-    """Return the answers of an earlier lock that still hold."""
+    """Return the results in an earlier lockfile that still hold."""
     if earlier is None:
         return None
     valid: dict[str, PackageIdentity] = {}

@@ -1,6 +1,6 @@
-"""A copy of a package's sources for a build.
+"""Copy the sources of a package for a build.
 
-The build leaves nothing in the original, and does not use what an earlier build has left there.
+The build leaves nothing in the original, and does not use leftovers of an earlier build.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from envlock.runtime.errors import OutsideError, UsageError
 TIMEOUT = 600.0  # seconds for one command of Git
 
 LEFTOVERS = ("build", "dist", ".git", ".hg", ".tox", ".nox", ".venv", "node_modules")
-"""Folders beside `pyproject.toml` that tools make, and that no build should see.
+"""Folders beside `pyproject.toml` that tools create and that a build must not see.
 
 They matter only outside of Git, which lists the files of a project.
 """
@@ -32,11 +32,12 @@ QUIET = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
 def copy_sources(source: Source) -> Iterator[Path]:
     """Yield a copy of a folder of sources, or a clone of a commit; it is removed afterwards.
 
-    Of a Git work tree, the copy has the tracked files of the whole repository, and those of the
+    The copy of a Git work tree has the tracked files of the whole repository, and those of the
     project's own folder that are new and not ignored.
 
     Raises:
-        OutsideError: the folder is gone or cannot be read, or Git failed; the message names no URL.
+        OutsideError: the folder was removed or cannot be read, or Git failed; the message names no
+        URL.
     """
     with open_draft_folder(None) as draft:
         target = draft / "source"
@@ -57,8 +58,8 @@ def copy_sources(source: Source) -> Iterator[Path]:
 def get_commit_time(folder: Path) -> int:
     """Return the time of the last commit of a work tree, in seconds since 1970.
 
-    It is the beginning of 1980 at the least, and where there is no commit: older times do not fit
-    into a wheel. Source: https://reproducible-builds.org/docs/source-date-epoch/
+    It is at least the beginning of 1980, also without a commit: a wheel cannot have older times.
+    Source: https://reproducible-builds.org/docs/source-date-epoch/
     """
     oldest = 315_532_800
     answer = _run_git(["log", "-1", "--format=%ct"], folder)
@@ -84,7 +85,7 @@ def _copy_folder(folder: Path, target: Path) -> Path:
     for name in new:
         if name and not name.endswith(".whl"):
             _copy_file(root / name, target / name)
-    # The copy uses the same repository, so that a version made from tags is the same.
+    # The copy uses the same repository, so that a version that is derived from tags is the same.
     git = _run_git(["rev-parse", "--absolute-git-dir"], folder)
     if git is not None:
         (target / ".git").write_text(f"gitdir: {git}", encoding="utf-8")
@@ -100,7 +101,7 @@ def _copy_file(file: Path, target: Path) -> None:
 
 
 def _ignore_leftovers(root: Path) -> Callable[[str, list[str]], set[str]]:
-    """Return a function for `shutil.copytree`, which names what is not copied of a folder."""
+    """Return a function for `shutil.copytree` that names the files of a folder that are not copied."""
 
     def ignore(folder: str, names: list[str]) -> set[str]:
         return {name for name in names if _is_leftover(Path(folder, name), root)}
@@ -109,7 +110,9 @@ def _ignore_leftovers(root: Path) -> Callable[[str, list[str]], set[str]]:
 
 
 def _is_leftover(path: Path, root: Path) -> bool:
-    """Return whether a path is of the bytecode cache, a build, a virtual environment or wheelhouse."""
+    """Return whether a path belongs to the bytecode cache, a build, a virtual environment or a
+    wheelhouse.
+    """
     if path.name == "__pycache__":
         return True
     if path.parent == root and (path.name in LEFTOVERS or path.name.endswith(".egg-info")):
@@ -122,8 +125,8 @@ def _is_leftover(path: Path, root: Path) -> bool:
 
 
 def _settle_modes(folder: Path) -> None:
-    """Give the files of a copy the modes that Git gives them, whatever this user's umask."""
-    # The modes go into the wheel, which must have the same bytes for every user.
+    """Give the files of a copy the modes that Git sets, whatever the umask of this user."""
+    # The modes become part of the wheel, which must have the same bytes for every user.
     for parent, _, names in os.walk(folder):
         for name in names:
             file = Path(parent, name)
@@ -151,7 +154,7 @@ def _clone(source: Source, target: Path) -> Path:
 
 
 def _run_git(words: Sequence[str], folder: Path) -> str | None:
-    """Return what Git prints in a folder; None where it fails, or is not installed."""
+    """Return the output of Git in a folder; None if it fails or is not installed."""
     program = shutil.which("git")
     if program is None:
         return None

@@ -1,8 +1,8 @@
 """What a distribution was installed from, if not from an index: a file, a folder or a commit.
 
-It is read from `direct_url.json` on this machine, since the lock keeps no path and no password;
-nothing of it is shown.
-Source: https://packaging.python.org/en/latest/specifications/direct-url-data-structure/
+It is read from `direct_url.json` on this machine, because a lockfile has no paths and passwords; it
+is never shown. Source:
+https://packaging.python.org/en/latest/specifications/direct-url-data-structure/
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ Kind = Literal["wheel", "archive", "folder", "commit"]
 
 
 class Source(NamedTuple):
-    """What was installed.
+    """The source that a distribution was installed from.
 
     Attributes:
         kind: a wheel, a source archive, a folder of sources, or a commit of a Git repository.
-        place: the path; of a commit, the URL of its repository.
+        place: the path; for a commit, the URL of its repository.
         commit: the full hash.
         subdirectory: the folder of the project in the repository.
     """
@@ -32,9 +32,8 @@ class Source(NamedTuple):
 
 
 def find_source(distribution: Distribution) -> Source | None:
-    """Return what a distribution was installed from.
-
-    It is None for one of an index, and for a source that is not of a known kind.
+    """Return the source that a distribution was installed from; None if it came from an index, or
+    its source is of an unknown kind.
     """
     try:
         document = json.loads(distribution.read_text("direct_url.json") or "null")
@@ -61,7 +60,7 @@ def _parse_source(document: dict[str, object]) -> Source | None:
 
 
 def _parse_commit(url: str, vcs: object, subdirectory: object) -> Source | None:
-    """Return a commit; None for what `git` must not get as an argument.
+    """Return a commit; None for values that must not become arguments of `git`.
 
     Raises:
         TypeError, KeyError: the entry is malformed.
@@ -70,7 +69,7 @@ def _parse_commit(url: str, vcs: object, subdirectory: object) -> Source | None:
         raise TypeError("no entry of `vcs_info`")
     commit = str(vcs["commit_id"])
     is_hash = len(commit) in (40, 64) and not commit.strip("0123456789abcdef")
-    # Git would take an address that begins with a hyphen for an option.
+    # Git would treat an address that begins with a hyphen as an option.
     if vcs["vcs"] != "git" or not is_hash or url.startswith("-"):
         return None
     return Source("commit", url, commit, subdirectory)

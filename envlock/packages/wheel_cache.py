@@ -1,4 +1,4 @@
-"""The cache of wheels: each is under its SHA-256, so that a name never stands for other bytes."""
+"""The cache of wheels: each is stored under its SHA-256, so a name never stands for other bytes."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def get_wheel_path(cache: Path, sha256: str, name: str) -> Path:
 
 
 def prepare(target: Path) -> None:
-    """Make the folder of a file in the cache, for this user only.
+    """Create the folder of a file in the cache, for this user only.
 
     Raises:
-        UsageError: it cannot be made.
+        UsageError: it cannot be created.
     """
     try:
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -51,7 +51,9 @@ def prepare(target: Path) -> None:
 
 
 def find_intact(target: Path, sha256: str | None, size: int | None) -> CachedFile | None:
-    """Return the cached file, hashed anew, when it is the expected one; any other is removed."""
+    """Return the cached file if it has the expected hash, which is computed again; a file with
+    another hash is removed.
+    """
     if sha256 is None:
         return None
     try:

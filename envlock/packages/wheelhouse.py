@@ -1,4 +1,6 @@
-"""A folder of the wheels that a lock proves: several are fetched at once, and all are checked."""
+"""A folder with the wheels that a lockfile proves: several are fetched in parallel, and all are
+checked.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ from envlock.packages.parallel import Advance, Moved, run_all
 from envlock.runtime.errors import EnvlockError, OutsideError, UsageError
 
 Fetch = Callable[[Proven, Path, Advance], None]
-"""Put the wheel of a package, checked, at a path in an existing folder, or raise an EnvlockError or OSError."""
+"""Puts the checked wheel of a package at a path in an existing folder, or raises an EnvlockError or
+OSError.
+"""
 
 BLOCK = 1024 * 1024
 PAUSE = 0.1
@@ -31,7 +35,9 @@ TEMPORARY = ".envlock.{}.tmp"
 
 
 class Had(NamedTuple):
-    """A wheel that is in the folder now: it was `there`, or it was `fetched` or `cached`."""
+    """A wheel that is in the folder now: it was `there`, or it was `fetched`, or came from the
+    cache (`cached`).
+    """
 
     package: Proven
     how: str
@@ -57,18 +63,18 @@ def fetch_wheels(
     """Put the wheels of all packages into a folder, and yield the progress and the result of each.
 
     Args:
-        packages: whose wheels.
-        folder: for the wheels; it is created.
-        fetch: gets a wheel that is not there.
-        cache: the folder of envlock's cache; None: no cache is used.
-        jobs: how many wheels at once.
-        seconds: how long all of it may take.
-        on_wait: called again and again while another process works in the same folder, whose end is
-            waited for.
+        packages: those whose wheels are wanted.
+        folder: the folder for the wheels; it is created.
+        fetch: gets a wheel that is not there yet.
+        cache: the folder of envlock's cache; None uses no cache.
+        jobs: how many wheels are fetched in parallel.
+        seconds: how long all of them together may take.
+        on_wait: called repeatedly while this process waits for another one that uses the same
+            folder.
 
     Raises:
         OutsideError: it takes too long.
-        UsageError: the folder or the cache cannot be made or read.
+        UsageError: the folder or the cache cannot be created or read.
     """
     if cache is not None:
         caching.prepare(cache / "wheels")
@@ -122,7 +128,7 @@ def _explain(error: Exception) -> str:
 def _obtain(
     package: Proven, folder: Path, fetch: Fetch, cache: Path | None, advance: Advance
 ) -> str:
-    """Put one wheel into the folder; return how it came there, in the words of `Had`."""
+    """Put one wheel into the folder; return how it was obtained, in the words of `Had`."""
     target = folder / package.wheel.name
     if is_wheel(target, package.wheel, advance):
         return "there"
@@ -142,7 +148,7 @@ def _obtain(
 
 
 def is_wheel(path: Path, wheel: WheelFile, advance: Advance = lambda size: None) -> bool:
-    """Return whether the file at `path` is a wheel of the lock, by size and sha256.
+    """Return whether the file at `path` has the size and sha256 of a locked wheel.
 
     Raises:
         OSError: it exists and cannot be read.
@@ -162,7 +168,7 @@ def is_wheel(path: Path, wheel: WheelFile, advance: Advance = lambda size: None)
 
 
 def _put(cached: Path, target: Path, wheel: WheelFile, advance: Advance) -> None:
-    """Put a file of the cache into the folder: as a link where that is possible, else as a copy.
+    """Put a file of the cache into the folder: as a link if possible, else as a copy.
 
     Raises:
         OutsideError: the copy differs from the cached file.
@@ -191,11 +197,11 @@ def _copy(source: Path, target: Path, advance: Advance) -> None:
 
 @contextlib.contextmanager
 def wait_for_folder(folder: Path, on_wait: Callable[[], None]) -> Iterator[None]:
-    """Lock a folder for the time of a block, against other threads and processes.
+    """Lock a folder during a block, against other threads and processes.
 
-    Where the file system has no locks, the block runs without.
+    On a file system without locks, the block runs without one.
     """
-    # The folder itself is locked, so that no lock file is left behind.
+    # The folder itself is locked, so that no lock file remains.
     handle = os.open(folder, os.O_RDONLY)
     try:
         while not _lock(handle):
@@ -207,7 +213,7 @@ def wait_for_folder(folder: Path, on_wait: Callable[[], None]) -> Iterator[None]
 
 
 def _lock(handle: int) -> bool:
-    """Return whether the folder is ours now, or there is no lock to wait for."""
+    """Return whether the folder is locked by us now, or the file system has no locks."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:

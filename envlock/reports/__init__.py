@@ -1,4 +1,6 @@
-"""Report formats: a report in, a string out. One file a format; every command has all."""
+"""Report formats: a report in, a string out. One file for each format, and every command has all of
+them.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +11,20 @@ from envlock.runtime.errors import UsageError
 from envlock.runtime.report import Report
 
 FORMATS = ("text", "json", "github", "junit", "sarif")
-"""The names on the command line, each that of its module; the first is for people."""
+"""The names on the command line, which are those of the modules; the first is for people."""
 
 
 class Render(Protocol):
-    """What a format is: a function from a report to the text that is printed."""
+    """The type of a format: a function from a report to the text that is printed."""
 
     def __call__(self, report: Report, *, color: bool = False) -> str:
-        """Return the report in this format; `color` says whether a terminal will show it."""
+        """Return the report in this format; `color` is whether a terminal will show it."""
         ...
 
 
 def render(report: Report, format: str = "text", *, color: bool = False) -> str:  # noqa: A002 (the option's name)
-    """Return a report in one of FORMATS; its module is imported now, as no command needs two.
+    """Return a report in one of FORMATS; its module is imported now, because a command needs only
+    one.
 
     Raises:
         UsageError: there is no such format.

@@ -1,4 +1,4 @@
-"""The canary for people: a heading a group with its conditions, a line an operation."""
+"""The canary as text: a heading for each group with its conditions, a line for each operation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from envlock.numerics.canary.canary_comparison import CanaryEvidence
 
     class ConditionsDocument(TypedDict):
-        """How operations were computed, as a lockfile has it."""
+        """The conditions under which operations were computed, in the form of a lockfile."""
 
         device: str
         execution: str
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         determinism: str
 
     class CoverageDocument(TypedDict):
-        """How much of a program is computed again, as a lockfile has it."""
+        """How much of a program is computed again, in the form of a lockfile."""
 
         distinct: int
         covered: int
@@ -46,13 +46,15 @@ LEFT_OUT = {
     "time": "the time for computing was up",
     "room": "more than 500 operations",
 }
-"""Why an operation of a program is not computed again, by the word in the lockfile."""
+"""Why an operation of a program is not computed again, by its word in the lockfile."""
 SHORT = 16
 """Hexadecimal digits of a digest that are shown."""
 
 
 def render_lines(report: Report[CanaryEvidence]) -> Iterator[tuple[str, str]]:
-    """Yield (style, line): what differs from the lock's canary, or the canary itself without one."""
+    """Yield (style, line): the differences from the lockfile's canary or, without one, the canary
+    itself.
+    """
     canary = report.evidence.canary
     if report.policy is None and canary is not None:
         yield from _render_section(canary.numerics)
@@ -84,7 +86,9 @@ def _render_section(numerics: Numerics) -> Iterator[tuple[str, str]]:
 def render_coverage(
     targets: Mapping[str, CoverageDocument], conditions: ConditionsDocument
 ) -> Iterator[tuple[str, str]]:
-    """Yield (style, line): how many operations of each program are covered, and why not all."""
+    """Yield (style, line): how many operations of each program are covered, and why the others are
+    not.
+    """
     for name, target in targets.items():
         operations = count(target["distinct"], "distinct operation")
         covered = f"{target['covered']} of {operations} covered"

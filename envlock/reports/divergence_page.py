@@ -36,7 +36,7 @@ STATES = {
     "carried": "differs because of its inputs",
 }
 COLORS = 12
-"""Colors of results; further results repeat them, and are told apart by their number."""
+"""Colors of results; further results repeat them, and are distinguished by number."""
 
 
 def render_page(report: Report[DivergeEvidence]) -> str:
@@ -71,7 +71,7 @@ def render_page(report: Report[DivergeEvidence]) -> str:
 
 
 def _render_difference(report: Report[DivergeEvidence]) -> list[str]:
-    """Return the sections for runs that differ: the cause first, then what it rests on."""
+    """Return the sections about runs that differ: the cause first, then the evidence."""
     evidence = report.evidence
     return [
         _render_explanation(report.findings[0], evidence.known),
@@ -85,7 +85,7 @@ def _render_difference(report: Report[DivergeEvidence]) -> list[str]:
 
 
 def _select_others(findings: Sequence[Finding]) -> list[str]:
-    """Return the operations beside the first finding, which is the headline already."""
+    """Return the operations other than the first finding, which is already the headline."""
     return [finding.message for finding in findings[1:] if finding.rule == "operation"]
 
 
@@ -116,13 +116,13 @@ def _render_head(names: Iterable[str]) -> str:
 
 
 def _render_result(number: int) -> str:
-    """Return the number of a run's result on a color of its own."""
+    """Return the number of a run's result on the color of that result."""
     hue = number % COLORS * 360 // COLORS
     return f'<span style="background:hsl({hue} 60% 60% / .45)">{number}</span>'
 
 
 def _render_explanation(cause: Finding, known: Known | None) -> str:
-    """Return why it happens and what helps: what a reader wants first."""
+    """Return why it happens and a remedy, which are what a reader wants first."""
     remedies = _render_list("Remedies", cause.fix.split("\n"))
     text = f"<h2>Why</h2>\n<p>{_escape(cause.why)}</p>\n{remedies}"
     if known is not None:
@@ -149,7 +149,7 @@ def _render_place(evidence: DivergeEvidence) -> str:
 
 
 def _render_evidence(evidence: DivergeEvidence, findings: Sequence[Finding]) -> str:
-    """Return what the verdict rests on."""
+    """Return the evidence for the verdict."""
     pipelines = []
     for finding in findings:
         if finding.rule.startswith("ENV"):
@@ -169,7 +169,7 @@ def _render_evidence(evidence: DivergeEvidence, findings: Sequence[Finding]) -> 
 
 
 def _render_source(lines: Iterable[str], start: int, wanted: int) -> str:
-    """Return numbered lines of a program, the wanted one marked; nothing without lines."""
+    """Return numbered lines of a program with the wanted one marked; empty without lines."""
     rows = []
     for number, line in enumerate(lines, start):
         row = f"{number:>5}  {_escape(line)}"
@@ -213,7 +213,7 @@ def _render_timeline(lines: Iterable[Line]) -> str:
 
 def _fill_row(line: Line) -> list[str]:
     """Return the cells of one entry of the timeline."""
-    # How many results there were says something only where the runs do not agree.
+    # The number of results matters only if the runs disagree.
     results = ""
     if line.state != "same":
         results = str(line.distinct)
@@ -229,7 +229,7 @@ def _fill_row(line: Line) -> list[str]:
 
 
 def _render_list(title: str, items: Iterable[str]) -> str:
-    """Return a heading with a list; nothing without items."""
+    """Return a heading with a list; empty without items."""
     listed = "".join(f"<li>{_escape(item)}</li>" for item in items)
     if not listed:
         return ""
@@ -237,7 +237,7 @@ def _render_list(title: str, items: Iterable[str]) -> str:
 
 
 def _locate(place: Place | None) -> str:
-    """Return where a line stands, with ` at ` before it; nothing where that is unknown."""
+    """Return the place of a line after ` at `; empty if unknown."""
     if place is None:
         return ""
     return f" at {place.file}:{place.line}"

@@ -1,4 +1,4 @@
-"""What makes runs differ, for people: the levels, the cause with its line, and what helps."""
+"""What makes runs differ, as text: the levels, the cause with its line, and a remedy."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def render_lines(report: Report[DivergeEvidence]) -> Iterator[Line]:
         yield finding.severity, f"  {MARKS[finding.severity]} {message}"
         if finding in causes:
             yield from _render_cause(evidence, finding)
-        # The message of a finding on another operation says all.
+        # The message of a finding on another operation is complete.
         elif finding.rule != "operation":
             yield from _render_advice(finding)
     for note in report.notes:
@@ -48,7 +48,7 @@ def render_lines(report: Report[DivergeEvidence]) -> Iterator[Line]:
 
 
 def _render_cause(evidence: DivergeEvidence, finding: Finding) -> Iterator[Line]:
-    """Yield what the verdict rests on: the line, its inputs, and what was tried."""
+    """Yield the evidence for the verdict: the line, its inputs, and what was tried."""
     yield from _render_place(evidence)
     yield from _render_maker(evidence.maker)
     yield from _render_inputs(evidence)
@@ -70,14 +70,16 @@ def _render_advice(finding: Finding) -> Iterator[Line]:
 
 
 def _name_rule(report: Report, finding: Finding) -> str:
-    """Return the rule of the dataset linter and where it read the pipeline; nothing for other findings."""
+    """Return the rule of the dataset linter and where it read the pipeline; empty for other
+    findings.
+    """
     if finding.rule in ("operation", "run-failed", report.findings[0].rule):
         return ""
     return f" [{finding.rule}]{describe_reading(finding)}"
 
 
 def describe_reading(finding: Finding) -> str:
-    """Return where the pipeline of a finding was read; nothing where that is not known."""
+    """Return where the pipeline of a finding was read; empty if unknown."""
     if not finding.where.file:
         return ""
     return f" (read at {clean(str(finding.where))})"
@@ -94,10 +96,10 @@ def _render_level(level: Level) -> str:
 
 
 def _render_place(evidence: DivergeEvidence) -> Iterator[Line]:
-    """Yield the line that the verdict names, with those around it."""
+    """Yield the line that the verdict names, with the lines around it."""
     place, record = evidence.place, evidence.record
     step = ""
-    # Inside a graph the line is that of the operation, and the entry that of the whole graph.
+    # Inside a graph, the line is that of the operation, and the entry is that of the whole graph.
     if record is not None and evidence.verdict != "graph" and evidence.index is not None:
         step = f", step {record.step}, entry {evidence.index}"
     if place is None:
@@ -130,7 +132,9 @@ def _render_inputs(evidence: DivergeEvidence) -> Iterator[Line]:
 
 
 def _describe_origin(origin: Origin) -> str:
-    """Return what made an input; a resource is a variable, which is written and not made."""
+    """Return the operation that made an input; a resource is a variable, which is written rather
+    than made.
+    """
     record, is_resource = origin.made_by, origin.spec == "resource[]"
     if record is not None:
         source = f"{clean(record.operation.type)}{_locate(record.operation.place)}"
@@ -143,7 +147,7 @@ def _describe_origin(origin: Origin) -> str:
 
 
 def _locate(place: Place | None) -> str:
-    """Return where a line stands, with ` at ` before it; nothing where that is unknown."""
+    """Return the place of a line after ` at `; empty if unknown."""
     if place is None:
         return ""
     return f" at {clean(place.file)}:{place.line}"

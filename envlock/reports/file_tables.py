@@ -1,4 +1,4 @@
-"""The files that are not as recorded, as tables for people."""
+"""The files that are not as recorded, as tables."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from envlock.runtime.report import ERROR, FILE_RULE, INFO, MARKS, Finding, clean, count
 
 SHOWN = {ERROR: 20, INFO: 5}
-"""How many files of a kind are shown; JSON has all."""
+"""How many files of a kind are shown; JSON has all of them."""
 FILE_WIDTH, PACKAGE_WIDTH = 56, 36
-"""Characters of the widest columns; longer cells push the rest aside."""
+"""Characters of the widest columns; longer cells shift the rest of the line."""
 
 
 def is_file(finding: Finding) -> bool:

@@ -1,4 +1,4 @@
-"""What the code of a finding means, for people."""
+"""The meaning of the code of a finding, as text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ FIELDS = ("why", "fix", "source")
 
 
 def render_code(code: Mapping[str, str]) -> Iterable[tuple[str, str]]:
-    """Yield (style, line) for a code; a field that it has not is left out."""
+    """Yield (style, line) for a code; empty fields are left out."""
     yield "title", f"{clean(code['code'])}: {clean(code['title'])}"
     yield "plain", f"  found by: {code['command']}"
     for name in FIELDS:

@@ -1,4 +1,6 @@
-"""For GitHub Actions: one workflow command a finding, which becomes an annotation of the line."""
+"""For GitHub Actions: one workflow command for each finding, which becomes an annotation of the
+line.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +11,10 @@ COMMANDS = {"error": "error", "warning": "warning", "info": "notice"}
 
 
 def render(report: Report, *, color: bool = False) -> str:
-    """Return one workflow command a finding, and one for all that the policy allows; an empty text for none.
+    """Return one workflow command for each finding, and one for all accepted differences; empty
+    without findings.
 
-    GitHub shows ten annotations of a kind a step: allowed differences must not hide others.
+    GitHub shows ten annotations of a kind in a step: accepted differences must not hide others.
     """
     known, allowed = collect_rules(report), report.allowed
     # By identity: two findings can have equal values.
@@ -38,7 +41,7 @@ def _render_command(report: Report, rule: Rule, finding: Finding) -> str:
         if where.column:
             properties["col"] = str(where.column)
     properties["title"] = f"{rule.id} {rule.title}"
-    # The title of a fact is a sentence with its id.
+    # The title of a fact is a sentence with its path.
     if rule.title == rule.id or where.fact:
         properties["title"] = rule.id
     listed = ",".join(f"{name}={_escape_property(value)}" for name, value in properties.items())
@@ -47,7 +50,7 @@ def _render_command(report: Report, rule: Rule, finding: Finding) -> str:
 
 
 def _escape_data(text: str) -> str:
-    """Return text as the command's message takes it: a line break is written %0A."""
+    """Return text in the form of the command's message: a line break is %0A."""
     return clean_lines(text).replace("%", "%25").replace("\n", "%0A")
 
 

@@ -1,4 +1,4 @@
-"""Error matrices as pictures: the scale of their colors, and PNG by matplotlib."""
+"""Error matrices as pictures: the scale of their colors, and PNG files with matplotlib."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ if TYPE_CHECKING:
     from envlock.numerics.outcome import RepeatEvidence
 
 LEVELS = 8
-"""Of colour, between the smallest and the largest distance that is not zero, by their logarithm."""
+"""The number of colors between the smallest and the largest distance that is not zero, on a
+logarithmic scale.
+"""
 
 LABELS_SHOWN = 40
-"""Runs that have their labels at the axes of a picture."""
+"""The most runs whose labels are shown at the axes of a picture."""
 
 COLORS = ("#fff7ec", "#fee8c8", "#fdd49e", "#fdbb84", "#fc8d59", "#ef6548", "#d7301f", "#990000")
 
@@ -28,13 +30,13 @@ Cells = Sequence[Sequence[float | None]]
 
 @dataclass(frozen=True)
 class Heatmap:
-    """One matrix: the distances between things of these names; None where there is none."""
+    """One matrix: the distances between the things with these names; None if there is no distance."""
 
     title: str
     labels: Sequence[str]
     cells: Cells
     results: Sequence[int]
-    """The number of each thing's result: the same number, the same bits."""
+    """The number of each thing's result: the same number means the same bits."""
     others: Mapping[str, Cells]
     """The distances by other measures."""
     notes: Sequence[str] = ()
@@ -42,20 +44,22 @@ class Heatmap:
 
 @dataclass(frozen=True)
 class Scale:
-    """The smallest and the largest distance that is neither zero nor infinite; equal if there is one or none."""
+    """The smallest and the largest distance that is neither zero nor infinite; the two are equal if
+    there is at most one such distance.
+    """
 
     low: float
     high: float
 
     def find_level(self, cell: float) -> int:
-        """Return the number of the color of a distance that is not zero."""
+        """Return the number of the color for a distance that is not zero."""
         if math.isinf(cell) or self.high <= self.low:
             return LEVELS - 1
         share = math.log(cell / self.low) / math.log(self.high / self.low)
         return min(int(LEVELS * share), LEVELS - 1)
 
     def list_bounds(self) -> dict[int, float]:
-        """Return the smallest distance of each color that is used, by the number of the color."""
+        """Return the smallest distance of each color that is used, by the color's number."""
         if self.high <= self.low:
             return {LEVELS - 1: self.low}
         bounds = {}
@@ -76,7 +80,7 @@ def make_heatmaps(report: Report[RepeatEvidence]) -> list[Heatmap]:
 
 
 def find_scale(heatmaps: Sequence[Heatmap]) -> Scale:
-    """Return the one scale of all matrices."""
+    """Return the common scale of all matrices."""
     values = []
     for heatmap in heatmaps:
         for row in heatmap.cells:
@@ -87,7 +91,7 @@ def find_scale(heatmaps: Sequence[Heatmap]) -> Scale:
 
 
 def need_matplotlib() -> None:
-    """Do nothing where PNG can be written.
+    """Check that PNG files can be written.
 
     Raises:
         UsageError: matplotlib is not installed beside envlock.
@@ -102,7 +106,7 @@ def need_matplotlib() -> None:
 
 
 def render_png(report: Report[RepeatEvidence]) -> bytes:
-    """Return one picture with all matrices, below each other; every time the same bytes."""
+    """Return one picture with all matrices below each other; always with the same bytes."""
     # An optional package, of the extra `plots`.
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.colors import LinearSegmentedColormap, LogNorm
@@ -110,7 +114,7 @@ def render_png(report: Report[RepeatEvidence]) -> bytes:
 
     heatmaps = make_heatmaps(report)
     scale = find_scale(heatmaps)
-    # A logarithmic scale needs two ends.
+    # A logarithmic scale needs two different ends.
     norm = LogNorm(scale.low, scale.low * 10)
     if scale.high > scale.low:
         norm = LogNorm(scale.low, scale.high)
@@ -126,7 +130,7 @@ def render_png(report: Report[RepeatEvidence]) -> bytes:
         picture = axis.imshow(values, norm=norm, cmap=colors, interpolation="nearest")
         figure.colorbar(picture, ax=axis)
         axis.set_title(heatmap.title, fontsize=10, parse_math=False)
-        # More labels than that run into each other.
+        # More labels than that overlap.
         if len(heatmap.labels) <= LABELS_SHOWN:
             axis.set_xticks(range(len(heatmap.labels)), heatmap.labels, rotation=90)
             axis.set_yticks(range(len(heatmap.labels)), heatmap.labels)

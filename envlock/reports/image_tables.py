@@ -1,4 +1,6 @@
-"""`envlock images` for people: tables of plain columns, alike in a terminal, a pipe and a log."""
+"""The output of `envlock images` as text: tables of plain columns, the same in a terminal, a pipe
+and a log.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +16,13 @@ if TYPE_CHECKING:
     from typing import TypedDict
 
     class Holding(TypedDict):
-        """A version that an image holds; `expected`: it was never read there."""
+        """A version in an image; `expected`: it was inferred, not read there."""
 
         version: str
         expected: bool
 
     class Image(TypedDict):
-        """An image with the versions that it holds."""
+        """An image with its versions."""
 
         image: str
         holds: Mapping[str, Holding]
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
         file: str
 
     class Candidate(Image):
-        """A base image for a lock, and why it can be used or cannot."""
+        """A base image for a lockfile, and why it can be used or not."""
 
         route: str
         usable: bool
@@ -69,22 +71,24 @@ COLUMNS = {
 }
 WIDTH = 100
 FEW = 4
-"""More images than that are named by the first and the last."""
+"""If there are more images than this, only the first and the last are named."""
 Lines = Iterable[tuple[str, str]]
 
 
 def render_ranking(document: Mapping[str, Any], *, limit: int, color: bool = False) -> str:
-    """Return the first `limit` base images for a lock: a table, then the reasons of each."""
+    """Return the first `limit` base images for a lockfile: a table, then the reasons for each."""
     return paint(_list_ranking(document, limit), color=color)
 
 
 def render_everything(document: Mapping[str, Any], *, color: bool = False) -> str:
-    """Return every image that is known."""
+    """Return every known image."""
     return paint(_list_everything(document), color=color)
 
 
 def render_answers(document: Mapping[str, Any], *, every: bool = False, color: bool = False) -> str:
-    """Return what runs on a GPU, each reason once; `every`: name each image, not the first and the last."""
+    """Return what runs on a GPU, each reason once; `every` names each image instead of only the
+    first and the last.
+    """
     return paint(_list_answers(document, every), color=color)
 
 
@@ -117,7 +121,7 @@ def _list_answers(document: Mapping[str, Any], every: bool) -> Lines:
 
 
 def _join_names(answers: Sequence[Answer], every: bool) -> str:
-    """Return images and wheels in words."""
+    """Return the names of images and wheels as a phrase."""
     names = [answer["name"] for answer in answers if answer["kind"] == "image"]
     wheels = [answer["name"].split()[1] for answer in answers if answer["kind"] == "wheel"]
     if len(names) > FEW and not every:
@@ -160,7 +164,9 @@ def _list_ranking(document: Mapping[str, Any], limit: int) -> Lines:
 
 
 def _describe_wanted(wanted: Mapping[str, str | None], names: Iterable[str]) -> str:
-    """Return the locked versions in one line, TensorFlow's with its build, such as `+nv25.02`."""
+    """Return the locked versions in one line, that of TensorFlow with its build, such as
+    `+nv25.02`.
+    """
     parts = []
     for name in names:
         part = f"{COLUMNS[name]} {clean(wanted[name] or '')}"
@@ -224,7 +230,7 @@ def _list_title(title: str) -> Lines:
 
 
 def _list_systems(systems: Iterable[System]) -> Lines:
-    """Yield the systems that are known, and which images have their own Python."""
+    """Yield the known systems, and the images with their own Python."""
     yield from _list_title("Systems, for a Python that is copied or installed")
     rows = []
     for system in systems:
@@ -234,7 +240,7 @@ def _list_systems(systems: Iterable[System]) -> Lines:
 
 
 def _fill_cells(image: Image, names: Iterable[str]) -> list[str]:
-    """Return the versions that an image holds: `-` for an unknown one, `~` before one that was never read."""
+    """Return the versions in an image: `-` for an unknown one, `~` before one that was inferred."""
     cells = []
     for name in names:
         holding = image["holds"].get(name)

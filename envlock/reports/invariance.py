@@ -1,4 +1,6 @@
-"""What depends on the batch, for people: the verdict, then a line for each mode with its classes of sizes."""
+"""Results that depend on the batch, as text: the verdict, then a line for each mode with its
+classes of sizes.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ def render_lines(report: Report[InvarianceEvidence]) -> Iterator[tuple[str, str]
 
 
 def describe_mode(bits: ModeBits) -> str:
-    """Return how many classes of bits a mode has."""
+    """Return how many classes of equal bits a mode has."""
     if bits.failed is not None:
         return "not measured"
     if bits.unstable is not None:

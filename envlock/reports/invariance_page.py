@@ -1,4 +1,5 @@
-"""The report of `envlock invariance` as one HTML page that loads nothing: a row a mode, a column a size of the batch.
+"""The report of `envlock invariance` as one HTML page that loads nothing: a row for each mode, a
+column for each batch size.
 
 Sizes of one color give the same bits.
 """
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
     from envlock.numerics.invariance import InvarianceEvidence, ModeBits
 
 HUES = (210, 30, 130, 280, 0, 60, 180, 320)
-"""Of the classes, so that neighbors are easy to tell; more classes repeat them, and have their numbers."""
+"""The hues of classes, chosen so that neighbors are easy to distinguish; more classes repeat them,
+and have numbers.
+"""
 
 STYLE = """
 :root { color-scheme: light dark; --dim: #767676; --line: #8884; --bad: #c62828; --ok: #2e7d32; }
@@ -61,7 +64,7 @@ def render_page(report: Report[InvarianceEvidence], text: str) -> str:
 
 
 def list_colors() -> str:
-    """Return a class of style for each color."""
+    """Return a style class for each color."""
     rules = [
         f".c{number} {{ background: hsl({hue} 60% 75%); color: #111; }}"
         for number, hue in enumerate(HUES)
@@ -70,7 +73,7 @@ def list_colors() -> str:
 
 
 def render_table(modes: Sequence[ModeBits]) -> str:
-    """Return a table of modes and sizes; the number of a cell is that of its class in the row."""
+    """Return a table of modes and sizes; the number in a cell is that of its class in the row."""
     sizes = sorted({size for bits in modes for size in bits.sizes})
     head = "".join(f"<th>{size}</th>" for size in sizes)
     rows = "".join(render_row(bits, sizes) for bits in modes)

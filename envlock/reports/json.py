@@ -1,4 +1,4 @@
-"""For programs. `report_version` says which shape it has."""
+"""The report for programs. `report_version` is the version of its structure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""For whatever shows test results: a test case a finding, and one that passes where there is none."""
+"""For tools that show test results: a test case for each finding, and one that passes if there are
+no findings.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from envlock.runtime.report import Finding, Report, clean, clean_lines
 
 
 def render(report: Report, *, color: bool = False) -> str:
-    """Return the report as JUnit XML: what does not make the answer no counts as passed."""
+    """Return the report as JUnit XML: findings that do not make the answer no count as passed."""
     known = collect_rules(report)
     failures = sum(finding.severity in report.breaking for finding in report.findings)
     counts = {
@@ -35,7 +37,7 @@ def _add_case(suite: ET.Element, report: Report, rule: Rule, finding: Finding) -
     if where.file:
         place = clean(str(where))
     name = clean(rule.id)
-    # The id of a fact is its place.
+    # The path of a fact is its place.
     if where.fact != rule.id:
         name += f" {clean(str(where)) or file}"
     case = ET.SubElement(suite, "testcase", {"classname": file, "name": name})

@@ -1,4 +1,4 @@
-"""A lockfile for people: a heading a section, a line a fact."""
+"""A lockfile as text: a heading for each section, a line for each fact."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
         observed: list[str]
 
     class OriginDocument(TypedDict, total=False):
-        """Where a package came from, if from no index."""
+        """The origin of a package that is not from an index."""
 
         url: str
         commit: str
         editable: bool
 
     class PackageDocument(TypedDict, total=False):
-        """A package in a lockfile, as far as it is shown."""
+        """The parts of a package in a lockfile that are shown."""
 
         version: str
         origin: OriginDocument
@@ -69,7 +69,7 @@ def render_lock(document: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
         elif name not in ("packages", "environ"):
             yield from _render_section(name, facts[name])
     yield from _render_machines(document)
-    # The two longest sections stand last: what fits on a screen is above them.
+    # The two longest sections come last, so that everything above them fits a screen.
     if "environ" in facts:
         yield from _render_variables(facts["environ"] or {})
     if "packages" in facts:
@@ -86,7 +86,7 @@ def render_lock(document: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
 
 
 def _render_head(document: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
-    """Yield who wrote the lockfile, its policy, and what it says about the project."""
+    """Yield the version that wrote the lockfile, its policy, and its project."""
     policy = document["policy"]
     head = f"lock_version {document['lock_version']}, {clean(document['created_by'])}"
     head += f", policy {policy['name']}"
@@ -106,7 +106,7 @@ def _render_head(document: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
 
 
 def count_held(document: Mapping[str, Any]) -> list[str]:
-    """Return a line on how many packages of a lock are held; no line without entry points."""
+    """Return a line on how many packages of a lockfile are held; empty without entry points."""
     project: ProjectDocument = document.get("project", {})
     if "held" not in project:
         return []
@@ -120,7 +120,7 @@ def count_held(document: Mapping[str, Any]) -> list[str]:
 
 
 def describe_commit(project: Mapping[str, object]) -> str:
-    """Return the commit of a project as people read it."""
+    """Return the commit of a project as text."""
     text = f"commit {str(project['commit'])[:12]}"
     if project.get("dirty"):
         text += " with changes"
@@ -128,7 +128,7 @@ def describe_commit(project: Mapping[str, object]) -> str:
 
 
 def _render_machines(document: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
-    """Yield in what each other machine differs from the first, whose facts stand above."""
+    """Yield the differences of each other machine from the first, whose facts are above."""
     first, *others = list_profiles(document)
     left = _flatten(first)
     for number, machine in enumerate(others, 2):
@@ -142,7 +142,7 @@ def _render_machines(document: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
 
 
 def _flatten(machine: Profile) -> dict[str, object]:
-    """Return every fact of a machine by its path, with those that could not be collected."""
+    """Return every fact of a machine by its path, including those that could not be collected."""
     facts: dict[str, object] = dict(iter_leaves(machine["facts"]))
     for path, entry in machine["unavailable"].items():
         facts[path] = Unavailable(entry["reason"], entry["code"])
@@ -162,7 +162,7 @@ def _render_section(name: str, section: Mapping[str, object] | None) -> Iterable
 
 
 def _render_cuda(section: Mapping[str, object] | None) -> Iterable[tuple[str, str]]:
-    """One line a library: its version, the rule that found its file, and the file."""
+    """Yield a line for each library: its version, the rule that found its file, and the file."""
     yield "title", _name_section("cuda", section)
     for key, library in (section or {}).items():
         if not isinstance(library, dict):

@@ -1,4 +1,4 @@
-"""What a policy makes of facts, for people."""
+"""How a policy judges facts, as text."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ if TYPE_CHECKING:
     from envlock.lock.explanation import Allowed, Explained
 
 SHOWN = 6
-"""Paths of one reason that are shown."""
+"""Paths that are shown for one reason."""
 
 
 def render_facts(
     found: Iterable[Explained], environ: Mapping[str, str]
 ) -> Iterable[tuple[str, str]]:
-    """Yield (style, line) for explained facts; values of variables in `environ` are shown in clear."""
+    """Yield (style, line) for explained facts; values of variables in `environ` are shown in plain
+    text.
+    """
     for fact in found:
         rules = ", ".join(map(" ".join, fact.rules.items()))
         judge = f"policy {fact.policy}"

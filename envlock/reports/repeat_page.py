@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from envlock.numerics.outcome import RepeatEvidence
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 720, 240, 64, 16, 12, 44
-"""Of the chart and its margins, in units of its viewBox."""
+"""The size of the chart and its margins, in units of its viewBox."""
 
 DECADES = 5
-"""The most lines across the chart."""
+"""The most horizontal lines in the chart."""
 
 FIRST_DARK = 5
-"""The first color of a cell on which white text is easier to read than black."""
+"""The number of the first color of a cell on which white text is easier to read than black."""
 
 HUES = 12
-"""Of lines; more of them repeat a color, and have their names where the pointer rests."""
+"""The hues of lines; more lines repeat a color, and show their names under the pointer."""
 
 _STYLE = """
 :root { color-scheme: light dark; --bad: #c62828; --ok: #2e7d32; --dim: #888; --line: #8884; }
@@ -46,7 +46,7 @@ path { fill: none; stroke-width: 1.5; }
 
 
 def render_page(report: Report[RepeatEvidence], text: str) -> str:
-    """Return the page: the verdict, the chart, every matrix in one scale of colors, and the text."""
+    """Return the page: the verdict, the chart, all matrices with one scale of colors, and the text."""
     title = f"envlock {report.command}"
     policy = "default-src 'none'; style-src 'unsafe-inline'"
     heatmaps = make_heatmaps(report)
@@ -84,7 +84,7 @@ def _list_colors() -> str:
             text = "#fff"
         rules.append(f".l{n} {{ background: {background}; color: {text}; }}")
     for n in range(HUES):
-        # Neighbors are 150 degrees apart, so that lines that follow each other are easy to tell.
+        # Neighbors are 150 degrees apart, so that consecutive lines are easy to distinguish.
         hue = f"hsl({(210 + n * 150) % 360} 65% 48%)"
         rules.append(
             f"path.s{n} {{ stroke: {hue}; }} .s{n} circle {{ fill: {hue}; }} i.s{n} {{ background: {hue}; }}"
@@ -135,7 +135,9 @@ def _render_cell(heatmap: Heatmap, a: int, b: int, scale: Scale) -> str:
 
 
 def _render_chart(evidence: RepeatEvidence) -> str:
-    """Return the largest distance of each quantity over the steps; nothing for one step."""
+    """Return a chart of the largest distance of each quantity over the steps; empty for a single
+    step.
+    """
     steps = evidence.steps
     if len(steps) < 2 or not evidence.matrices:
         return ""
@@ -157,7 +159,7 @@ def _render_chart(evidence: RepeatEvidence) -> str:
 
 
 def _collect_points(evidence: RepeatEvidence) -> dict[str, dict[int, float]]:
-    """Return the largest distance of each quantity that differs somewhere, by step."""
+    """Return the largest distance at each step, for every quantity that differs at some step."""
     points: dict[str, dict[int, float]] = {}
     for matrix in evidence.matrices:
         row = points.setdefault(matrix.quantity, {})
@@ -169,7 +171,7 @@ def _collect_points(evidence: RepeatEvidence) -> dict[str, dict[int, float]]:
 
 
 def _find_decades(points: Mapping[str, Mapping[int, float]]) -> tuple[int, int]:
-    """Return the powers of ten between which all finite distances are; at least one decade."""
+    """Return the powers of ten that enclose all finite distances; at least one decade."""
     values = []
     for row in points.values():
         values += [value for value in row.values() if value and not math.isinf(value)]
@@ -183,7 +185,7 @@ def _find_x(step: int, steps: Sequence[int]) -> float:
 
 
 def _find_y(value: float, decades: tuple[int, int]) -> float:
-    """Return the height of a distance: the lowest line is 0, the highest an infinite one."""
+    """Return the height of a distance: the lowest line stands for 0, the highest for infinity."""
     low, high = decades
     bottom, top = HEIGHT - BOTTOM - 20, TOP
     if value == 0:
@@ -221,7 +223,9 @@ def _render_line(
 
 
 def _render_bar(evidence: RepeatEvidence) -> str:
-    """Return a bar of all steps, with one piece for neighbors at which the same quantities differ."""
+    """Return a bar of all steps, with one piece for consecutive steps at which the same quantities
+    differ.
+    """
     steps = evidence.steps
     step_width = (WIDTH - LEFT - RIGHT) / (len(steps) - 1)
     y = HEIGHT - 30
@@ -250,7 +254,7 @@ def _describe_steps(first: int, last: int, names: Sequence[str]) -> str:
 
 
 def _split_steps(evidence: RepeatEvidence) -> Iterator[tuple[int, int, tuple[str, ...]]]:
-    """Yield (first, last, names) for steps in a row at which the same quantities differ."""
+    """Yield (first, last, names) for consecutive steps at which the same quantities differ."""
     names: dict[int, tuple[str, ...]] = {}
     for each in evidence.differing:
         names[each.step] = (*names.get(each.step, ()), each.quantity)

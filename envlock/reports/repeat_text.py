@@ -1,4 +1,4 @@
-"""Repeated runs, for people: the verdict, then a matrix of distances for each differing quantity."""
+"""Repeated runs as text: the verdict, then a matrix of distances for each quantity that differs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from envlock.numerics.outcome import DistanceMatrix, RepeatEvidence
 
 COLUMNS = 10
-"""As many runs fit on a line of a terminal; of more the first are shown."""
+"""The number of runs that fit on a line of a terminal; if there are more, the first are shown."""
 UNITS = {
     "sum": "sum of the absolute differences",
     "max": "largest difference",
@@ -53,7 +53,9 @@ def list_compared_steps(evidence: RepeatEvidence) -> list[int]:
 
 
 def render_traceback(failure: Failure, failures: Sequence[Failure]) -> Iterator[Line]:
-    """Yield the traceback of a failure, with the numbers of its runs if there are several failures."""
+    """Return the traceback of a failure, with the numbers of its runs if there are several
+    failures.
+    """
     if not failure.traceback:
         return
     title = "traceback"
@@ -77,7 +79,7 @@ def _render_groups(groups: Sequence[Sequence[str]]) -> Iterator[Line]:
 
 
 def _render_matrix(matrix: DistanceMatrix) -> Iterator[Line]:
-    """Yield one matrix, and in one line the other measures of it."""
+    """Yield one matrix, and a line with its other measures."""
     labels, results = matrix.runs, matrix.results
     shown = labels[:COLUMNS]
     title = (
@@ -108,7 +110,9 @@ def _render_matrix(matrix: DistanceMatrix) -> Iterator[Line]:
 
 
 def _render_cell(cell: float | None, *, same: bool) -> str:
-    """Return a distance; `0`: the same bits, `0*`: bits differ that no value shows, `-`: none."""
+    """Return a distance; `0`: the same bits, `0*`: bits differ and no value shows it, `-`: no
+    distance.
+    """
     if cell is None:
         return "-"
     if cell == 0:
@@ -119,7 +123,7 @@ def _render_cell(cell: float | None, *, same: bool) -> str:
 
 
 def find_largest(cells: Sequence[Sequence[float | None]]) -> float:
-    """Return the largest distance; 0 where there is none."""
+    """Return the largest distance; 0 if there are no distances."""
     largest = 0.0
     for row in cells:
         for cell in row:

@@ -1,4 +1,4 @@
-"""What the formats for other programs say once of all findings of a kind."""
+"""Information that formats for other programs have once for all findings of a kind."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 from envlock.runtime.report import ERROR, INFO, UNKNOWN, WARNING, Finding, Report
 
 LEVELS = {ERROR: "error", UNKNOWN: "warning", WARNING: "warning", INFO: "info"}
-"""These formats know three severities."""
+"""These formats have three severities."""
 
 
 class Rule(NamedTuple):
@@ -22,7 +22,9 @@ class Rule(NamedTuple):
 
 
 def get_rule_id(report: Report, finding: Finding) -> str:
-    """Return the rule of a finding; where a policy judged, the fact itself, as its rules are few."""
+    """Return the rule of a finding; if a policy judged, the fact itself, because policies have few
+    rules.
+    """
     if report.policy is None:
         return finding.rule
     return finding.where.fact
@@ -44,5 +46,5 @@ def collect_rules(report: Report) -> dict[str, Rule]:
 
 
 def get_file(report: Report, finding: Finding) -> str:
-    """Return the file that a finding is shown at: its own, or the one that the report is about."""
+    """Return the file that a finding is shown in: its own, or the one that the report is about."""
     return finding.where.file or report.subject

@@ -85,9 +85,9 @@ def _render_location(file: str, where: Where) -> dict[str, object]:
 
 def _render_artifact(file: str) -> dict[str, object]:
     try:
-        # The bytes that the file's name has on the disk.
+        # The bytes of the file's name on the disk.
         path = quote(file.encode("utf-8", "surrogateescape"))
-    except UnicodeEncodeError:  # half a character, which no name on a disk can hold
+    except UnicodeEncodeError:  # half of a surrogate pair, which a name on a disk cannot have
         path = quote(file, errors="replace")
     if file.startswith("/"):
         return {"uri": f"file://{path}"}
@@ -95,6 +95,8 @@ def _render_artifact(file: str) -> dict[str, object]:
 
 
 def _compute_fingerprint(rule: str, file: str, finding: Finding) -> str:
-    """Return what stays the same when lines above change: rule, file, and the text of the line."""
+    """Return a fingerprint that does not change when lines above are edited: from the rule, the
+    file, and the text of the line.
+    """
     parts = (rule, file, finding.where.text or finding.message)
     return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()[:32]

@@ -9,9 +9,9 @@ from envlock.runtime.environment_line import make_line
 from envlock.runtime.report import clean, count, show
 
 LINE_LIMIT = 200
-"""Characters of a line: a text of the lockfile has up to 1,000."""
+"""Characters of a line: a text in a lockfile can have 1,000."""
 LIMIT = 40
-"""Lines of a summary: what is longer is not read in an issue."""
+"""Lines of a summary: a longer one is not read in an issue."""
 GPUS, LIBRARIES, VARIABLES, UNKNOWN = 4, 8, 10, 4
 """Lines that each list may have at most; one more says how many are left out."""
 VECTORS = (
@@ -25,7 +25,7 @@ VECTORS = (
     "asimd",
     "sve",
 )
-"""Instruction sets that tell processors apart; the lockfile has all that choose kernels."""
+"""Instruction sets that distinguish processors; the lockfile has all that select kernels."""
 BUILT = (("CUDA", "built_with_cuda"), ("cuDNN", "built_with_cudnn"))
 
 
@@ -58,7 +58,7 @@ def render_summary(document: Mapping[str, Any]) -> list[str]:
 
 
 def _find(facts: object, path: str) -> object:
-    """Return what lies at a dotted path of the facts; None where any step is missing."""
+    """Return the value at a dotted path of the facts; None if any step is missing."""
     for name in path.split("."):
         if not isinstance(facts, Mapping):
             return None
@@ -67,7 +67,7 @@ def _find(facts: object, path: str) -> object:
 
 
 def _collect(facts: object, section: str, paths: Sequence[str]) -> list[str]:
-    """Return the facts of a section that exist, as people read them."""
+    """Return the facts of a section that exist, as phrases."""
     found = [_find(facts, f"{section}.{path}") for path in paths]
     return [show(value) for value in found if value is not None]
 
@@ -139,7 +139,7 @@ def _describe_cpu(facts: object) -> list[str]:
 
 
 def _list_gpus(devices: object) -> Iterator[str]:
-    # By length first, so that 10 comes after 9.
+    # By length first, so that 10 follows 9.
     for index, device in sorted(_get_items(devices), key=lambda item: (len(item[0]), item[0])):
         name, capability = show(_find(device, "name")), show(_find(device, "compute_capability"))
         memory = show(_find(device, "memory_mib"))

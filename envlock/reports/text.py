@@ -1,4 +1,4 @@
-"""For people: the only file of this room that knows rich."""
+"""Reports as text; only this file of the room uses rich."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ def _render_plain(report: Report) -> Lines:
 
 
 def _render_doctor(report: Report[DoctorEvidence]) -> Lines:
-    """Yield the states that TensorFlow has shown where it was asked, then the findings."""
+    """Yield the states that TensorFlow has shown, if it was examined, then the findings."""
     for shown in report.evidence.states or ():
         yield "plain", f"{shown.what}: {shown.state} ({clean(shown.evidence)})"
     yield from report.lines()
 
 
 def _render_code(report: Report) -> Lines:
-    """Yield findings in code, a line each, then once per rule the reason and the remedy.
+    """Yield findings in code, a line each, then once for each rule the reason and the remedy.
 
-    The headline stands last, where a terminal ends.
+    The headline comes last, where a terminal ends.
     """
-    # The first finding of each rule stands for its reason and its remedy.
+    # The reason and the remedy of a rule are those of its first finding.
     firsts: dict[str, Finding] = {}
     counts: Counter[str] = Counter()
     for finding in report.findings:
@@ -74,7 +74,7 @@ def _render_code(report: Report) -> Lines:
     yield "title", report.headline
 
 
-# Each takes the evidence that its command attaches; here alone mypy has to believe that.
+# Each layout takes the evidence of its command; only here mypy cannot check that.
 LAYOUTS: Mapping[str, Callable[[Report[Any]], Lines]] = {
     "canary": canary_text.render_lines,
     "diverge": divergence_text.render_lines,
@@ -84,7 +84,7 @@ LAYOUTS: Mapping[str, Callable[[Report[Any]], Lines]] = {
     "lint": _render_code,
     "repeat": repeat_text.render_lines,
 }
-"""How the reports of commands look that show more than findings."""
+"""The layouts of commands whose reports show more than findings."""
 
 
 def render(report: Report, *, color: bool = False) -> str:
@@ -93,10 +93,10 @@ def render(report: Report, *, color: bool = False) -> str:
 
 
 def paint(lines: Lines, *, color: bool) -> str:
-    """Return (style, line) pairs as one text, with terminal colours if asked for."""
+    """Return (style, line) pairs as one text, with terminal colours if requested."""
     if not color:
         return "\n".join(_disarm_line(line) for _, line in lines)
-    # Most output goes without colours, and rich takes long to load.
+    # Most output has no colours, and rich is slow to load.
     from rich.console import Console
     from rich.text import Text
 
@@ -110,7 +110,9 @@ def paint(lines: Lines, *, color: bool) -> str:
 
 
 def _disarm_line(line: str) -> str:
-    """Return a line that GitHub does not obey in a log: it obeys lines that begin with two colons."""
+    """Return a line that GitHub does not execute in a log: it executes lines that begin with two
+    colons.
+    """
     if line.lstrip().startswith("::"):
         return line.replace("::", "\\x3a:", 1)
     return line

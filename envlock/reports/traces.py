@@ -1,4 +1,4 @@
-"""Traces of two environments, for people: the first operation with other bits, and conditions."""
+"""Traces of two environments as text: the first operation with different bits, and the conditions."""
 
 from __future__ import annotations
 

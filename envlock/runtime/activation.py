@@ -1,9 +1,9 @@
 """`activate()`: line 1 of a script that trains.
 
-It verifies, then makes the installed TensorFlow deterministic. The order in time is fragile, and is
-that of `activate()`: variables are read once, by the loader when the process starts, by NumPy's and
-TensorFlow's libraries when they are imported, and TensorFlow takes its threads when it begins to
-compute.
+It verifies, then makes the installed TensorFlow deterministic. The order of the steps in
+`activate()` matters: variables are read only once, by the loader when the process starts and by the
+libraries of NumPy and TensorFlow when they are imported, and TensorFlow creates its threads when it
+begins to compute.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ _done: List[Activation] = []
 
 
 class Activation:
-    """What `activate()` has done. Cannot be changed.
+    """What `activate()` has done; immutable.
 
     Attributes:
         tensorflow: its version.
-        seed: what everything was seeded with.
-        report: the verification's; None where there was none.
-        steps: whole sentences, in the order in which they were done.
-        warnings: what could not be done, or remains to be known.
+        seed: the seed of every random number generator.
+        report: the report of the verification; None if nothing was verified.
+        steps: what was done, as sentences in order.
+        warnings: what could not be done, or what the user should know, as sentences.
     """
 
     __slots__ = ("report", "seed", "steps", "tensorflow", "warnings")
@@ -73,7 +73,7 @@ class Activation:
         steps: List[str],
         warnings: List[str],
     ) -> None:
-        # Past the class's own `__setattr__`, which refuses.
+        # This class's own `__setattr__` refuses, so that of `object` is called.
         object.__setattr__(self, "tensorflow", tensorflow)
         object.__setattr__(self, "seed", seed)
         object.__setattr__(self, "report", report)
@@ -87,7 +87,7 @@ class Activation:
         raise AttributeError(f"an Activation is read-only: {name} cannot be removed")
 
     def __reduce__(self) -> Tuple[Callable[..., object], Tuple[object, ...]]:
-        """Let it travel from a worker process."""
+        """Support pickling, so that a worker process can return it."""
         steps, warnings = list(self.steps), list(self.warnings)
         return Activation, (self.tensorflow, self.seed, self.report, steps, warnings)
 
@@ -96,6 +96,11 @@ class Activation:
         lines += ["  " + step for step in self.steps]
         lines += ["  but " + warning for warning in self.warnings]
         return "\n".join(lines)
+
+
+def is_active() -> bool:
+    """Return whether `activate()` has been called in this process, or in its parent."""
+    return bool(_done)
 
 
 def activate(
@@ -108,29 +113,28 @@ def activate(
 ) -> Activation:
     """Verify the environment as `assert_locked()` does, and make TensorFlow deterministic.
 
-    The recipe is that of the installed version. Call it before `import tensorflow`, once a process:
-    variables are set and unset as the lock and the recipe have them, TensorFlow is imported, its
-    threads are fixed to the lock's effective counts, op determinism is switched on, and everything
-    that the version draws from is seeded. Where the two differ the lock wins, and the report says
-    so. A second call only seeds again.
+    The recipe is that of the installed version. Call it before `import tensorflow`, once in each
+    process: variables are set and unset as in the lockfile and the recipe, TensorFlow is imported,
+    its threads are fixed to the effective counts in the lockfile, op determinism is switched on,
+    and every random number generator of this version is seeded. If lockfile and recipe differ, the
+    lockfile's value is used, and the report says so. A second call only seeds again.
 
     Args:
         seed: for Python's `random`, NumPy and TensorFlow; else `$ENVLOCK_SEED`, else 42.
-        path, policy: the lockfile and how closely to hold to it, as in `assert_locked()`.
-        locked: False does without a lockfile: nothing is verified, and threads are left as they
-            are.
-        quiet: say nothing on stderr.
+        path, policy: the lockfile and how strictly to compare, as in `assert_locked()`.
+        locked: False uses no lockfile: nothing is verified, and thread counts are not changed.
+        quiet: write nothing to stderr.
 
     Returns:
         What was done.
 
     Raises:
-        EnvironmentMismatch, LockfileError: as in `assert_locked()`. With `ENVLOCK_MODE=warn` it
-            goes on, loudly; with `off` no lockfile is looked at.
-        TooLateError: TensorFlow is imported, and has read or begun something that would have to be
-            otherwise.
+        EnvironmentMismatch, LockfileError: as in `assert_locked()`. With `ENVLOCK_MODE=warn`
+            it prints the mismatch and continues; with `off` no lockfile is read.
+        TooLateError: TensorFlow is already imported, and has read or started something that must
+            be changed.
         FactError: there is no TensorFlow here, or a step of its recipe fails.
-        UsageError: the seed is not a seed, or a lockfile is named although none is wanted.
+        UsageError: the seed is invalid, or a lockfile is named although `locked` is False.
     """
     number = _choose_seed(seed)
     mode = mode_of_process()
@@ -144,7 +148,7 @@ def activate(
     wanted = variable_plan.plan_variables(
         os.environ, own["facts"], recipe.set, recipe.unset, readers
     )
-    # All that can be refused is refused before anything is changed.
+    # Everything that can be refused is refused before anything is changed.
     late = _list_late_effects(host, wanted)
     if late:
         refuse(_too_late(late), mode)
@@ -156,8 +160,8 @@ def activate(
         if not report.match:
             refuse(mismatch(lockfile, report), mode)
     warnings = [f"too late: {problem}" for problem in late]
-    # Variables come before the import of TensorFlow, which reads them, and threads before all that
-    # computes: from then on TensorFlow refuses another number.
+    # Variables are set before TensorFlow is imported, because it reads them then, and threads are
+    # fixed before anything computes: after that, TensorFlow refuses a different number.
     steps = _set_variables(host, wanted)
     steps += _fix_threads(wanted, mode, warnings)
     steps += _make_calls(recipe, version, number, warnings)
@@ -173,7 +177,9 @@ def activate(
 def _read_lock(
     path: Optional[Union[str, os.PathLike[str]]], mode: str, *, locked: bool
 ) -> Tuple[Optional[str], Document]:
-    """Return the lockfile and what it holds; None and no facts where none is to be looked at."""
+    """Return the path of the lockfile and its content; None and an empty document if no lockfile is
+    to be read.
+    """
     if path is not None and not locked:
         raise UsageError(f"lockfile {path} is named, but `locked` is False", hint="use one of them")
     if not locked:
@@ -186,7 +192,7 @@ def _read_lock(
 
 
 def _choose_seed(seed: Optional[int]) -> int:
-    """Return the seed that is given, else that of the process, else 42."""
+    """Return the given seed, else the seed of the process, else 42."""
     given: object = seed
     if seed is None:
         given = os.environ.get("ENVLOCK_SEED")
@@ -199,11 +205,14 @@ def _choose_seed(seed: Optional[int]) -> int:
 
 
 def _parse_seed(given: object) -> Optional[int]:
-    """Return a seed that is a whole number, one of NumPy's, or written in digits; None for all else."""
+    """Return a seed given as a whole number, a NumPy integer or a string of digits; None for
+    anything else.
+    """
     if isinstance(given, bool):
         return None
     if isinstance(given, str):
-        # No seed has more digits, and `int` of very many takes quadratic time before Python 3.11.
+        # No valid seed has more digits, and `int` takes quadratic time for very long texts before
+        # Python 3.11.
         if not (given.isascii() and given.isdigit() and len(given) <= 10):
             return None
         number = int(given)
@@ -218,7 +227,7 @@ def _parse_seed(given: object) -> Optional[int]:
 
 
 def _find_recipe(host: Host) -> Tuple[str, Recipe]:
-    """Return the version of the installed TensorFlow, and what makes it deterministic."""
+    """Return the version of the installed TensorFlow, and the recipe that makes it deterministic."""
     facts = tensorflow.collect(host)
     version: object = facts
     if isinstance(facts, dict):
@@ -238,7 +247,9 @@ def _find_recipe(host: Host) -> Tuple[str, Recipe]:
 
 
 def _list_readers_done(host: Host) -> List[str]:
-    """Return who has read its variables already: NumPy's libraries read theirs when it is imported."""
+    """Return the libraries that have read their variables already; NumPy's read theirs when NumPy
+    is imported.
+    """
     readers = ["loader", "python"]
     if host.has_imported("numpy"):
         readers += ["mkl", "numpy", "openblas"]
@@ -246,7 +257,7 @@ def _list_readers_done(host: Host) -> List[str]:
 
 
 def _list_late_effects(host: Host, wanted: Variables) -> List[str]:
-    """Return what can no longer be brought about in this process."""
+    """Return the effects that can no longer be achieved in this process."""
     if not host.has_imported("tensorflow"):
         return []
     problems = []
@@ -256,7 +267,7 @@ def _list_late_effects(host: Host, wanted: Variables) -> List[str]:
             if value is None:
                 state = "unset"
             problems.append(f"{name} must be {state} before it is imported ({why})")
-    # A second call only seeds again; by then it may have started.
+    # A second call only seeds again, and TensorFlow may have started to compute by then.
     if not _done and calls.is_initialised(calls.import_tensorflow()):
         problems.append(
             "it has started computing, so its threads and results can no longer be changed"
@@ -270,7 +281,7 @@ def _too_late(problems: List[str]) -> TooLateError:
 
 
 def _judge(document: Document, host: Host, wanted: Variables, policy: Optional[str]) -> Report:
-    """Judge the environment as it is to be: with the variables that will be set."""
+    """Compare the environment as it will be, with the variables that are about to be set."""
     host.environ = wanted.environ
     chosen = policy or os.environ.get("ENVLOCK_POLICY") or None
     live = collect_here(document, host)
@@ -279,8 +290,9 @@ def _judge(document: Document, host: Host, wanted: Variables, policy: Optional[s
 
 
 def _set_variables(host: Host, wanted: Variables) -> List[str]:
-    """Set and unset the variables; return a step for each but the threads'."""
-    # Once TensorFlow is imported it has read them: what is set now is no fact of this process.
+    """Set and unset the variables; return a step for each, except those for threads."""
+    # An imported TensorFlow has already read them: what is set now is no longer a fact of this
+    # process.
     is_read = host.has_imported("tensorflow")
     steps = []
     for name, value, why in wanted.changes:
@@ -301,7 +313,7 @@ def _set_variables(host: Host, wanted: Variables) -> List[str]:
 
 
 def _fix_threads(wanted: Variables, mode: str, warnings: List[str]) -> List[str]:
-    """Import TensorFlow and fix its threads to the counts of the variables; return the steps."""
+    """Import TensorFlow and fix its thread counts to those of the variables; return the steps."""
     counts = {}
     for name in own_variables.THREADS:
         number = wanted.environ.get(name, "")
@@ -327,7 +339,7 @@ def _fix_threads(wanted: Variables, mode: str, warnings: List[str]) -> List[str]
 def _make_calls(recipe: Recipe, version: str, seed: int, warnings: List[str]) -> List[str]:
     """Make the recipe's calls; return the steps."""
     made: List[str] = []
-    # A second call only seeds again: operations are replaced once.
+    # A second call only seeds again: operations are replaced only once.
     if not _done:
         made += _find_patch(recipe, warnings)
     made += [*recipe.calls, *recipe.seeds]
@@ -337,7 +349,7 @@ def _make_calls(recipe: Recipe, version: str, seed: int, warnings: List[str]) ->
 
 
 def _list_remarks(host: Host, wanted: Variables) -> List[str]:
-    """Return what is not as determinism wants it, and stays so."""
+    """Return the deviations from determinism that remain."""
     remarks = []
     for name, locked, needed in wanted.kept:
         if needed is None:
@@ -355,7 +367,9 @@ def _list_remarks(host: Host, wanted: Variables) -> List[str]:
 
 
 def _find_patch(recipe: Recipe, warnings: List[str]) -> List[str]:
-    """Return the call that replaces operations, if one is needed and its package is installed."""
+    """Return the call that replaces operations, if this version needs one and its package is
+    installed.
+    """
     for patch in recipe.patches:
         if find_spec(patch["call"].partition(".")[0]) is not None:
             return [patch["call"]]
@@ -380,7 +394,7 @@ def _make_call(call: str, seed: int, version: str) -> None:
 
 
 def _format_error(error: Exception) -> str:
-    """Return the kind of an error and the first line of what it says."""
+    """Return the type of an error and the first line of its message."""
     line = str(error).strip().partition("\n")[0]
     return f"{type(error).__name__}: {line[:200]}"
 

@@ -1,4 +1,6 @@
-"""`assert_locked()`: line 1 of a script. Refuses to go on when the live environment is not the locked one."""
+"""`assert_locked()`: line 1 of a script. Stops the script if the live environment is not the locked
+one.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from envlock.runtime.report import Report
 
     Key = Tuple[object, ...]
-    """What a verdict holds for."""
+    """What a verdict depends on."""
 
 ENFORCING = ("enforce", "deep")
 OFF = "off"
@@ -26,29 +28,35 @@ MODES = (*ENFORCING, "warn", OFF)
 SITE = ("site-packages", "dist-packages")
 
 _verified: Dict[Key, Report] = {}
-"""Verdicts of this process; a forked child inherits them, and so pays nothing."""
+"""The verdicts of this process; a forked child inherits them, and so does not verify again."""
+
+
+def has_matched() -> bool:
+    """Return whether an `assert_locked()` of this process, or of its parent, found a match."""
+    return bool(_verified)
 
 
 def assert_locked(
     path: Optional[Union[str, os.PathLike[str]]] = None, policy: Optional[str] = None
 ) -> Optional[Report]:
-    """Return the report when the live environment is the locked one, else refuse.
+    """Return the report if the live environment is the locked one, else raise.
 
-    Call it before `import tensorflow`: afterwards, a variable that has changed since the process
-    started is unknown. A second call in the same process, or in a forked child, costs microseconds,
-    unless the lockfile, a variable or a folder of installed packages has changed since. A spawned
-    child verifies again: it is a new process, and may differ.
+    Call it before `import tensorflow`: afterwards, the value of a variable that has changed since
+    the process started is unknown. A second call in the same process, or in a forked child, costs
+    microseconds, unless the lockfile, a variable or a folder of installed packages has changed
+    since. A spawned child verifies again: it is a new process, and may differ.
 
     Args:
         path: the lockfile; else `$ENVLOCK_LOCK`, else the nearest `envlock.lock` from the current
             folder up to the project's, else from the script's folder up to its project's.
-        policy: `strict`, `same-arch` or `functional`; else `$ENVLOCK_POLICY`, else the lock's own.
+        policy: `strict`, `same-arch` or `functional`; else `$ENVLOCK_POLICY`, else the lockfile's
+        own.
 
     Returns:
-        The report; None when `ENVLOCK_MODE=off` kept it from looking.
+        The report; None if `ENVLOCK_MODE=off` switched the check off.
 
-    With `ENVLOCK_MODE=deep`, every installed file is compared with its RECORD, too, and each RECORD
-    with the lock: this reads the whole environment, which takes seconds.
+    With `ENVLOCK_MODE=deep`, every installed file is also compared with its RECORD, and each RECORD
+    with the lockfile: this reads the whole environment, which takes seconds.
 
     Raises:
         EnvironmentMismatch: it is not the locked one, or a fact that the policy needs could not be
@@ -66,31 +74,40 @@ def assert_locked(
     report = _verified.get(key)
     if report is None:
         report = verify(read_file(lockfile), chosen, deep=mode == "deep")
-        # A refusal is not kept: whoever has removed its cause may ask again.
+        # A refusal is not remembered: after its cause was removed, the check can be repeated.
         if report.match:
             _verified[key] = report
     if not report.match:
+        # Not at the top: a script that matches starts without it.
+        from envlock.runtime.import_order import explain_repeated_import
+
+        advice = explain_repeated_import(sys._getframe(1))
+        if advice is not None:
+            report.notes.append(advice)
         refuse(mismatch(lockfile, report), mode)
     return report
 
 
 def mismatch(lockfile: str, report: Report) -> EnvironmentMismatch:
-    """Return the refusal of a lockfile, in few lines; its `report` has all findings."""
-    # Not at the top: a script that matches starts without it.
+    """Return the error for a lockfile that does not match, with a short message; its `report` has
+    all findings.
+    """
+    # Not imported at the top: a script that matches starts faster without it.
     from envlock.runtime.short_report import in_short, with_acceptance
 
     return EnvironmentMismatch(f"{clean(lockfile)}: {in_short(with_acceptance(report))}", report)
 
 
 def refuse(error: EnvlockError, mode: str) -> None:
-    """Raise an error, or say it where ENVLOCK_MODE lets the program go on."""
+    """Raise an error, or print it if ENVLOCK_MODE lets the program continue."""
     if mode in ENFORCING:
         raise error
     say(f"warning: ENVLOCK_MODE={mode}, so this does not stop the program: {error}")
 
 
 def locate(path: Optional[Union[str, os.PathLike[str]]] = None) -> str:
-    """Return the lockfile to use: the one named, `$ENVLOCK_LOCK`, or the nearest one.
+    """Return the path of the lockfile to use: the given one, else `$ENVLOCK_LOCK`, else the nearest
+    one.
 
     Raises:
         LockfileError: none is named and none is near.
@@ -133,10 +150,11 @@ def _make_not_found(here: str) -> LockfileError:
 
 
 def mode_of_process() -> str:
-    """Return what ENVLOCK_MODE says, in letters of any case: `enforce`, `deep`, `warn` or `off`.
+    """Return the mode that ENVLOCK_MODE sets, in any case of letters: `enforce`, `deep`, `warn` or
+    `off`.
 
     Raises:
-        UsageError: it says something else.
+        UsageError: it is set to something else.
     """
     mode = os.environ.get("ENVLOCK_MODE") or "enforce"
     if mode.lower() not in MODES:
@@ -145,7 +163,9 @@ def mode_of_process() -> str:
 
 
 def _make_key(lockfile: str, policy: Optional[str]) -> Key:
-    """Return what a verdict holds for: this lockfile, this policy and this process, as they are now."""
+    """Return what a verdict depends on: this lockfile, this policy and this process in their
+    present state.
+    """
     identity: Key = ()
     try:
         status = os.stat(lockfile)
@@ -162,7 +182,8 @@ def _make_key(lockfile: str, policy: Optional[str]) -> Key:
 
 
 def _get_change_time(folder: str) -> int:
-    """Return when a name in a folder changed last, in ns; 0 where it cannot be looked at.
+    """Return when an entry of a folder was last added, removed or renamed, in ns; 0 if the folder
+    cannot be examined.
 
     Installing renames a folder of metadata, so that a notebook's `!pip install` shows here.
     """
@@ -173,6 +194,8 @@ def _get_change_time(folder: str) -> int:
 
 
 def say(text: str) -> None:
-    """Write lines to stderr, where there is one; no name in them moves a terminal."""
+    """Write lines to stderr, if there is one, with control characters escaped, so that no name in
+    them can control a terminal.
+    """
     if sys.stderr is not None:
         sys.stderr.write(clean_lines(f"envlock: {text}\n"))

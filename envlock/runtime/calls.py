@@ -1,4 +1,4 @@
-"""Act on TensorFlow as a recipe says: the calls of a table, and the size of its thread pools."""
+"""Make the calls of a determinism recipe in TensorFlow, and fix the size of its thread pools."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MODULES = {"tf": "tensorflow"}
 
 
 def import_tensorflow() -> ModuleType:
-    """Return TensorFlow, imported now if it is not yet.
+    """Return TensorFlow, importing it if necessary.
 
     Raises:
         ImportError: it cannot be imported.
@@ -23,20 +23,21 @@ def import_tensorflow() -> ModuleType:
 
 
 def format_call(call: str, seed: int) -> str:
-    """Return a call of a table as it is made with a seed."""
+    """Return a call from the table as the text of Python code, with the seed filled in."""
     return call.replace("{seed}", str(seed))
 
 
 def make(call: str, seed: int) -> None:
-    """Make a call of a table.
+    """Make a call from the table.
 
     Raises:
-        ImportError: its module is not there.
+        ImportError: its module does not exist.
         AttributeError: its module has no such function.
     """
     words = call.partition("(")[0].split(".")
     function = _find([_MODULES.get(words[0], words[0]), *words[1:]])
-    # What it prints goes to stderr: stdout is the program's, and NVIDIA's patch talks.
+    # Whatever it prints goes to stderr: stdout belongs to the program, and NVIDIA's patch prints
+    # lines.
     stdout, sys.stdout = sys.stdout, sys.stderr
     try:
         if "{seed}" in call:
@@ -48,11 +49,13 @@ def make(call: str, seed: int) -> None:
 
 
 def _find(words: List[str]) -> Callable[..., object]:
-    """Return the function of a dotted name."""
+    """Return the function with a dotted name."""
     found: object = import_module(words[0])
     for place, word in enumerate(words[1:-1], 1):
         if not hasattr(found, word):
-            import_module(".".join(words[: place + 1]))  # a submodule that nobody has imported yet
+            import_module(
+                ".".join(words[: place + 1])
+            )  # a submodule that has not been imported yet
         found = getattr(found, word)
     function: Callable[..., object] = getattr(found, words[-1])
     return function
@@ -62,14 +65,17 @@ SAID = {"TF_NUM_INTRAOP_THREADS": "intra-op", "TF_NUM_INTEROP_THREADS": "inter-o
 
 
 def is_initialised(tf: ModuleType) -> bool:
-    """Return whether TensorFlow has begun to work: from then on it refuses another number of threads.
+    """Return whether TensorFlow has created its context: from then on it refuses a different number
+    of threads.
 
-    A TensorFlow without these functions (1.x) begins with its first session, and cannot be asked.
+    A TensorFlow without these functions (1.x) creates it with its first session, and cannot be
+    asked.
     """
     threading = _get_threading(tf)
     if threading is None:
         return False
-    # That refusal is the only public sign, so one more thread is asked for, and taken back.
+    # That refusal is the only public sign, so one more thread is requested, and then the old number
+    # again.
     before = threading.get_intra_op_parallelism_threads()
     try:
         threading.set_intra_op_parallelism_threads(before + 1)
@@ -83,7 +89,7 @@ def fix_threads(tf: ModuleType, counts: Dict[str, int]) -> None:
     """Fix the size of the pools, by variable as `own_variables.THREADS` names them.
 
     Raises:
-        RuntimeError: TensorFlow has begun to work, with another number.
+        RuntimeError: TensorFlow has already started with a different number.
     """
     threading = _get_threading(tf)
     if threading is None:

@@ -1,4 +1,4 @@
-"""The line that names the locked environment in a paper, a table of results or an issue."""
+"""The line that identifies the locked environment in a paper, a table of results or an issue."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ if TYPE_CHECKING:
 
 
 def cite(path: Optional[Union[str, os.PathLike[str]]] = None) -> str:
-    """Return the line that names the locked environment: `envlock:1:sha256:` and a digest of its facts.
+    """Return the line that identifies the locked environment: `envlock:1:sha256:` and a digest of
+    its facts.
 
-    Two lockfiles with the same facts have the same line, whatever their policies, further machines
-    and commits are.
+    Two lockfiles with the same facts have the same line, even if their policies, further machines
+    or commits differ.
 
     Args:
         path: the lockfile; else the one that `assert_locked()` would use.

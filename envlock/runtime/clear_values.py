@@ -1,8 +1,8 @@
-"""Values of variables in clear, in a report on the machine where they are set.
+"""Show the values of variables in plain text, in a report on the machine where they are set.
 
-A lockfile holds only their digest. Only what cannot be a secret is shown: words from a closed list,
-numbers, and folders of the system. A list of what looks like a secret would have holes; a value
-that is not on a list of harmless ones is merely less readable.
+A lockfile has only their digests. Only values that cannot be secrets are shown: words from a closed
+list, numbers, and system folders. A list of patterns that look like secrets would have gaps; with a
+list of harmless values, a gap only makes a value less readable.
 """
 
 from __future__ import annotations
@@ -22,24 +22,27 @@ WORDS = (
     *("enable", "enabled", "disable", "disabled"),
     *("true", "false", "default", "auto", "random", "fast", "accurate", "any", "strict"),
 )
-"""What people write for a switch, whatever the variable takes."""
+"""Words that are commonly used for a switch, whatever the variable accepts."""
 
 SYSTEM = ("/usr/", "/lib/", "/lib64/", "/opt/")
-"""Folders of the system, whose names are those of software; a path in a home folder names its
-user."""
+"""System folders, whose names are those of software; a path in a home folder contains the name of
+its user.
+"""
 
 DIGEST = "sha256:"
 PREFIX = "environ."
 
 
 def show_in_clear(findings: Iterable[Finding], environ: Mapping[str, str]) -> None:
-    """Replace digests in the messages of findings by the values that they are of, where those cannot be secret.
+    """Replace digests in the messages of findings by the values that they stand for, unless these
+    may be secrets.
 
-    The compared values stay as they are. A digest is of a value only if the value gives it.
+    The compared values are not changed. A digest is replaced only if it is that of the variable's
+    present value.
 
     Args:
         findings: those of a report on this machine.
-        environ: the variables of the process that they are about.
+        environ: the variables of the process that the report is about.
     """
     for finding in findings:
         path = finding.where.fact
@@ -49,9 +52,10 @@ def show_in_clear(findings: Iterable[Finding], environ: Mapping[str, str]) -> No
 
 
 def in_clear(name: str, environ: Mapping[str, str]) -> Dict[str, str]:
-    """Return what a variable's value may be shown as, by what a lockfile holds of it.
+    """Return the text that can be shown for a variable's value, by the text that a lockfile has for
+    it.
 
-    Empty where that is the same, or where the value may be a secret.
+    Empty if the two are the same, or if the value may be a secret.
     """
     value = environ.get(name)
     row = next((row for row in table("environ") if row["name"] == name), None)
@@ -61,14 +65,16 @@ def in_clear(name: str, environ: Mapping[str, str]) -> Dict[str, str]:
     readable = _make_readable(value, row)
     if recorded is None or readable is None or recorded == readable:
         return {}
-    # Blanks at an end would not be seen.
+    # Spaces at an end would be invisible.
     if readable != readable.strip():
         readable = repr(readable)
     return {recorded: show(readable)}
 
 
 def _make_readable(value: str, row: Mapping[str, Any]) -> Optional[str]:
-    """Return a value with what is not harmless as its digest; None where nothing is recorded."""
+    """Return a value in which everything that may be a secret is replaced by its digest; None if
+    nothing is recorded.
+    """
     if all(map(_is_system, value.split(":"))):
         return value
     words = {*WORDS, "#"}
@@ -81,10 +87,10 @@ def _make_readable(value: str, row: Mapping[str, Any]) -> Optional[str]:
 
 
 def _is_system(entry: str) -> bool:
-    """Return whether an entry of a path is empty, or in a folder of the system."""
+    """Return whether an entry of a path is empty, or in a system folder."""
     if not entry:
         return True
-    # Two dots lead out of the folder; blanks and signs of other scripts can spell a name.
+    # Two dots lead out of the folder; spaces and non-ASCII characters can spell a name.
     if ".." in entry or " " in entry or not entry.isascii() or not entry.isprintable():
         return False
     return entry.startswith(SYSTEM)

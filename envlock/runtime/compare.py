@@ -1,4 +1,6 @@
-"""Compare two sets of facts under a policy. Pure: values in, findings out, never stopping at the first."""
+"""Compare two sets of facts under a policy. Pure: values in, findings out; all differences are
+found, not only the first.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from envlock.runtime.report import ABSENT, COMPARED, ERROR, INFO, UNKNOWN, Findi
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Set, Tuple
+    from typing import Collection, Dict, Iterable, Iterator, List, Mapping, Optional, Set, Tuple
 
     from envlock.runtime.policies import Policy
 
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     """The facts, and what was unavailable by path."""
 
     Difference = Tuple[str, object, object]
-    """A path, and what each side has there: a fact, `Unavailable` or `ABSENT`."""
+    """A path, and the value of each side there: a fact, `Unavailable` or `ABSENT`."""
 
 ASK_AGAIN = "Remove the cause and capture again, or let the policy ignore the path."
 UNINSTALL = "Uninstall it."
@@ -28,16 +30,18 @@ PROVE = (
     "Run `envlock verify -p bits` here once: "
     "it computes the lockfile's canary and remembers equal bits."
 )
+RECOMPUTE = "Compute the lockfile's canary again on the locked machine: `envlock canary --update`."
 NAMES = ("locked", "live")
 
 STEADY = (
     *("blocked-by-system", "nvml-13", "wsl2-unsupported"),
     *("no-version", "replaced", "several-owners", "unknown-soname"),
 )
-"""Codes of what a platform or a build never tells (ECC under WSL2 or gVisor, a question that the
-driver is too old for, the version of a library without headers, the wheel of a file that no wheel
-or several claim, TensorRT of NVIDIA's own builds). Asking again, or elsewhere, helps nobody, and
-the file's own identity is compared."""
+"""Codes of reasons that lie in a platform or a build and never change (ECC under WSL2 or gVisor, a
+question that the driver is too old for, the version of a library without headers, the wheel of a
+file that no wheel or several claim, TensorRT of NVIDIA's own builds). Collecting the fact again, or
+on another machine, does not help, and the identity of the file is compared in any case.
+"""
 
 
 def compare(
@@ -46,23 +50,25 @@ def compare(
     policy: Policy,
     names: Tuple[str, str] = NAMES,
     *,
-    is_proven: bool = False,
+    proof: Optional[Collection[str]] = None,
 ) -> List[Finding]:
     """Return a finding for every path on which the sides differ, sorted by path.
 
-    A path that is unavailable on a side is never "different", nor is it equal: it is `unknown`
-    where the policy needs it, information where the rule is `ignore`. Only where both sides lack it
-    for one steady reason is nothing said.
+    A path that is unavailable on a side is never "different", nor is it equal: it is `unknown` if
+    the policy needs it, and information if the rule is `ignore`. There is no finding only if both
+    sides lack it for the same reason in `STEADY`.
 
     Args:
         locked, live: the two sides.
         policy: which rule each path has.
         names: what messages call the sides.
-        is_proven: whether what the rule `proven` holds may differ.
+        proof: the operations of the lockfile's canary that have given the locked bits here: what the
+            rule `proven` holds may differ where all of its witnesses are among them. None where
+            there is no proof.
     """
     findings = []
     for difference in sorted(_iter_differences(locked, live), key=_get_path):
-        finding = _make_finding(difference, policy, names, is_proven)
+        finding = _make_finding(difference, policy, names, proof)
         # What may differ and cannot be told, or was never locked, would only be noise.
         is_noise = are_both_unavailable(finding) or finding.rule == "exact_where_locked"
         if finding.severity != INFO or not is_noise:
@@ -74,8 +80,10 @@ NEEDED = (
     "A verdict needs evidence: Python, TensorFlow where there is one, "
     "and at least one package, compared."
 )
-BACKENDS = {"jax": True, "openvino": False, "torch": True}
-"""What computes for Keras in TensorFlow's place, and whether this envlock locks its settings."""
+LIBRARIES = {"jax": "jax", "numpy": "jax", "openvino": None, "torch": "torch"}
+"""What computes for Keras in TensorFlow's place, and the library whose settings are facts; None:
+this envlock locks none. Keras' back end numpy takes its neural network operations from JAX
+(keras/src/backend/numpy/nn.py)."""
 BACKEND = (
     "Another library computes everything, and of its own settings, "
     "which change bits, the lockfile has no facts."
@@ -88,11 +96,12 @@ COMPARE = "Remove the rule of the lockfile or the project that ignores it, or ca
 
 
 def find_uncompared(locked: Side, live: Side, policy: Policy) -> List[Finding]:
-    """Return a finding for each of Python, TensorFlow and the packages of which no version was compared.
+    """Return a finding for each of Python, TensorFlow and the packages if none of its versions was
+    compared.
 
-    Absence on both sides is no evidence, unless both were looked through: a lockfile of an
-    environment without TensorFlow, or without a package that the policy itself would judge (pip
-    alone), says so.
+    A value that is absent on both sides proves nothing, unless both sides were searched: a lockfile
+    of an environment without TensorFlow, or with no package that the policy itself judges (only
+    pip), records that.
     """
     missing = []
     if not _is_compared("python.version", locked, live, policy):
@@ -111,13 +120,13 @@ def _make_evidence_finding(path: str) -> Finding:
 
 
 def _are_packages_compared(locked: Side, live: Side, policy: Policy) -> bool:
-    """Return whether one package was compared, or the policy's own rows judge none on either side."""
+    """Return whether a package was compared, or neither side has a package that the policy judges."""
     both = [locked[0].get("packages"), live[0].get("packages")]
     paths: List[str] = []
     for packages in both:
         if isinstance(packages, dict):
             paths += [f"packages.{name}.version" for name in packages]
-    # What every tier judges comes first: it needs no look into the table of rows.
+    # Facts that every policy judges come first: the table of rows is not needed for them.
     for path in sorted(set(paths), key=is_protected, reverse=True):
         if _is_compared(path, locked, live, policy):
             return True
@@ -126,42 +135,50 @@ def _are_packages_compared(locked: Side, live: Side, policy: Policy) -> bool:
 
 
 def find_other_backend(locked: Side, live: Side) -> Optional[str]:
-    """Return the library that computes for Keras in TensorFlow's place, where both sides have the same."""
+    """Return the library that computes for Keras instead of TensorFlow, if both sides have the same
+    one.
+    """
     backend = _get("keras.config.backend", locked)
     if not isinstance(backend, str) or backend != _get("keras.config.backend", live):
         return None
-    if backend not in BACKENDS:
+    if backend not in LIBRARIES:
         return None
     return backend
 
 
 def find_unlocked_backend(locked: Side, live: Side, policy: Policy) -> List[Finding]:
-    """Return a finding where another library than TensorFlow computes, and a side has no facts of it.
+    """Return a finding if a library other than TensorFlow computes, and one side has no facts about
+    it.
 
-    A lockfile then holds that library's packages, and nothing below them: JAX's own variables
-    changed the loss of a small model from 0.612 to 0.688. The loosest policy lets bits differ, and
-    demands no more.
+    A lockfile then has the packages of that library, but not its settings: JAX's own variables
+    changed the loss of a small model from 0.612 to 0.688. The loosest policy allows different bits,
+    and requires no more.
     """
     backend = find_other_backend(locked, live)
     if backend is None or policy.name == tiers()[-1]:
         return []
-    settings = f"keras.{backend}.settings"
-    if all(isinstance(_get(settings, side), dict) for side in (locked, live)):
+    library = LIBRARIES[backend]
+    settings = f"keras.{library}.settings"
+    if library is not None and all(
+        isinstance(_get(settings, side), dict) for side in (locked, live)
+    ):
         return []
     path = "keras.config.backend"
     message = f"{path}: nothing below Keras' {backend} back end is locked"
     fix = OTHERWISE
-    if BACKENDS[backend]:
+    if library is not None:
         fix = RECAPTURE
     return [Finding(COMPARED, UNKNOWN, path, message, BACKEND, fix, "design", weight=100)]
 
 
 def _is_compared(path: str, locked: Side, live: Side, policy: Policy) -> bool:
-    """Return whether the policy judges a fact of a side; where the other has none, that is a finding."""
+    """Return whether the policy judges a fact that one side has; if the other side lacks it, that
+    is a finding of its own.
+    """
     if not (_has(path, locked) or _has(path, live)):
         return False
-    # Every tier judges these (a test holds it); looking would read the table of rows, the dearest
-    # part of a match.
+    # Every policy judges these (a test checks it); the lookup would read the table of rows, the
+    # most expensive part of a match.
     if not policy.overrides and (path == "python.version" or is_protected(path)):
         return True
     rule: str = policy.row(path)["rule"]
@@ -169,7 +186,7 @@ def _is_compared(path: str, locked: Side, live: Side, policy: Policy) -> bool:
 
 
 def _has(path: str, side: Side) -> bool:
-    """Return whether a side has a fact, or says why it or a node above it is unavailable."""
+    """Return whether a side has a fact, or a reason why it or a node above it is unavailable."""
     head = ""
     for step in path.split("."):
         head += step
@@ -180,7 +197,7 @@ def _has(path: str, side: Side) -> bool:
 
 
 def _get(path: str, side: Side) -> object:
-    """Return the fact at a path; None where there is none."""
+    """Return the fact at a path; None if it does not exist."""
     node: object = side[0]
     for step in path.split("."):
         if not isinstance(node, dict):
@@ -199,10 +216,10 @@ def are_both_unavailable(finding: Finding) -> bool:
 
 
 def _iter_differences(locked: Side, live: Side) -> Iterator[Difference]:
-    """Yield the paths on which the sides are not the same, in no order."""
+    """Yield the paths at which the sides differ, in no particular order."""
     unavailable = _group_by_parent({**locked[1], **live[1]})
-    # Equal facts are not gone through, unless something below them is unavailable: it is in no
-    # tree.
+    # Equal trees are skipped, unless something below them is unavailable, which the trees do not
+    # show.
     nodes_above = _nodes_above(unavailable)
     stack: List[Tuple[str, Mapping[str, object], Mapping[str, object]]] = [("", locked[0], live[0])]
     while stack:
@@ -222,7 +239,7 @@ def _iter_differences(locked: Side, live: Side) -> Iterator[Difference]:
 
 
 def _group_by_parent(paths: Iterable[str]) -> Dict[str, List[str]]:
-    """Return the last names of paths by what stands before them, its dot included."""
+    """Return the last components of paths, grouped by the part before them with its dot."""
     groups: Dict[str, List[str]] = {}
     for path in paths:
         name = path.rpartition(".")[2]
@@ -231,7 +248,7 @@ def _group_by_parent(paths: Iterable[str]) -> Dict[str, List[str]]:
 
 
 def _nodes_above(parents: Iterable[str]) -> Set[str]:
-    """Return all that begins one of some parents, or is one: `gpu.` and `gpu.driver.`."""
+    """Return every prefix of some parents, and the parents themselves: `gpu.` and `gpu.driver.`."""
     nodes = set()
     for parent in parents:
         for place, char in enumerate(parent):
@@ -252,14 +269,23 @@ def _get_leaf(
 
 
 def _make_finding(
-    difference: Difference, policy: Policy, names: Tuple[str, str], is_proven: bool
+    difference: Difference,
+    policy: Policy,
+    names: Tuple[str, str],
+    proof: Optional[Collection[str]],
 ) -> Finding:
     path, old, new = difference
     row = policy.row(path)
-    severity, fix = _judge(difference, row["rule"], row["fix"], is_proven)
+    lacking: Optional[List[str]] = None
+    if row["rule"] == PROVEN and proof is not None:
+        lacking = _find_lacking(policy.list_witnesses(path), proof)
+    severity, fix = _judge(difference, row["rule"], row["fix"], lacking == [])
+    fix = _name_locked_value(path, old, fix)
+    if lacking and severity != INFO:
+        fix = f"{RECOMPUTE} It has no result of {', '.join(lacking)}."
     is_package = path.startswith("packages.") and path.count(".") == 1
     if old is ABSENT and is_package:
-        # The row's remedy speaks of the locked package, and there is none.
+        # The remedy in the row is about the locked package, which does not exist here.
         fix = NOTHING
         if severity == ERROR:
             fix = UNINSTALL
@@ -281,10 +307,36 @@ def _make_finding(
     )
 
 
+def _name_locked_value(path: str, old: object, fix: str) -> str:
+    """Return a remedy that says the locked value, where it is known and short: the way leads there."""
+    if "{locked}" in fix:
+        return fix.replace("{locked}", show(old))
+    name = path.rpartition(".")[2]
+    general = f"Set or unset {name} as locked"
+    if not fix.startswith(general):
+        return fix
+    if old is None:
+        return fix.replace(general, f"Unset {name}").replace(", before", " before")
+    # A digest can only be compared, and blanks would need a shell's quotes.
+    if isinstance(old, str) and old and not old.startswith("sha256:") and len(old.split()) == 1:
+        return fix.replace(general, f"Set {name}={clean(old)}").replace(", before", " before")
+    return fix
+
+
+def _find_lacking(witnesses: List[str], proof: Collection[str]) -> List[str]:
+    """Return what a proof lacks for a fact; a fact without a witness is proven by nothing."""
+    if not witnesses:
+        return ["anything that shows this fact"]
+    return [name for name in witnesses if name not in proof]
+
+
 def _judge(difference: Difference, rule: str, fix: str, is_proven: bool) -> Tuple[str, str]:
-    """Return how bad a difference is under a rule, and the remedy: the row's, or one for this case."""
+    """Return the severity of a difference under a rule, and the remedy: that of the row, or one for
+    this case.
+    """
     _, old, new = difference
-    # The order decides: what is ignored or proven may also be unavailable, all else may not.
+    # The order matters: a fact that is ignored or proven may also be unavailable; all others may
+    # not.
     if rule == "ignore" or (rule == PROVEN and is_proven):
         return INFO, fix
     if isinstance(old, Unavailable) or isinstance(new, Unavailable):

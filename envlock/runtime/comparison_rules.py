@@ -1,7 +1,8 @@
-"""The rules: how closely a live value must follow the locked one. Each takes (locked, live) and says yes or no.
+"""The rules: how strictly a live value must match the locked one. Each takes (locked, live) and
+returns whether it does.
 
-Either side may be `ABSENT`: only `ignore`, `superset` and `exact_where_locked` accept what the lock
-does not have, only `ignore` accepts that something is gone.
+Either side may be `ABSENT`: only `ignore`, `superset` and `exact_where_locked` accept a value that
+the lockfile does not have, and only `ignore` accepts that a value is missing.
 """
 
 from __future__ import annotations
@@ -20,14 +21,16 @@ def exact(locked: object, live: object) -> bool:
 
 
 def exact_where_locked(locked: object, live: object) -> bool:
-    """Equal in value and type where the lock has a value; anything where it has none."""
+    """Equal in value and type if the lockfile has a value; anything if it does not."""
     if locked is None:
         return live is not ABSENT
     return locked is ABSENT or is_same(locked, live)
 
 
 def same_minor(locked: object, live: object) -> bool:
-    """Versions that share epoch and first two numbers; anything that is no version must be equal."""
+    """Versions with the same epoch and first two numbers; values that are not versions must be
+    equal.
+    """
     left, right = parse_version(locked), parse_version(live)
     if left is None or right is None:
         return is_same(locked, live)
@@ -35,7 +38,9 @@ def same_minor(locked: object, live: object) -> bool:
 
 
 def at_least(locked: object, live: object) -> bool:
-    """A version or a number that is not below the locked one, or any where none was locked; else equal."""
+    """A version or a number that is not lower than the locked one; any value if none was locked;
+    values of other types must be equal.
+    """
     if locked is None:
         return live is not ABSENT
     least, number = _get_number(locked), _get_number(live)
@@ -44,16 +49,18 @@ def at_least(locked: object, live: object) -> bool:
     left, right = parse_version(locked), parse_version(live)
     if left is None or right is None:
         return is_same(locked, live)
-    # Zeros are added, as 1.2 is 1.2.0.
+    # Padded with zeros, because 1.2 equals 1.2.0.
     return right + (0,) * len(left) >= left
 
 
 def superset(locked: object, live: object) -> bool:
-    """A list that has all locked items and maybe more; something new is accepted, something gone is not."""
+    """A list with all locked items, and possibly more; new items are accepted, missing ones are
+    not.
+    """
     if locked is ABSENT:
         return True
     if isinstance(locked, list) and isinstance(live, list):
-        # By `same`, not `in`: 1 and true are two values.
+        # With `same` instead of `in`: 1 and true are different values.
         return all(any(is_same(item, other) for other in live) for item in locked)
     return is_same(locked, live)
 
@@ -67,12 +74,14 @@ def within_3_percent(locked: object, live: object) -> bool:
 
 
 def proven(locked: object, live: object) -> bool:
-    """Equal; `compare` also accepts another value where the canary has given the locked bits on this machine."""
+    """Equal; `compare` also accepts another value if the canary has given the locked bits on this
+    machine.
+    """
     return is_same(locked, live)
 
 
 def ignore(locked: object, live: object) -> bool:
-    """Whatever it is: the difference is shown, and lets through."""
+    """Any value: the difference is shown and accepted."""
     return True
 
 
@@ -89,7 +98,7 @@ RULES: Dict[str, Callable[[object, object], bool]] = {
 
 
 def parse_version(value: object) -> Optional[Tuple[int, ...]]:
-    """Return epoch and numbers that a version begins with, or None when it is no version.
+    """Return the epoch and the numbers at the start of a version, or None if it is not a version.
 
     2.17.0+nv25.2 gives 0, 2, 17, 0. Source:
     https://packaging.python.org/en/latest/specifications/version-specifiers/
@@ -113,7 +122,9 @@ def parse_version(value: object) -> Optional[Tuple[int, ...]]:
 
 
 def _get_number(value: object) -> Union[int, float, None]:
-    """Return a value that is a number; None for all else, and for true and false, which Python counts."""
+    """Return a value that is a number; None for anything else, also for true and false, which are
+    numbers in Python.
+    """
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return value
     return None

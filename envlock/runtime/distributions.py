@@ -1,4 +1,6 @@
-"""The distributions on the import path, from folder names: `importlib.metadata` costs 40 ms to import."""
+"""The distributions on the import path, from the names of folders: importing `importlib.metadata`
+takes 40 ms.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +17,15 @@ if TYPE_CHECKING:
     from envlock.runtime.host import Host
 
 OWN_NAME = "tf-envlock"
-"""Left out of every lock: which envlock looks changes nothing that it looks at (`created_by` tells
-it)."""
+"""Left out of every lockfile: the version of envlock changes nothing that it records (`created_by`
+has it).
+"""
 
 NO_VERSION = Unavailable("its metadata gives no version", "no-metadata")
 
 
 VENDORED = "/setuptools/_vendor"
-"""What setuptools 71 and newer puts on the import path of whoever imports it.
+"""The folder that setuptools 71 and newer adds to the import path when it is imported.
 
 Source: https://github.com/pypa/setuptools/blob/v71.0.0/setuptools/__init__.py
 """
@@ -33,9 +36,9 @@ class Distribution:
 
     Attributes:
         name: normalised as PEP 503 says.
-        version: as its metadata folder states it, with the local label; empty when that is no
+        version: that of its metadata folder, with the local label; empty if that is not a valid
             version.
-        folder: the `site-packages` it lies in.
+        folder: the `site-packages` that contains it.
         info: the `.dist-info` or `.egg-info` folder or file.
         rivals: versions of further metadata folders of the same name in the same folder; normally
             empty.
@@ -51,19 +54,25 @@ class Distribution:
         self.rivals: List[str] = []
 
     def read(self, file: str) -> Optional[str]:
-        """Return a file of the metadata folder, or None when there is none (or it cannot be read)."""
+        """Return the text of a file in the metadata folder, or None if it does not exist or cannot
+        be read.
+        """
         try:
             return read_text(f"{self.info}/{file}")
         except OSError:
             return None
 
     def has(self, file: str) -> bool:
-        """Return whether the metadata folder has a file: half the cost of reading one that it has not."""
+        """Return whether the metadata folder has a file: half the cost of trying to read one that
+        does not exist.
+        """
         return os.access(f"{self.info}/{file}", os.F_OK)
 
 
 def find_distributions(host: Host) -> Dict[str, Distribution]:
-    """Return every distribution that `import` can reach, by normalised name; the first on the path wins."""
+    """Return every distribution that `import` can reach, by normalised name; of several, the first
+    on the path.
+    """
     if "distributions" not in host.cache:
         host.cache["distributions"] = _scan(host)
     distributions: Dict[str, Distribution] = host.cache["distributions"]
@@ -72,8 +81,8 @@ def find_distributions(host: Host) -> Dict[str, Distribution]:
 
 def list_pth_files(host: Host) -> Dict[str, List[str]]:
     """Return the names of the .pth files in each folder of the import path."""
-    # The scan for distributions lists each folder, and keeps these names: no folder is listed
-    # twice.
+    # The scan for distributions lists each folder and remembers these names, so that no folder is
+    # listed twice.
     find_distributions(host)
     names: Dict[str, List[str]] = host.cache["pth"]
     return names
@@ -84,15 +93,15 @@ def get_import_path(host: Host) -> List[str]:
 
     The first two differ between `envlock capture` and a script of the same environment, and a
     source checkout in them (a stray `.egg-info`) is not installed. Importing setuptools, as
-    TensorFlow does, appends its `_vendor` folder, whose packages are nobody's but setuptools'.
+    TensorFlow does, appends its `_vendor` folder, whose packages only setuptools uses.
     """
     skipped = {""}
-    if os.path.exists("."):  # else `getcwd` raises: the folder was removed
+    if os.path.exists("."):  # else `getcwd` raises, because the folder was removed
         skipped.add(os.getcwd())
     main = getattr(sys.modules.get("__main__"), "__file__", None)
     if isinstance(main, str):
         skipped.add(os.path.dirname(os.path.abspath(main)))
-    # What the user has put on the path himself counts, wherever the script lies.
+    # Folders that users have put on the path themselves count, even if the script is in one.
     skipped -= set(list_entries_of_pythonpath(host))
     entries = []
     for entry in host.path:
@@ -103,15 +112,15 @@ def get_import_path(host: Host) -> List[str]:
 
 
 def list_entries_of_pythonpath(host: Host) -> List[str]:
-    """Return the folders that PYTHONPATH names; an empty entry is none."""
+    """Return the folders that PYTHONPATH names, without empty entries."""
     return list(filter(None, host.environ.get("PYTHONPATH", "").split(os.pathsep)))
 
 
 def find_shadow(host: Host, package: str) -> Optional[Unavailable]:
-    """Return why a package is unavailable: one beside the script is imported in its place."""
+    """Return why a package is unavailable: another one beside the script is imported instead."""
     searched = get_import_path(host)
     for entry in host.path:
-        # From the first entry that is searched on, the installed package is found.
+        # From the first entry of the import path on, the installed package is found.
         if entry in searched:
             return None
         place = os.path.join(entry or os.curdir, package)
@@ -147,15 +156,16 @@ def _scan(host: Host) -> Dict[str, Distribution]:
         seen.add(real)
         try:
             files = os.listdir(entry)
-        except OSError:  # a zip file, or gone
+        except OSError:  # a zip file, or removed
             continue
         pth[entry] = [file for file in files if file.endswith(".pth")]
-        # Sorted: of two metadata folders of one name, the same one is first on every file system.
+        # Sorted, so that of two metadata folders with one name the same is first on every file
+        # system.
         for file in sorted(files):
-            # pip leaves `~name` behind
+            # pip can leave a `~name` there
             if file.endswith((".dist-info", ".egg-info")) and file[0].isalnum():
                 new = _make_distribution(entry, file)
-                if _is_name(new.name):  # pip, too, passes over what has no name
+                if _is_name(new.name):  # pip, too, skips a folder without a name
                     _add(distributions, new)
     host.cache["envlock"] = distributions.pop(OWN_NAME, None)
     host.cache["pth"] = pth
@@ -188,7 +198,7 @@ def _is_name(text: str) -> bool:
 
 
 def is_version(text: str) -> bool:
-    """Return whether a lock can hold this text as a version."""
+    """Return whether a lockfile can have this text as a version."""
     return (
         text[:1].isalnum()
         and text.isascii()

@@ -1,4 +1,6 @@
-"""What a killed writer has left: files and folders beside their place, which were never renamed."""
+"""Remove files and folders of interrupted writers: drafts that were never renamed to their final
+name.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +16,13 @@ if TYPE_CHECKING:
 
 PREFIX, SUFFIX = ".envlock.", ".tmp"
 AGE = 60
-"""Seconds; a younger draft may be one whose maker has not locked it yet."""
+"""Seconds; the process that makes a younger draft may not have locked it yet."""
 
 
 def hold(handle: int) -> None:
-    """Keep a draft from being swept; where the file system knows no locks, nothing is swept either."""
+    """Keep a draft from being removed by `sweep`; on a file system without locks, nothing is
+    removed either.
+    """
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -26,7 +30,7 @@ def hold(handle: int) -> None:
 
 
 def sweep(folder: Union[str, os.PathLike[str]]) -> None:
-    """Remove the drafts in a folder that are this user's and that no process holds any more."""
+    """Remove this user's drafts in a folder that no process has locked."""
     try:
         names = os.listdir(folder)
     except OSError:
@@ -46,7 +50,8 @@ def _remove(draft: str) -> None:
         return
     if time.time() - status.st_mtime < AGE:
         return
-    # A lock ends with its process, so that one that can be had is of a maker that was killed.
+    # A lock ends with its process, so a draft that can be locked is one whose process has
+    # ended.
     handle = os.open(draft, os.O_RDONLY | os.O_NOFOLLOW)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

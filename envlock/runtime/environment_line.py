@@ -1,4 +1,4 @@
-"""The line that names an environment, and whether another one is the same. Pure.
+"""The line that identifies an environment, and the comparison of two such lines. Pure.
 
 docs/reference/formats.md defines it.
 """
@@ -16,29 +16,32 @@ if TYPE_CHECKING:
     from typing import Any, Mapping, Optional
 
 VERSION = "1"
-"""Of the definition in docs/reference/formats.md: other bytes get another number."""
+"""The version of the definition in docs/reference/formats.md; a change of the bytes gets a new
+number.
+"""
 START = f"envlock:{VERSION}:sha256:"
 DIGITS = 64
 RULE = "line"
-"""The rule of a finding that the environment has another line than the one given."""
+"""The rule of a finding that the environment has a different line from the given one."""
 PAGE = "docs/reference/formats.md"
 
 
 def make_line(document: Mapping[str, Any]) -> str:
-    """Return the line of a checked document."""
-    # A reason is free text, and may be worded otherwise one day: its code counts.
+    """Return the line of a validated document."""
+    # A reason is free text, and its wording may change: only its code counts.
     codes = {path: entry["code"] for path, entry in document["unavailable"].items()}
     digested = {"facts": document["facts"], "unavailable": codes}
-    # Not escaped: a program in another language writes the same bytes with its plain JSON writer.
+    # Not escaped, so that a program in another language writes the same bytes with a plain JSON
+    # writer.
     text = json.dumps(digested, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return START + sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def parse_line(text: str) -> str:
-    """Return a line without the white space around it.
+    """Return a line without surrounding white space.
 
     Raises:
-        UsageError: it is none, or one of another version.
+        UsageError: the text is not such a line, or has another version.
     """
     line = text.strip()
     name, _, rest = line.partition(":")
@@ -61,7 +64,9 @@ def parse_line(text: str) -> str:
 
 
 def compare_line(line: str, document: Mapping[str, Any]) -> Optional[Finding]:
-    """Return that a document has another line than the one given, or None where it has the same."""
+    """Return the finding that a document has a different line from the given one; None if it has
+    the same.
+    """
     live = make_line(document)
     if line == live:
         return None

@@ -25,10 +25,12 @@ if TYPE_CHECKING:
 
 
 class EnvlockError(Exception):
-    """A problem the user can act on: a sentence in `message`, the way out in `hint`, other lines in `details`.
+    """A problem that the user can solve: a sentence in `message`, a remedy in `hint`, other lines
+    in `details`.
 
-    Python itself prints an exception that nobody catches: no character of `message` and `hint` moves a terminal, and
-    `message` has further lines only where `lines` gives them, not from the name of a file.
+    Python itself prints an exception that is not caught, so `message` and `hint` contain no control
+    characters, and `message` has several lines only if `lines` gives them, never because of the
+    name of a file.
     """
 
     exit_code = 1
@@ -54,7 +56,9 @@ class UsageError(EnvlockError):
 
 
 class TooLateError(UsageError):
-    """TensorFlow has read or done what can no longer be changed in this process."""
+    """TensorFlow has already read or started something that cannot be changed any more in this
+    process.
+    """
 
 
 class LockfileError(EnvlockError):
@@ -64,15 +68,15 @@ class LockfileError(EnvlockError):
 
 
 class FactError(EnvlockError):
-    """A fact that the policy needs could not be collected, so neither yes nor no can be said."""
+    """A fact that the policy needs could not be collected, so that there is no verdict."""
 
     exit_code = 4
 
 
 class OutsideError(EnvlockError):
-    """A container engine, a registry or a package index is not there, refused, or failed.
+    """A container engine, a registry or a package index does not exist, refused, or failed.
 
-    With `unreachable`, nothing answers there at all: whoever asks for more gets the same.
+    With `unreachable`, it does not answer at all: every further request would fail, too.
     """
 
     unreachable = False
@@ -80,17 +84,21 @@ class OutsideError(EnvlockError):
 
 
 class WriteError(EnvlockError):
-    """A file cannot be written; what was there before is untouched."""
+    """A file cannot be written; its previous content is unchanged."""
 
     exit_code = 6
 
 
 class ImageMismatch(EnvlockError):  # noqa: N818 (it is an answer, not a fault)
-    """A base image cannot be the locked environment, or is another one than the one that is known by its name."""
+    """A base image cannot be the locked environment, or is not the one that is known under its
+    name.
+    """
 
 
 class EnvironmentMismatch(EnvlockError, RuntimeError):  # noqa: N818 (it is an answer, not a fault)
-    """The live environment is not the locked one; `report` holds every finding, and the message may be its lines."""
+    """The live environment is not the locked one; `report` has every finding, and the message can
+    be its lines.
+    """
 
     exit_code = 1
 
@@ -98,8 +106,10 @@ class EnvironmentMismatch(EnvlockError, RuntimeError):  # noqa: N818 (it is an a
         first, *others = message.split("\n")
         super().__init__(first, hint=hint, lines=others)
         self.report = report
-        self.exit_code = report.exit_code  # 4 where nothing differs and something could not be told
+        self.exit_code = report.exit_code  # 4 if nothing differs and a fact is unknown
 
     def __reduce__(self) -> tuple[type, tuple[str, Report]]:
-        """Let it travel from a worker process: an exception that cannot be unpickled hangs a pool."""
+        """Support pickling from a worker process: an exception that cannot be unpickled blocks a
+        pool.
+        """
         return EnvironmentMismatch, (self.message, self.report)

@@ -1,7 +1,8 @@
 """What a fact is: a JSON scalar or a list of scalars, or `Unavailable` with a reason.
 
-`None` means "looked, there is none"; a section that is absent means "not asked"; `Unavailable`
-means "asked, and could not be told". The three are never equal to one another.
+`None` means "looked for and does not exist"; a section that is absent means "not looked for";
+`Unavailable` means "looked for, but could not be collected". The three are never equal to one
+another.
 """
 
 from __future__ import annotations
@@ -14,17 +15,19 @@ if TYPE_CHECKING:
     """Nested dicts whose leaves are scalars, lists of scalars, or `Unavailable`."""
 
     Document = Dict[str, Any]
-    """What a lockfile holds, checked: `facts`, `unavailable`, `policy` and more (lockfile.py)."""
+    """The content of a lockfile after validation: `facts`, `unavailable`, `policy` and more
+    (lockfile.py).
+    """
 
 TEXT_LIMIT = 1000
-"""Characters: the longest text a lock holds."""
+"""Characters: the longest text that a lockfile can have."""
 
 
 class Unavailable:
-    """Asked, and could not be told.
+    """A fact that was looked for and could not be collected.
 
-    `reason` is one sentence for people and names no user, host or path of theirs; `code` is a
-    stable word for programs, such as `permission-denied` or `nvml-9`.
+    `reason` is one sentence, without names of users, hosts or their paths; `code` is a stable word
+    for programs, such as `permission-denied` or `nvml-9`.
     """
 
     __slots__ = ("code", "reason")
@@ -46,9 +49,10 @@ class Unavailable:
 
 
 def split(tree: Tree) -> Tuple[Tree, Dict[str, Dict[str, str]]]:
-    """Return the facts without their `Unavailable` leaves, and those by path as `{reason, code}`.
+    """Return the facts without their `Unavailable` leaves, and these by path as `{reason, code}`.
 
-    What a lock cannot hold is unavailable, too: text that is too long or would move a terminal.
+    A value that a lockfile cannot have is unavailable, too: a text that is too long or has control
+    characters.
     """
     unavailable: Dict[str, Dict[str, str]] = {}
     return _keep_facts(tree, "", unavailable), unavailable
@@ -73,7 +77,7 @@ def _keep_facts(node: Tree, prefix: str, unavailable: Dict[str, Dict[str, str]])
 
 
 def _find_problem(value: object) -> Optional[str]:
-    """Return why a lock cannot hold this value, or None when it can."""
+    """Return why a lockfile cannot have this value, or None if it can."""
     texts: List[object] = [value]
     if isinstance(value, list):
         texts = value
@@ -92,7 +96,8 @@ def is_same(left: object, right: object) -> bool:
     if type(left) is not type(right) or left != right:
         return False
     if isinstance(left, dict) and isinstance(right, dict):
-        # The quick way: 1, 1.0 and true differ in their `repr`, and so do keys in another order.
+        # The fast way: 1, 1.0 and true differ in their `repr`; trees whose keys have another order
+        # take the slow way.
         if repr(left) == repr(right):
             return True
         return all(is_same(left[key], right[key]) for key in left)

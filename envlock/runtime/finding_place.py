@@ -14,9 +14,9 @@ class Where:
         fact: the dotted path of a fact, such as `tensorflow.version`; of an installed file, its
             path.
         operation: an operation of TensorFlow.
-        file, line, column, end_line, end_column: a place; lines and columns count from 1, 0 stands
-            for none.
-        function: the function that the place lies in.
+        file, line, column, end_line, end_column: a place; lines and columns count from 1; 0 means
+            unknown.
+        function: the function that contains the place.
         text: the line of code.
     """
 
@@ -55,7 +55,7 @@ class Where:
         return ":".join([self.file, *map(str, numbers)])
 
     def to_json(self) -> Dict[str, object]:
-        """Return JSON values: what is not known has no key."""
+        """Return it as JSON values, without keys for unknown parts."""
         values: Dict[str, object] = {}
         for name in self.__slots__:
             value = getattr(self, name)

@@ -1,7 +1,7 @@
-"""The door to the machine: collectors read files and ask the kernel only through a `Host`.
+"""The access to the machine: collectors read files and ask the kernel only through a `Host`.
 
-`root` moves every absolute path (`/proc`, `/sys`, `/etc`, `/dev`), so that a test hands in a folder
-that looks like another machine. Nothing here writes, runs a program or loads a library.
+`root` is put before every absolute path (`/proc`, `/sys`, `/etc`, `/dev`), so that a test can pass
+a folder that looks like another machine. Nothing here writes, runs a program or loads a library.
 """
 
 from __future__ import annotations
@@ -14,20 +14,23 @@ if TYPE_CHECKING:
     from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 READ_LIMIT = 4 * 1024 * 1024
-"""Bytes: the largest file a collector reads whole (the largest met is a 1.5 MB RECORD)."""
+"""Bytes: the largest file that a collector reads as a whole (the largest seen is a RECORD of 1.5
+MB).
+"""
 _READING = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
-"""O_NONBLOCK: opening a FIFO nobody writes to would wait for ever."""
+"""O_NONBLOCK: opening a FIFO without a writer would block for ever."""
 _SMALL, _LARGE = 1 << 13, 1 << 18
-"""Bytes asked for at once: first, and of what is longer (room for a quarter of a megabyte costs as
-much as reading)."""
+"""Bytes requested at once: at first, and for longer files (allocating a quarter of a megabyte takes
+as long as reading it).
+"""
 
 
 class Host:
     """One process on one machine, as the collectors see it.
 
     Args:
-        root: folder that stands for `/` of the machine; paths of the Python environment are not
-            moved.
+        root: folder that stands for `/` of the machine; it is not put before paths of the Python
+            environment.
         environ: the variables as they are now; `os.environ` when not given.
         path: the import path to search for distributions; `sys.path` when not given.
         started_with: the variables the process was started with; `/proc/self/environ` when not
@@ -49,20 +52,21 @@ class Host:
         if path is not None:
             self.path = path
         self.cache: Dict[str, Any] = {}
-        """What one collector found out and the next one needs; lives as long as the host does."""
+        """Results of one collector that another one needs; valid as long as the host exists."""
         self._start: Optional[Mapping[str, str]] = started_with
 
     def system(self, path: str) -> str:
-        """Return where the absolute `path` of this machine lies."""
+        """Return the path of the machine's absolute `path` below `root`."""
         if self.root == "/":
             return path
         return self.root.rstrip("/") + path
 
     def read(self, path: str, limit: int = READ_LIMIT) -> Optional[str]:
-        """Return a file of the machine as text (undecodable bytes survive), or None when it is not there.
+        """Return a file of the machine as text (undecodable bytes survive), or None if it does not
+        exist.
 
         Raises:
-            OSError: it is there and cannot be read.
+            OSError: it exists and cannot be read.
         """
         return read_text(self.system(path), limit)
 
@@ -71,14 +75,15 @@ class Host:
         return os.path.exists(self.system(path))
 
     def listdir(self, path: str) -> List[str]:
-        """Return the sorted names in a folder of the machine; none when it cannot be listed."""
+        """Return the sorted names in a folder of the machine; an empty list if it cannot be listed."""
         try:
             return sorted(os.listdir(self.system(path)))
         except OSError:
             return []
 
     def start_environ(self) -> Mapping[str, str]:
-        """Return the variables this process was started with; `environ` where the kernel does not tell.
+        """Return the variables this process was started with; `environ` if the kernel does not
+        report them.
 
         `os.environ` may have been changed since; the dynamic loader and glibc read only these.
         """
@@ -87,8 +92,8 @@ class Host:
                 text = self.read("/proc/self/environ")
             except OSError:
                 text = None
-            # A process that has set its title (Ray's workers, gunicorn, Celery, by setproctitle)
-            # has overwritten its variables, with zeros after the title.
+            # A process that has set its title (Ray's workers, gunicorn, Celery, with setproctitle)
+            # has overwritten its variables with zeros after the title.
             if text is None or text.startswith("\0") or text.endswith("\0\0"):
                 self._start = dict(self.environ)
             else:
@@ -96,7 +101,7 @@ class Host:
         return self._start
 
     def affinity(self) -> Optional[int]:
-        """Return how many CPUs this process may run on; None where the system has no affinity mask."""
+        """Return how many CPUs this process may run on; None if the system has no affinity mask."""
         ask = getattr(os, "sched_getaffinity", None)  # Linux only
         if ask is None:
             return None
@@ -123,10 +128,10 @@ def _parse_environ(text: str) -> Dict[str, str]:
 
 
 def read_bytes(path: str, limit: int = READ_LIMIT) -> Optional[bytes]:
-    """Return up to `limit` bytes of a file, or None when it is not there.
+    """Return up to `limit` bytes of a file, or None if it does not exist.
 
     Raises:
-        OSError: it is there and cannot be read.
+        OSError: it exists and cannot be read.
     """
     try:
         fd = os.open(path, _READING)
@@ -147,10 +152,10 @@ def read_bytes(path: str, limit: int = READ_LIMIT) -> Optional[bytes]:
 
 
 def read_text(path: str, limit: int = READ_LIMIT) -> Optional[str]:
-    """Return a file as text whatever its bytes are, or None when it is not there.
+    """Return a file as text, whatever its bytes are, or None if it does not exist.
 
     Raises:
-        OSError: it is there and cannot be read.
+        OSError: it exists and cannot be read.
     """
     data = read_bytes(path, limit)
     if data is None:

@@ -1,4 +1,6 @@
-"""What an image of `envlock build` promises beside its lock, and a refusal as one line of its log."""
+"""The variables that an image of `envlock build` sets in addition to its lockfile, and a refusal as
+one line for its log.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ def verify_image(
     deep: bool = False,
     host: Optional[Host] = None,
 ) -> Report:
-    """Judge this container by the lock, and by what the image itself promises; see `verify`."""
+    """Compare this container with the lockfile, and with the variables that the image itself sets;
+    see `verify`.
+    """
     report = verify(lock, policy, deep=deep, host=host)
     findings = promises(os.environ)
     if findings:
@@ -44,7 +48,9 @@ def verify_image(
 
 
 def promises(environ: Mapping[str, str], venv: str = VENV) -> List[Finding]:
-    """Return each variable that the image sets, no lock holds, and that has another value here."""
+    """Return a finding for each variable that the image sets, that no lockfile has, and that has
+    another value here.
+    """
     findings = []
     for name, value in sorted(get_always_needed().items()):
         if environ.get(name) != value:
@@ -57,7 +63,7 @@ def promises(environ: Mapping[str, str], venv: str = VENV) -> List[Finding]:
 
 
 def _find_python_folder(path: str) -> Optional[str]:
-    """Return the folder from which `python` is taken."""
+    """Return the folder of the `python` that is found first on a path."""
     for folder in path.split(os.pathsep):
         if any(os.access(os.path.join(folder, name), os.X_OK) for name in PROGRAMS):
             return folder
@@ -85,7 +91,7 @@ def _make_finding(name: str, expected: str, actual: Optional[str], why: str) -> 
 
 
 def in_one_line(report: Report) -> str:
-    """Return what keeps a container from starting, for its log.
+    """Return why a container does not start, as one line for its log.
 
     `envlock verify` inside has reasons and remedies.
     """

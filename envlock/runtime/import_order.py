@@ -1,4 +1,4 @@
-"""Where `activate()` would have had to stand, by the source of the script and of its caller."""
+"""Where a call on line 1 would have had to stand, by the source of the script and of its caller."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from types import FrameType
     from typing import Optional, Tuple
 
 _PACKAGES = ("tensorflow", "keras", "tf_keras")
@@ -15,7 +16,7 @@ OURS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))),
 
 
 def where_to_move() -> str:
-    """Return what to move where, with file and line where the source shows them."""
+    """Return a sentence on what to move where, with file and line if the source shows them."""
     caller = _find_caller()
     files = [getattr(sys.modules.get("__main__"), "__file__", None)]
     place = ""
@@ -34,10 +35,26 @@ def where_to_move() -> str:
     )
 
 
+def explain_repeated_import(caller: FrameType) -> Optional[str]:
+    """Return where to move a call that a worker repeats, as it imports the script; None elsewhere.
+
+    What `multiprocessing` spawns imports the script of its parent as `__mp_main__`, and so do the
+    workers of Dask; source: https://docs.python.org/3/library/multiprocessing.html, Safe importing
+    of main module.
+    """
+    if caller.f_globals.get("__name__") != "__mp_main__" or caller.f_code.co_name != "<module>":
+        return None
+    place = f"line {caller.f_lineno} of {caller.f_code.co_filename}"
+    return (
+        "this process is a worker that imports the script again: "
+        f'move {place} below `if __name__ == "__main__":`, where only the parent process calls it'
+    )
+
+
 def find_first_import(file: str) -> Optional[int]:
     """Return the first line of a file that imports TensorFlow or Keras.
 
-    None where none does, or it is no source.
+    None if no line does, or the file is not Python source.
     """
     try:
         with open(file, "rb") as stream:
@@ -59,7 +76,7 @@ def _is_tensorflow(module: str) -> bool:
 
 
 def _find_caller() -> Optional[Tuple[str, int]]:
-    """Return file and line of the nearest code that is not envlock's own; None where it is no file."""
+    """Return file and line of the nearest code outside envlock; None if it is not in a file."""
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(OURS):
         frame = frame.f_back

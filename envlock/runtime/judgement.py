@@ -1,4 +1,4 @@
-"""Judge the live environment by a lockfile."""
+"""Compare the live environment with a lockfile."""
 
 from __future__ import annotations
 
@@ -32,12 +32,13 @@ from envlock.runtime.report import (
 from envlock.runtime.startup import is_hook_of
 
 LOCAL_FOLDER = "file:"
-"""What is recorded of the origin of a package from a folder; of one from a file, its name
-follows."""
+"""What is recorded about the origin of a package from a folder; for one from a file, the name of
+the file is added.
+"""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+    from typing import Collection, Dict, List, Mapping, Optional, Sequence, Tuple
 
     from envlock.runtime.facts import Document, Tree
     from envlock.runtime.report import Finding
@@ -58,35 +59,43 @@ def judge(
     proven: bool = False,
     exempt: Sequence[str] = (),
 ) -> Report:
-    """Return every difference between a lock and a snapshot, under the lock's policy or the one named.
+    """Return every difference between a lockfile and a snapshot, under the lockfile's policy or the
+    one named.
 
-    This makes the verdict of every command that judges an environment. It is yes only where nothing
-    differs that the policy holds, nothing was unavailable that it needs, and enough was compared.
+    This is the verdict of every command that checks an environment. It is yes only if no fact
+    differs that the policy compares, none is unavailable that it needs, and enough was compared.
 
     Args:
-        lock: a checked document.
+        lock: a validated document.
         live: what the collectors found.
-        policy: the name of a policy; the lock's own when not given.
-        sides: what messages call the two.
-        overrides: whether the lock's own rules count.
+        policy: the name of a policy; the lockfile's own when not given.
+        sides: the names of the two in messages.
+        overrides: whether the lockfile's own rules apply.
         proven: whether the canary has given the locked bits on this machine.
-        exempt: what the snapshot leaves out already, a phrase each.
+        exempt: what the snapshot already leaves out, a phrase each.
 
     Raises:
-        LockfileError: the lock names a policy or a rule that does not exist.
+        LockfileError: the lockfile names a policy or a rule that does not exist.
         UsageError: `policy` does not exist.
     """
     rules = build_policy(lock, policy, overrides=overrides, tooling=live.tooling)
     live = _leave_out_own_package(lock, live, overrides=overrides)
     notes = []
+    proof = None
+    if proven:
+        # Not at the top: most scripts start where nothing differs, and need no proof.
+        from envlock.runtime.machine_proof import list_results
+
+        proof = list_results(lock)
     if lock.get("machines"):
-        lock, which = _choose_machine(lock, live, rules, proven)
+        lock, which = _choose_machine(lock, live, rules, proof)
         notes.append(which)
     locked = (lock["facts"], lock["unavailable"])
     found = (live.facts, live.unavailable)
     # The canary computes with TensorFlow and NumPy: it proves nothing of another back end.
-    is_proven = proven and find_other_backend(locked, found) is None
-    findings = compare(locked, found, rules, sides, is_proven=is_proven)
+    if find_other_backend(locked, found) is not None:
+        proof = None
+    findings = compare(locked, found, rules, sides, proof=proof)
     # "Nothing differs" is an answer only where something was compared.
     findings += find_uncompared(locked, found, rules)
     findings += find_unlocked_backend(locked, found, rules)
@@ -100,7 +109,9 @@ def judge(
 
 
 def _describe_exemptions(findings: List[Finding], rules: Policy) -> List[str]:
-    """Return how many packages differ and pass by what the lockfile says, and not by the policy."""
+    """Return phrases: how many packages differ and are accepted because of the lockfile, not
+    because of the policy.
+    """
     packages = set()
     for finding in findings:
         path = str(finding.where)
@@ -112,23 +123,26 @@ def _describe_exemptions(findings: List[Finding], rules: Policy) -> List[str]:
 
 
 def _choose_machine(
-    lock: Document, live: Snapshot, rules: Policy, proven: bool
+    lock: Document, live: Snapshot, rules: Policy, proof: Optional[Collection[str]]
 ) -> Tuple[Document, str]:
-    """Return the lock with the facts of the machine that this one fits best, and which it is."""
-    # Not at the top: a lock of one machine, which most are, needs none of it at a script's start.
+    """Return the lockfile with the facts of the machine that fits this one best, and a sentence on
+    which it is.
+    """
+    # Not at the top: a lockfile with one machine, which most have, does not need it when a script
+    # starts.
     from envlock.runtime import machines
 
     here = {"facts": live.facts, "unavailable": live.unavailable}
-    place, fits = machines.find_nearest(lock, here, rules, is_proven=proven)
+    place, fits = machines.find_nearest(lock, here, rules, proof=proof)
     chosen = machines.replace_machine(lock, machines.list_profiles(lock)[place])
     return chosen, machines.describe_choice(lock, place, fits)
 
 
 def choose_machine(lock: Document, live: Snapshot) -> Document:
-    """Return the lock with the facts of that of its machines which this one fits best."""
+    """Return the lockfile with the facts of that one of its machines that fits this one best."""
     if not lock.get("machines"):
         return lock
-    chosen, _ = _choose_machine(lock, live, build_policy(lock), False)
+    chosen, _ = _choose_machine(lock, live, build_policy(lock), None)
     return chosen
 
 
@@ -139,9 +153,10 @@ def verify(
     deep: bool = False,
     host: Optional[Host] = None,
 ) -> Report:
-    """Capture the live environment and judge it; see `judge`. ENVLOCK_NO_OVERRIDES counts.
+    """Collect the facts of the live environment and compare them; see `judge`. ENVLOCK_NO_OVERRIDES
+    applies.
 
-    With `deep`, every installed file is compared with its RECORD, too.
+    With `deep`, every installed file is also compared with its RECORD.
     """
     live = collect_here(lock, host)
     report = annotate(judge_here(lock, live, policy, overrides=has_overrides_enabled()), os.environ)
@@ -151,7 +166,7 @@ def verify(
 
 
 def add_files(report: Report, lock: Document) -> Report:
-    """Return a report that also says which installed files are not as recorded."""
+    """Return the report with findings about installed files that are not as recorded."""
     # Not at the top: a script without ENVLOCK_MODE=deep reads no installed file.
     from envlock.runtime.files.deep import verify_files
 
@@ -159,13 +174,15 @@ def add_files(report: Report, lock: Document) -> Report:
 
 
 def collect_here(lock: Document, host: Optional[Host] = None) -> Snapshot:
-    """Return what the collectors find; a package with the files of its locked wheel has its origin."""
+    """Return what the collectors find; a package with the files of its locked wheel gets the locked
+    origin.
+    """
     if host is None:
         host = Host()
     live = take_snapshot(host)
     if lock["facts"].get("packages") == live.facts.get("packages"):
         return live
-    # Not at the top: where all packages are as locked, no metadata is read.
+    # Not at the top: if all packages are as locked, no metadata is read.
     from envlock.runtime.locked_wheels import restore_locked_origins
     from envlock.runtime.tooling import add_tooling
 
@@ -182,7 +199,7 @@ def judge_here(
     overrides: bool = True,
     python: Optional[str] = None,
 ) -> Report:
-    """Judge this machine; see `judge`. A proof in the user's cache counts.
+    """Compare this machine with a lockfile; see `judge`. A proof in the user's cache counts.
 
     Args:
         lock, live, policy, overrides: as in `judge`.
@@ -197,7 +214,7 @@ def judge_here(
         live = _with_variables(live, own)
     report = judge(lock, live, policy, overrides=overrides, exempt=exempt)
     report.subject = subject
-    # The cache is looked into last, and only where a proof would decide: no match pays for it.
+    # The cache is read last, and only if a proof would decide: a match does not need it.
     if not needs_proof(report):
         return _lead_with_tensorflow(report, python or sys.executable)
     # Not at the top, for the same reason.
@@ -212,7 +229,7 @@ def judge_here(
 
 
 def _with_variables(live: Snapshot, own: Mapping[str, str]) -> Snapshot:
-    """Return a snapshot in which variables that envlock has set are facts like any other."""
+    """Return a snapshot in which variables that envlock has set are treated like any other fact."""
     environ = live.facts.get("environ")
     if not isinstance(environ, dict):
         return live
@@ -220,9 +237,8 @@ def _with_variables(live: Snapshot, own: Mapping[str, str]) -> Snapshot:
 
 
 def _lead_with_tensorflow(report: Report, python: str) -> Report:
-    """Return a report that begins with the missing TensorFlow, where it is locked and there is none.
-
-    All else follows from that.
+    """Return a report that begins with the missing TensorFlow, if it is locked and not installed:
+    all other differences follow from that.
     """
     for finding in report.findings:
         is_tensorflow = str(finding.where) == "tensorflow" and finding.severity == ERROR
@@ -240,16 +256,20 @@ def _lead_with_tensorflow(report: Report, python: str) -> Report:
 
 
 def needs_proof(report: Report) -> bool:
-    """Return whether facts differ that may differ on a machine known to compute the locked bits."""
+    """Return whether facts differ that may differ on a machine that is proven to compute the locked
+    bits.
+    """
     return any(finding.rule == PROVEN and finding.severity != INFO for finding in report.findings)
 
 
 def annotate(report: Report, environ: Mapping[str, str]) -> Report:
-    """Return a report that shows values in clear, and says what a launcher or a worker pool explains.
+    """Return a report that shows values in plain text, and explains differences that a launcher or
+    a worker pool causes.
 
-    Both by the variables of the process. A report without findings stays as it is, at no cost.
+    Both depend on the variables of the process. A report without findings is returned unchanged, at
+    no cost.
     """
-    # Neither is imported at the top: a script that matches starts without them.
+    # Neither is imported at the top: a script that matches starts faster without them.
     if report.findings:
         from envlock.runtime.clear_values import show_in_clear
 
@@ -262,16 +282,19 @@ def annotate(report: Report, environ: Mapping[str, str]) -> Report:
 
 
 def has_overrides_enabled() -> bool:
-    """Return whether a lock's own rules count in this process: ENVLOCK_NO_OVERRIDES=1 says no."""
+    """Return whether a lockfile's own rules apply in this process: ENVLOCK_NO_OVERRIDES=1 switches
+    them off.
+    """
     return os.environ.get("ENVLOCK_NO_OVERRIDES", "") in ("", "0")
 
 
 def _leave_out_own_package(lock: Document, live: Snapshot, *, overrides: bool) -> Snapshot:
-    """Return a snapshot without the package that the lockfile calls the project's own, if it can be.
+    """Return a snapshot without the package that the lockfile names as the project's own, if it may
+    be left out.
 
-    It is never what computes. A lockfile that locks a package of that name means it. Without the
-    lockfile's own rules, it must be installed from a folder of this machine, as a project is; a
-    package of an index is somebody's.
+    TensorFlow and what computes beside it is never left out, nor is a package that the lockfile
+    locks under that name. If the lockfile's own rules do not apply, the package must be installed
+    from a folder of this machine, as a project is: a package from an index is not the project's.
     """
     name = lock.get("project", {}).get("name")
     if name is None or is_protected(f"packages.{name}"):
@@ -285,7 +308,7 @@ def _leave_out_own_package(lock: Document, live: Snapshot, *, overrides: bool) -
 
 
 def _get_origin_url(live: Snapshot, name: str) -> object:
-    """Return what is recorded of where a package came from; None where nothing is."""
+    """Return what is recorded about where a package came from; None if nothing is."""
     packages = live.facts.get("packages") or {}
     package = packages.get(name) or {}
     origin = package.get("origin") or {}
@@ -293,7 +316,9 @@ def _get_origin_url(live: Snapshot, name: str) -> object:
 
 
 def remove_package(live: Snapshot, name: Optional[str]) -> Snapshot:
-    """Return a snapshot without the project's own package: its code is the project's, in any version."""
+    """Return a snapshot without the project's own package: its code belongs to the project, in any
+    version.
+    """
     packages = live.facts.get("packages")
     if name is None or not isinstance(packages, dict):
         return live
@@ -308,7 +333,7 @@ def remove_package(live: Snapshot, name: Optional[str]) -> Snapshot:
 
 
 def _without_hook(facts: Tree, name: str) -> Tree:
-    """Return facts without the .pth file by which a package is installed for development."""
+    """Return facts without the .pth file that installs a package in development mode."""
     python = facts.get("python")
     if not isinstance(python, dict):
         return facts
@@ -329,19 +354,20 @@ def build_policy(
     overrides: bool = True,
     tooling: Sequence[str] = (),
 ) -> Policy:
-    """Return the policy in force: the one named, or else the lock's own, with the lock's rules.
+    """Return the policy that applies: the one named, else the lockfile's own, with the lockfile's
+    rules.
 
-    The packages that the project's entry points import are the lock's own rule, too.
+    The packages that the project's entry points import count as rules of the lockfile.
 
     Args:
-        lock: a checked document.
+        lock: a validated document.
         name: the name of a policy.
-        overrides: whether the lock's own rules count.
-        tooling: the packages that only envlock requires here; those where the lock was captured
+        overrides: whether the lockfile's own rules apply.
+        tooling: the packages that only envlock requires here; those at the time of the capture
             count like overrides.
 
     Raises:
-        LockfileError: the lock names a policy or a rule that does not exist.
+        LockfileError: the lockfile names a policy or a rule that does not exist.
         UsageError: `name` does not exist.
     """
     if name is not None and name not in names():
@@ -366,7 +392,7 @@ def build_policy(
 
 
 def _describe_held_packages(project: Document) -> Optional[Dict[str, str]]:
-    """Return how each package is known to matter to the entry points; None where there are none."""
+    """Return why each package matters to the entry points; None without entry points."""
     if "held" not in project:
         return None
     held = {}

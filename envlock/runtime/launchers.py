@@ -1,4 +1,6 @@
-"""Who started this process, by variables that launchers and pools set, and what it explains. Pure."""
+"""Which launcher or pool started this process, from the variables that these set, and the
+differences that this explains. Pure.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ if TYPE_CHECKING:
     Environ = Mapping[str, str]
 
 SET = "set"
-"""Stands for a value that only has to be there: no launcher gives this one."""
+"""Stands for a variable that only has to be set: no launcher sets this value."""
 
 DOES = {
     "launcher": "{} started this process ({} is set) and explains {}",
@@ -28,7 +30,7 @@ def explain_differences(findings: Iterable[Finding], environ: Environ) -> List[F
 
     Args:
         findings: those of a report.
-        environ: the variables of the process that they are about.
+        environ: the variables of the process that was compared.
     """
     unexplained = set()
     for finding in findings:
@@ -52,10 +54,11 @@ def explain_differences(findings: Iterable[Finding], environ: Environ) -> List[F
 
 
 def collect_traces(environ: Environ) -> Dict[str, str]:
-    """Return what `explain_differences` needs of the variables of a process, so that another one can ask it.
+    """Return the variables of a process that `explain_differences` needs, so that it can be called
+    in another process.
 
-    Of the variables that only have to be set, the values, which differ from process to process, are
-    left out.
+    Of variables that only have to be set, the values are left out, because they differ from process
+    to process.
     """
     kept: Dict[str, str] = {}
     for row in table("launchers"):
@@ -73,7 +76,9 @@ def collect_traces(environ: Environ) -> Dict[str, str]:
 
 
 def _is_its_doing(row: Dict[str, Any], path: str, environ: Environ) -> bool:
-    """Return whether a fact is as this row sets it; a variable with another value is the user's."""
+    """Return whether a fact has the value that this row sets; a variable with another value comes
+    from the user.
+    """
     section, _, name = path.partition(".")
     if section != "environ":
         return True

@@ -1,8 +1,9 @@
-"""Packages that were installed from the wheel that a lock names, wherever the locked one came from.
+"""Packages that were installed from the wheel that a lockfile names, although the locked ones came
+from elsewhere.
 
-A lock knows a package from a checkout, a folder or a disk by that origin. Its wheel, installed
-elsewhere, has another origin and the very same files, as its RECORD shows. That is stronger
-evidence, so its origin then counts as the locked.
+A lockfile records a package from a checkout, a folder or a disk with that origin. When its wheel is
+installed elsewhere, the origin differs and the files are the same, as its RECORD shows. That is
+stronger evidence, so its origin then counts as the locked one.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ if TYPE_CHECKING:
 
 
 def restore_locked_origins(lock: Document, live: Snapshot, host: Callable[[], Host]) -> Snapshot:
-    """Return a snapshot in which packages with the files of their locked wheels have their locked origins.
+    """Return a snapshot in which packages with the files of their locked wheels have their locked
+    origins.
 
-    Only the RECORDs of packages with another origin are read; `host`, which has them, is asked for
+    Only the RECORDs of packages with another origin are read; `host`, which has them, is called
     only then.
     """
     names = _list_of_another_origin(lock, live)
@@ -39,14 +41,14 @@ def restore_locked_origins(lock: Document, live: Snapshot, host: Callable[[], Ho
         record = distributions[name].read("RECORD")
         if record is None:
             continue
-        # A wheel that was built here from the package's sources lists other files: `built`.
+        # A wheel that was built here from the sources of the package lists other files: `built`.
         if _hash_record(record) in (identities[name]["content"], identities[name].get("built")):
             packages[name] = {**packages[name], "origin": locked[name].get("origin")}
     return Snapshot({**live.facts, "packages": packages}, live.unavailable, live.tooling)
 
 
 def _list_of_another_origin(lock: Document, live: Snapshot) -> List[str]:
-    """Return the packages whose wheel the lock names, and whose origin is not a locked one."""
+    """Return the packages whose wheel the lockfile names, and whose origin is not the locked one."""
     identities = (lock.get("identity") or {}).get("packages") or {}
     locked = lock["facts"].get("packages")
     here = live.facts.get("packages")
@@ -62,7 +64,9 @@ def _list_of_another_origin(lock: Document, live: Snapshot) -> List[str]:
 
 
 def _hash_record(text: str) -> str:
-    """Return the digest of what a RECORD lists; that of an empty file where it is not a RECORD."""
+    """Return the digest of the files that a RECORD lists; that of an empty file if the text is not
+    a RECORD.
+    """
     try:
         return hash_content(get_common_content(parse_rows(text)))
     except FactError:

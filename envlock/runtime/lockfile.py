@@ -1,8 +1,8 @@
-"""Find a lockfile and read it as plain JSON values, as strictly as it can be done without pydantic.
+"""Find a lockfile and read it as plain JSON values, as strictly as possible without pydantic.
 
-The verdict of `envlock verify` and of `assert_locked()` must be one verdict, so both read through
-here. What a single fact holds is not judged: a wrong value, of whatever scalar type, is a
-*difference*, and `compare` names it.
+`envlock verify` and `assert_locked()` must give the same verdict, so both read lockfiles with this
+module. The value of a single fact is not checked: a wrong value, of whatever scalar type, is a
+*difference*, which `compare` reports.
 """
 
 from __future__ import annotations
@@ -24,18 +24,20 @@ if TYPE_CHECKING:
 
 NAME = "envlock.lock"
 LOCK_VERSION = 1
-SIZE_LIMIT = 4 * 1024 * 1024  # bytes; a lock of 500 packages is 0.2 MB
+SIZE_LIMIT = 4 * 1024 * 1024  # bytes; a lockfile of 500 packages has 0.2 MB
 ENTRY_LIMIT = 1000  # entries of `unavailable`, and of the overrides
 MACHINE_LIMIT = 100
 DEPTH_LIMIT = 12  # facts.gpu.devices.0.mig.0.x is 7
 
 CONFLICT = b"<<<<<<< "
-"""How a side begins in a file that git could not merge:
-https://git-scm.com/docs/git-merge#_how_conflicts_are_presented"""
+"""How the two sides begin in a file that git could not merge:
+https://git-scm.com/docs/git-merge#_how_conflicts_are_presented
+"""
 
 UPGRADES: Dict[int, Upgrade] = {}
-"""Older `lock_version` -> the step that makes a document of the next version from it. Empty while 1
-is the first."""
+"""Older `lock_version` -> the function that upgrades a document to the next version. Empty while 1
+is the first.
+"""
 
 REQUIRED = ("lock_version", "created_by", "facts", "unavailable", "policy")
 OBJECTS = ("project", "identity", "base_image", "image", "numerics", "program")
@@ -61,7 +63,7 @@ REPOSITORIES = (".git", ".hg", ".svn")
 def find(start: str) -> Optional[str]:
     """Return the nearest `envlock.lock` in the folder `start` or above it in its project, or None."""
     here = os.path.join(os.path.abspath(start), NAME)
-    # The usual case first: it saves looking for the project, which opens files.
+    # The usual case first: it avoids searching for the project, which opens files.
     if os.path.lexists(here):
         return here
     border = find_project(start)
@@ -81,9 +83,9 @@ def find_outside(start: str) -> Optional[str]:
 
 
 def find_project(start: str) -> str:
-    """Return the project's folder: nothing above it is looked at or written.
+    """Return the project's folder; nothing above it is read or written.
 
-    That is the nearest one with a pyproject.toml (with `[tool.envlock]` where one in the repository
+    That is the nearest one with a pyproject.toml (with `[tool.envlock]`, if one in the repository
     has it), else the root of the repository, else `start` itself.
     """
     start = os.path.abspath(start)
@@ -123,7 +125,7 @@ def _is_within(path: str, folder: str) -> bool:
 
 def _mentions_envlock(file: str) -> bool:
     """Return whether a pyproject.toml seems to have settings of envlock."""
-    # By its text: Python 3.8 has no TOML reader.
+    # In its text: Python 3.8 has no TOML reader.
     try:
         with open(file, "rb") as stream:
             return b"tool.envlock" in stream.read(SIZE_LIMIT)
@@ -132,16 +134,16 @@ def _mentions_envlock(file: str) -> bool:
 
 
 def read_file(path: str, upgrades: Optional[Mapping[int, Upgrade]] = None) -> Document:
-    """Return the checked document in a lockfile, upgraded to `LOCK_VERSION`.
+    """Return the validated document in a lockfile, upgraded to `LOCK_VERSION`.
 
     Raises:
-        LockfileError: it is missing, is no regular file, is too large, or is not a lockfile.
+        LockfileError: it is missing, not a regular file, too large, or not a lockfile.
     """
     return parse(_read_bytes(path), path, upgrades)
 
 
 def parse(data: bytes, name: str, upgrades: Optional[Mapping[int, Upgrade]] = None) -> Document:
-    """Return the checked document in `data`, upgraded to `LOCK_VERSION`; `name` is for messages.
+    """Return the validated document in `data`, upgraded to `LOCK_VERSION`; `name` is for messages.
 
     Raises:
         LockfileError: it is not a lockfile.
@@ -171,7 +173,7 @@ def parse(data: bytes, name: str, upgrades: Optional[Mapping[int, Upgrade]] = No
 
 def _read_bytes(path: str) -> bytes:
     try:
-        # O_NONBLOCK: opening a FIFO nobody writes to would wait for ever
+        # O_NONBLOCK: opening a FIFO without a writer would block for ever
         fd = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
     except FileNotFoundError:
         hint = (
@@ -195,7 +197,7 @@ def _read_bytes(path: str) -> bytes:
         if status.st_size > SIZE_LIMIT:
             raise _too_large(path, f"{status.st_size // 2**20} MB")
         with os.fdopen(fd, "rb", closefd=False) as stream:
-            # One byte more than the limit: a file that has grown since is noticed, too.
+            # One byte more than the limit, so that a file that is growing is noticed, too.
             return stream.read(SIZE_LIMIT + 1)
     except OSError as error:
         raise _unreadable(path, error.strerror, "check the disk") from None
@@ -205,7 +207,7 @@ def _read_bytes(path: str) -> bytes:
 
 def _upgrade(document: Document, name: str, upgrades: Mapping[int, Upgrade]) -> Document:
     version = document.get("lock_version")
-    # `type`, not `isinstance`: true is an int, and no version.
+    # `type`, not `isinstance`: true is an int, but not a version.
     if type(version) is not int:
         problem = "it is missing"
         if version is not None:
@@ -256,16 +258,18 @@ def _iter_problems(document: Document) -> Iterator[str]:
 
 
 def are_facts(facts: object, unavailable: object) -> bool:
-    """Return whether values from outside are the facts of a machine, and what was unavailable."""
+    """Return whether values from an untrusted source are the facts of a machine, and its
+    unavailable facts.
+    """
     if next(_iter_fact_problems(facts), None) is not None:
         return False
     return next(_iter_unavailable_problems(unavailable, facts), None) is None
 
 
 def _iter_project_problems(project: object) -> Iterator[str]:
-    """Yield what is wrong with the part that the runtime half reads."""
+    """Yield the problems of the part that the runtime half reads."""
     if not isinstance(project, dict):
-        return  # said already
+        return  # already reported
     name = project.get("name")
     if not isinstance(name, (str, type(None))):
         yield f"`project.name` must be a string, but is {_kind(name)}"
@@ -317,7 +321,7 @@ def _iter_unavailable_problems(unavailable: object, facts: object) -> Iterator[s
             yield f"`unavailable.{_shorten(path)}` must be an object of `reason` and `code`"
         elif not _are_strings(entry.values()):
             yield f"`unavailable.{_shorten(path)}` must hold strings"
-        elif _holds(facts, path):  # or the entry would silence every difference there
+        elif _holds(facts, path):  # or the entry would hide every difference there
             yield f"`{_shorten(path)}` is in `facts` and in `unavailable`"
 
 
@@ -331,7 +335,8 @@ def _iter_machine_problems(machines: object) -> Iterator[str]:
             return
         yield from _iter_fact_problems(machine["facts"])
         yield from _iter_unavailable_problems(machine["unavailable"], machine["facts"])
-    # Not at the top: a lock of one machine, which most are, needs none of it at a script's start.
+    # Not at the top: a lockfile with one machine, which most have, does not need it when a script
+    # starts.
     from envlock.runtime.machines import iter_problems
 
     yield from iter_problems(machines)
@@ -395,5 +400,5 @@ KINDS = {
 
 
 def _kind(value: object) -> str:
-    """Return what people call the kind of a JSON value."""
+    """Return the common name of the type of a JSON value."""
     return KINDS[type(value)]

@@ -1,11 +1,12 @@
-"""Proofs that a machine computes a lock's bits: in the user's cache, one for each lock and state.
+"""Proofs that a machine computes the bits of a lockfile: in the user's cache, one for each lockfile
+and state.
 
-A proof is believed only where nobody else can have written it, as ssh treats its keys: file and
-folders are this user's, and neither their group nor others can write them. It says what it proves:
-for which state, by how many results.
+A proof is trusted only if no other user can have written it, as with ssh keys: file and folders
+belong to this user, and neither their group nor others can write to them. It contains what it
+proves: for which state, and by how many results.
 
-A proof says that the lock's canary gave the locked bits here, with the thread counts that it sets
-itself. It is evidence for the operations and shapes of the canary, not for every program.
+A proof means that the lockfile's canary gave the locked bits here, with the thread counts that it
+sets itself. It is evidence for the operations and shapes of the canary, not for every program.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from envlock.runtime.report import clean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Mapping, Optional
+    from typing import FrozenSet, Iterator, Mapping, Optional, Set
 
     from envlock.runtime.collectors import Snapshot
     from envlock.runtime.facts import Document, Tree
@@ -31,14 +32,18 @@ NOTE = (
 )
 
 SECTIONS = ("python", "tensorflow", "cuda", "numpy", "system", "environ")
-"""What the canary depends on, beside processor and GPUs; most packages are not part of it."""
+"""The sections that the canary depends on, besides processor and GPUs; most packages are not among
+them.
+"""
 
 COUNTS = ("intra_op_threads", "inter_op_threads", "affinity_count", "quota")
 """Facts of `cpu` that the canary does not depend on: it sets its own thread counts."""
 
 
 def note(lock: Document) -> str:
-    """Return what a proof says, with how much of which program the lock's canary covers."""
+    """Return a sentence on what a proof means, and how much of which program the lockfile's canary
+    covers.
+    """
     program = lock["numerics"].get("program")
     targets: Tree = {}
     if isinstance(program, dict) and isinstance(program.get("targets"), dict):
@@ -48,7 +53,7 @@ def note(lock: Document) -> str:
         if not isinstance(target, dict):
             continue
         covered, distinct = target.get("covered"), target.get("distinct")
-        # `type`, not `isinstance`: true is an int, and no count.
+        # `type`, not `isinstance`: true is an int, but not a count.
         if type(covered) is int and type(distinct) is int:
             parts.append(f"{covered} of {distinct} distinct operations of {clean(name)}")
     if not parts:
@@ -56,24 +61,48 @@ def note(lock: Document) -> str:
     return f"{NOTE}; it covers {', '.join(parts)}"
 
 
+def list_results(lock: Document) -> FrozenSet[str]:
+    """Return the operations of the processor for which a lock's canary has one result.
+
+    What differed from itself, failed, ended its process or ran on a GPU is no witness: it was not
+    compared, or of another processor.
+    """
+    names: Set[str] = set()
+    groups = (lock.get("numerics") or {}).get("groups")
+    if isinstance(groups, dict):
+        for group, content in groups.items():
+            if group.startswith("gpu-") or not isinstance(content, dict):
+                continue
+            operations = content.get("operations")
+            if isinstance(operations, dict):
+                names.update(_list_computed(operations))
+    return frozenset(names)
+
+
+def _list_computed(operations: Tree) -> Iterator[str]:
+    for name, result in operations.items():
+        if isinstance(result, dict) and isinstance(result.get("sha256"), str):
+            yield name
+
+
 def folder(environ: Mapping[str, str]) -> Optional[str]:
-    """Return where proofs are kept; None where the process has no home.
+    """Return the folder of the proofs; None if the process has no home folder.
 
     Source: https://specifications.freedesktop.org/basedir-spec/latest/
     """
     cache = environ.get("XDG_CACHE_HOME")
     if not cache and environ.get("HOME"):
         cache = os.path.join(environ["HOME"], ".cache")
-    # A relative path is invalid by the same page.
+    # The same page says that a relative path is invalid.
     if not cache or not os.path.isabs(cache):
         return None
     return os.path.join(cache, "envlock", "proofs")
 
 
 def key(lock: Document, live: Snapshot) -> Optional[str]:
-    """Return the name of the proof: the SHA-256 of all that the canary depends on.
+    """Return the name of the proof: the SHA-256 of everything that the canary depends on.
 
-    None where the lock has no canary, or that of an emulated processor, which is an estimate.
+    None if the lockfile has no canary, or that of an emulated processor, which is an estimate.
     """
     numerics = lock.get("numerics")
     if not numerics or numerics.get("emulated") is not None:
@@ -87,12 +116,14 @@ def key(lock: Document, live: Snapshot) -> Optional[str]:
 
 
 def content(name: str, results: int) -> bytes:
-    """Return what the file of a proof holds: the state that it is for, and how many results had the locked bits."""
+    """Return the content of a proof: the state that it is for, and how many results had the locked
+    bits.
+    """
     return f"envlock proof 1\n{name}\n{results} results with the locked bits\n".encode("ascii")
 
 
 def is_proven(lock: Document, live: Snapshot, environ: Mapping[str, str]) -> bool:
-    """Return whether this machine, in this state, is known to compute the lock's canary."""
+    """Return whether this machine, in this state, is proven to compute the lockfile's canary."""
     proofs, name = folder(environ), key(lock, live)
     if proofs is None or name is None:
         return False
@@ -106,12 +137,14 @@ def is_proven(lock: Document, live: Snapshot, environ: Mapping[str, str]) -> boo
     number = lines[2].partition(b" ")[0]
     if not number.isdigit() or int(number) == 0:
         return False
-    # All of the file is compared: a proof for another state, or of another format, is none.
+    # The whole file is compared: a proof for another state, or in another format, does not count.
     return data == content(name, int(number))
 
 
 def is_own(path: str) -> bool:
-    """Return whether a file or folder is this user's, is no link, and nobody else can write it."""
+    """Return whether a file or folder belongs to this user, is not a link, and cannot be written by
+    others.
+    """
     try:
         status = os.lstat(path)
     except OSError:

@@ -1,7 +1,8 @@
-"""The machines that a lock accepts: its own facts are the first; `machines` has the others, each whole. Pure.
+"""The machines that a lockfile accepts: its own facts are the first; `machines` has the others,
+each complete. Pure.
 
-A profile is {facts, unavailable} of the machine alone; the facts of the software are the lock's,
-for all of them. No machine is pieced together from several profiles.
+A profile is {facts, unavailable} of the machine alone; the facts of the software are the
+lockfile's, for all machines. No machine is composed from several profiles.
 """
 
 from __future__ import annotations
@@ -13,22 +14,22 @@ from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple
+    from typing import Any, Collection, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
     from envlock.runtime.facts import Document, Tree
     from envlock.runtime.policies import Policy
 
     Profile = Dict[str, Tree]
-    """What one machine is, without its software: its facts, and what was unavailable."""
+    """One machine without its software: its facts, and those that were unavailable."""
 
 
 def is_machine(path: str) -> bool:
-    """Return whether a fact belongs to the machine, and not to the software."""
+    """Return whether a fact belongs to the machine rather than to the software."""
     return any(path == node or path.startswith(node + ".") for node in table("machine"))
 
 
 def get_profile(document: Mapping[str, Tree]) -> Profile:
-    """Return what `facts` and `unavailable` of a document say of the machine."""
+    """Return the facts of the machine, and its unavailable ones, of a document."""
     facts: Tree = {}
     for node in table("machine"):
         section, _, name = node.partition(".")
@@ -45,12 +46,12 @@ def get_profile(document: Mapping[str, Tree]) -> Profile:
 
 
 def list_profiles(lock: Mapping[str, Any]) -> List[Profile]:
-    """Return the profile of every machine of a lock, its own first."""
+    """Return the profile of every machine of a lockfile, its own first."""
     return [get_profile(lock), *lock.get("machines", [])]
 
 
 def replace_machine(document: Document, machine: Profile) -> Document:
-    """Return a lock with the facts of its software, and those of this machine."""
+    """Return a lockfile with the facts of its software, and those of this machine."""
     facts = dict(document["facts"])
     for node in table("machine"):
         section, _, name = node.partition(".")
@@ -60,7 +61,8 @@ def replace_machine(document: Document, machine: Profile) -> Document:
             facts[section] = dict(facts[section])
             facts[section].pop(name, None)
     for section, value in machine["facts"].items():
-        # A section that software and machine share, as `python` does, keeps what is the software's.
+        # In a section that software and machine share, such as `python`, the facts of the software
+        # are kept.
         if isinstance(value, dict) and isinstance(facts.get(section), dict):
             value = {**facts[section], **value}
         facts[section] = value
@@ -72,35 +74,41 @@ def replace_machine(document: Document, machine: Profile) -> Document:
 
 
 def find_nearest(
-    lock: Document, live: Mapping[str, Tree], policy: Policy, *, is_proven: bool = False
+    lock: Document,
+    live: Mapping[str, Tree],
+    policy: Policy,
+    *,
+    proof: Optional[Collection[str]] = None,
 ) -> Tuple[int, bool]:
-    """Return the place, from 0 on, of the profile that a machine fits best, and whether it fits.
+    """Return the index of the profile that fits a machine best, and whether it matches.
 
-    With `is_proven`, what the rule `proven` holds may differ.
+    With a `proof`, what the rule `proven` holds may differ; see `compare`.
     """
     here = get_profile(live)
     known = list_profiles(lock)
-    # First without the policy: the machine that was locked itself reads no table of rows.
+    # First without the policy, so that the locked machine itself reads no table of rows.
     for place, machine in enumerate(known):
         if is_same(machine, here):
             return place, True
-    counts = [_count_differences(machine, here, policy, is_proven) for machine in known]
+    counts = [_count_differences(machine, here, policy, proof) for machine in known]
     place = counts.index(min(counts))
     return place, counts[place][0] == 0
 
 
 def _count_differences(
-    machine: Profile, here: Profile, policy: Policy, is_proven: bool
+    machine: Profile, here: Profile, policy: Policy, proof: Optional[Collection[str]]
 ) -> Tuple[int, int]:
-    """Return how many facts differ that may not, and how many differ in all: the fewest are nearest."""
+    """Return how many facts differ that may not, and how many differ in all; the profile with the
+    fewest is the nearest.
+    """
     locked = (machine["facts"], machine["unavailable"])
     live = (here["facts"], here["unavailable"])
-    findings = compare(locked, live, policy, is_proven=is_proven)
+    findings = compare(locked, live, policy, proof=proof)
     return sum(finding.severity != INFO for finding in findings), len(findings)
 
 
 def describe_machine(machine: Mapping[str, Tree]) -> str:
-    """Return what people call a machine: its processor, how many of it are visible, and its GPUs."""
+    """Return a description of a machine: its processor, how many CPUs are visible, and its GPUs."""
     cpu = _get_section(machine["facts"], "cpu")
     processor = "unknown processor"
     if isinstance(cpu.get("model_name"), str):
@@ -121,7 +129,7 @@ def describe_machine(machine: Mapping[str, Tree]) -> str:
 
 
 def _get_section(facts: Tree, name: str) -> Tree:
-    """Return a section of facts; empty where there is none."""
+    """Return a section of facts; empty if it does not exist."""
     section = facts.get(name)
     if isinstance(section, dict):
         return section
@@ -129,7 +137,7 @@ def _get_section(facts: Tree, name: str) -> Tree:
 
 
 def describe_choice(lock: Document, place: int, fits: bool) -> str:
-    """Return which of a lock's machines this is, or comes nearest to."""
+    """Return which of the machines of a lockfile this one is, or is nearest to."""
     known = list_profiles(lock)
     which = f"machine {place + 1} of {len(known)}: {describe_machine(known[place])}"
     if fits:
@@ -138,7 +146,9 @@ def describe_choice(lock: Document, place: int, fits: bool) -> str:
 
 
 def iter_problems(machines: Sequence[Profile]) -> Iterator[str]:
-    """Yield where profiles hold what is no fact of a machine; that they are objects is known."""
+    """Yield where profiles have values that are not facts of a machine; that they are objects was
+    checked before.
+    """
     for number, machine in enumerate(machines, 2):
         paths = [path for path, _ in iter_leaves(machine["facts"])] + list(machine["unavailable"])
         for path in paths:

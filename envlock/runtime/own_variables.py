@@ -1,9 +1,10 @@
-"""Variables that envlock itself has set, so that nobody takes them for a difference.
+"""Variables that envlock itself has set, which must not count as differences.
 
-`envlock run` and `activate()` set what the lock has unset and its environment still needs: the
-thread counts by number, and the recipe of an old TensorFlow. What they add is named in
-ENVLOCK_ADDED, which child processes inherit. The facts are those of the environment *without* the
-additions; so capture and verify say the same inside as outside.
+`envlock run` and `activate()` set variables that are unset in the lockfile and that its environment
+still needs: the thread counts as numbers, and the recipe of an old TensorFlow. The names of these
+variables are in ENVLOCK_ADDED, which child processes inherit. The facts are those of the
+environment *without* the additions, so that capture and verify give the same result inside and
+outside.
 """
 
 from __future__ import annotations
@@ -19,15 +20,16 @@ THREADS = {
     "TF_NUM_INTRAOP_THREADS": "intra_op_threads",
     "TF_NUM_INTEROP_THREADS": "inter_op_threads",
 }
-"""Variable -> the fact of `cpu` that says how many threads an environment had in effect."""
+"""Variable -> the fact of `cpu` with the number of threads that an environment used."""
 
 settled: Dict[str, Optional[str]] = {}
-"""What `activate()` has set in this process before TensorFlow was imported: TensorFlow has read
-this."""
+"""The variables that `activate()` has set in this process before TensorFlow was imported, so that
+TensorFlow has read them.
+"""
 
 
 def get_additions(environ: Mapping[str, str]) -> Dict[str, str]:
-    """Return the variables that envlock has added and nobody has changed since."""
+    """Return the variables that envlock has added and that have not been changed since."""
     additions = {}
     for entry in environ.get(ADDED, "").split():
         name, sign, value = entry.partition("=")
@@ -37,9 +39,10 @@ def get_additions(environ: Mapping[str, str]) -> Dict[str, str]:
 
 
 def get_own_recipe(environ: Mapping[str, str]) -> Dict[str, str]:
-    """Return what envlock has added that makes other kernels compute: neither threads nor hash seed.
+    """Return the additions of envlock that make other kernels compute: neither threads nor hash
+    seed.
 
-    The lockfile has these unset, so a verdict that does not compare them says so.
+    They are unset in the lockfile, so a verdict that ignores them says so.
     """
     # Most processes have no additions, and read no table.
     if ADDED not in environ:
@@ -52,12 +55,12 @@ def get_own_recipe(environ: Mapping[str, str]) -> Dict[str, str]:
 
 
 def format_additions(additions: Mapping[str, str]) -> str:
-    """Return what ENVLOCK_ADDED says of some additions."""
+    """Return the value of ENVLOCK_ADDED for some additions."""
     return " ".join([f"{name}={value}" for name, value in sorted(additions.items())])
 
 
 def _is_ours(name: str, value: str) -> bool:
-    """Return whether envlock adds this value; any other was put into ENVLOCK_ADDED by somebody else."""
+    """Return whether envlock adds this value; any other was put into ENVLOCK_ADDED by someone else."""
     if name in THREADS:
         return value.isascii() and value.isdigit()
     recipes = table("determinism_recipes")

@@ -1,4 +1,4 @@
-"""A policy: which rule each path has, and why that path matters.
+"""A policy: the rule for each path, and why that path matters.
 
 The rows come from `envlock/data/policy.toml`.
 """
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, TypedDict
 
     TableRow = Dict[str, Any]
-    """A row of the table: a path pattern, the rule of each tier in a column, and why it matters."""
+    """A row of the table: a path pattern, the rule of each tier, and why the path matters."""
 
     RowsByStep = Dict[str, List[TableRow]]
     """Rows by the second step of their pattern."""
 
     class Row(TypedDict):
-        """What a policy says of one path."""
+        """The rule of a policy for one path, with its reasons."""
 
         rule: str
         why: str
@@ -40,25 +40,24 @@ UNUSED = "No entry point of this project imports this package (`project.entry` o
 
 
 def names() -> List[str]:
-    """Return the policies there are, strictest first."""
+    """Return the names of the policies, the strictest first."""
     return list(table("policies"))
 
 
 class Policy:
-    """One tier, and the overrides of a project.
+    """One tier with the overrides of a project.
 
     Args:
         name: a tier of the table.
-        overrides: path pattern -> rule, looked at before the tier's own rows.
+        overrides: path pattern -> rule, which go before the rows of the tier.
         tooling: the packages that only envlock requires here; unless they are in `held`, they may
             differ.
-        own_tooling: those that the lockfile says so of.
-        held: how each package is known to matter; others may differ. None where all packages are
-            held.
+        own_tooling: those that the lockfile marks as required only by envlock.
+        held: why each package matters; others may differ. None if all packages matter.
 
     Raises:
-        ValueError: there is no such tier or rule, or a pattern is malformed; the message says which
-            there are.
+        ValueError: there is no such tier or rule, or a pattern is malformed; the message lists the
+            valid ones.
     """
 
     def __init__(
@@ -82,21 +81,25 @@ class Policy:
         self._column = name.replace("-", "_")
 
     def _find_override(self, path: str) -> Optional[str]:
-        """Return the rule of the most specific pattern that fits: the fewest wildcards, then the longest."""
+        """Return the rule of the most specific pattern that matches: the one with the fewest
+        wildcards, then the longest.
+        """
         fitting = [pattern for pattern in self.overrides if matches(pattern, path)]
         if not fitting:
             return None
         return self.overrides[max(fitting, key=_specificity)]
 
     def describe_need(self, path: str) -> Optional[str]:
-        """Return how the package of a path matters to entry points; None where that is not known."""
+        """Return why the package of a path matters to entry points; None if unknown."""
         package = _get_package(path)
         if self._held is None or package is None:
             return None
         return self._held.get(package)
 
     def _explain_exemption(self, path: str) -> Optional[str]:
-        """Return why the package of a path may differ; None where it may not, or there is no package."""
+        """Return why the package of a path may differ; None if it may not, or the path is not of a
+        package.
+        """
         package = _get_package(path)
         if package is None or self.describe_need(path) is not None or is_protected(path):
             return None
@@ -107,10 +110,11 @@ class Policy:
         return None
 
     def row(self, path: str) -> Row:
-        """Return what the policy says of a path: an override's rule, else that of the first row that fits.
+        """Return the row for a path: with the rule of an override, else the first row that matches.
 
-        A package that no entry point imports, or that only envlock requires, may differ, unless an
-        override names it. What computes may differ only by the tier's own row.
+        A package that no entry point imports, or that only envlock requires, may differ unless an
+        override names it. TensorFlow and what computes beside it may differ only by the tier's own
+        row.
         """
         row = _find_row(path)
         tier: str = row[self._column]
@@ -134,15 +138,19 @@ class Policy:
             "weight": row["weight"],
         }
 
+    def list_witnesses(self, path: str) -> List[str]:
+        """Return the operations of the canary whose equal bits let a path differ; none where nothing does."""
+        witnesses: List[str] = _find_row(path).get("witness", [])
+        return witnesses
+
     def tier_rule(self, path: str) -> str:
-        """Return the rule of a path by the tier's own row, whatever the project says."""
+        """Return the rule for a path in the tier's own row, without the overrides of the project."""
         rule: str = _find_row(path)[self._column]
         return rule
 
     def is_exempt_by_lockfile(self, path: str) -> bool:
-        """Return whether a package may differ since the lockfile says that no program needs it.
-
-        Or that only envlock does.
+        """Return whether a package may differ because the lockfile records that no program, or only
+        envlock, needs it.
         """
         if self._find_override(path) is not None or self.tier_rule(path) == "ignore":
             return False
@@ -152,7 +160,7 @@ class Policy:
 
 
 def _check_override(pattern: str, rule: str) -> None:
-    """Raise ValueError where there is no such rule, or the pattern is malformed."""
+    """Raise ValueError if there is no such rule, or the pattern is malformed."""
     if rule not in RULES:
         raise ValueError(f"unknown rule `{_shorten(rule)}` (choose from: {', '.join(RULES)})")
     steps = pattern.split(".")
@@ -161,12 +169,14 @@ def _check_override(pattern: str, rule: str) -> None:
 
 
 def is_protected(path: str) -> bool:
-    """Return whether a path is of what computes, which no rule of a lockfile or a project exempts."""
+    """Return whether a path belongs to software that computes, which no rule of a lockfile or a
+    project exempts.
+    """
     return f"{path}.".startswith(tuple(table("protected")))
 
 
 def _get_package(path: str) -> Optional[str]:
-    """Return the package that a path is of; None where it is of none, or of all."""
+    """Return the package that a path is about; None if it is about no single package."""
     section, _, rest = path.partition(".")
     if section != "packages" or not rest:
         return None
@@ -174,10 +184,12 @@ def _get_package(path: str) -> Optional[str]:
 
 
 def find_nearest_pattern(pattern: str) -> Optional[str]:
-    """Return the pattern like this one that fits what a lock can hold; itself where it fits something."""
+    """Return the most similar pattern that matches something a lockfile can have; the pattern
+    itself if it matches something.
+    """
     rows, patterns = _load_index()
     named = [path for path in rows if not path.endswith("**")]
-    # Sections whose names are free, numerics and machines: any step below them fits.
+    # Sections with free names, numerics and machines: any name below them matches.
     free_sections = set(patterns)
     for path in named:
         free_sections.discard(path.partition(".")[0])
@@ -185,7 +197,8 @@ def find_nearest_pattern(pattern: str) -> Optional[str]:
         return pattern
     if any(can_meet(pattern, path) for path in named):
         return pattern
-    # Not at the top: only a misspelt pattern needs it, and this module loads at a script's start.
+    # Not at the top: only a misspelt pattern needs it, and this module is loaded when a script
+    # starts.
     from difflib import get_close_matches
 
     candidates = [_fill_wildcards(path, pattern) for path in [*named, *sorted(free_sections)]]
@@ -196,18 +209,20 @@ def find_nearest_pattern(pattern: str) -> Optional[str]:
 
 
 def can_meet(pattern: str, path: str) -> bool:
-    """Return whether two patterns can name one path, or a node on the way to it."""
+    """Return whether two patterns can match the same path, or one can match a node on the way to
+    the other.
+    """
     left, right = pattern.split("."), path.split(".")
     if left[-1] == "**":
         left = left[:-1]
     if len(left) > len(right):
         return False
-    pairs = zip(left, right)  # noqa: B905 (as long as the shorter one)
+    pairs = zip(left, right)  # noqa: B905 (up to the end of the shorter one)
     return all(one == other or "*" in (one, other) for one, other in pairs)
 
 
 def _fill_wildcards(path: str, pattern: str) -> str:
-    """Return a row's path with the pattern's own names for its wildcards, and with its end."""
+    """Return a row's path with the pattern's own names in place of its wildcards, and with its end."""
     steps = pattern.split(".")
     filled = path.split(".")
     for place, name in enumerate(filled):
@@ -219,7 +234,9 @@ def _fill_wildcards(path: str, pattern: str) -> str:
 
 
 def _find_row(path: str) -> TableRow:
-    """Return the row that names the path itself, else the first of its section whose pattern fits."""
+    """Return the row with exactly this path, else the first one of its section whose pattern
+    matches.
+    """
     rows, patterns = _load_index()
     row = rows.get(path)
     if row is None:
@@ -233,10 +250,11 @@ def _find_row(path: str) -> TableRow:
 def _load_index() -> Tuple[Dict[str, TableRow], Dict[str, RowsByStep]]:
     """Return the rows by path, and the patterns by section and second step.
 
-    A lock has thousands of paths: without the steps, each would be held against every pattern.
+    A lockfile has thousands of paths: without this index, each would be compared with every
+    pattern.
     """
     if not _index:
-        # Read only where something differs: it is the largest table.
+        # Read only if something differs: it is the largest table.
         rows: List[TableRow] = table("policy")
         sections: Dict[str, List[TableRow]] = {}
         for row in rows:
@@ -248,9 +266,8 @@ def _load_index() -> Tuple[Dict[str, TableRow], Dict[str, RowsByStep]]:
 
 
 def _group_by_second_step(rows: Sequence[TableRow]) -> RowsByStep:
-    """Return the rows that can fit a path by its second step, in their order.
-
-    Under `*` stand those for any other step.
+    """Return the rows that can match a path, by its second step and in their order; those under `*`
+    match any step.
     """
     steps = []
     for row in rows:
@@ -274,7 +291,9 @@ def _specificity(pattern: str) -> Tuple[int, int, str]:
 
 
 def matches(pattern: str, path: str) -> bool:
-    """Return whether a pattern names a path: `*` is a name, a final `**` a node and all below it."""
+    """Return whether a pattern matches a path: `*` is any one name, a final `**` is a node and
+    everything below it.
+    """
     wanted, given = pattern.split("."), path.split(".")
     if wanted[-1] == "**":
         wanted = wanted[:-1]

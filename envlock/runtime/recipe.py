@@ -1,7 +1,8 @@
-"""Which recipe makes a TensorFlow deterministic: that of its version, and of NVIDIA's build where it is one.
+"""The recipe that makes a TensorFlow deterministic: that of its version, and of NVIDIA's build if
+it is one.
 
-The one reader of the recipes: activation, `envlock run`, the doctor, the linter and containers ask
-here. The table is envlock/data/determinism_recipes.toml, with a source in every row.
+This is the only reader of the recipes; activation, `envlock run`, the doctor, the linter and
+containers use it. The table is envlock/data/determinism_recipes.toml, with a source in every row.
 """
 
 from __future__ import annotations
@@ -19,13 +20,16 @@ class Recipe:
 
     Attributes:
         set: variables that it needs before it is imported.
-        by_variable: variables that do what `calls` do, for who starts a program and cannot call.
-        unset: variables that defeat it.
-        patches: packages that replace operations, with their calls: the first that is installed;
-            none where not needed.
-        calls: calls after its import.
-        seeds: calls that seed what it draws from; `{seed}` stands for the number.
-        remarks: sentences on what it does not reach.
+        by_variable: variables with the effect of `calls`, for starting a program without changing
+        its
+            code.
+        unset: variables that must not be set.
+        patches: packages that replace operations, with their calls, of which the first installed
+        one
+            is used; empty if not needed.
+        calls: calls to make after its import.
+        seeds: calls that seed its random number generators; `{seed}` stands for the number.
+        remarks: sentences on what the recipe does not make deterministic.
     """
 
     __slots__ = ("by_variable", "calls", "patches", "remarks", "seeds", "set", "unset")
@@ -43,22 +47,28 @@ class Recipe:
 
     @property
     def from_outside(self) -> Dict[str, str]:
-        """All that can be done for a program without touching it: variables."""
+        """The variables that make a program deterministic as far as possible without a change of
+        its code.
+        """
         return {**self.set, **self.by_variable}
 
     def format_program(self, seed: int) -> List[str]:
-        """Return the lines that a program needs at its top; its patch, if it needs one, goes before them."""
+        """Return the lines that a program needs at its top; the call for its patch, if it needs
+        one, goes before them.
+        """
         return [call.replace("{seed}", str(seed)) for call in self.seeds + self.calls]
 
 
 def find_recipe(version: str) -> Optional[Recipe]:
-    """Return the recipe of a version such as 2.21.0 or 2.17.0+nv25.2; None where it is no version."""
+    """Return the recipe for a version such as 2.21.0 or 2.17.0+nv25.2; None if the text is not a
+    version.
+    """
     numbers = parse_version(version)
     if numbers is None:
         return None
     row = next(row for row in _recipes()["recipes"] if _covers(row, numbers[1:]))
     switch = find_nvidia_switch(version.partition("+nv")[2])
-    # Where determinism is switched on by calls, NVIDIA's builds are like all others.
+    # From the versions on that have calls for determinism, NVIDIA's builds are like all others.
     if switch is not None and not row["calls"]:
         row = {**row, "set": switch, "patched": False}
     return Recipe(row, _recipes()["patches"])
@@ -69,14 +79,14 @@ def find_nvidia_switch(image: str) -> Optional[Dict[str, str]]:
     numbers = parse_version(image)
     if numbers is None:
         return None
-    # The last row has no beginning, so that one fits every release.
+    # The last row has no lower bound, so a row always matches.
     row = next(row for row in _recipes()["nvidia"] if list(numbers[1:]) >= row["since"])
     switch: Dict[str, str] = row["set"]
     return switch
 
 
 def get_always_needed() -> Dict[str, str]:
-    """Return the variables that every program needs, whatever its TensorFlow."""
+    """Return the variables that every program needs, for any TensorFlow."""
     variables: Dict[str, str] = _recipes()["always"]
     return variables
 

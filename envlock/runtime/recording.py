@@ -1,6 +1,6 @@
-"""`record()` and `@recorded`: what a script shows to `envlock repeat`.
+"""`record()` and `@recorded`: a script passes its results to `envlock repeat`.
 
-Without it they do nothing and cost nothing.
+Outside of `envlock repeat` they do nothing and cost nothing.
 """
 
 from __future__ import annotations
@@ -14,18 +14,21 @@ if TYPE_CHECKING:
     Function = TypeVar("Function", bound=Callable[..., object])
 
 _taker: Optional[Callable[..., None]] = None
-"""Takes (step, named values) where somebody listens; `envlock repeat` sets it in the process that
-it starts."""
+"""Receives (step, named values); None if nothing is recorded. `envlock repeat` sets it in the
+process that it starts.
+"""
 
 
 def record(step: Optional[int] = None, **quantities: object) -> None:
-    """Show named values of one step of the run: arrays, tensors, numbers, or lists and dicts of these.
+    """Record named values of one step of the run: arrays, tensors, numbers, or lists and dicts of
+    these.
 
-    Without `step`, a name that comes again begins the next step. Nothing is changed, and outside of
-    `envlock repeat` nothing is done.
+    Without `step`, a name that is repeated begins the next step. The values are not changed, and
+    outside of `envlock repeat` nothing is done.
 
     Raises:
-        ValueError: only under `envlock repeat`: a name came at this step before, or its value holds
+        ValueError: only under `envlock repeat`: the step already has this name, or the value
+        contains
             no numbers.
     """
     if _taker is not None:
@@ -33,9 +36,9 @@ def record(step: Optional[int] = None, **quantities: object) -> None:
 
 
 def recorded(function: Function) -> Function:
-    """Return the function, whose results are recorded, a call a step.
+    """Return the function with its results recorded, one call for each step.
 
-    A dict is recorded by its keys, all else by the name of the function.
+    A dict is recorded by its keys, anything else by the name of the function.
     """
 
     @wraps(function)
@@ -52,6 +55,6 @@ def recorded(function: Function) -> Function:
 
 
 def listen(taker: Optional[Callable[..., None]]) -> None:
-    """Let `taker` have everything that is recorded from now on; None: nobody."""
+    """Pass everything that is recorded from now on to `taker`; None stops that."""
     global _taker
     _taker = taker

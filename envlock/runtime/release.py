@@ -1,4 +1,6 @@
-"""The release segment of a version: the numbers that it begins with. Not only versions of PEP 440 have one."""
+"""The release segment of a version: the numbers at its start. Versions that do not follow PEP 440
+have one, too.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +9,11 @@ if TYPE_CHECKING:
     from typing import Dict, Tuple
 
 _KNOWN: Dict[str, Tuple[int, ...]] = {}
-"""The choice of a base image asks for the same few hundred versions thousands of times."""
+"""The choice of a base image parses the same few hundred versions thousands of times."""
 
 
 def parse_release(version: str) -> Tuple[int, ...]:
-    """Return the numbers that a version begins with: (2, 16, 0) of `2.16.0rc1`; () where it has none."""
+    """Return the numbers at the start of a version: (2, 16, 0) for `2.16.0rc1`; () if it has none."""
     if version not in _KNOWN:
         _KNOWN[version] = _parse_numbers(version)
     return _KNOWN[version]
@@ -30,5 +32,5 @@ def _parse_numbers(version: str) -> Tuple[int, ...]:
 
 
 def minor(version: str) -> str:
-    """Return major and minor number, such as `12.4`."""
+    """Return the major and minor number, such as `12.4`."""
     return ".".join(map(str, parse_release(version)[:2]))

@@ -1,4 +1,4 @@
-"""One Finding and one Report for every command that judges."""
+"""The classes Finding and Report, which every command with a verdict uses."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 else:
 
     class Generic:
-        """Takes the brackets of `Report[Evidence]` and does nothing: to import typing costs 8 ms."""
+        """Accepts the brackets of `Report[Evidence]` and does nothing: importing typing takes 8 ms."""
 
         def __class_getitem__(cls, parameter):
             return cls
@@ -36,30 +36,31 @@ else:
 
 REPORT_VERSION = 2
 
-ERROR = "error"  # the answer is no
-UNKNOWN = "unknown"  # the policy needs it and it could not be collected
-WARNING = "warning"  # it may hurt
-INFO = "info"  # differs, and the policy lets it through; or worth knowing
+ERROR = "error"  # makes the answer no
+UNKNOWN = "unknown"  # a fact that the policy needs and that could not be collected
+WARNING = "warning"  # may have an effect
+INFO = "info"  # differs and the policy accepts it, or is worth knowing
 SEVERITIES = (ERROR, UNKNOWN, WARNING, INFO)
 
 DEEP = "deep"
 """The rule of a finding that TensorFlow's own loader contradicts the files (`verify --deep`)."""
 COMPARED = "compared"
-"""The rule of a finding that nothing was compared of what a verdict needs."""
+"""The rule of a finding that a fact which a verdict needs was not compared."""
 BITS = "bits"
-"""The rule of a finding that an operation computes other bits (`verify --numerics`)."""
+"""The rule of a finding that an operation computes different bits (`verify --numerics`)."""
 LAUNCHER = "launcher"
-"""The rule of a finding that what started the process explains differences."""
+"""The rule of a finding that explains differences by the launcher of the process."""
 NO_TENSORFLOW = "no-tensorflow"
-"""The rule of a finding that TensorFlow is locked and not installed: it explains all others."""
+"""The rule of a finding that TensorFlow is locked and not installed, which explains all others."""
 FILE_RULE = "file-"
-"""The start of the rules of findings about installed files (`verify --deep`)."""
+"""The prefix of the rules of findings about installed files (`verify --deep`)."""
 
 SUBJECT = "envlock.lock"
-"""The file that a finding without a place in a file is shown at."""
-# An exception is read in a terminal; `envlock verify --deep` has tables of all files.
+"""The file that is shown for a finding without a place in a file."""
+# An exception is shown in a terminal; `envlock verify --deep` has tables of all files.
 FILES_SHOWN = 20
-# Of a kind: with another installer every package has a line, which would hide the rest.
+# For each kind: after a change of the installer every package has a line, which would hide the
+# rest.
 INFO_SHOWN = 4
 ITEMS_SHOWN = 12
 """Items of a list that `show` prints."""
@@ -71,13 +72,13 @@ MEANINGS = {ERROR: "error", UNKNOWN: "unknown", WARNING: "warning", INFO: "infor
 
 
 class Absent:
-    """Stands for "not in this document", which is neither null nor unavailable."""
+    """Stands for a value that a document does not have, which is neither null nor unavailable."""
 
     def __repr__(self) -> str:
         return "absent"
 
     def __reduce__(self) -> str:
-        """Stay the one object after a journey through pickle."""
+        """Remain a single object when pickled."""
         return "ABSENT"
 
 
@@ -85,20 +86,22 @@ ABSENT = Absent()
 
 
 class Finding:
-    """One thing that is wrong, or worth knowing.
+    """One problem, or one thing worth knowing.
 
     Attributes:
-        rule: what found it, such as `exact` (a rule of the policy), `variable-needed` or `ENV203`.
+        rule: the rule that found it, such as `exact` (of the policy), `variable-needed` or
+        `ENV203`.
         severity: `error`, `unknown`, `warning` or `info`.
         where: the fact or the place in a file.
         message: what was found, one sentence without a full stop.
-        why: what it can do to the bits, one sentence.
+        why: its possible effect on the bits, one sentence.
         fix: what to do: a sentence or a command; several lines are alternatives.
-        source: where `why` is known from.
-        expected, actual: the two values that were compared; `ABSENT` where a side does not have it (or nothing was
-            compared), `Unavailable` where it could not be collected.
-        weight: 0 to 100, how likely this explains changed bits.
-        commands: lines for a shell that put it right.
+        source: the evidence for `why`.
+        expected, actual: the two values that were compared; `ABSENT` if a side does not have one
+        (or nothing was
+            compared), `Unavailable` if it could not be collected.
+        weight: 0 to 100, how likely it explains different bits.
+        commands: shell commands that fix it.
     """
 
     __slots__ = (
@@ -145,7 +148,9 @@ class Finding:
         self.commands = list(commands)
 
     def to_json(self) -> Dict[str, object]:
-        """Return JSON values: an absent side has no key, one that could not be collected is an object."""
+        """Return it as JSON values: an absent side has no key, a value that could not be collected
+        is an object.
+        """
         document: Dict[str, object] = {
             "rule": self.rule,
             "severity": self.severity,
@@ -165,9 +170,10 @@ class Finding:
 
 
 class Evidence:
-    """What a command attaches to its report beside findings; this one: nothing.
+    """What a command attaches to its report besides findings; this class attaches nothing.
 
-    Each command that attaches something has one frozen class for it, defined beside what makes it.
+    Each command that attaches something has a frozen class for it, defined next to the code that
+    makes it.
     """
 
     __slots__ = ()
@@ -178,19 +184,20 @@ class Evidence:
 
 
 class Report(Generic[Attached]):
-    """What a command found.
+    """The result of a command: its findings and its verdict.
 
     Attributes:
         command: the command, such as `verify`.
         findings: in the order in which they are shown.
-        policy: the name of the policy that judged; None where none did.
-        overrides: how many paths the project holds by rules of its own.
-        exempt: what passes by somebody else than the policy and its overrides, a phrase each; the headline has them.
+        policy: the name of the policy that was used; None without one.
+        overrides: how many paths have rules of the project.
+        exempt: what is accepted for another reason than the policy and its overrides, a phrase
+        each; the headline has them.
         headline: the answer in one line.
         subject: the file that findings without a place of their own are about.
-        notes: sentences that are worth reading and are not findings.
+        notes: sentences for the user that are not findings.
         titles: a short title for each rule.
-        attachments: what the command shows beside findings, as JSON values by name.
+        attachments: the evidence that the command attaches, as JSON values by name.
         breaking: the severities that make the answer no.
     """
 
@@ -221,7 +228,8 @@ class Report(Generic[Attached]):
         self.notes = list(notes)
         self.titles = dict(titles or {})
         if evidence is None:
-            # Without the argument the type is Report[Evidence], which mypy does not see in here.
+            # Without the argument the type is Report[Evidence], which mypy does not infer inside
+            # the class.
             evidence = Evidence()  # type: ignore[assignment]
         self.evidence: Attached = evidence  # type: ignore[assignment]
         self.breaking = tuple(breaking)
@@ -231,7 +239,7 @@ class Report(Generic[Attached]):
         return [finding for finding in self.findings if finding.severity == severity]
 
     def add_findings(self, findings: Iterable[Finding], notes: Iterable[str] = ()) -> Report:
-        """Return this report with more findings and notes, and the headline that they make."""
+        """Return this report with more findings and notes, and the headline that belongs to them."""
         return Report(
             sort_findings([*self.findings, *findings]),
             command=self.command,
@@ -249,7 +257,7 @@ class Report(Generic[Attached]):
 
     @property
     def exit_code(self) -> int:
-        """0 for yes, 1 for no, 4 where a fact that decides it could not be collected."""
+        """0 for yes, 1 for no, 4 if a fact that decides it could not be collected."""
         if self.match:
             return 0
         for finding in self.findings:
@@ -259,7 +267,7 @@ class Report(Generic[Attached]):
 
     @property
     def attachments(self) -> Dict[str, Any]:
-        """The evidence as JSON values by name, made anew each time."""
+        """The evidence as JSON values by name; a new dict on every access."""
         return self.evidence.to_json()
 
     def to_json(self) -> Dict[str, Any]:
@@ -281,7 +289,8 @@ class Report(Generic[Attached]):
         return {"name": self.policy, "overrides": self.overrides, "exempt": self.exempt}
 
     def lines(self) -> Iterator[Tuple[str, str]]:
-        """Yield (style, line) for people; a style is a severity, `title`, `note` or `plain`.
+        """Yield (style, line) of the text report; a style is a severity, `title`, `note` or
+        `plain`.
 
         Findings about installed files are only counted, in the headline: `to_text` lists them, and
         envlock/reports/file_tables.py makes tables of them.
@@ -301,7 +310,7 @@ class Report(Generic[Attached]):
 
     @property
     def allowed(self) -> List[Finding]:
-        """The differences that the policy lets through; not those of installed files."""
+        """The differences that the policy accepts, without those of installed files."""
         if self.policy is None:
             return []
         return list(filter(_is_allowable, self.of(INFO)))
@@ -335,7 +344,9 @@ class Report(Generic[Attached]):
         return "\n".join([line for _, line in add_legend(self._render_everything())])
 
     def _render_everything(self) -> Iterator[Tuple[str, str]]:
-        """Yield (style, line), with the first files that are not as recorded, a line each."""
+        """Yield (style, line) of everything, with a line for each of the first files that are not
+        as recorded.
+        """
         yield from self.lines()
         files = self.render_files()
         yield from files[:FILES_SHOWN]
@@ -355,7 +366,7 @@ class Report(Generic[Attached]):
 
     def _repr_html_(self) -> str:
         """Return the report as a notebook shows it."""
-        from html import escape  # only in a notebook; every script would pay for it
+        from html import escape  # needed only in a notebook; every script would load it
 
         return f"<pre>{escape(self.to_text())}</pre>"
 
@@ -375,7 +386,7 @@ def add_legend(lines: Iterable[Tuple[str, str]]) -> Iterator[Tuple[str, str]]:
 
 
 def sort_findings(findings: Iterable[Finding]) -> List[Finding]:
-    """Return findings by severity, then by weight; else in the order in which they came."""
+    """Return findings by severity, then by weight; equal ones in their original order."""
     return sorted(
         findings, key=lambda finding: (SEVERITIES.index(finding.severity), -finding.weight)
     )
@@ -395,7 +406,7 @@ def count_severities(findings: Sequence[Finding]) -> str:
 def make_headline(
     findings: List[Finding], policy: Optional[str], overrides: int, exempt: Sequence[str]
 ) -> str:
-    """Return whether a lock matches, and how many of what do not."""
+    """Return a sentence: whether a lockfile matches, and how many facts and files do not."""
     under = _describe_judge(policy, overrides, exempt)
     wrong = _list_wrong(findings)
     missing = _list_missing(findings)
@@ -407,7 +418,9 @@ def make_headline(
 
 
 def _describe_judge(policy: Optional[str], overrides: int, exempt: Sequence[str]) -> str:
-    """Return the policy with everything that passes by somebody else, as it follows a verb."""
+    """Return the policy and everything else that accepts differences, as a phrase that follows a
+    verb.
+    """
     if policy is None:
         return ""
     besides = list(exempt)
@@ -419,7 +432,7 @@ def _describe_judge(policy: Optional[str], overrides: int, exempt: Sequence[str]
 
 
 def _list_wrong(findings: List[Finding]) -> List[str]:
-    """Return a phrase for each kind of thing that is not as locked."""
+    """Return a phrase for each kind of difference, with its number."""
     facts = _count_kind(findings, ERROR, "")
     bits = _count_kind(findings, ERROR, BITS)
     files = _count_kind(findings, ERROR, FILE_RULE)
@@ -434,7 +447,9 @@ def _list_wrong(findings: List[Finding]) -> List[str]:
 
 
 def _say_facts(findings: List[Finding], number: int) -> str:
-    """Return how many facts differ; a missing TensorFlow stands first, as it explains the others."""
+    """Return how many facts differ; a missing TensorFlow comes first, because it explains the
+    others.
+    """
     for finding in findings:
         if finding.rule == NO_TENSORFLOW:
             if number == 1:

@@ -77,7 +77,7 @@ def _iter_hidden_modules(host: Host) -> Iterator[Tuple[str, Unavailable]]:
 
 
 def _list_candidates(host: Host, sites: Set[str]) -> Dict[str, Set[str]]:
-    """Return the names in each entry of the path that is no folder of installed packages."""
+    """Return the names in each entry of the path that is not a folder of installed packages."""
     # A backport of a module of the standard library is installed to be hidden by it.
     library = os.path.dirname(os.__file__) + "/"
     candidates = {}
@@ -123,7 +123,7 @@ def _list_names(place: str) -> Set[str]:
 
 
 def _list_files(place: str) -> List[str]:
-    """Return what a folder holds, or a zip file at its top; nothing where there is neither."""
+    """Return what a folder holds, or a zip file at its top; nothing if there is neither."""
     try:
         return os.listdir(place)
     except NotADirectoryError:

@@ -1,4 +1,6 @@
-"""A report as an exception shows it: what broke first, in few lines, and how a change is accepted."""
+"""A report as an exception shows it: the most important findings in a few lines, and how to accept
+a change.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     Line = Tuple[str, str]
 
 LINES = 25
-"""A traceback above it, and the prompt below, still fit a terminal with 40 lines."""
+"""A traceback above it and the prompt below still fit a terminal with 40 lines."""
 ALL = "`envlock verify` lists all"
 ACCEPT = (
     "to accept the change: `envlock capture`, or `envlock capture --only PATH` for a part; "
@@ -32,13 +34,17 @@ ADD = "; to accept this machine, too: `envlock capture --add-machine`"
 
 
 def in_short(report: Report) -> str:
-    """Return a report in at most `LINES` lines: the likeliest cause first, what may differ as a count."""
+    """Return a report in at most `LINES` lines: the likeliest cause first, and accepted differences
+    only as a count.
+    """
     tail: List[Line] = []
     if report.allowed:
         number = count(len(report.allowed), "difference")
         tail.append(("note", f"{number} that policy {report.policy} allows ({ALL})"))
     tail += [("note", note) for note in report.notes]
-    room = LINES - 3 - len(tail)  # the headline, how many are left out, and the legend
+    room = (
+        LINES - 3 - len(tail)
+    )  # the headline, the number of lines that are left out, and the legend
     lines: List[Line] = [("title", report.headline)]
     hidden = 0
     for block in _list_blocks(report):
@@ -52,7 +58,9 @@ def in_short(report: Report) -> str:
 
 
 def _list_blocks(report: Report) -> List[List[Line]]:
-    """Return the lines of findings that are alike: what started the process first, it explains others."""
+    """Return the lines of findings, grouped by kind; those about the launcher come first, because
+    they explain others.
+    """
     launched = []
     others = []
     for rule, lines in report.blocks():
@@ -71,7 +79,7 @@ def _count_findings(block: List[Line]) -> int:
 
 
 def _cut(block: List[Line], room: int) -> List[Line]:
-    """Return as many findings of a block as fit, with their reason and remedy; or none."""
+    """Return as many findings of a block as fit, with their reason and remedy; or no lines."""
     notes: List[Line] = []
     findings: List[Line] = []
     for line in block:
@@ -86,7 +94,9 @@ def _cut(block: List[Line], room: int) -> List[Line]:
 
 
 def with_acceptance(report: Report) -> Report:
-    """Return a report that ends with how a change is accepted, where facts differ and it would help."""
+    """Return a report that ends with how to accept a change, if facts differ and accepting them
+    would help.
+    """
     if any(finding.rule == NO_TENSORFLOW for finding in report.findings):
         return report
     paths = [str(finding.where) for finding in report.findings if _is_differing_fact(finding)]

@@ -1,7 +1,8 @@
-"""A model that says in which environment it was made: a member of a `.keras` file, or a file of a SavedModel.
+"""The stamp in a model that records the environment in which it was made: a member of a `.keras`
+file, or a file of a SavedModel.
 
-Both are made for it: Keras reads members by name, and `assets.extra` of a SavedModel is for whoever
-adds to one. Source: https://www.tensorflow.org/guide/saved_model#the_savedmodel_format_on_disk
+Both formats allow it: Keras reads members by name, and `assets.extra` of a SavedModel is meant for
+additions. Source: https://www.tensorflow.org/guide/saved_model#the_savedmodel_format_on_disk
 """
 
 from __future__ import annotations
@@ -38,17 +39,18 @@ GRAPH = "saved_model.pb"
 KERAS = ("config.json", "metadata.json")
 """Members that every `.keras` file has."""
 MEMBER_LIMIT = 10_000
-"""Members of a `.keras` file: an asset each; a file of more is not one that Keras writes."""
+"""Members of a `.keras` file, one for each asset; Keras does not write a file with more."""
 MAGIC = b"PK\x03\x04"
 BROKEN = "save the model again, and stamp it"
 
 
 def stamp(path: Path, lock: Optional[Path] = None, *, whole: bool = True) -> str:
-    """Write into a saved model which environment it was made in; return that environment's line.
+    """Write the environment in which a saved model was made into it; return the line of that
+    environment.
 
     The model loads as before, everywhere. `envlock show MODEL` and `envlock diff MODEL live` read
-    the stamp. A stamp that is there is replaced. The file is replaced as a whole, and all else in
-    it stays as it is.
+    the stamp. An existing stamp is replaced. The file is replaced as a whole; all other members are
+    copied unchanged.
 
     Args:
         path: a `.keras` file, or the folder of a SavedModel.
@@ -56,7 +58,7 @@ def stamp(path: Path, lock: Optional[Path] = None, *, whole: bool = True) -> str
         whole: also write the lockfile itself, which a comparison needs; else only its line.
 
     Raises:
-        UsageError: `path` is neither.
+        UsageError: `path` is not a model.
         LockfileError: there is no lockfile, or it is invalid; or the `.keras` file is damaged.
         WriteError: the model cannot be written; it is untouched.
     """
@@ -80,9 +82,8 @@ def stamp(path: Path, lock: Optional[Path] = None, *, whole: bool = True) -> str
 
 
 def read_stamp(path: Path) -> Optional[Document]:
-    """Return the stamp of a model: its `line`, and `lock`, a checked document, if it was stamped with it.
-
-    None stands for a path that is no model, such as a lockfile.
+    """Return the stamp of a model: its `line`, and `lock`, a validated document, if it was stamped
+    with one; None for a path that is not a model, such as a lockfile.
 
     Raises:
         LockfileError: the model has no stamp, or the stamp or the model is damaged.
@@ -102,7 +103,9 @@ def read_stamp(path: Path) -> Optional[Document]:
 
 
 def _check_stamp(data: bytes, name: str) -> Document:
-    """Return what a stamp holds; raise LockfileError where it is damaged or of a newer envlock."""
+    """Return the content of a stamp; raise LockfileError if it is damaged, or written by a newer
+    envlock.
+    """
     try:
         found = strict_json.parse(data)
     except ValueError as error:
@@ -112,7 +115,7 @@ def _check_stamp(data: bytes, name: str) -> Document:
     version = None
     if isinstance(found, dict):
         version = found.get("stamp_version")
-    # `type`, not `isinstance`: true is an int, and no version.
+    # `type`, not `isinstance`: true is an int, but not a version.
     if type(version) is not int:
         raise LockfileError(f"the stamp of model {name} is not valid", hint=BROKEN)
     if version > VERSION:
@@ -144,9 +147,9 @@ def _encode(value: Document) -> bytes:
 
 
 def _is_zip(path: str) -> bool:
-    """Return whether a path is that of a regular file that begins as a zip does."""
+    """Return whether a path is that of a regular file that begins like a zip file."""
     try:
-        # Opening a FIFO would wait for ever.
+        # Opening a FIFO would block for ever.
         if not stat.S_ISREG(os.stat(path).st_mode):
             return False
         with open(path, "rb") as stream:
@@ -178,7 +181,7 @@ def _read_zip(name: str) -> Optional[bytes]:
             if MEMBER not in archive.NameToInfo:
                 return None
             with archive.open(MEMBER) as member:
-                return member.read(SIZE_LIMIT * 2 + 1)  # not more, whatever it says of its size
+                return member.read(SIZE_LIMIT * 2 + 1)  # not more, whatever size its header gives
 
     try:
         with open(name, "rb") as stream:
@@ -193,7 +196,7 @@ def _read_zip(name: str) -> Optional[bytes]:
 
 
 def _check_size(data: bytes, name: str) -> bytes:
-    """Return the bytes of a stamp; raise LockfileError where they are too many."""
+    """Return the bytes of a stamp; raise LockfileError if there are too many."""
     # A lockfile, indented once more, is less than twice as long.
     if len(data) > SIZE_LIMIT * 2:
         raise LockfileError(
@@ -203,10 +206,10 @@ def _check_size(data: bytes, name: str) -> bytes:
 
 
 def _run_on_zip(name: str, work: Callable[[], Result]) -> Result:
-    """Return what work on a zip returns.
+    """Return the result of a function that works on a zip file.
 
     Raises:
-        LockfileError: the zip is damaged, or needs what this Python cannot do.
+        LockfileError: the zip file is damaged, or needs a feature that this Python does not have.
     """
     # All that `zipfile` raises on a damaged file, besides OSError.
     damage = (BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError)
@@ -219,10 +222,11 @@ def _run_on_zip(name: str, work: Callable[[], Result]) -> Result:
 
 
 def _check_members(archive: ZipFile, name: str) -> None:
-    """Refuse a zip that Keras did not write.
+    """Refuse a zip file that Keras did not write.
 
     Raises:
-        LockfileError: it has too many members, two of a name, one outside of it, or not those of a
+        LockfileError: it has too many members, two with one name, one that leads outside, or not
+        those of a
             model.
     """
     names = archive.namelist()
@@ -246,11 +250,11 @@ def _check_members(archive: ZipFile, name: str) -> None:
 
 
 def _copy_with(model: str, stream: BinaryIO, data: bytes) -> None:
-    """Write a copy of a `.keras` file into a stream, with another stamp; no weight is unpacked."""
+    """Write a copy of a `.keras` file with another stamp to a stream; no weights are unpacked."""
 
     def copy() -> None:
         with open(model, "rb") as source:
-            # Checked first: to append to what is no zip would make one of it.
+            # Checked first: appending to a file that is not a zip would turn it into one.
             with ZipFile(source) as archive:
                 _check_members(archive, model)
             source.seek(0)
@@ -259,10 +263,10 @@ def _copy_with(model: str, stream: BinaryIO, data: bytes) -> None:
             old = archive.NameToInfo.pop(MEMBER, None)
             if old is not None:
                 archive.filelist.remove(old)
-                # Where the old stamp is the last member, the new one takes its place.
+                # If the old stamp is the last member, the new one replaces it.
                 if all(member.header_offset < old.header_offset for member in archive.filelist):
                     archive.start_dir = old.header_offset
-            # Without the time, so that the same stamp has the same bytes.
+            # Without a time, so that the same stamp has the same bytes.
             member = ZipInfo(MEMBER)
             member.compress_type = ZIP_DEFLATED
             archive.writestr(member, data)
@@ -271,10 +275,11 @@ def _copy_with(model: str, stream: BinaryIO, data: bytes) -> None:
 
 
 def _replace(path: str, write: Callable[[BinaryIO], object]) -> None:
-    """Replace a file by what is written into a stream: whoever reads it sees the old one or the new one.
+    """Replace a file atomically by what is written to a stream: readers see either the old or the
+    new file.
 
     Raises:
-        WriteError: it cannot be written; what was there is untouched.
+        WriteError: it cannot be written; the old file is unchanged.
     """
     folder = os.path.dirname(path)
     draft = os.path.join(folder, f"{PREFIX}{os.urandom(8).hex()}{SUFFIX}")

@@ -1,9 +1,10 @@
-"""What Python runs before a program: sitecustomize, usercustomize, and .pth files that hold code.
+"""The code that Python runs before a program: sitecustomize, usercustomize, and .pth files with
+code.
 
-Only what this interpreter runs counts: `.pth` files in its own site folders, and of those only the
-lines that it executes; folders that the other lines add are on the import path already. What is
-known to change no result (by name and by every line, from a table) is recorded as known, so that
-two honest installs of one environment agree.
+Only code that this interpreter runs counts: `.pth` files in its own site folders, and in these only
+the lines that it executes; folders that other lines add are on the import path already. Code that
+is known to change no result (by its name and every line, from a table) is recorded as known, so
+that two correct installations of one environment agree.
 
 Source: https://docs.python.org/3/library/site.html (and `addpackage` in Lib/site.py)
 """
@@ -39,8 +40,10 @@ ENDINGS = (".py", ".pyc", ".abi3.so", ".so")
 
 
 def collect_startup(host: Host) -> Tree:
-    """Return digests of what runs before a program, and the names of what is known to change nothing."""
-    if sys.flags.no_site:  # -S: none of it runs
+    """Return digests of the code that runs before a program, and the names of the code that is
+    known to change nothing.
+    """
+    if sys.flags.no_site:  # -S: no such code runs
         return {"known": [], "pth": {}, "sitecustomize": None, "usercustomize": None}
     known: List[str] = []
     pth: Dict[str, Fact] = {}
@@ -66,9 +69,9 @@ def collect_startup(host: Host) -> Tree:
 
 
 def is_hook_of(key: str, package: str) -> bool:
-    """Return whether a .pth file is the one by which a package is installed for development.
+    """Return whether a .pth file is the one that installs a package in development mode.
 
-    By both their names: `__editable__.NAME-VERSION.pth` (setuptools), `_NAME_editable.pth`
+    The forms of its name: `__editable__.NAME-VERSION.pth` (setuptools), `_NAME_editable.pth`
     (scikit-build-core), `NAME-editable.pth` (meson-python), `_editable_impl_NAME.pth` and
     `_NAME.pth` (editables, of Hatch and PDM).
     """
@@ -80,14 +83,16 @@ def is_hook_of(key: str, package: str) -> bool:
         rest = rest[: -len("-editable")]
     if rest == own:
         return True
-    # What follows a name must be a version: `torch-2.1` is torch's, `torch-vision` is another
-    # package's.
+    # The rest of the name must be a version: `torch-2.1` belongs to torch, `torch-vision` to
+    # another package.
     version = rest[len(own) + 1 :].replace("-", "")
     return rest.startswith(own + "-") and version[:1].isdigit()
 
 
 def _list_site_folders(host: Host) -> List[str]:
-    """Return the folders whose .pth files Python reads: not those that only PYTHONPATH adds."""
+    """Return the folders whose .pth files Python reads, which are not those that only PYTHONPATH
+    adds.
+    """
     skipped = set(list_entries_of_pythonpath(host))
     ask = getattr(sys.modules.get("site"), "getsitepackages", None)
     if skipped and ask is not None:
@@ -100,12 +105,14 @@ def _list_site_folders(host: Host) -> List[str]:
 
 
 def _read_pth(folder: str, name: str, known: List[str]) -> Fact:
-    """Return the digest of the lines that a file runs; None where it runs none, or only known ones."""
+    """Return the digest of the lines that a file runs; None if it runs no lines, or only known
+    ones.
+    """
     try:
         data = read_bytes(os.path.join(folder, name), READ_LIMIT + 1) or b""
     except OSError as error:
         return Unavailable(f"a .pth file cannot be read: {error.strerror}", "unreadable")
-    if data.startswith(b"\xef\xbb\xbf"):  # a byte order mark, which `site` passes over, too
+    if data.startswith(b"\xef\xbb\xbf"):  # a byte order mark, which `site` skips, too
         data = data[3:]
     begins = (b"import ", b"import\t")
     code = [line.rstrip() for line in data.splitlines() if line.startswith(begins)]
@@ -114,7 +121,8 @@ def _read_pth(folder: str, name: str, known: List[str]) -> Fact:
     if _is_known(name, code):
         known.append(name)
         return None
-    # Where the environment lies is no part of it. The folder comes first: the prefix begins it.
+    # The location of the environment does not count. The folder is replaced first, because its path
+    # begins with the prefix.
     text = b"\n".join(code)
     text = text.replace(folder.encode("utf-8", "surrogateescape"), b"SITE")
     text = text.replace(os.fsencode(sys.prefix), b"PREFIX")
@@ -122,7 +130,9 @@ def _read_pth(folder: str, name: str, known: List[str]) -> Fact:
 
 
 def _read_module(host: Host, name: str, known: List[str]) -> Fact:
-    """Return the digest of the module that `import` takes; None where there is none, or a known one."""
+    """Return the digest of the module that `import` loads; None if there is no such module, or a
+    known one.
+    """
     for entry in get_import_path(host):
         try:
             data = _read_from(entry, name)
@@ -140,14 +150,15 @@ def _read_module(host: Host, name: str, known: List[str]) -> Fact:
 
 
 def _read_from(entry: str, name: str) -> Optional[bytes]:
-    """Return the bytes of a module in one entry of the import path; None where it has none of that name.
+    """Return the bytes of a module in one entry of the import path; None if the entry has no such
+    module.
 
     Raises:
-        OSError: it is there and cannot be read.
+        OSError: it exists and cannot be read.
     """
     stem = os.path.join(entry, name)
     places = [stem + ending for ending in ENDINGS]
-    if os.path.isdir(stem):  # a package comes before a module of its name
+    if os.path.isdir(stem):  # a package goes before a module of the same name
         places = [os.path.join(stem, "__init__" + ending) for ending in ENDINGS] + places
     for place in places:
         if os.path.isfile(place):
@@ -158,12 +169,12 @@ def _read_from(entry: str, name: str) -> Optional[bytes]:
 
 
 def _read_zip(archive: str, name: str) -> Optional[bytes]:
-    """Return a module of a zip file on the import path; None where it has none of that name.
+    """Return a module of a zip file on the import path; None if the file has no such module.
 
     Raises:
-        OSError: it is there and cannot be read.
+        OSError: it exists and cannot be read.
     """
-    # Not at the top: hardly any import path has a zip file, and its reader costs milliseconds.
+    # Not at the top: hardly any import path has a zip file, and its reader takes milliseconds.
     from zipfile import BadZipFile, ZipFile
 
     try:
@@ -174,7 +185,9 @@ def _read_zip(archive: str, name: str) -> Optional[bytes]:
 
 
 def _is_known(name: str, code: List[bytes], *, is_whole: bool = False) -> bool:
-    """Return whether a file of this name holds only what a known tool writes; with `is_whole`, exactly that."""
+    """Return whether a file of this name has only code that a known tool writes; with `is_whole`,
+    exactly that code.
+    """
     lines = [line.encode("utf-8") for line in table("startup").get(name, ())]
     if not lines:
         return False
@@ -184,7 +197,9 @@ def _is_known(name: str, code: List[bytes], *, is_whole: bool = False) -> bool:
 
 
 def _make_key(name: str) -> str:
-    """Return the name of a .pth file as a step of a path: without its ending, other signs as a hyphen."""
+    """Return the name of a .pth file as a step of a path: without its ending, with hyphens for
+    other characters.
+    """
     key = ""
     for sign in name[: -len(".pth")]:
         if sign.isascii() and (sign.isalnum() or sign in "_-"):
@@ -195,7 +210,9 @@ def _make_key(name: str) -> str:
 
 
 def _combine(left: Fact, right: Fact) -> Fact:
-    """Return one fact for two files of one name, of two site folders: one that is unavailable, or both."""
+    """Return one fact for two files of the same name in two site folders: the unavailable one, or
+    both together.
+    """
     for fact in (left, right):
         if not isinstance(fact, str):
             return fact
@@ -203,7 +220,7 @@ def _combine(left: Fact, right: Fact) -> Fact:
 
 
 def _hash(data: bytes) -> str:
-    # Not at the top: most environments run nothing that is hashed.
+    # Not at the top: in most environments there is nothing to hash.
     from hashlib import sha256
 
     if len(data) > READ_LIMIT:

@@ -1,8 +1,9 @@
-"""JSON as envlock accepts it: no duplicate keys, no NaN or Infinity, no lone surrogates, UTF-8 without a BOM.
+"""JSON as envlock accepts it: no duplicate keys, no NaN or Infinity, no lone surrogates, UTF-8
+without a BOM.
 
-`json` costs 8 ms to import (it brings `re` and `enum`), more than the whole assertion; its C
-scanner, `_json`, costs none. It is private to CPython, so `json` stands in wherever it is missing
-or has another shape.
+Importing `json` takes 8 ms (it imports `re` and `enum`), more than the whole assertion; its C
+scanner, `_json`, takes no time. `_json` is private to CPython, so `json` is used if it is missing
+or different.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ if TYPE_CHECKING:
 
 _BLANK = " \t\n\r"
 _SHOWN = 40
-"""Characters of a culprit that a message repeats."""
+"""Characters of the offending text that a message repeats."""
 DEPTH_LIMIT = 100
-"""Objects and lists inside one another. How deep CPython can read differs from release to release
-(3.11: 1,000 less the calls under way; 3.13: more than 10,000), and a file is to be refused by all
-or by none."""
+"""Objects and lists inside one another. The depth that CPython can read differs between releases
+(3.11: 1,000 minus the active calls; 3.13: more than 10,000), and a file should be refused by all of
+them or by none.
+"""
 _OUTLINE = bytes.maketrans(b"{}", b"[]")
 _NO_OUTLINE = bytes(each for each in range(256) if each not in b'[]{}"')
 
@@ -26,7 +28,7 @@ def parse(data: bytes) -> Any:
     """Return the value of a JSON document.
 
     Raises:
-        ValueError: it is not JSON as described above; the message is a clause without a final stop.
+        ValueError: it is not JSON as described above; the message is a clause without a full stop.
     """
     if data.startswith(b"\xef\xbb\xbf"):
         raise ValueError("it starts with a byte order mark (BOM)")
@@ -44,7 +46,7 @@ def parse(data: bytes) -> Any:
     except StopIteration as stop:
         raise _invalid(text, stop.value, "a value is missing") from None
     except ValueError as error:
-        # json.JSONDecodeError has a position, our own hooks raise without.
+        # json.JSONDecodeError has a position; the errors of our own hooks have none.
         position = getattr(error, "pos", None)
         if position is None:
             raise
@@ -52,7 +54,7 @@ def parse(data: bytes) -> Any:
     rest = text[end:].lstrip(_BLANK)
     if rest:
         raise _invalid(text, len(text) - len(rest), "extra data after the document")
-    # Only an escape can smuggle in half a character.
+    # Only an escape can produce half of a surrogate pair.
     if "\\ud" in text or "\\uD" in text:
         _refuse_surrogates(value)
     return value
@@ -80,7 +82,7 @@ def _scan(text: str, start: int) -> Tuple[object, int]:
         return _make_scanner()(text, start)
     except SystemError:
         # CPython 3.10 and 3.11: the C scanner raises its error through `json.decoder`, which must
-        # be imported by then.
+        # be imported before.
         __import__("json.decoder")
         return _make_scanner()(text, start)
 
@@ -99,7 +101,7 @@ def _shorten(text: str) -> str:
 
 
 def _make_object(pairs: List[Tuple[str, object]]) -> Dict[str, object]:
-    """Return an object; raise ValueError where two of its keys are equal."""
+    """Return an object; raise ValueError if two of its keys are equal."""
     keys: Dict[str, object] = {}
     for key, value in pairs:
         if key in keys:
@@ -120,14 +122,16 @@ def _parse_float(text: str) -> float:
 
 
 def _parse_int(text: str) -> int:
-    # No fact comes near; int() of a huge literal takes quadratic time before Python 3.11.
+    # No fact is that long; int() of a huge literal takes quadratic time before Python 3.11.
     if len(text) > 40:
         raise ValueError(f"a number has {len(text)} digits")
     return int(text)
 
 
 class _Context:
-    """What the C scanner asks of a decoder (CPython, Modules/_json.c, scanner_new)."""
+    """The attributes that the C scanner reads from a decoder (CPython, Modules/_json.c,
+    scanner_new).
+    """
 
     strict = True
     object_hook = None
@@ -140,12 +144,12 @@ class _Context:
 
 def _make_scanner() -> Callable[[str, int], Tuple[object, int]]:
     try:
-        # Not at the top: it is private to CPython, and may be gone or have another shape.
+        # Not at the top: it is private to CPython, and may be missing or different.
         from _json import make_scanner
 
         return make_scanner(_Context)  # type: ignore[arg-type]
     except (ImportError, AttributeError, TypeError):
-        # Not at the top: it costs 8 ms, more than the whole assertion.
+        # Not at the top: it takes 8 ms, more than the whole assertion.
         import json
 
         decoder = json.JSONDecoder(

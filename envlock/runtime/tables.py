@@ -1,7 +1,7 @@
 """The tables that the runtime half needs, as JSON beside the code.
 
-They are generated from `envlock/data/*.toml` by `tools/generate.py`; a test compares. Python 3.8
-reads no TOML.
+`tools/generate.py` generates them from `envlock/data/*.toml`, and a test compares the two: Python
+3.8 cannot read TOML.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _read: Dict[str, Any] = {}
 
 
 def table(name: str) -> Any:
-    """Return the table `name`, read once a process.
+    """Return the table `name`, which is read once in each process.
 
     Raises:
         RuntimeError: the file is missing or damaged, so the installation is broken.
@@ -34,7 +34,7 @@ def table(name: str) -> Any:
         try:
             _read[name] = strict_json.parse(data)
         except ValueError as error:
-            # Not a ValueError: whoever asks may catch that, and blame a lockfile.
+            # Not a ValueError, which a caller may catch and report as a damaged lockfile.
             raise RuntimeError(
                 f"envlock is not completely installed: runtime/data/{name}.json: {error}"
             ) from None

@@ -1,8 +1,8 @@
 """The packages of an environment that only envlock's own command line requires.
 
-By metadata: what the extras `cli` and `gpu` of envlock bring, unless another package mentions it in
-a requirement, in whatever extra, or somebody asked for it by name (REQUESTED). It is recorded and
-may differ.
+These are, according to metadata, the packages that the extras `cli` and `gpu` of envlock require,
+unless another package mentions one in a requirement, in any extra, or a user requested it by name
+(REQUESTED). They are recorded and may differ.
 
 Source of REQUESTED:
 https://packaging.python.org/en/latest/specifications/recording-installed-packages/
@@ -25,7 +25,9 @@ EXTRAS = ("cli", "gpu")
 
 
 def add_tooling(lock: Document, live: Snapshot, host: Callable[[], Host]) -> Snapshot:
-    """Return a snapshot that names such packages; where all packages are as locked, nothing is read."""
+    """Return a snapshot with the names of such packages; if all packages are as locked, no metadata
+    is read.
+    """
     if live.tooling or lock["facts"].get("packages") == live.facts.get("packages"):
         return live
     return Snapshot(live.facts, live.unavailable, find_tooling(host()))
@@ -41,7 +43,8 @@ def find_tooling(host: Host) -> List[str]:
     reached = _collect_closure(extras, distributions, is_extra=False)
     if not reached:
         return []
-    # What somebody asked for by name stays, though envlock requires it as well.
+    # A package that a user requested by name is not one of them, even if envlock requires it as
+    # well.
     roots = []
     for name, distribution in distributions.items():
         if name not in reached or distribution.read("REQUESTED") is not None:
@@ -50,7 +53,9 @@ def find_tooling(host: Host) -> List[str]:
 
 
 def _is_of_extra(line: str) -> bool:
-    """Return whether a requirement of envlock is one of an extra: tools quote the marker in both ways."""
+    """Return whether a requirement of envlock belongs to an extra; tools write the marker with
+    either kind of quotes.
+    """
     marks = [f"extra == {sign}{name}{sign}" for name in EXTRAS for sign in "'\""]
     return any(mark in line for mark in marks)
 
@@ -58,9 +63,9 @@ def _is_of_extra(line: str) -> bool:
 def _collect_closure(
     names: Iterable[str], distributions: Dict[str, Distribution], *, is_extra: bool
 ) -> Set[str]:
-    """Return installed distributions and all that they require, whatever their markers.
+    """Return installed distributions and all that they require, whatever the markers.
 
-    With `is_extra`, also what any extra of them requires.
+    With `is_extra`, also those that any of their extras requires.
     """
     closure: Set[str] = set()
     pending = list(names)
@@ -75,7 +80,9 @@ def _collect_closure(
 
 
 def _list_requirements(distribution: Distribution) -> List[str]:
-    """Return the requirements that a distribution's metadata states, those of an egg's own file, too."""
+    """Return the requirements in a distribution's metadata, and those in the separate file of an
+    egg.
+    """
     metadata = distribution.read("METADATA") or distribution.read("PKG-INFO") or ""
     mark = "Requires-Dist:"
     headers = metadata.partition("\n\n")[0].splitlines()
@@ -86,7 +93,7 @@ def _list_requirements(distribution: Distribution) -> List[str]:
 
 
 def _get_name(line: str) -> str:
-    """Return the normalised name that a requirement begins with."""
+    """Return the normalised name at the start of a requirement."""
     for place, sign in enumerate(line):
         if not (sign.isalnum() or sign in "-_."):
             return normalise(line[:place])

@@ -1,7 +1,8 @@
-"""What op determinism will not cure in the file that calls `activate()`, by line.
+"""Lines in the file that calls `activate()` which stay non-deterministic under op determinism.
 
-Reads the file's code; runs nothing. Only the file itself is read: what it imports is not loaded on
-its first line. docs/reference/activation.md lists what was measured, and `envlock lint` finds more.
+The code of the file is read, not run. Only the file itself is read: on its first line, its imports
+are not loaded yet. docs/reference/activation.md lists what was measured, and `envlock lint` finds
+more.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ if TYPE_CHECKING:
     from typing import Dict, Iterator, List, Optional, Tuple
 
     Problem = Tuple[int, str]
-    """A line, and what is not cured there."""
+    """A line, and what is not deterministic there."""
 
 MOST_BYTES = 1 << 20
-"""Of a file; longer ones are generated."""
+"""Bytes of a file that is read; longer files are generated."""
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 GENERATORS = ("numpy.random.default_rng", "numpy.random.RandomState", "random.Random")
 DRAWS = ("categorical", "gamma", "normal", "poisson", "shuffle", "truncated_normal", "uniform")
@@ -34,7 +35,9 @@ GENERATOR = "{} has no seed, and seeds set elsewhere do not reach it: give it on
 
 
 def list_uncured_lines() -> List[str]:
-    """Return a sentence for each line of the file that called envlock which op determinism does not cure."""
+    """Return a sentence for each line, of the file that called envlock, that op determinism does
+    not make deterministic.
+    """
     file = _find_caller()
     try:
         with open(file, "rb") as stream:
@@ -50,7 +53,7 @@ def list_uncured_lines() -> List[str]:
 
 
 def _find_caller() -> str:
-    """Return the file of the nearest code that is not envlock's own."""
+    """Return the file of the nearest code outside envlock."""
     frame = sys._getframe(1)
     ours = PACKAGE + os.sep
     while frame.f_back is not None and os.path.abspath(frame.f_code.co_filename).startswith(ours):
@@ -83,7 +86,7 @@ class _Code:
                 self._imported[package] = package
 
     def iter_problems(self) -> Iterator[Problem]:
-        """Yield what is not cured, with its line."""
+        """Yield each line that stays non-deterministic, with the reason."""
         for node in self._nodes:
             if isinstance(node, ast.Call):
                 yield from self._iter_problems_of_call(node)
@@ -105,13 +108,15 @@ class _Code:
             yield from self._iter_draws(self._get_function(node.args[0]), XLA)
 
     def _is_compiling(self, node: ast.AST) -> bool:
-        """Return whether code is a call `tf.function(jit_compile=True)`."""
+        """Return whether an expression is a call `tf.function(jit_compile=True)`."""
         if not isinstance(node, ast.Call) or self._get_name(node.func) != "tensorflow.function":
             return False
         return _has_keyword(node, "jit_compile", True)
 
     def _get_function(self, node: ast.AST) -> Optional[ast.AST]:
-        """Return a function that is passed: a lambda, or one of the file's by its name."""
+        """Return a function that is passed as an argument: a lambda, or one of the file's own, by
+        name.
+        """
         if isinstance(node, ast.Name):
             return self._functions.get(node.id)
         return node
@@ -125,7 +130,7 @@ class _Code:
                 yield node.lineno, problem
 
     def _get_name(self, node: ast.AST) -> str:
-        """Return the dotted name that code refers to; empty for all else."""
+        """Return the dotted name of an expression; empty if it is not a name."""
         parts: List[str] = []
         while isinstance(node, ast.Attribute):
             parts.append(node.attr)
@@ -141,7 +146,9 @@ def _has_keyword(node: ast.Call, keyword: str, value: object) -> bool:
 
 
 def _is_draw(name: str) -> bool:
-    """Return whether a function is a random operation with a state, whose order of draws counts."""
+    """Return whether a function is a stateful random operation, whose results depend on the order
+    of calls.
+    """
     package, _, last = name.rpartition(".")
     if package == "tensorflow.random":
         return last in DRAWS

@@ -1,4 +1,6 @@
-"""Which variables to set and unset: as the lock has them, then what a recipe and threads add. Pure."""
+"""Which variables to set and unset: those of the lockfile first, then those that a recipe and
+thread counts add. Pure.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     """A name, the new value or None for unset, and why."""
 
     Conflict = Tuple[str, str, Optional[str]]
-    """A name, the lock's value, and what the recipe wants or None for unset."""
+    """A name, the lockfile's value, and the value of the recipe, or None for unset."""
 
 AS_LOCKED = "as locked"
 COUNTED = "the locked thread count"
@@ -27,12 +29,12 @@ DEFEATS = "it defeats determinism"
 
 
 class Variables:
-    """The variables as they are to be.
+    """The variables after the changes.
 
     Attributes:
         environ: all of them, with ENVLOCK_ADDED.
-        changes: each that is not as it was, sorted by name.
-        kept: each on which the lock wins over the recipe, sorted by name.
+        changes: each that has changed, sorted by name.
+        kept: each for which the lockfile's value is used instead of the recipe's, sorted by name.
     """
 
     __slots__ = ("changes", "environ", "kept")
@@ -55,14 +57,15 @@ def plan_variables(
     unset: Collection[str],
     leave: Collection[str] = (),
 ) -> Variables:
-    """Return the variables that a lock's facts and a recipe ask for. The lock wins over the recipe.
+    """Return the variables that the facts of a lockfile and a recipe require. If they differ, the
+    lockfile's value is used.
 
     Args:
-        environ: all variables as they are.
-        facts: those of the lock; empty without one.
-        needed, unset: what the recipe sets and unsets.
-        leave: who reads the variables that are not put back: too late for them, or not for us to
-            do.
+        environ: all present variables.
+        facts: those of the lockfile; empty without one.
+        needed, unset: the variables that the recipe sets and unsets.
+        leave: the readers whose variables are not changed, because it is too late or not our
+            decision.
     """
     locked: Mapping[str, object] = {}
     if isinstance(facts.get("environ"), dict):
@@ -95,7 +98,9 @@ def plan_variables(
 
 
 def _get_kept_additions(environ: Mapping[str, str], locked: Mapping[str, object]) -> Dict[str, str]:
-    """Return what an envlock around this process has added, where the lock has no value of its own."""
+    """Return the additions of an envlock around this process for which the lockfile has no value of
+    its own.
+    """
     additions = get_additions(environ)
     for name in list(additions):
         if isinstance(locked.get(name), str):
@@ -106,7 +111,7 @@ def _get_kept_additions(environ: Mapping[str, str], locked: Mapping[str, object]
 def _list_changes(
     before: Mapping[str, str], after: Mapping[str, str], why: Mapping[str, str]
 ) -> List[Change]:
-    """Return what differs, sorted by name; the list of what envlock has added is its own affair."""
+    """Return the differences, sorted by name, without the variable that lists envlock's additions."""
     names = [name for name in {*before, *after} if before.get(name) != after.get(name)]
     return [(name, after.get(name), why[name]) for name in sorted(names) if name != ADDED]
 
@@ -116,7 +121,7 @@ def _get_name(conflict: Conflict) -> str:
 
 
 def _list_thread_counts(facts: Mapping[str, object]) -> Dict[str, str]:
-    """Return the thread counts that a lock's environment had in effect, by variable."""
+    """Return the thread counts that the environment of a lockfile used, by variable."""
     cpu = facts.get("cpu")
     counts: Dict[str, str] = {}
     if not isinstance(cpu, dict):
@@ -131,11 +136,11 @@ def _list_thread_counts(facts: Mapping[str, object]) -> Dict[str, str]:
 def locked_environ(
     environ: Mapping[str, str], locked: Mapping[str, object], leave: Collection[str] = ()
 ) -> Dict[str, str]:
-    """Return `environ` with the determinism variables as the lock has them.
+    """Return `environ` with the determinism variables as they are in the lockfile, except those of
+    the readers in `leave`.
 
-    But for those of the readers to `leave`. A value known only by its hash is left. So is one that
-    no capture can have recorded as it stands: a lockfile must not be able to set LD_PRELOAD to a
-    path, or PATH at all.
+    A value known only by its hash is not changed. Nor is one that no capture can have recorded: a
+    lockfile must not be able to set LD_PRELOAD to a path, or PATH at all.
     """
     after = dict(environ)
     for row in table("environ"):
@@ -160,12 +165,12 @@ NAME = "PYTHONHASHSEED"
 
 def is_fixed(host: Host) -> bool:
     """Return whether this process was started with a fixed hash seed."""
-    # What was set in it since does not count: Python has read the variable.
+    # A value that was set later does not count: Python has already read the variable.
     if not sys.flags.hash_randomization:
         return True
     return not sys.flags.ignore_environment and is_number(host.start_environ().get(NAME, ""))
 
 
 def is_number(value: str) -> bool:
-    """Return whether a value fixes the hash seed: `random` and nothing do not."""
+    """Return whether a value fixes the hash seed: `random` and an empty value do not."""
     return value.isascii() and value.isdigit()

@@ -1,1 +1,1 @@
-"""The only HTTP of envlock: bounded in time, in bytes and in attempts."""
+"""All HTTP of envlock: limited in time, in bytes and in attempts."""

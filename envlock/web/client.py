@@ -1,7 +1,8 @@
-"""Ask an index or a registry: `get` for what fits into memory, `stream` for files, `send` to upload.
+"""Requests to an index or a registry: `get` for answers that fit into memory, `stream` for files,
+`send` to upload.
 
-Whatever the server does, an answer or a `WebError` comes within a bounded time. Credentials go to
-the origin they are for and to no other, and no message shows them or a query.
+Whatever the server does, an answer or a `WebError` comes within a limited time. Credentials are
+sent only to the origin that they belong to, and no message contains them or a query.
 """
 
 from __future__ import annotations
@@ -32,15 +33,15 @@ from envlock.web.limits import Limits
 from envlock.web.web_errors import WebError, show_url
 
 Credentials = Callable[[str], "tuple[str, str] | None"]
-"""Takes a URL, returns user and password for it."""
+"""A function from a URL to user and password for it."""
 
 T = TypeVar("T")
 REDIRECTS = (301, 302, 303, 307, 308)
 SAME_METHOD = (307, 308)
-"""Redirects that a POST or PUT follows: after the others it would become a GET."""
+"""Redirects after which a POST or PUT is repeated: after the others it would become a GET."""
 CHUNK = 64 * 1024
 LENGTH_DIGITS = 18
-"""Digits of a length that is read; Python refuses to convert some thousands of them."""
+"""The most digits of a length: Python refuses to convert some thousands of them."""
 SECRET_HEADERS = ("authorization", "cookie", "proxy-authorization")
 CA_VARIABLES = ("PIP_CERT", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
 
@@ -57,12 +58,12 @@ class Request:
 
 @dataclass(frozen=True)
 class Answer:
-    """A whole answer.
+    """A complete answer.
 
     Attributes:
-        status: of HTTP.
-        url: after all redirects.
-        headers: by name, in upper or lower case.
+        status: the HTTP status.
+        url: the URL after all redirects.
+        headers: by name, in any case of letters.
         body: the bytes.
     """
 
@@ -74,7 +75,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Stream:
-    """An answer whose body is read in pieces; `chunks` raises `WebError` where they break off."""
+    """An answer whose body is read in pieces; `chunks` raises `WebError` if they break off."""
 
     status: int
     url: str
@@ -83,16 +84,16 @@ class Stream:
 
 
 class Client:
-    """Asks over HTTP; threads may share it.
+    """An HTTP client; threads may share it.
 
     Args:
         ca: file or folder with the certificates to trust. Default: that of PIP_CERT,
             REQUESTS_CA_BUNDLE, CURL_CA_BUNDLE or SSL_CERT_FILE, else those of the system and of
             requests.
-        credentials: returns user and password for a URL; those in the URL itself come first.
-        last_resort: the same for a URL that was refused (401) without credentials: slow ones, such
-            as those of a keyring.
-        limits: how long, how often and how much.
+        credentials: returns user and password for a URL; those in the URL itself go before them.
+        last_resort: the same for a URL that was refused (401) without credentials: for a slow
+            source, such as a keyring.
+        limits: the limits of time, attempts and bytes.
 
     Raises:
         UsageError: the certificates do not exist or cannot be read.
@@ -122,7 +123,7 @@ class Client:
         if self._ca is not None and not os.access(self._ca, os.R_OK):
             raise UsageError(f"no trusted certificates at {self._ca}", hint=web_errors.TRUST)
         self._session = _Session()
-        # Without it, requests would read netrc itself, and send its login after a redirect.
+        # Otherwise requests would read netrc itself, and send its login after a redirect.
         self._session.auth = _leave_request
         self._session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
         self._session.headers = {"User-Agent": f"envlock/{__version__}"}
@@ -141,15 +142,15 @@ class Client:
         """Return an answer with any status, such as 403 or 404.
 
         Args:
-            url: what is asked for.
-            headers: of the request. A body that the server has compressed is unpacked, unless they
-                have another `Accept-Encoding`.
+            url: the URL to request.
+            headers: those of the request. A compressed body is unpacked, unless they have another
+                `Accept-Encoding`.
             limit: the largest body in bytes.
-            only: the statuses that are of use: the body of another answer is not read.
+            only: the useful statuses: the body of an answer with another status is not read.
 
         Raises:
-            WebError: there is no whole answer: not reached, not trusted, too slow, too large,
-                broken off, or the server fails (429, 500, 502, 503, 504) every time.
+            WebError: there is no complete answer: the server cannot be reached or trusted, is too
+                slow, sends too much or too little, or fails (429, 500, 502, 503, 504) every time.
         """
         request = Request(url, {"Accept-Encoding": "gzip", **(headers or {})})
 
@@ -165,7 +166,8 @@ class Client:
         return self._try_repeatedly(request, read)
 
     def send(self, request: Request, *, limit: int) -> Answer:
-        """Send what may be sent twice, such as a blob of a registry, and return any answer.
+        """Send a request that may be repeated, such as a blob for a registry, and return an answer
+        with any status.
 
         Raises:
             WebError: as `get`.
@@ -179,13 +181,15 @@ class Client:
     def stream(
         self, url: str, *, headers: Mapping[str, str] | None = None
     ) -> AbstractContextManager[Stream]:
-        """Return a context manager that gives the answer as soon as its headers are there.
+        """Return a context manager for the answer, which is available as soon as its headers have
+        arrived.
 
-        The bytes are those that were sent: nothing is unpacked. A body that breaks off is not asked
-        for again.
+        The bytes are those that were sent: nothing is unpacked. A body that breaks off is not
+        requested again.
 
         Raises:
-            WebError: as `get`, on entering; later, where the bytes break off, are too slow, or too
+            WebError: as `get`, on entering; later, if the bytes break off, come too slowly, or are
+            too
                 many.
         """
         return self._open_stream(url, {"Accept-Encoding": "identity", **(headers or {})})
@@ -204,7 +208,7 @@ class Client:
     def _try_repeatedly(
         self, request: Request, read: Callable[[requests.Response, Patience], T]
     ) -> T:
-        """Return what `read` makes of the first answer that is no temporary failure."""
+        """Return the result of `read` for the first answer that is not a temporary failure."""
         limits = self._limits
         patience = Patience(
             seconds=limits.answer, silence=limits.silence, window=limits.window, floor=limits.floor
@@ -219,7 +223,8 @@ class Client:
                     wait = min(error.wait, limits.retry_after)
                 is_last = attempt == limits.attempts
                 is_too_late = time.monotonic() + wait >= patience.until
-                # A server that wants more time than a whole answer may take gets no second request.
+                # A server that asks for a longer wait than a whole answer may take gets no second
+                # request.
                 if (error.wait or 0) > limits.answer or not error.passing:
                     raise
                 if is_last or is_too_late:
@@ -284,8 +289,8 @@ class Client:
     def _choose_headers(
         self, request: Request, login: tuple[str, str] | None, url: str
     ) -> dict[str, str]:
-        """Return the headers for a URL to which a request was redirected, or for its own."""
-        # Another origin must not get any secret.
+        """Return the headers for a URL after a redirect, or for the original one."""
+        # Another origin must not receive any secret.
         if self._session.should_strip_auth(request.url, url):  # type: ignore[no-untyped-call]
             return _drop_secrets(request.headers)
         headers = dict(request.headers)
@@ -320,11 +325,11 @@ class Client:
 
 class _Session(requests.Session):
     def get_redirect_target(self, response: requests.Response) -> None:
-        """Return no target: requests would read the whole body of a redirect, however long."""
+        """Return no target: requests would read the whole body of a redirect, whatever its length."""
 
 
 class _Adapter(HTTPAdapter):
-    """Connections that are bounded in time, and trust what the system trusts."""
+    """Connections with a time limit that trust the certificates of the system."""
 
     def __init__(self, *, trust_system: bool) -> None:
         self._trust_system = trust_system
@@ -338,12 +343,12 @@ class _Adapter(HTTPAdapter):
 
     def proxy_manager_for(self, proxy: str, **kwargs: Any) -> Any:
         manager = super().proxy_manager_for(proxy, **kwargs, **self._make_context())
-        if not proxy.lower().startswith("socks"):  # those bring connections of their own
+        if not proxy.lower().startswith("socks"):  # proxies have their own connections
             manager.pool_classes_by_scheme = POOLS
         return manager
 
     def _make_context(self) -> dict[str, SSLContext]:
-        """Return a context that trusts the system's certificates; requests adds its own to it."""
+        """Return a context that trusts the system's certificates; requests adds its own."""
         if not self._trust_system:
             return {}
         context = create_urllib3_context()
@@ -352,7 +357,7 @@ class _Adapter(HTTPAdapter):
 
 
 def make_refusal(answer: Answer | Stream) -> WebError:
-    """Return the error for an answer whose status is not the one that is needed."""
+    """Return the error for an answer with an unexpected status."""
     return web_errors.make_status_error(answer.url, answer.status)
 
 
@@ -398,7 +403,7 @@ def _read_chunks(response: requests.Response, patience: Patience, limit: int) ->
 
 
 def _unpack(response: requests.Response, chunks: Iterator[bytes], limit: int) -> Iterator[bytes]:
-    """Yield the unpacked body of an answer that may be compressed by gzip."""
+    """Yield the unpacked body of an answer that may be compressed with gzip."""
     url = response.url or ""
     encoding = response.headers.get("Content-Encoding", "identity").lower()
     if encoding == "identity":
@@ -427,11 +432,11 @@ def _split_credentials(url: str) -> tuple[str, tuple[str, str]]:
     """Return the URL without user and password, and user and password.
 
     Raises:
-        WebError: it is no URL of HTTP.
+        WebError: it is not an HTTP URL.
     """
     try:
         parts = urlsplit(url)
-        _ = parts.port  # raises for a port that is no number
+        _ = parts.port  # raises for a port that is not a number
     except ValueError:
         raise web_errors.make_address_error(url) from None
     if (
@@ -447,7 +452,7 @@ def _split_credentials(url: str) -> tuple[str, tuple[str, str]]:
 
 
 def _resolve_redirect(url: str, location: str) -> str:
-    """Return the URL to which a redirect leads, without user and password.
+    """Return the target of a redirect, without user and password.
 
     Raises:
         WebError: it is invalid, or not encrypted, unlike the first one.

@@ -1,7 +1,7 @@
-"""How long a connection may take: the whole answer is bounded, headers included.
+"""Limit the time of a connection: that of the whole answer, including the headers.
 
-A timeout of urllib3 or requests is that of one call of `recv`: a server that sends a byte now and
-then could hold its reader for ever. Here the response reads through a file that knows when to stop.
+A timeout of urllib3 or requests limits a single call of `recv`: a server that sends a byte now and
+then could block its reader for ever. Here the response reads through a file that has a deadline.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
 CURRENT: ContextVar[Patience | None] = ContextVar("envlock_patience", default=None)
-"""What the responses that this thread is about to get may take."""
+"""The limits of the responses that this thread is about to get."""
 
 
 class Patience:
-    """What one answer may take.
+    """The time limits of one answer.
 
     Attributes:
-        until: the time of the clock at which it must be complete.
-        silence: seconds that one wait may last.
+        until: the time of the clock by which it must be complete.
+        silence: the most seconds of one wait.
         window, floor: in every `window` seconds of waiting, at least `floor` bytes a second.
-        verdict: after it was too slow, the sentence that says why.
+        verdict: a sentence that says why it was too slow, if it was.
     """
 
     def __init__(
@@ -47,13 +47,13 @@ class Patience:
         self.allow(seconds)
 
     def allow(self, seconds: float) -> None:
-        """Give the rest of the answer this many seconds from now on."""
+        """Limit the rest of the answer to this many seconds from now on."""
         self.seconds = seconds
         self.until = self.clock() + seconds
         self.begin()
 
     def begin(self) -> None:
-        """Measure the speed from here on; the time limit stays."""
+        """Measure the speed from here on; the time limit is not changed."""
         self.verdict = None
         self._waited = 0.0
         self._received = 0
@@ -75,8 +75,7 @@ class Patience:
         Raises:
             TimeoutError: the server is too slow.
         """
-        # Only waiting counts: a reader that takes its time between two reads does not make a
-        # server slow.
+        # Only waiting counts: a reader that pauses between two reads does not make a server slow.
         self._waited += seconds
         self._received += count
         if self._waited < self.window:
@@ -86,7 +85,7 @@ class Patience:
         self._waited, self._received = 0.0, 0
 
     def stop(self, verdict: str) -> None:
-        """Remember why there is no more waiting.
+        """Store why the answer is too slow.
 
         Raises:
             TimeoutError: always.
@@ -96,7 +95,7 @@ class Patience:
 
 
 class _LimitedSocket(io.RawIOBase):
-    """The bytes of a socket, for as long as its answer may take."""
+    """Reads the bytes of a socket, within the time limits of its answer."""
 
     def __init__(self, raw: io.RawIOBase, sock: socket.socket, patience: Patience) -> None:
         self._raw = raw
@@ -117,7 +116,7 @@ class _LimitedSocket(io.RawIOBase):
         try:
             count = self._raw.readinto(buffer)
         except TimeoutError:
-            # The whole time may be up, too, which is the better answer.
+            # If the total time is over as well, that is the better message.
             patience.get_remaining()
             patience.stop(f"it sent nothing for {allowed:g} s")
             raise
@@ -162,4 +161,4 @@ class _HttpsPool(HTTPSConnectionPool):
 
 
 POOLS = {"http": _HttpPool, "https": _HttpsPool}
-"""The pools to make connections from, by scheme."""
+"""The connection pools by scheme."""

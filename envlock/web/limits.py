@@ -1,4 +1,4 @@
-"""How long a server may take, how often it is asked, and how much it may send."""
+"""The limits of a server: how long it may take, how often it is asked, and how much it may send."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Limits:
-    """How long, how often and how much; seconds unless it says otherwise.
+    """The limits of requests; in seconds unless stated otherwise.
 
     Attributes:
-        connect: until the connection stands.
+        connect: until the connection is established.
         silence: one wait for the next byte.
         answer: a whole `get`, or the wait for a stream's headers, with every attempt and redirect.
         body: a stream's body.
         window, floor: in every `window` seconds of waiting, at least `floor` bytes a second.
-        attempts: at most, the first included.
-        backoff: before the second attempt; doubled each time.
+        attempts: how many at most, including the first.
+        backoff: the pause before the second attempt; doubled each time.
         retry_after: the longest wait that a server may ask for.
-        redirects: at most.
-        largest: bytes of a stream.
+        redirects: how many at most.
+        largest: bytes of a stream at most.
     """
 
     connect: float = 10

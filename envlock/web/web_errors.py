@@ -1,4 +1,4 @@
-"""What can go wrong between us and a server, as sentences without secrets."""
+"""What can go wrong with a server, as sentences without secrets."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ BROKEN = (
     OSError,
     ValueError,
 )
-"""What asking and reading can raise.
+"""The exceptions that requests and reads can raise.
 
-ValueError is that of a malformed header or chunk size, and of a file that was closed.
+ValueError comes from a malformed header or chunk size, or from a closed file.
 """
 
 AGAIN = (429, 500, 502, 503, 504)
@@ -50,13 +50,13 @@ LONGEST = 300
 """Characters of an address in a message: a server can redirect to one of any length."""
 
 MOST_CAUSES = 50
-"""Exceptions that are looked at, of those that one was made from."""
+"""The most causes of an exception that are examined."""
 
 _TUNNEL = re.compile(r"Tunnel connection failed: (\d{3})")
 _OTHER_HOST = "use the name that its certificate is for, or ask its administrator"
 _DATE = "check the clock of this machine, or ask its administrator to renew the certificate"
 _CERTIFICATES = {9: _DATE, 10: _DATE, 62: _OTHER_HOST, 64: _OTHER_HOST}
-"""Hints by OpenSSL's codes, where another certificate to trust does not help.
+"""Hints by OpenSSL's error codes, for errors where trusting another certificate does not help.
 
 Source: openssl/x509_vfy.h, X509_V_ERR_*
 """
@@ -66,9 +66,9 @@ class WebError(OutsideError):
     """A server did not answer, refused, or sent a malformed answer.
 
     Attributes:
-        status: of the answer, if there is one.
-        passing: whether asking again may help.
-        wait: after how many seconds the server wants to be asked again, if it says so.
+        status: that of the answer, if there is one.
+        passing: whether another attempt may help.
+        wait: the seconds before another attempt, if the server gives them.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class WebError(OutsideError):
 
 
 def show_url(url: str) -> str:
-    """Return a URL for a message: without user, password, query and fragment, and cut off."""
+    """Return a URL for a message: shortened, and without user, password, query and fragment."""
     text = clean(strip_url_secrets(url) or "an unprintable address")
     if len(text) > LONGEST:
         return f"{text[:LONGEST]}..."
@@ -95,7 +95,7 @@ def show_url(url: str) -> str:
 
 
 def make_status_error(url: str, status: int, wait: float | None = None) -> WebError:
-    """Return the error for a status that is not the one that is needed."""
+    """Return the error for an unexpected status."""
     text = f"{show_url(url)} answered {status}"
     if status in HTTPStatus.__members__.values():
         text += f" ({HTTPStatus(status).phrase})"
@@ -111,7 +111,7 @@ def make_status_error(url: str, status: int, wait: float | None = None) -> WebEr
 
 
 def make_address_error(url: str) -> WebError:
-    """Return the error for a text that is no URL of HTTP."""
+    """Return the error for a text that is not an HTTP URL."""
     return WebError(
         f"invalid URL: {show_url(url)}", hint="use one that begins with https:// and names a host"
     )
@@ -156,18 +156,19 @@ def explain_failure(
     """Return the error for the failure of a connection.
 
     Args:
-        url: what was asked for.
-        error: what the libraries raised; its text is not shown, which may hold the whole URL.
+        url: the requested URL.
+        error: the exception of the libraries; its text is not shown, because it may contain the
+            whole URL.
         verdict: why the server was too slow, if it was.
-        received, wanted: bytes of the body, once it had begun.
-        trust: what to do where its certificate is not trusted.
+        received, wanted: bytes of the body, if it had begun.
+        trust: a hint for a certificate that is not trusted.
     """
     causes = list(_list_causes(error))
     if verdict is not None:
         return WebError(f"{show_url(url)} is too slow: {verdict}", hint=LATER, passing=True)
     if received is not None:
         return make_broken_off_error(url, received, wanted)
-    # The most telling cause first: the libraries wrap one in another.
+    # The most specific cause first: the libraries wrap one in another.
     untrusted = _explain_distrust(url, causes, trust)
     if untrusted is not None:
         return untrusted
@@ -198,10 +199,10 @@ _WHY: tuple[tuple[tuple[type[BaseException], ...], str], ...] = (
     ((http.client.RemoteDisconnected,), "it closed the connection without an answer"),
     ((ConnectionError, ssl.SSLEOFError), "the connection was cut"),
 )
-"""Exceptions from the most telling to the least, and what they mean."""
+"""Exceptions from the most specific to the least, and their meaning."""
 
 _UNREACHABLE = tuple(kinds for kinds, _ in _WHY[:4])
-"""What happens before there is a connection."""
+"""Exceptions that occur before there is a connection."""
 
 
 def _has_cause(causes: list[BaseException], kinds: tuple[type[BaseException], ...]) -> bool:
@@ -245,7 +246,8 @@ def _explain_distrust(url: str, causes: list[BaseException], hint: str) -> WebEr
         if isinstance(cause, ssl.SSLError) and not isinstance(cause, ssl.SSLEOFError):
             why = (cause.reason or "unknown").lower().replace("_", " ")
             return WebError(f"{show_url(url)} cannot be reached over TLS: {why}", hint=hint)
-    # urllib3 compares the host itself, so that no error of a socket is below this one.
+    # urllib3 checks the name of the host itself, so this exception has no error of a socket as its
+    # cause.
     is_ours = isinstance(causes[0], requests.exceptions.SSLError)
     if is_ours and not _has_cause(causes[1:], (OSError,)):
         return WebError(
@@ -255,10 +257,10 @@ def _explain_distrust(url: str, causes: list[BaseException], hint: str) -> WebEr
 
 
 def _list_causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an exception and those that it was made from, the outermost first."""
+    """Yield an exception and its causes, the outermost first."""
     pending = [error]
     known: set[int] = set()
-    # The libraries wrap exceptions in many ways, also in circles.
+    # The libraries wrap exceptions in many ways, also in cycles.
     while pending and len(known) < MOST_CAUSES:
         cause = pending.pop(0)
         if id(cause) in known:
@@ -270,7 +272,7 @@ def _list_causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def parse_retry_after(text: str | None) -> float | None:
-    """Return the seconds that a Retry-After header asks for; None for a malformed header."""
+    """Return the seconds in a Retry-After header; None if it is malformed."""
     if text is None:
         return None
     try:

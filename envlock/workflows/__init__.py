@@ -1,1 +1,3 @@
-"""Each command as a function, values in and a typed result out: what the Python API gives."""
+"""Each command as a function that takes values and returns a typed result: the functions of the
+Python API.
+"""

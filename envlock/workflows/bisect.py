@@ -1,4 +1,6 @@
-"""Which of the differences between two lockfiles moved the bits? Run the program with some of them, and search."""
+"""Find which of the differences between two lockfiles change the results: run the program with
+subsets of them.
+"""
 
 from __future__ import annotations
 
@@ -43,22 +45,23 @@ if TYPE_CHECKING:
 FAILED = "failed"
 DIGESTS = "digests.json"
 MODE = "ENVLOCK_MODE"
-"""A script that asserts its lockfile on line 1 would refuse each environment but one."""
+"""A script that asserts its lockfile on line 1 would refuse every environment but one."""
 
 
 @dataclass
 class Bench:
-    """What runs the program with some of the differences, and remembers what came out.
+    """Runs the program with some of the differences applied, and remembers the digest of each
+    result.
 
     Attributes:
-        program: what is run.
-        seed: set before each run; None: as the program has it.
-        python: the interpreter; None: this one.
-        folder: of the overlays and the digests.
+        program: the program to run.
+        seed: set before each run; None leaves seeding to the program.
+        python: the interpreter; None for this one.
+        folder: where overlays of packages and digests are stored.
         a: the facts of the first lockfile.
-        live: the versions that are installed.
-        progress: shows what is going on.
-        digests: what came out, by what was run.
+        live: the installed versions, by package.
+        progress: shows what is being done.
+        digests: the digest of each combination that was run.
         runs: how often the program ran.
     """
 
@@ -73,7 +76,8 @@ class Bench:
     runs: int = 0
 
     def compute(self, causes: Causes, *, again: bool = False) -> str:
-        """Return the digest of the program's results in A's environment with these causes from B, or why it failed.
+        """Return the digest of the results that the program computes in A's environment with these
+        differences taken from B, or the reason why it failed.
 
         Raises:
             OutsideError: a package cannot be installed beside the environment.
@@ -100,7 +104,9 @@ class Bench:
         return self.digests[key]
 
     def describe(self, causes: Causes) -> tuple[dict[str, str], dict[str, str | None]]:
-        """Return the versions of packages that an overlay has to give, and the variables."""
+        """Return what makes the environment have these differences: versions of packages to install
+        in an overlay, and variables to set.
+        """
         versions: dict[str, str | None] = {**read_versions(self.a)}
         variables = read_variables(self.a)
         for cause in causes:
@@ -117,7 +123,7 @@ class Bench:
         return overlaid, variables
 
     def run(self, versions: Mapping[str, str], variables: Mapping[str, str | None]) -> str:
-        """Return the digest of one run in a process of its own."""
+        """Run the program once in its own process, and return the digest of its results."""
         overlays = [
             str(install_overlay(name, version, self.folder, self.python))
             for name, version in sorted(versions.items())
@@ -138,7 +144,7 @@ class Bench:
         if interrupted:
             raise KeyboardInterrupt
         if not results.finished:
-            # Versions that do not fit together are one more thing that does not give B's bits.
+            # Versions that do not work together count as a combination that does not give B's bits.
             return f"{FAILED}: {results.failed[0].message if results.failed else 'no result'}"
         return digest_run(results.finished[0])
 
@@ -155,9 +161,11 @@ def bisect(
     state: Path | None = None,
     progress: Progress = SILENT,
 ) -> Report[BisectEvidence]:
-    """Return the smallest set of differences between two lockfiles that turns the first one's bits into the second's.
+    """Return the smallest set of differences between two lockfiles that turns the first one's bits
+    into the second's.
 
-    Each combination is an overlay of packages and variables over the live environment, which is not changed.
+    Each combination is an overlay of packages and variables over the live environment, which is not
+    changed.
 
     Args:
         a, b: the two lockfiles.
@@ -166,8 +174,9 @@ def bisect(
         module: it is the name of a module even without a function.
         seed: set all seeds to this before each run.
         python: the interpreter; this one when not given.
-        state: folder for the packages and the results, from which a second call goes on; in the cache when not given.
-        progress: shows what is going on.
+        state: folder for the packages and the results, from which a second call goes on; in the
+        cache when not given.
+        progress: shows what is being done.
 
     Raises:
         LockfileError: a lockfile cannot be read.
@@ -208,7 +217,9 @@ def bisect(
 
 
 def find_problem(bench: Bench, first: str, second: str, everything: Causes) -> Finding | None:
-    """Return why the two sides cannot be compared: one fails, or gives other bits when it runs again."""
+    """Return why the two sides cannot be compared: one of them fails, or gives different bits when
+    it is run again.
+    """
     for name, digest, causes in (
         ("first", first, frozenset[Cause]()),
         ("second", second, everything),
@@ -243,7 +254,9 @@ def read_facts(lock: Lockfile) -> dict[str, object]:
 
 
 def read_digests(file: Path) -> dict[str, str]:
-    """Return what an earlier call has kept; nothing where there is none, or it is damaged."""
+    """Return the digests that an earlier call has stored; nothing if the file does not exist or is
+    damaged.
+    """
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):

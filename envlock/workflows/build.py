@@ -1,4 +1,4 @@
-"""Build a container that is the locked environment: plan it, write it, build it, build it again."""
+"""Build a container image of the locked environment, and rebuild it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Rendered:
-    """A Dockerfile, and what is worth a warning."""
+    """A Dockerfile, with warnings."""
 
     text: str
     warnings: tuple[str, ...]
@@ -37,9 +37,9 @@ class Rendered:
 
 @dataclass(frozen=True)
 class Context:
-    """A folder that builds without envlock: how many wheels are in it, and what is worth a warning.
+    """A folder that can be built without envlock: the number of wheels in it, and warnings.
 
-    `lock` is the lock with the base and the wheels that were found for it.
+    `lock` is the lockfile with the base and the wheels that were found for it.
     """
 
     folder: Path
@@ -50,15 +50,17 @@ class Context:
 
 @dataclass(frozen=True)
 class BuiltImage:
-    """An image.
+    """An image that was built and verified.
 
     Attributes:
-        name: its tag, or its ID without one.
-        verdict: whether it is the locked environment; None where its Python is too old to tell.
-        lock: the lock with base and image recorded, and the wheels and Debian packages that were
+        name: its tag, or its ID if it has no tag.
+        verdict: whether it is the locked environment; None if its Python is too old to run the
+        check.
+        lock: the lockfile with base and image recorded, and the wheels and Debian packages that
+        were
             found for it.
         warnings: sentences for the user.
-        pushed: its name in a registry, by digest; None where it was not pushed.
+        pushed: its name in a registry, by digest; None if it was not pushed.
     """
 
     name: str
@@ -80,7 +82,7 @@ class BuiltImage:
 
 @dataclass(frozen=True)
 class Rebuilt:
-    """An image that was built again, and how it differs from the one that the lock has."""
+    """An image that was built again, and how it differs from the one that the lockfile records."""
 
     old: Image
     new: Image
@@ -99,19 +101,19 @@ def dockerfile(
     deterministic: bool = False,
     user: str | None = None,
 ) -> Rendered:
-    """Return the Dockerfile of a lock; nothing is written, and only `resolve` asks a registry.
+    """Return the Dockerfile of a lockfile; nothing is written, and only `resolve` asks a registry.
 
-    Where the digest of the base is unknown offline, its tag stands there. For wheels and Debian
-    packages that only a build will find, a comment and the name of a file that never exists stand
-    there, so that it cannot be built.
+    If the digest of the base is not known offline, the Dockerfile has its tag. In place of wheels
+    and Debian packages that only a build finds, it has a comment and the name of a file that never
+    exists, so that it cannot be built as it is.
 
     Raises:
-        ImageMismatch: no base image can be the locked environment under the lock's policy.
-        LockfileError: the lock is not valid, or something in it must not enter an image.
+        ImageMismatch: no base image can be the locked environment under the lockfile's policy.
+        LockfileError: the lockfile is not valid, or something in it must not enter an image.
         OutsideError: a registry failed.
-        UsageError: there is no such base, or no image can be the machine of the lock.
+        UsageError: there is no such base, or no image can be the machine of the lockfile.
     """
-    # Start-up time: the templates, which a refusal does without.
+    # Start-up time: a refusal does not need the templates.
     from envlock.containers.render import dockerfile as render
 
     model = load_lock(lock)
@@ -142,16 +144,17 @@ def context(
     offline: bool = False,
     progress: Progress = SILENT,
 ) -> Context:
-    """Write the Dockerfile and its context into a folder; nothing is built. See `build` for the arguments.
+    """Write the Dockerfile and its context into a folder; nothing is built. See `build` for the
+    arguments.
 
     Raises:
         EnvironmentMismatch: wheels are still to be proven, and the environment here is not the
             locked one.
-        LockfileError: the lock is not valid, or something in it must not enter an image.
+        LockfileError: the lockfile is not valid, or something in it must not enter an image.
         ImageMismatch: no base image can be the locked environment, or the tag of a release names
             another image.
         OutsideError: a registry, an index or a wheel failed.
-        UsageError: something is missing that may not be had, or the folder cannot be used.
+        UsageError: something is missing that must not be downloaded, or the folder cannot be used.
     """
     model = load_lock(lock)
     request = BaseRequest.parse(base, platform, mirrors, accept)
@@ -159,7 +162,7 @@ def context(
     supplied = prepare_build(
         model, Wanted(request, user, deterministic), sources, None, progress=progress
     )
-    # Start-up time: the templates, which a refusal does without.
+    # Start-up time: a refusal does not need the templates.
     from envlock.containers.payload import write_context
 
     write_context(supplied.plan, sources.folder, folder)
@@ -188,31 +191,33 @@ def build(
     push: bool = False,
     progress: Progress = SILENT,
 ) -> BuiltImage:
-    """Build the image of a lock and verify it inside; it gets its tag only when it is the locked environment.
+    """Build the image of a lockfile and verify it inside; it gets its tag only if it is the locked
+    environment.
 
     Args:
         lock: the lockfile; the one that `assert_locked()` would use when not given. What it lacks
             is found first.
         tag: a name for the image.
         base: `auto`, a route (`ngc`, `cuda`, `wheels`), or the name of an image.
-        platform: `linux/amd64` or `linux/arm64`; the lock's own when not given.
-        mirrors: where to take images from instead, such as `nvcr.io=harbor.example/nvcr`.
-        accept: the digest of a release's tag that has moved.
-        wheelhouse: the folder that is filled with wheels; `./wheelhouse` where it exists, else one
-            in the user's cache.
+        platform: `linux/amd64` or `linux/arm64`; that of the lockfile when not given.
+        mirrors: registries to take images from instead, such as `nvcr.io=harbor.example/nvcr`.
+        accept: the digest to accept for a release's tag that has moved.
+        wheelhouse: the folder that is filled with wheels; `./wheelhouse` if it exists, else one in
+            the user's cache.
         deterministic: also set the variables that this TensorFlow needs for determinism.
-        user: whom the program runs as in it, in numbers, as `1000:1000`; the settings' user when
-            not given.
+        user: the user that the program runs as in the image, as numbers: `1000:1000`; that of the
+            settings when not given.
         python: the interpreter of the locked environment, in which wheels are proven; the active or
-            the project's own.
-        indexes, offline: package indexes to ask, those of pip's and uv's settings when not given;
-            use no network.
+            the project's own when not given.
+        indexes: package indexes to ask; those of pip's and uv's settings when not given.
+        offline: use no network.
         engine: `auto`, or an engine of `envlock.containers.engines.ENGINES`.
-        network: during the build: `none`, `host` or `default`.
-        gpus, no_cache: verify inside with this machine's GPUs; build every step anew.
-        push: push it to the registry of its tag when it is verified, with its bill of materials and
+        network: the network during the build: `none`, `host` or `default`.
+        gpus: verify the image with this machine's GPUs.
+        no_cache: run every step of the build again.
+        push: push the verified image to the registry of its tag, with its bill of materials and
             provenance.
-        progress: shows what is going on.
+        progress: shows what is being done.
 
     Raises:
         EnvironmentMismatch, ImageMismatch, LockfileError, OutsideError, UsageError: as `context`,
@@ -220,7 +225,7 @@ def build(
     """
     request = BaseRequest.parse(base, platform, mirrors, accept)
     model = _check_request(lock, request, tag, push=push)
-    # Start-up time: HTTP and the templates, which a refusal does without.
+    # Start-up time: a refusal needs neither HTTP nor the templates.
     from envlock.containers.image_build import Wish
     from envlock.workflows.push import check_login
 
@@ -246,15 +251,15 @@ def build(
 def _push_if_verified(
     built: BuiltImage, tag: str, builder: Engine, wheelhouse: Path, progress: Progress
 ) -> BuiltImage:
-    """Return the image, pushed by its tag if it is the locked environment."""
-    # What is not the locked environment gets no name, neither here nor in a registry.
+    """Return the image; it is pushed under its tag if it is the locked environment."""
+    # An image that is not the locked environment gets no name, neither here nor in a registry.
     if built.verdict is not None and not built.verdict.image.match:
         return built
     # Start-up time, as in `build`.
     from envlock.workflows.push import push_image
 
     licenses = {}
-    # A build with nothing to install makes no wheelhouse.
+    # A build that installs nothing creates no wheelhouse.
     if wheelhouse.is_dir():
         licenses = read_licenses(built.lock, wheelhouse)
     lock, name = push_image(built.lock, tag, builder, licenses, progress)
@@ -264,16 +269,17 @@ def _push_if_verified(
 def _check_request(
     lock: Source | None, request: BaseRequest, tag: str | None, *, push: bool
 ) -> Lockfile:
-    """Return the lock; a name, or a base, that cannot be is refused before any engine or registry is asked.
+    """Return the lockfile after checking the tag and the base, before any engine or registry is
+    asked.
 
     Raises:
-        LockfileError: the lock is not valid.
-        UsageError: the name or the base cannot be.
+        LockfileError: the lockfile is not valid.
+        UsageError: the tag or the base is malformed or does not exist.
     """
     if tag is not None:
         check_name(tag)
     if push:
-        # Start-up time: HTTP, which a build that pushes nothing does without.
+        # Start-up time: a build that pushes nothing does not need HTTP.
         from envlock.workflows.push import parse_target
 
         parse_target(tag)
@@ -283,7 +289,7 @@ def _check_request(
 
 
 def _make_image(supplied: Supplied, builder: Engine, progress: Progress, wish: Wish) -> BuiltImage:
-    """Return the image of a plan, built and verified inside."""
+    """Return the image of a plan, after it was built and verified inside."""
     # Start-up time, as in `build`.
     from envlock.containers import image_build as containers
 
@@ -313,10 +319,11 @@ def rebuild(
     network: str = "none",
     progress: Progress = SILENT,
 ) -> Rebuilt:
-    """Build the image of a lock again, from the first step, and return how it differs; see `build`.
+    """Build the image of a lockfile again from the first step, and return how the new one differs;
+    see `build`.
 
     Raises:
-        UsageError: the lock has no image, or as `build`.
+        UsageError: the lockfile has no image, or as `build`.
         LockfileError, OutsideError: as `build`.
     """
     # Start-up time, as in `build`.
@@ -339,7 +346,7 @@ def rebuild(
         again=True,
         progress=progress,
     )
-    # A step that comes from the cache would be the same whatever has changed since.
+    # A step from the build cache would be the same whatever has changed since.
     wish = containers.Wish(None, network, no_cache=True, wheelhouse=sources.folder)
     new, differences = containers.check(
         supplied.plan, supplied.chosen, builder, wish, progress.line, old

@@ -1,4 +1,4 @@
-"""Compute the canary, and compare it with that of a lock."""
+"""Compute the canary, and compare it with that of a lockfile."""
 
 from __future__ import annotations
 
@@ -44,22 +44,23 @@ def canary(
     emulated: str | None = None,
     progress: Progress = SILENT,
 ) -> Report[CanaryEvidence]:
-    """Return the canary of this environment, and what differs from that of a lock where one is given and has it.
+    """Return the canary of this environment, and its differences from that of a lockfile, if one is
+    given and has a canary.
 
-    The attachments are `numerics` (the results), `seconds` and `cpu_seconds` (None where a group
-    ended its process), and `causes` (of a difference, the likeliest first).
+    The attachments are `numerics` (the results), `seconds` and `cpu_seconds` (None if a group ended
+    its process), and `causes` (the causes of a difference, the likeliest first).
 
     Args:
         lock: the lockfile to compare with; None compares with nothing.
         python: the interpreter of the environment; this one when not given.
-        pinned: what the canary sets for itself; as the lock's was computed when not given.
-        required: the lock must have a canary.
+        pinned: the settings that the canary applies; those of the lockfile's canary when not given.
+        required: fail if the lockfile has no canary.
         emulated: the model of a processor that QEMU emulates: an estimate of what it would compute.
-        progress: shows what is going on.
+        progress: shows what is being done.
 
     Raises:
-        LockfileError: the lock is missing, unreadable, invalid, or newer than this envlock.
-        FactError: the canary cannot be computed, or the lock has none and one is required.
+        LockfileError: the lockfile is missing, unreadable, invalid, or newer than this envlock.
+        FactError: the canary cannot be computed, or the lockfile has none and one is required.
         UsageError: there is no such interpreter or processor, or no emulator.
     """
     model = None
@@ -94,13 +95,15 @@ def update_canary(
     emulated: str | None = None,
     progress: Progress = SILENT,
 ) -> Lockfile:
-    """Return the lock with the canary of this environment, which must be the one that the lock describes.
+    """Return the lockfile with the canary of this environment, which must be the one that the
+    lockfile describes.
 
-    The operations of a program that the lock's canary has are computed again. Where a processor is `emulated`, the
-    canary is marked so: it is no proof for any machine.
+    The operations that the lockfile's canary has from programs are computed again, without the
+    programs.
+    A canary of an `emulated` processor is marked: it is not a proof for any machine.
 
     Raises:
-        EnvironmentMismatch: the packages are not those of the lock.
+        EnvironmentMismatch: the packages are not those of the lockfile.
         FactError: the canary cannot be computed.
         UsageError: there is no such interpreter.
     """
@@ -121,7 +124,7 @@ def add_canary(
     programs: Mapping[str, Target] | None,
     progress: Progress,
 ) -> Lockfile:
-    """Return a lock with the canary of its environment; see `measure` for the programs.
+    """Return a lockfile with the canary of its environment; see `measure` for the programs.
 
     Raises:
         UsageError: a program cannot be run.
@@ -136,10 +139,11 @@ def add_canary(
 
 @dataclass(frozen=True)
 class Answer:
-    """What the canary of an environment says against that of a lock.
+    """The result of comparing the canary of an environment with that of a lockfile.
 
     Attributes:
-        report: what differs, and what could not be compared, as the policy judges it.
+        report: the differences, and the results that could not be compared, as the policy judges
+            them.
         equal: how many results have the locked bits; 0 unless all have them, whatever a policy or a
             rule allows.
     """
@@ -157,12 +161,12 @@ def compare_with_lock(
     *,
     overrides: bool = True,
 ) -> Answer:
-    """Compute the canary as that of a lock was computed, and compare the two.
+    """Compute the canary with the settings of the lockfile's canary, and compare the two.
 
-    `name` is what a message calls the lock.
+    `name` is what messages call the lockfile.
 
     Raises:
-        FactError: the lock has no canary, or none can be computed here.
+        FactError: the lockfile has no canary, or none can be computed here.
     """
     if lock.numerics is None:
         raise _make_missing_error(name)
@@ -182,14 +186,15 @@ def measure(
     earlier: Numerics | None = None,
     programs: Mapping[str, Target] | None = None,
 ) -> Canary:
-    """Return the canary of an environment, on the processor and on each GPU that is visible.
+    """Return the canary of an environment, computed on the processor and on each visible GPU.
 
     Args:
         settings: what the canary sets for itself.
         environment: where it is computed.
-        progress: shows what is going on.
-        earlier: the operations of its programs are computed again, unless `programs` are given.
-        programs: these are run, and what they compute is part of the canary.
+        progress: shows what is being done.
+        earlier: a canary whose operations from programs are computed again, unless `programs` are
+            given.
+        programs: programs to run; the operations that they compute become part of the canary.
 
     Raises:
         UsageError: a program cannot be run.
@@ -233,17 +238,19 @@ def _has_gpu_build(snapshot: Snapshot) -> bool:
 
 
 def get_settings(locked: Numerics | None) -> Settings:
-    """Return how a locked canary was computed; the default settings if there is none."""
+    """Return the settings that a locked canary was computed with; the defaults if there is no
+    canary.
+    """
     if locked is not None:
         for group in locked.groups.values():
-            # NumPy's group always has one thread, and no op determinism.
+            # NumPy's group always has one thread and no op determinism.
             if group.conditions.execution != LIBRARY:
                 return Settings.of(group.conditions)
     return Settings()
 
 
 def describe_canary(lock: Lockfile) -> str:
-    """Return in a few words what canary a lock has."""
+    """Return a few words that say which canary a lockfile has."""
     numerics = lock.numerics
     results: list[Operation] = []
     crashed = []

@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Renewal:
-    """The lock that a capture renews.
+    """The lockfile that a capture renews.
 
     Attributes:
-        whole: as its file has it; None where nothing is renewed.
-        machine: the place of this machine among the several that it has; None where it has one.
+        whole: the lockfile as it is in the file; None if nothing is renewed.
+        machine: the index of this machine among its machines; None if it has only one.
     """
 
     whole: Lockfile | None
@@ -43,13 +43,13 @@ class Renewal:
 
     @property
     def lock(self) -> Lockfile | None:
-        """The lock as if this machine were its only one."""
+        """The lockfile as if this machine were its only one."""
         if self.whole is None or self.machine is None:
             return self.whole
         return machine_profiles.select_machine(self.whole, self.machine)
 
     def merge(self, new: Lockfile) -> Lockfile:
-        """Return a new lock of this machine together with the other machines of the old one."""
+        """Return a new lockfile of this machine, together with the other machines of the old one."""
         if self.whole is None or self.machine is None:
             return new
         return machine_profiles.update_machine(self.whole, new, self.machine)
@@ -71,40 +71,42 @@ def capture(
     need_tensorflow: bool = False,
     progress: Progress = SILENT,
 ) -> Lockfile:
-    """Return a lock of the live environment; nothing is written.
+    """Return a lockfile of the live environment; nothing is written.
 
     Args:
-        policy: how closely it is to be held.
-        overrides: rules of the project's own, by path pattern.
+        policy: how strictly the environment is compared later.
+        overrides: the project's own rules, by path pattern.
         python: the interpreter of the environment; this one when not given.
         hashes: also find the exact wheel of every package.
         canary: also compute the canary in TensorFlow.
-        earlier: a lock that this one renews: what it has proven and still holds stays, and so do
-            its other machines.
+        earlier: a lockfile that this one renews: its proofs that still hold are kept, and so are
+        its
+            other machines.
         only: path patterns of the facts that are renewed; the others stay as in `earlier`.
         project: its `commit`, whether it is `dirty`, and the normalised `name` of its own package,
             which is left out.
         entry: programs and modules of the project in the current folder; only packages that they
             import are held. Those of `earlier` when not given.
-        programs: what the canary also covers, by name: run for two steps, and each operation that
-            they run is computed alone. Those of the canary of `earlier` when not given.
-        functions: those of which the lock gets what TensorFlow really runs, by name; each runs twice
-            for two steps. What `earlier` has of them stays while no fact and no code has changed.
+        programs: programs that the canary also covers, by name: each runs for two steps, and every
+            operation that it runs is computed alone. Those of the canary of `earlier` when not given.
+        functions: functions by name, of which the lockfile gets what TensorFlow really runs: each runs twice for
+            two steps. The fingerprints of `earlier` stay while no fact and no code has changed.
         need_tensorflow: refuse an environment without TensorFlow, unless that of `earlier` has none
             either.
-        progress: shows what is going on.
+        progress: shows what is being done.
 
     Raises:
         LockfileError: the policy or a rule does not exist.
         UsageError: there is no such interpreter or entry point, there is no earlier lock to keep
             facts of, nothing fits a pattern, `earlier` has several machines, and this is not one of
-            them, or TensorFlow is missing.
+            them, or TensorFlow or the library that Keras computes with is missing.
         FactError: the interpreter did not answer, or the canary cannot be computed.
         OutsideError: a package index failed.
     """
     environment = LiveEnvironment(python, collect_live(python))
     if need_tensorflow and (earlier is None or earlier.facts.tensorflow is not None):
         _check_tensorflow(environment)
+    _check_backend(environment.snapshot)
     renewal = Renewal(earlier, _find_machine(earlier, environment.snapshot))
     old = renewal.lock
     section = make_section(project or {}, entry, old, environment)
@@ -112,12 +114,13 @@ def capture(
     if only:
         new = _accept_only(old, new, only)
     if hashes or (old is not None and old.identity is not None):
-        # Start-up time: this loads HTTP, which a lockfile without wheels does without.
+        # Start-up time: this loads HTTP, which a capture without hashes does not need.
         from envlock.workflows.hash import renew_proofs
 
         new = renew_proofs(new, old, environment, progress, hashes=hashes)
     if canary:
-        # Start-up time: this loads what computes, which a capture without a canary does without.
+        # Start-up time: this loads the computing half, which a capture without a canary does not
+        # need.
         from envlock.workflows.canary import add_canary
 
         new = add_canary(new, old, environment, programs, progress)
@@ -129,13 +132,14 @@ def capture(
 
         new = renew_programs(new, old, environment, functions or {}, progress)
     if old is not None and _remove_commit(old) == _remove_commit(new):
-        # Only the project's commit differs, and no commit makes a lock outdated.
+        # Only the commit differs, and a new commit alone does not make a lockfile outdated.
         new = old
     return renewal.merge(new)
 
 
 def capture_live_lock(python: Path | None = None) -> Lockfile:
-    """Return the live environment as the project of the current folder would lock it, without a look at its lockfile.
+    """Return a lockfile of the live environment with the settings of the project in the current
+    folder; its own lockfile is not read.
 
     Args:
         python: the interpreter of the environment; this one when not given.
@@ -152,10 +156,10 @@ def capture_live_lock(python: Path | None = None) -> Lockfile:
 
 
 def _check_tensorflow(environment: LiveEnvironment) -> None:
-    """Refuse an environment without TensorFlow: most often it is another one than was meant.
+    """Refuse an environment without TensorFlow: most often it is not the one that the user meant.
 
     Raises:
-        UsageError: it has none; the message lists the folders of its import path.
+        UsageError: it has no TensorFlow; the message lists the folders of its import path.
     """
     found = environment.snapshot
     if found.facts.get("tensorflow") is not None or "tensorflow" in found.unavailable:
@@ -170,8 +174,29 @@ def _check_tensorflow(environment: LiveEnvironment) -> None:
     )
 
 
+def _check_backend(found: Snapshot) -> None:
+    """Refuse an environment in which Keras is to compute with a library that is not there: nothing would run.
+
+    Raises:
+        UsageError: it is so; the message names the library.
+    """
+    hint = "install it, or choose another back end by KERAS_BACKEND or ~/.keras/keras.json"
+    for path, reason in found.unavailable.items():
+        if path.startswith("keras.") and reason["code"] == "no-backend":
+            raise UsageError(reason["reason"], hint=hint)
+    keras = found.facts.get("keras") or {}
+    backend = (keras.get("config") or {}).get("backend")
+    packages = found.facts.get("packages") or {}
+    # Of OpenVINO there are no facts that could say so.
+    if backend == "openvino" and backend not in packages:
+        message = f"Keras is to compute with {backend}, but no {backend} is installed"
+        raise UsageError(message, hint=hint)
+
+
 def _find_machine(earlier: Lockfile | None, found: Snapshot) -> int | None:
-    """Return which of the machines of a lock is renewed; None where it has only one."""
+    """Return the index of the machine of a lockfile that is renewed; None if it has only one
+    machine.
+    """
     if earlier is None or not earlier.machines:
         return None
     place = machine_profiles.find_place(earlier, found)
@@ -181,14 +206,16 @@ def _find_machine(earlier: Lockfile | None, found: Snapshot) -> int | None:
 
 
 def add_machine(lock: Source | None = None, *, python: Path | None = None) -> tuple[Lockfile, str]:
-    """Return the lock with the facts of this machine as another one that it accepts, and a sentence that says which.
+    """Return the lockfile with this machine added as one more that it accepts, and a sentence that
+    describes the machine.
 
-    The lock is the same where it has this machine already.
+    The lockfile is unchanged if it has this machine already.
 
     Raises:
-        LockfileError: the lock is missing, unreadable, invalid, or newer than this envlock.
-        EnvironmentMismatch: the software differs from the lock's under its policy.
-        UsageError: there is no such interpreter, or the lock has as many machines as it can.
+        LockfileError: the lockfile is missing, unreadable, invalid, or newer than this envlock.
+        EnvironmentMismatch: the software differs from the lockfile's under its policy.
+        UsageError: there is no such interpreter, or the lockfile already has the most machines that
+            it can.
         FactError: the interpreter did not answer.
     """
     model = load_lock(lock)
@@ -209,10 +236,11 @@ def _remove_commit(lock: Lockfile) -> dict[str, Any]:
 
 
 def _accept_only(earlier: Lockfile | None, new: Lockfile, patterns: Sequence[str]) -> Lockfile:
-    """Return the earlier lock with some facts of the new one, under the new one's policy and entry points.
+    """Return the earlier lockfile with the matching facts of the new one, under the policy and
+    entry points of the new one.
 
     Raises:
-        UsageError: there is no earlier lock, or nothing fits a pattern.
+        UsageError: there is no earlier lockfile, or no fact matches a pattern.
     """
     if earlier is None:
         raise UsageError(
@@ -230,7 +258,9 @@ def _accept_only(earlier: Lockfile | None, new: Lockfile, patterns: Sequence[str
 
 
 def _keep_canary(new: Lockfile, earlier: Lockfile | None, progress: Progress) -> Lockfile:
-    """Return the lock with the canary of the earlier one, unless a fact differs from then: that may change bits."""
+    """Return the lockfile with the canary of the earlier one, unless a fact has changed since: that
+    may change bits.
+    """
     if earlier is None or earlier.numerics is None:
         return new
     if (earlier.facts, earlier.unavailable) == (new.facts, new.unavailable):

@@ -1,4 +1,4 @@
-"""Write the environment inside an image into a lockfile, without installing anything in it."""
+"""Write the environment of an image into a lockfile, without installing anything in the image."""
 
 from __future__ import annotations
 
@@ -23,20 +23,21 @@ def capture_image(
     project: Mapping[str, object] | None = None,
     progress: Progress = SILENT,
 ) -> Lockfile:
-    """Return a lock of the environment inside an image; the container that tells is removed, and nothing is written.
+    """Return a lockfile of the environment inside an image; nothing is written, and the container
+    that collected the facts is removed.
 
-    The lock names the image as its base, by digest, where a registry has given it one.
+    The lockfile names the image as its base, by digest, where a registry has given it one.
 
     Args:
         image: its name, with a tag or digest, or its ID; pulled if the engine does not have it.
-        policy: how closely it is to be held.
+        policy: how strictly the environment is compared later.
         overrides: rules of the project's own, by path pattern.
         python: the interpreter inside; the first `python3` or `python` on the image's PATH when not
             given.
         engine: `auto`, or an engine of `envlock.containers.engines.ENGINES`.
         gpus: with this machine's GPUs.
         project: as `capture` takes it.
-        progress: shows what is going on.
+        progress: shows what is being done.
 
     Raises:
         LockfileError: the policy or a rule does not exist.

@@ -1,17 +1,19 @@
-"""What the code of a finding means, as `envlock explain CODE` prints it."""
+"""What the code of a finding means: the explanations that `envlock explain CODE` prints."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
 
-from envlock.data import load_file_table
 from envlock.data.lint_tables import LintRule, find_reference, load_dataset_rules, load_lint_rules
+from envlock.data.runtime_tables import load_file_table
 from envlock.diagnosis.checks import RULES
 from envlock.runtime.report import FILE_RULE
 
 EACH = "It depends on what is found: each finding says it."
-"""The reason and remedy of the doctor's rules, which differ by variable, package and GPU."""
+"""Stands for the reason and remedy of the doctor's rules, which differ by variable, package and
+GPU.
+"""
 
 
 @dataclass(frozen=True)
@@ -20,10 +22,10 @@ class Code:
 
     Attributes:
         code: the rule of the finding, such as `ENV203`, `file-modified` or `variable-needed`.
-        command: which one finds it.
+        command: the command that finds it.
         title: what is found, in a few words.
         why, fix: a sentence or more each.
-        source: where `why` is known from.
+        source: the evidence for `why`.
     """
 
     code: str
@@ -36,7 +38,7 @@ class Code:
 
 @cache
 def list_codes() -> dict[str, Code]:
-    """Return all codes, by command and in the order of their tables."""
+    """Return all codes with their explanations, by command and in the order of their tables."""
     doctor = [
         Code(rule, "envlock doctor", what, EACH, EACH, EACH) for rule, (_, what) in RULES.items()
     ]

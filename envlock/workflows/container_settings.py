@@ -1,4 +1,6 @@
-"""What the project adds to its image, as its settings or the lock say, and what builds it."""
+"""What a project adds to its image, from its settings or the lockfile, and the engine that builds
+it.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,11 @@ if TYPE_CHECKING:
 
 
 def read_apt_request(lock: Lockfile) -> AptRequest:
-    """Return the Debian packages that the project asks for, or that the lock has where there are no settings.
+    """Return the Debian packages that the settings of the project name, or without settings those
+    of the lockfile.
 
     Raises:
-        UsageError: one is no package, or an archive is none.
+        UsageError: a name is not one of a Debian package, or an archive is malformed.
     """
     wanted = settings.load(Path.cwd()).container
     if wanted is not None:
@@ -33,13 +36,13 @@ def read_apt_request(lock: Lockfile) -> AptRequest:
 def read_additions(
     lock: Lockfile, wheelhouse: Path, user: str | None = None, *, again: bool = False
 ) -> Additions:
-    """Return what is added; the files are read.
+    """Return what is added to the image; the files are read.
 
     Args:
-        lock: the image's; what it has recorded counts where the project has no settings.
+        lock: the lockfile of the image; its record is used if the project has no settings.
         wheelhouse: a folder that is never copied.
-        user: whom the program runs as, in the place of the settings' user.
-        again: what is recorded counts first: the same image is wanted.
+        user: the user that the program runs as, instead of the one in the settings.
+        again: prefer what the lockfile records, because the same image is wanted.
 
     Raises:
         UsageError: a setting must not go into an image, or a file cannot be read.
@@ -68,13 +71,13 @@ def _find_settings() -> Path:
 
 
 def find_engine(name: str) -> Engine:
-    """Return the engine of a name, or the one that is found here for `auto`.
+    """Return the engine of this name; for `auto`, the first one that is found here.
 
     Raises:
         UsageError: there is no such engine.
         OutsideError: it is not installed, or does not answer.
     """
-    # Start-up time: Docker's SDK takes 0.2 s, which a refusal and `--dry-run` do without.
+    # Start-up time: Docker's SDK takes 0.2 s, which neither a refusal nor `--dry-run` needs.
     from envlock.containers.engines.find import find
 
     return find(name)

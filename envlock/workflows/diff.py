@@ -1,4 +1,4 @@
-"""What differs between two lockfiles."""
+"""The differences between two lockfiles."""
 
 from __future__ import annotations
 
@@ -31,15 +31,16 @@ def diff(
     names: tuple[str, str] | None = None,
     one_machine: bool = False,
 ) -> Report:
-    """Return every difference between two locks, of their facts and of the canaries' bits where both have one.
+    """Return every difference between two lockfiles: in their facts, and in the bits of their
+    canaries if both have one.
 
     Args:
         expected, actual: the two lockfiles.
-        policy: how closely to compare.
-        overrides: rules by path pattern that go before the policy's.
-        names: what the report calls them; their paths when not given.
-        one_machine: one side is of one machine only, as the live environment: of the other side's
-            machines, the one that it fits best is compared.
+        policy: how strictly to compare.
+        overrides: rules by path pattern that go before those of the policy.
+        names: the names of the two in the report; their paths when not given.
+        one_machine: one side has only one machine, as the live environment does: it is compared
+            with the machine of the other side that fits it best.
 
     Raises:
         LockfileError: one is missing, unreadable, invalid, or newer than this envlock.
@@ -55,11 +56,11 @@ def diff(
             choose_machine(right, _make_snapshot(left)),
         )
     sides = (left["facts"], left["unavailable"]), (right["facts"], right["unavailable"])
-    # What both files could not tell is no difference between two files.
+    # A fact that is unknown in both files is not a difference between them.
     findings = [
         finding for finding in compare(*sides, rules, called) if not are_both_unavailable(finding)
     ]
-    # Either side can be live, so that its variables are those of this process.
+    # Either side can be the live environment, whose variables are those of this process.
     show_in_clear(findings, os.environ)
     if not one_machine:
         findings += compare_machines(left, right, rules, called)

@@ -31,24 +31,25 @@ def diverge_script(
     python: Path | None = None,
     progress: Progress = SILENT,
 ) -> Report[DivergeEvidence]:
-    """Run a script or a function several times, and return the first operation that differs, its line and what helps.
+    """Run a script or a function several times, and return the first operation that differs, its
+    line, and a remedy.
 
     The attachments are those of docs/reference/diverge.md.
 
     Args:
         script: `SCRIPT[:FUNCTION]`, or `PACKAGE.MODULE:FUNCTION`.
         args: for the script.
-        module: it is the name of a module even without a function.
-        runs: how often.
+        module: `script` is the name of a module, also without a function.
+        runs: how often it is run.
         steps: stop each run after this many steps.
         fresh: each run in a process of its own, as a script always is.
         in_graph: look into the graphs where the runs differ, instead of running eagerly.
         seed: set all seeds to this before each run.
         python: the interpreter; this one when not given.
-        progress: shows what is going on.
+        progress: shows what is being done.
 
     Raises:
-        UsageError: there is no such script or interpreter, or it cannot be run so.
+        UsageError: there is no such script or interpreter, or it cannot be run in this way.
         FactError: TensorFlow does not show its operations, or a run fails.
     """
     wanted = parse_target(script, tuple(args), module=module)
@@ -76,19 +77,20 @@ def record_trace(
     python: Path | None = None,
     progress: Progress = SILENT,
 ) -> Recorded:
-    """Record what every operation of one run computes, in a file to compare with a run in another environment.
+    """Record what every operation of one run computes, into a trace that can be compared with one
+    from another environment.
 
     Args:
         script: `SCRIPT[:FUNCTION]`, or `PACKAGE.MODULE:FUNCTION`.
         output: the trace to write.
         args: for the script.
-        module: it is the name of a module even without a function.
-        in_graph: as the program runs by itself, with a look into its graphs, and once more without
-            one, to see whether looking changed the result; else eagerly.
+        module: `script` is the name of a module, also without a function.
+        in_graph: run the program as it is and observe its graphs, then run it once more unobserved
+            to see whether observing changed the result; else run it eagerly.
         steps: stop after this many steps.
         seed: set all seeds to this before the run.
         python: the interpreter; this one when not given.
-        progress: shows what is going on.
+        progress: shows what is being done.
 
     Raises:
         EnvlockError: it cannot be run, it fails, TensorFlow does not show its operations, or
@@ -110,10 +112,10 @@ def record_trace(
 
 
 def compare_traces(a: str | Path, b: str | Path) -> Report[two_traces.TracesEvidence]:
-    """Return the first operation that gave other bits in the other environment, of two traces.
+    """Return the first operation whose bits differ between two traces.
 
     Raises:
-        TraceError: one of them cannot be read, or is damaged.
-        UsageError: they cannot be compared: one ran eagerly, say.
+        TraceError: a trace cannot be read, or is damaged.
+        UsageError: they cannot be compared, for example because one run was eager.
     """
     return two_traces.report(str(a), str(b))

@@ -1,4 +1,4 @@
-"""Find what keeps an environment from being sound and deterministic."""
+"""Find what keeps an environment from working and from being deterministic."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ def doctor(
     setup: str | None = None,
     progress: Progress = SILENT,
 ) -> Report[DoctorEvidence]:
-    """Return what is wrong with an environment, the worst first; a sound one gives no finding.
+    """Return what is wrong with an environment, the worst first; no findings if nothing is.
 
     Args:
-        lock: look at the environment that this lockfile describes; the live one when not given.
+        lock: examine the environment that this lockfile describes; the live one when not given.
         python: the interpreter of the live environment; this one when not given.
-        prove: let TensorFlow show its state by what it does, in a child process. The attachment
-            `states` has it.
-        setup: Python lines that the program begins with, to be run before the proof.
-        progress: shows what is going on.
+        prove: run TensorFlow in a child process and measure whether it is deterministic; the
+            attachment `states` has the results.
+        setup: the first Python lines of the program, which are run before the proof.
+        progress: shows what is being done.
 
     Raises:
-        LockfileError: the lock is missing, unreadable, invalid, or newer than this envlock.
+        LockfileError: the lockfile is missing, unreadable, invalid, or newer than this envlock.
         FactError: the interpreter or TensorFlow did not answer.
         UsageError: there is no such interpreter, or the lines of `setup` fail.
     """
@@ -73,11 +73,13 @@ def _examine_live(python: Path | None) -> Environment:
 
 
 def _read_locked_backend() -> str | None:
-    """Return the back end of Keras that the nearest lockfile locks; None without one: it was nobody's choice."""
+    """Return the back end of Keras that the nearest lockfile has; None without a lockfile, which
+    means that no one has chosen it.
+    """
     try:
         backend = read_file(locate())["facts"]["keras"]["config"]["backend"]
     except (LockfileError, KeyError, TypeError):
-        # There is no lockfile, or one without Keras.
+        # There is no lockfile, or it has no Keras.
         return None
     if isinstance(backend, str):
         return backend
@@ -87,7 +89,9 @@ def _read_locked_backend() -> str | None:
 def make_report(
     found: list[Finding], evidence: DoctorEvidence | None = None, *, subject: str = SUBJECT
 ) -> Report[DoctorEvidence]:
-    """Return findings as the doctor's report, which only an error makes no; `evidence` is that of a proof."""
+    """Return the findings as a report of the doctor, which matches unless one is an error;
+    `evidence` is that of a proof.
+    """
     if evidence is None:
         evidence = DoctorEvidence()
     headline = "no problems found"

@@ -1,4 +1,4 @@
-"""The entry points of a project: how a lock names them, and which packages they hold."""
+"""The entry points of a project: their names in a lockfile, and the packages that they import."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ def make_section(
     earlier: Lockfile | None,
     environment: LiveEnvironment,
 ) -> dict[str, object]:
-    """Return the section `project` of a lock: with the entry points given, else those of the lock that is renewed.
+    """Return the section `project` of a lockfile, with the given entry points, or else those of the
+    lockfile that is renewed.
 
-    What runs of all its entry points have used stays, where it is still installed.
+    Packages that runs of all its entry points have used are kept as long as they are installed.
 
     Raises:
         UsageError: an entry point does not exist or is not Python, or there is no such interpreter.
@@ -43,20 +44,23 @@ def make_section(
     wanted = list(dict.fromkeys(entry))
     if not wanted:
         return dict(project)
-    # Start-up time: most projects name no entry points, and do without `packaging`.
+    # Start-up time: most projects name no entry points, and do not need `packaging`.
     from envlock.workflows.held_packages import find_held, keep_installed
 
     held = find_held(wanted, Path.cwd(), environment.installation)
     held.pop(str(project.get("name", "")), None)
     section: dict[str, object] = {**project, "entry": wanted, "held": held}
-    # A run of an entry point that is not named any more says nothing about the others.
+    # The packages that runs have used are not recorded by entry point: once one of these is removed,
+    # they say nothing about the others.
     if before is not None and before.observed and set(before.entry) <= set(wanted):
         section["observed"] = keep_installed(before.observed, environment.installation)
     return section
 
 
 def normalise_entry(entry: str, folder: Path) -> str:
-    """Return an entry point as a lock names it: a file by its path from the project's folder, a module by its name."""
+    """Return the name of an entry point in a lockfile: the path of a file relative to the project's
+    folder, or the name of a module.
+    """
     if not (folder / entry).is_file():
         return entry
     return os.path.relpath(folder / entry, lockfile.find_project(str(folder)))
@@ -65,7 +69,8 @@ def normalise_entry(entry: str, folder: Path) -> str:
 def split_programs(
     programs: Sequence[str] | None, entry: Sequence[str] | None, folder: Path, *, canary: bool
 ) -> tuple[Sequence[str] | None, dict[str, Target]]:
-    """Return the entry points among some programs, and those with a function, which the canary runs, by name.
+    """Separate the entry points of the project from the functions that the canary runs; return
+    both, the functions by name.
 
     Args:
         programs: files and modules, each with or without a function; None for those of the
@@ -118,16 +123,18 @@ def name_functions(programs: Sequence[str], folder: Path) -> dict[str, Target]:
 def add_newly_held(
     document: dict[str, Any], lock: Source | None, environment: LiveEnvironment
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return a lock that also holds what its entry points import here, and notes; only where other packages differ.
+    """Return the lockfile extended by the packages that its entry points import here, and notes on
+    them; unchanged if no other package differs.
 
     Raises:
         FactError: the interpreter did not answer.
     """
     project = document.get("project", {})
-    # While all other packages are as locked, imports decide nothing, and are not followed.
+    # As long as all other packages are as locked, imports cannot change the verdict, so they are
+    # not followed.
     if "held" not in project or not _has_other_differences(document, environment.snapshot):
         return document, []
-    # Start-up time: `verify` loads neither the models nor `packaging`, unless packages differ.
+    # Start-up time: `verify` loads neither the models nor `packaging` unless packages differ.
     from envlock.workflows.held_packages import find_held
 
     try:
@@ -139,7 +146,7 @@ def add_newly_held(
 
 
 def _has_other_differences(document: dict[str, Any], live: Snapshot) -> bool:
-    """Return whether a package differs that no entry point imported when the lock was captured."""
+    """Return whether a package differs that no entry point imported at the time of the capture."""
     locked = document["facts"].get("packages")
     found = live.facts.get("packages")
     if not isinstance(locked, dict) or not isinstance(found, dict):

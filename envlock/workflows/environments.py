@@ -1,4 +1,6 @@
-"""Where package managers keep the environment of a project: found as they find it, and nothing is run."""
+"""Where package managers keep the environment of a project; the places are computed, and no package
+manager is run.
+"""
 
 from __future__ import annotations
 
@@ -19,18 +21,20 @@ from envlock.workflows.settings import read_project_name
 # Poetry's file has two lines for each environment of a user.
 LONGEST = 1 << 20  # bytes of a file of a package manager
 NAMELESS = "non-package-mode"
-"""What Poetry calls a project without a name: https://github.com/python-poetry/poetry-core (Factory.create_poetry)"""
+"""Poetry's name for a project without a name: https://github.com/python-poetry/poetry-core
+(Factory.create_poetry)
+"""
 
 
 class Candidate(NamedTuple):
     """A place where an environment can be.
 
     Attributes:
-        origin: whose it is, for people.
-        shown: what was looked at.
-        python: its interpreter, if it exists; None where nothing names one.
-        chosen: paths that name or hold the interpreter: whoever owns one of them chooses which code
-            runs.
+        origin: the tool that creates it, in words for a message.
+        shown: the place that was examined, in words for a message.
+        python: the path of its interpreter, which may not exist; None if no file names one.
+        chosen: the paths that name or contain the interpreter; the owner of any of them decides
+            which code runs.
     """
 
     origin: str
@@ -40,7 +44,9 @@ class Candidate(NamedTuple):
 
 
 def list_candidates(environ: Mapping[str, str], folder: Path) -> Iterator[Candidate]:
-    """Yield the places of the project in a folder: its own, Poetry's, Pipenv's, PDM's and pixi's."""
+    """Yield the places where the environment of the project in a folder can be: its own, Poetry's,
+    Pipenv's, PDM's and pixi's.
+    """
     yield _make_candidate(folder / ".venv", ".venv of the project")
     if (folder / SETTINGS).is_file():
         yield _find_poetry(environ, folder)
@@ -56,7 +62,8 @@ def _make_candidate(prefix: Path, origin: str) -> Candidate:
 
 
 def _find_poetry(environ: Mapping[str, str], folder: Path) -> Candidate:
-    """Return Poetry's: `NAME-HASH-pyX.Y` in its cache; of several, the one that `poetry env use` chose.
+    """Return the environment of Poetry, `NAME-HASH-pyX.Y` in its cache; of several, the one that
+    `poetry env use` selected.
 
     Source: https://python-poetry.org/docs/managing-environments/, EnvManager.generate_env_name
     """
@@ -89,7 +96,9 @@ def _find_poetry_cache(environ: Mapping[str, str]) -> Path:
 
 
 def _read_chosen_python(file: Path, base: str) -> str | None:
-    """Return the Python of the environment that was chosen last, such as `3.11`."""
+    """Return the Python version of the environment that was selected last, such as `3.11`; None if
+    unknown.
+    """
     text = _read_text(file)
     found = re.search(
         rf'^\["?{re.escape(base)}"?\]\s+(?:patch = "[^"]*"\s+)?minor = "([0-9.]+)"',
@@ -102,7 +111,7 @@ def _read_chosen_python(file: Path, base: str) -> str | None:
 
 
 def _find_pipenv(environ: Mapping[str, str], folder: Path) -> Candidate:
-    """Return Pipenv's: `FOLDER-HASH` in WORKON_HOME.
+    """Return the environment of Pipenv, `FOLDER-HASH` in WORKON_HOME.
 
     Source: https://pipenv.pypa.io/en/latest/virtualenv.html, VenvLocator of
     pipenv/utils/venv_locator.py
@@ -116,12 +125,14 @@ def _find_pipenv(environ: Mapping[str, str], folder: Path) -> Candidate:
 
 
 def _hash(text: str, size: int) -> str:
-    """Return the eight characters by which Poetry and Pipenv know a folder; `size` bytes of the digest are encoded."""
+    """Return the eight characters by which Poetry and Pipenv identify a folder: the first `size`
+    bytes of its SHA-256, in base64.
+    """
     return base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()[:size]).decode()[:8]
 
 
 def _find_pdm(file: Path) -> Candidate:
-    """Return PDM's: the interpreter that a file of the project names.
+    """Return the environment of PDM: the interpreter that a file of the project names.
 
     Source: https://pdm-project.org/latest/usage/project/#choose-a-python-interpreter
     """
@@ -137,7 +148,7 @@ def _find_pdm(file: Path) -> Candidate:
 
 
 def _read_text(file: Path) -> str:
-    """Return what a file says; empty where it cannot be read, or holds what no path has."""
+    """Return the text of a file; empty if it cannot be read or has bytes that no path has."""
     with suppress(OSError):
         text = read_text(str(file), LONGEST)
         if text is not None and "\0" not in text:

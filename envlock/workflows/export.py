@@ -1,4 +1,4 @@
-"""Write a lockfile in the formats of installers, scanners and those who deploy."""
+"""Write a lockfile in the formats of installers, scanners and deployment tools."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from envlock.workflows.locks import Source
 
 LICENSED = ("cyclonedx",)
-"""The forms that say which licence a wheel declares."""
+"""The forms that state the licence that a wheel declares."""
 
 PLAIN_PATH = re.compile(r"[A-Za-z0-9_./+~-]+")
-"""What can stand in a requirements file without quotes, which not every reader of it knows."""
+"""The paths that a requirements file can have without quotes, which not every reader supports."""
 
 
 def export(
@@ -34,17 +34,18 @@ def export(
     output: Path | None = None,
     wheelhouse: Path | None = None,
 ) -> Written:
-    """Return the text of the file, and which packages it leaves out; nothing is written.
+    """Return the text of the file and the packages that it leaves out; nothing is written.
 
     Args:
         lock: the lockfile; the one that `assert_locked()` would use when not given.
         to: the format, one of `envlock.packages.export_formats.FORMATS` or `envlock.forms.FORMS`.
-        output: where the file will be: a path of wheels is relative to its folder.
-        wheelhouse: a folder of wheels to name in the place of those on the web; `cyclonedx` takes
+        output: the path that the text will be written to; paths of wheels are relative to its
+        folder.
+        wheelhouse: a folder of wheels to refer to instead of those on the web; `cyclonedx` reads
             licences from it.
 
     Raises:
-        LockfileError: the lock is missing, unreadable, invalid, or newer than this envlock.
+        LockfileError: the lockfile is missing, unreadable, invalid, or newer than this envlock.
         UsageError: there is no such format or folder, or a path cannot be written in this format.
     """
     if to in FORMS:
@@ -65,7 +66,7 @@ def export(
 
 
 def _export_form(lock: Source | None, to: str, wheelhouse: Path | None) -> Written:
-    """Return a form of the whole lock, which leaves no package out."""
+    """Return a form of the whole lockfile; it leaves out no package."""
     model = load_lock(lock)
     licenses: dict[str, License] = {}
     if wheelhouse is not None:
@@ -79,11 +80,11 @@ def _export_form(lock: Source | None, to: str, wheelhouse: Path | None) -> Writt
 
 
 def read_licenses(lock: Lockfile, folder: Path) -> dict[str, License]:
-    """Return what the proven wheels of a folder declare, by the names of their packages.
+    """Return the licences that the proven wheels in a folder declare, by package.
 
     Raises:
         UsageError: there is no such folder.
-        OutsideError: one of them cannot be read.
+        OutsideError: a wheel cannot be read.
     """
     if not folder.is_dir():
         raise UsageError(f"folder not found: {folder}", hint="run `envlock vendor` to fill one")
@@ -92,14 +93,16 @@ def read_licenses(lock: Lockfile, folder: Path) -> dict[str, License]:
     if lock.identity is None:
         return found
     for name, package in lock.identity.packages.items():
-        # A file of another size is another wheel, or part of one.
+        # A file of another size is another wheel, or a truncated one.
         if package.wheel is not None and sizes.get(package.wheel.name) == package.wheel.size:
             found[name] = read_license(folder / package.wheel.name)
     return found
 
 
 def _open_wheelhouse(folder: Path, output: Path | None, to: str) -> Wheelhouse:
-    """Return what is in a folder of wheels, by its path as seen from the file that is written."""
+    """Return the contents of a folder of wheels, with its path relative to the file that is
+    written.
+    """
     if not folder.is_dir():
         raise UsageError(f"folder not found: {folder}", hint="run `envlock vendor` to fill one")
     start = Path()

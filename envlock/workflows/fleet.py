@@ -1,4 +1,6 @@
-"""Ranks of a job: their statements, the reduction, and a job that starts only where they are alike."""
+"""Ranks of a job: their statements, the comparison of all of them, and a job that starts only if
+they are alike.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from envlock.fleet import folder
-from envlock.fleet.drift import compare_jobs
+from envlock.fleet.drift import LONGEST_HISTORY, compare_jobs, sort_jobs
 from envlock.fleet.engines import AUTO, ENGINES, FILES, Launcher, find, program_of
 from envlock.fleet.fleet_evidence import FleetEvidence
 from envlock.fleet.jobs import choose_job
@@ -32,17 +34,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from envlock.workflows.locks import Source
 
-WAIT = 10.0  # seconds: a shared file system shows a new file after some
-PATIENCE = 30.0  # seconds for a driver to be ready, as Ray's imports it and finds its cluster
-ASK_TIMEOUT = 60.0  # seconds for another interpreter to state what it finds
+WAIT = 10.0  # seconds: a shared file system shows a new file only after some
+PATIENCE = 30.0  # seconds until a driver is ready, such as that of Ray, which imports Ray and finds its cluster
+ASK_TIMEOUT = 60.0  # seconds until another interpreter has stated its facts
 
 
 def report_rank(to: str, lock: str | None = None, *, python: Path | None = None) -> None:
-    """Write the statement of this rank to a folder that all nodes share.
+    """Write the statement of this rank into a folder that all nodes share.
 
     Raises:
-        UsageError: no launcher says which rank this is, the job has no name, or there is no such
-            interpreter.
+        UsageError: no launcher gives the number of this rank, the job has no name, or there is no
+            such interpreter.
         WriteError: the folder cannot be written.
         FactError: the interpreter failed.
     """
@@ -56,7 +58,7 @@ def report_rank(to: str, lock: str | None = None, *, python: Path | None = None)
 
 
 def _make_request(to: str, lock: str | None, **more: object) -> dict[str, object]:
-    """Return what the program of a rank is asked: a statement, unless `more` names a command."""
+    """Return the request to the program of a rank: a statement, unless `more` names a command."""
     named = None
     if lock is not None:
         # The launcher may start the program in another folder.
@@ -82,7 +84,8 @@ def check_fleet(
     against: str | None = None,
     wait: float = WAIT,
 ) -> Report[FleetEvidence]:
-    """Return whether the ranks that have reported to a folder are alike and, with a lock, as locked.
+    """Return whether the ranks that have reported to a folder are alike and, with a lockfile, as
+    locked.
 
     The attachment `fleet` has the groups, and the nodes that may be used (`vetted`).
 
@@ -92,12 +95,12 @@ def check_fleet(
         policy: how closely to compare; the lockfile's own, or `strict` where there is none.
         ranks: how many ranks the job has; as they say themselves if not given.
         job: whose reports; those of the launcher's job, or of the only one if not given.
-        against: a folder with reports of an earlier job: what has changed on its nodes is a
-            finding, too.
+        against: a folder with reports of earlier jobs, in the order of the numbers in their names:
+            what has changed on a node since it was last in one is a finding, too.
         wait: seconds to wait for reports that are missing.
 
     Raises:
-        FactError: nobody has reported.
+        FactError: nobody has reported, or no earlier job.
         UsageError: several jobs have, or the number of ranks is unknown.
         LockfileError: the lock is missing, unreadable, invalid, or newer than this envlock.
     """
@@ -111,8 +114,8 @@ def check_fleet(
     if against is None:
         return report
     rules = choose_policy(_load_document(lock), policy, overrides=has_overrides_enabled())
-    earlier = folder.read_statements(against, choose_job(folder.list_jobs(against), against, {}))
-    found, notes = compare_jobs(earlier, (statements, documents), rules)
+    history = _read_history(against, Path(path) / name)
+    found, notes = compare_jobs(history, (statements, documents), rules)
     if found and report.match:
         report.headline += ", and not as before"
     report.findings = sort_findings([*report.findings, *found])
@@ -120,8 +123,26 @@ def check_fleet(
     return report
 
 
+def _read_history(path: str, job: Path) -> list[tuple[str, tuple[list[Any], dict[str, Any]]]]:
+    """Return the newest jobs of a folder, the oldest of them first, without a job in its own folder.
+
+    Raises:
+        FactError: no other job has reported to the folder.
+        UsageError: the folder cannot be read.
+    """
+    names = sort_jobs(folder.list_jobs(path))
+    jobs = [name for name in names if (Path(path) / name).resolve() != job.resolve()]
+    if not jobs:
+        raise FactError(
+            f"no earlier job has reported to {path}",
+            hint="let each rank run `envlock fleet report --to FOLDER`",
+        )
+    return [(name, folder.read_statements(path, name)) for name in jobs[-LONGEST_HISTORY:]]
+
+
 def write_vetted(path: Path, nodes: Sequence[str]) -> str:
-    """Write the nodes that can be used, one a line, and return a sentence on it; without one, remove an older list.
+    """Write the nodes that can be used, one a line, and return a sentence that says so; if there
+    are none, remove an older list.
 
     Raises:
         WriteError: the file cannot be written or removed.
@@ -155,18 +176,21 @@ def prepare_fleet(
     timeout: float = 120.0,
     numerics: bool = False,
 ) -> Prepared:
-    """Let a launcher start a check as each rank, and return the job that follows, with the report on the ranks.
+    """Let a launcher start a check as each rank; return the report on the ranks, with the job to
+    start next.
 
     With `files`, the report is empty: the ranks compare themselves once they are started.
 
     Args:
         command: the program of a rank and its arguments; for `ray`, the driver.
         lock: the lockfile; None compares the ranks with one another only.
-        policy: how closely to compare; the lockfile's own, or `strict` where there is none.
+        policy: how strictly to compare; the lockfile's own, or `strict` without a lockfile, when
+        not
+            given.
         engine: `auto`, `slurm`, `mpi`, `ray`; or `files`, for a process that a launcher has started
             as a rank.
-        ranks: how many ranks there are; as the launcher says if not given.
-        options: for the launcher, both times.
+        ranks: how many ranks there are; the launcher's number if not given.
+        options: for the launcher, in the check and in the job.
         to: the folder that all nodes share.
         python: the interpreter of the environment, at the same place on every node; this one when
             not given.
@@ -174,7 +198,7 @@ def prepare_fleet(
         numerics: also compare the bits of the canary on each node; not with `files`.
 
     Raises:
-        OutsideError: the launcher is missing or failed, so that no rank has reported.
+        OutsideError: the launcher is missing, or failed before any rank reported.
         UsageError: `auto` finds no launcher, or the engine cannot do this.
     """
     name = find(engine, os.environ, ranks)
@@ -208,7 +232,7 @@ def _make_prepared(words: Sequence[str], report: Report) -> Prepared:
 
 @dataclass(frozen=True)
 class _Job:
-    """How a launcher starts ranks, and the folder in which they leave what they find."""
+    """How a launcher starts ranks, and the folder that they write their results to."""
 
     launcher: Launcher
     python: Path
@@ -223,7 +247,9 @@ class _Job:
         )
 
     def run(self, guest: str, request: Mapping[str, object], limit: float) -> tuple[bool, str]:
-        """Run a program of ours as each rank; return whether the launcher ended well, and how, as a sentence."""
+        """Run a program of envlock as each rank; return whether the launcher succeeded, and how it
+        ended, as a sentence.
+        """
         words = launch.build_module_arguments(guest, request)
         if self.launcher.DRIVER:
             # This launcher starts one process, which starts the program as each rank.
@@ -253,10 +279,10 @@ def _check_ranks(
     """Return the report on the ranks that have answered.
 
     Raises:
-        OutsideError: none has.
+        OutsideError: no rank has answered.
     """
     is_good, ending = job.run("rank", request, timeout)
-    # After a launcher that has failed, no report is on its way any more.
+    # After the launcher has failed, no more reports can arrive.
     wait = WAIT if is_good else 0
     statements, documents, size = _collect_reports(
         str(job.place.parent), job.place.name, job.ranks, wait
@@ -286,7 +312,9 @@ def _judge_ranks(
 
 
 def _load_document(lock: Source | None) -> dict[str, Any] | None:
-    """Return a lockfile as plain values; None compares the ranks with one another only."""
+    """Return a lockfile as plain values; None without one, which compares the ranks only with one
+    another.
+    """
     if lock is None:
         return None
     document, _ = load_document(lock)
@@ -296,9 +324,10 @@ def _load_document(lock: Source | None) -> dict[str, Any] | None:
 def _collect_reports(
     to: str, job: str, ranks: int | None, wait: float
 ) -> tuple[list[Any], dict[str, Any], int]:
-    """Return what has been reported, and how many ranks there are, once that is all or `wait` seconds are over.
+    """Return the reports and the number of ranks, as soon as all have reported or `wait` seconds
+    have passed.
 
-    The number is 0 where nobody says it.
+    The number is 0 if no report gives it.
     """
     pause = Pause(time.monotonic() + wait)
     while True:

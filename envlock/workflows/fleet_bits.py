@@ -20,14 +20,15 @@ BITS = 300.0  # seconds for TensorFlow to be imported on all nodes, and for the 
 
 
 def make_bits_request(place: Path, lock: str | None) -> dict[str, object]:
-    """Return what lets one rank of each node compute the canary, as the lockfile's was computed.
+    """Return the request that makes one rank of each node compute the canary, as the lockfile's was
+    computed.
 
     Args:
         place: the folder of the job, with the statements of its ranks.
-        lock: the lockfile; None where there is none.
+        lock: the lockfile; None without one.
 
     Raises:
-        LockfileError: the lock is missing, unreadable, invalid, or newer than this envlock.
+        LockfileError: the lockfile is missing, unreadable, invalid, or newer than this envlock.
     """
     locked = None
     if lock is not None:
@@ -42,7 +43,7 @@ def make_bits_request(place: Path, lock: str | None) -> dict[str, object]:
 
 
 def _find_lowest_ranks(place: Path) -> dict[str, int]:
-    """Return the lowest rank of each node: the one that computes for it."""
+    """Return the lowest rank of each node, which computes the canary for the node."""
     statements, _ = folder.read_statements(str(place.parent), place.name)
     lowest: dict[str, int] = {}
     for statement in statements:
@@ -53,17 +54,18 @@ def _find_lowest_ranks(place: Path) -> dict[str, int]:
 def add_bits(
     report: Report, place: Path, lock: str | None, policy: str | None, ending: str
 ) -> None:
-    """Add to a report which nodes have other bits than the lockfile's, or else than those of most nodes.
+    """Add to a report the nodes whose bits differ from the lockfile's or, without a lockfile, from
+    those of most nodes.
 
     Args:
-        report: that on the facts.
+        report: the report on the facts.
         place: the folder of the job, with the results.
-        lock: the lockfile; None where there is none.
-        policy: how closely to compare; the lockfile's own when not given.
-        ending: how the launcher of the canary has ended.
+        lock: the lockfile; None without one.
+        policy: how strictly to compare; the lockfile's own when not given.
+        ending: how the launcher of the canary ended.
 
     Raises:
-        FactError: a node has no result, or none that can be read.
+        FactError: a node has no result, or an unreadable one.
     """
     document = None
     locked = None

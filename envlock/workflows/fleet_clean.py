@@ -1,4 +1,6 @@
-"""Remove what finished jobs have left in a shared folder: files that envlock wrote only."""
+"""Remove the files of finished jobs from a shared folder; only files that envlock wrote are
+removed.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,9 @@ from envlock.runtime.errors import UsageError
 from envlock.runtime.report import clean, count
 
 DAYS = 7.0
-MOST_FILES = 1_000_000  # looked at in one call
-LARGEST = 1 << 26  # bytes of a file that is read
-SHOWN = 20  # lines on single jobs
+MOST_FILES = 1_000_000  # files examined in one call
+LARGEST = 1 << 26  # bytes that are read of a file
+SHOWN = 20  # lines about single jobs
 DAY = 86_400.0  # seconds
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -28,9 +30,9 @@ class Cleaned:
 
     Attributes:
         jobs: files and bytes by job.
-        kept: why something stays, by job; a job that is not old enough is not named.
+        kept: why files were kept, by job; jobs that are not old enough are not listed.
         failed: how many files could not be removed.
-        is_whole: whether the whole folder was looked at.
+        is_whole: whether the whole folder was examined.
     """
 
     jobs: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -39,7 +41,7 @@ class Cleaned:
     is_whole: bool = True
 
     def describe(self, *, dry_run: bool = False) -> list[str]:
-        """Return a line for each of the first jobs, and the sum."""
+        """Return a line for each of the first jobs, and one with the totals."""
         texts = []
         all_files = 0
         all_bytes = 0
@@ -119,7 +121,7 @@ def _list_names(folder: int) -> list[str]:
 
 @contextmanager
 def _open_folder(name: str, parent: int) -> Iterator[int | None]:
-    """Open a folder that is no link; None where it is something else."""
+    """Open a folder that is not a link; yield None if it is something else."""
     try:
         folder = os.open(name, FOLDER, dir_fd=parent)
     except OSError:
@@ -132,7 +134,7 @@ def _open_folder(name: str, parent: int) -> Iterator[int | None]:
 
 
 def _survey_job(folder: int, left: int) -> _Job:
-    """Return what is in the folder of a job; at most `left` files are looked at."""
+    """Return the files in the folder of a job; at most `left` files are examined."""
     job = _Job()
     _add_entries(job, folder, "", left)
     job.files.sort(key=_get_order)
@@ -140,13 +142,15 @@ def _survey_job(folder: int, left: int) -> _Job:
 
 
 def _get_order(file: tuple[str, str]) -> tuple[bool, bool, tuple[str, str]]:
-    """Return where a file stands among those that are removed: drafts first, then those of attempts."""
+    """Return the position of a file in the order of removal: drafts first, then the files of
+    attempts.
+    """
     attempt, name = file
     return not is_draft(name, in_attempt=bool(attempt)), not attempt, file
 
 
 def _add_entries(job: _Job, folder: int, attempt: str, left: int) -> None:
-    """Add what is in the folder of a job, or of one attempt of it."""
+    """Add what is in the folder of a job, or of one attempt at it."""
     with os.scandir(folder) as entries:
         for entry in entries:
             if len(job.files) + job.others >= left:
@@ -163,24 +167,26 @@ def _add_entries(job: _Job, folder: int, attempt: str, left: int) -> None:
 
 
 def _add_file(job: _Job, folder: int, name: str, attempt: str, found: os.stat_result) -> None:
-    """Add a file, or what is neither a file nor the folder of an attempt."""
+    """Add one file to those of the job, or count what is neither a file nor the folder of an
+    attempt.
+    """
     if stat.S_ISREG(found.st_mode):
         is_known = _is_known(name, folder, found.st_size, attempt)
         if is_known or is_draft(name, in_attempt=bool(attempt)):
             job.files.append((attempt, name))
             job.size += found.st_size
-            # A draft alone does not show whose folder it is: its content may be anything.
+            # A draft alone does not show whose folder this is: its content can be anything.
             job.is_known = job.is_known or is_known
             return
     job.others += 1
 
 
 def _is_known(name: str, folder: int, size: int, attempt: str) -> bool:
-    """Return whether a file has a name and JSON values that envlock writes."""
+    """Return whether a file has a name and JSON values that only envlock writes."""
     if not could_be_ours(name, in_attempt=bool(attempt)) or size > LARGEST:
         return False
     try:
-        # A FIFO that takes the file's place in this moment must not keep us waiting.
+        # Opening must not block if the file is replaced by a FIFO at this moment.
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         with os.fdopen(os.open(name, flags, dir_fd=folder), "rb") as stream:
             return is_ours(name, strict_json.parse(stream.read(LARGEST)), in_attempt=bool(attempt))
@@ -189,7 +195,7 @@ def _is_known(name: str, folder: int, size: int, attempt: str) -> bool:
 
 
 def _remove(name: str, job: _Job, folder: int, done: Cleaned, *, dry_run: bool) -> None:
-    """Remove the files of a job, and the folders of its attempts that are empty then."""
+    """Remove the files of a job, and then the folders of its attempts that are empty."""
     failed = 0
     if not dry_run:
         failed = _remove_files(job, folder)
@@ -201,13 +207,13 @@ def _remove(name: str, job: _Job, folder: int, done: Cleaned, *, dry_run: bool) 
         done.kept[name] = f"{count(failed, 'file')} cannot be removed"
     if not dry_run:
         for attempt in job.attempts:
-            # Where something else is in it, it stays; that has been counted.
+            # A folder that contains something else is kept; that has been counted.
             with suppress(OSError):
                 os.rmdir(attempt, dir_fd=folder)
 
 
 def _remove_files(job: _Job, folder: int) -> int:
-    """Return how many files of a job could not be removed."""
+    """Remove the files of a job, and return how many of them could not be removed."""
     failed = 0
     for attempt, file in job.files:
         with _open_folder(attempt or ".", folder) as inside:

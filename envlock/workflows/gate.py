@@ -1,4 +1,4 @@
-"""Check that a committed lockfile is that of this environment and of the project's settings."""
+"""Check that a committed lockfile matches this environment and the settings of the project."""
 
 from __future__ import annotations
 
@@ -30,22 +30,24 @@ def check(
     numerics: bool = False,
     progress: Progress = SILENT,
 ) -> Report:
-    """Return what `verify` returns, and besides whether the project's settings are those of the lock.
+    """Return what `verify` returns, and in addition whether the settings of the project are those
+    of the lockfile.
 
     Args:
         lock: the lockfile.
         config: the settings of the project.
-        policy: how closely to compare; the lock's own when not given.
-        entry: the entry points that the lock is to have; those of the settings when not given.
+        policy: how strictly to compare; the lockfile's own when not given.
+        entry: the entry points that the lockfile should have; those of the settings when not given.
         python: the interpreter of the environment; this one when not given.
-        numerics: also compute the lock's canary.
-        progress: shows what is going on.
+        numerics: also compute the canary of the lockfile.
+        progress: shows what is being done.
 
     Raises:
-        LockfileError: the lock is missing, unreadable, invalid, or newer than this envlock.
+        LockfileError: the lockfile is missing, unreadable, invalid, or newer than this envlock.
         UsageError: there is no such policy or interpreter, or a proof for this machine cannot be
-            kept.
-        FactError: the interpreter did not answer, or the lock has no canary and one is wanted.
+            stored.
+        FactError: the interpreter did not answer, or the lockfile has no canary and one is
+        required.
     """
     report = verify(
         lock,
@@ -67,7 +69,9 @@ def check(
 def _compare_settings(
     document: Mapping[str, Any], config: Config, entry: Sequence[str] | None
 ) -> Iterator[Finding]:
-    """Yield each setting that the lock has otherwise; where the project says nothing, the lock decides."""
+    """Yield each setting in which project and lockfile differ; a setting that the project does not
+    have cannot differ.
+    """
     locked = document["policy"]
     if config.policy is not None or config.overrides:
         name, overrides = choose_policy(None, config, None)
@@ -83,7 +87,7 @@ def _compare_settings(
 
 
 def _make_finding(setting: str, locked: str | None, current: str | None) -> Finding:
-    """Return that a setting of `[tool.envlock]` is another one than the lock has."""
+    """Return the finding that a setting of `[tool.envlock]` differs from the lockfile."""
     where = f"tool.envlock.{setting}"
     message = f"{where}: locked {locked or 'none'}, pyproject.toml {current or 'none'}"
     return Finding(

@@ -13,11 +13,11 @@ from envlock.lock.models import Lockfile, PackageIdentity
 from envlock.lock.temporary import open_draft_folder
 from envlock.packages import prover as packages
 from envlock.packages import wheel_cache
-from envlock.packages.identity import find_lost_proofs
 from envlock.packages.indexes.online import configure_indexes
 from envlock.packages.indexes.page import SOURCES_ONLY
 from envlock.packages.installed_distributions import describe_all_installed
 from envlock.packages.local_wheels import Workshop, find_named_wheels
+from envlock.packages.lost_proofs import find_lost_proofs
 from envlock.packages.parallel import TIMEOUT
 from envlock.runtime.errors import EnvironmentMismatch, UsageError
 from envlock.runtime.report import ERROR, Finding, Report, count
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class HashRequest:
-    """Where wheels may come from, and how they are proven; see `hash_packages` for the fields."""
+    """Where wheels may come from and how they are proven; see `hash_packages` for the fields."""
 
     indexes: Sequence[str] = ()
     offline: bool = False
@@ -56,28 +56,32 @@ def hash_packages(
     wheels: Sequence[Path] = (),
     progress: Progress = SILENT,
 ) -> Lockfile:
-    """Return the lock with the wheel of every package, or the reason why none is known.
+    """Return the lockfile with the wheel of every package, or the reason why it is unknown.
 
     Args:
         lock: the lockfile; the one that `assert_locked()` would use when not given.
         python: the interpreter of the environment; this one when not given.
         indexes: package indexes to ask; those of pip's and uv's settings when not given.
         offline: ask no index.
-        trust_index: take the index's word for the SHA-256 of a wheel whose RECORD fits.
+        trust_index: accept the SHA-256 that the index states for a wheel whose RECORD matches,
+        without
+            downloading the wheel.
         keep: keep the wheels that were read, for `vendor`.
         seconds: how long the indexes may take for all packages.
         build: build the packages that no index has from their sources, which runs their build
             backends.
         wheels: wheels, and folders of wheels, for packages that no index has.
-        progress: shows what is going on.
+        progress: shows what is being done.
 
     Raises:
-        EnvironmentMismatch: the packages are not those of the lock, or one lost the proof that the
-            lock has.
-        LockfileError: the lock is missing, unreadable, invalid, or newer than this envlock.
+        EnvironmentMismatch: the packages are not those of the lockfile, or a package whose wheel
+        the
+            lockfile proves can no longer be proven.
+        LockfileError: the lockfile is missing, unreadable, invalid, or newer than this envlock.
         OutsideError: an index failed, contradicts itself, or takes too long.
-        UsageError: there is no such interpreter, index or wheel, or what is built is not to be
-            kept.
+        UsageError: there is no such interpreter, index or wheel, or packages are built and `keep`
+        is
+            not set.
     """
     old = load_lock(lock)
     environment = LiveEnvironment(python, collect_live_for(old.to_document(), python))
@@ -89,10 +93,10 @@ def hash_packages(
 
 
 def _refuse_lost_proofs(old: Lockfile, new: Lockfile) -> None:
-    """Do nothing where every package that had a proven wheel still has one.
+    """Check that every package that had a proven wheel still has one.
 
     Raises:
-        EnvironmentMismatch: one has none.
+        EnvironmentMismatch: a package has lost its proof.
     """
     gone = find_lost_proofs(old, new)
     if not gone:
@@ -116,7 +120,9 @@ def _refuse_lost_proofs(old: Lockfile, new: Lockfile) -> None:
 def prove(
     lock: Lockfile, environment: LiveEnvironment, request: HashRequest, progress: Progress
 ) -> Lockfile:
-    """Return the lock with what can be said of the origin of every package; raises as `hash_packages`."""
+    """Return the lockfile with the origin of every package as far as it can be proven; raises the
+    errors of `hash_packages`.
+    """
     if request.build and not request.keep:
         raise UsageError(
             "a wheel that is built must be kept", hint="leave out `--no-cache` or `--build`"
@@ -129,7 +135,7 @@ def prove(
     own = None
     if lock.project is not None:
         own = lock.project.name
-    # The project's own package is not locked: it needs a wheel only where one is asked for.
+    # The project's own package is not locked, so its wheel is searched for only on request.
     has_own = request.build or own in known or own in named
     installed = describe_all_installed(lock, place, own=has_own)
     with _open_cache(request.keep) as folder, progress.bar("packages", len(installed)) as advance:
@@ -157,7 +163,9 @@ def renew_proofs(
     *,
     hashes: bool,
 ) -> Lockfile:
-    """Return a lock with what an earlier one has proven of its packages and still holds; `hashes` proves anew."""
+    """Return a lockfile with the proofs of an earlier one that still hold; `hashes` proves the
+    packages again.
+    """
     if earlier is not None and earlier.identity is not None:
         installed = describe_all_installed(new, environment.installation, own=True)
         identity = packages.keep_valid_proofs(earlier.identity, installed)
@@ -168,12 +176,12 @@ def renew_proofs(
 
 
 def describe_proofs(lock: Lockfile) -> Iterator[str]:
-    """Yield how many packages are proven, and why the others are not."""
+    """Yield sentences: how many packages are proven, and why the others are not."""
     packages = {}
     if lock.identity is not None:
         packages = lock.identity.packages
     proven = [package for package in packages.values() if package.wheel is not None]
-    yield f"{len(proven)} of {len(packages)} packages have a proven wheel{_describe_weak(proven)}"
+    yield f"{len(proven):,} of {len(packages):,} packages have a proven wheel{_describe_weak(proven)}"
     for name, package in packages.items():
         if package.reason is not None:
             version = package.version or "(version unknown)"
@@ -192,7 +200,7 @@ def describe_proofs(lock: Lockfile) -> Iterator[str]:
 
 
 def _describe_weak(proven: Sequence[PackageIdentity]) -> str:
-    """Return how many proofs rest on less than all bytes of a wheel of an index, in brackets."""
+    """Return in brackets how many proofs rest on less than all bytes of a wheel from an index."""
     trusted = sum(package.proof == "record" for package in proven)
     built = sum(package.proof == "built" for package in proven)
     parts = []

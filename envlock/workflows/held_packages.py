@@ -1,4 +1,4 @@
-"""Which packages entry points need: those that they import, and those that runs have used."""
+"""The packages that entry points need: those that they import, and those that runs have used."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from envlock.runtime import lockfile
 
 
 def find_held(entry: Sequence[str], folder: Path, place: Installation) -> dict[str, str]:
-    """Return the packages that entry points import, each with the file that does; they are of the project of `folder`.
+    """Return the packages that entry points import, each with the importing file; entry points are
+    relative to `folder`.
 
     Raises:
         UsageError: an entry point does not exist or is not Python.
@@ -22,16 +23,18 @@ def find_held(entry: Sequence[str], folder: Path, place: Installation) -> dict[s
 
 
 def keep_installed(observed: Mapping[str, str], place: Installation) -> dict[str, str]:
-    """Return which of the packages that runs have used are still installed."""
+    """Return those packages that runs have used and that are still installed."""
     installed = collect_distributions(place)
     return {name: how for name, how in observed.items() if name in installed}
 
 
 def add_observed(path: Path, lines: list[str], python: Path | None) -> tuple[list[str], list[str]]:
-    """Write into a lock what a run has used; return those packages, and which of them are new.
+    """Write the packages that a run has used into a lockfile; return all of them, and those that
+    are new.
 
     Raises:
-        LockfileError: the lock is gone, invalid, without entry points, or cannot be written.
+        LockfileError: the lockfile has disappeared, is invalid, has no entry points, or cannot be
+            written.
     """
     lock = load(path)
     document = lock.to_document()
@@ -43,7 +46,8 @@ def add_observed(path: Path, lines: list[str], python: Path | None) -> tuple[lis
     if found:
         observed = {}
         for name in sorted({*found, *before}):
-            # What one run imported stays imported, although another run only mapped a file of it.
+            # A package that one run has imported stays marked as imported, even if another run has
+            # only mapped one of its files.
             is_imported = IMPORTED in (found.get(name), before.get(name))
             observed[name] = IMPORTED if is_imported else MAPPED
         project["observed"] = observed

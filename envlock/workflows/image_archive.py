@@ -1,4 +1,4 @@
-"""Write an image that was verified to a file."""
+"""Write a verified image to a file."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from envlock.workflows.build import BuiltImage
 
 
 def check_writable(file: Path) -> None:
-    """Make sure that a file can be written, before anything is built.
+    """Check that a file can be written, before anything is built.
 
     Raises:
-        UsageError: it cannot.
+        UsageError: it cannot be written.
     """
     if file.is_dir() or not os.access(file.resolve().parent, os.W_OK):
         raise UsageError(

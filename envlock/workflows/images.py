@@ -1,4 +1,4 @@
-"""Which base images there are, and which fits a lock best."""
+"""The known base images, and which one fits a lockfile best."""
 
 from __future__ import annotations
 
@@ -32,20 +32,22 @@ def base_images(
     accept: str | None = None,
     progress: Progress = SILENT,
 ) -> dict[str, Any]:
-    """Return the base images for a lock as JSON values, the best first; without a lock, all that are known.
+    """Return the base images for a lockfile as JSON values, the best first; without a lockfile, all
+    known ones.
 
     Args:
         lock: the lockfile to rank them for.
-        resolve: ask the registries for digests, and for what the best images hold.
-        platform: `linux/amd64` or `linux/arm64`; the lock's own when not given.
+        resolve: ask the registries for digests, and for the contents of the best images.
+        platform: `linux/amd64` or `linux/arm64`; the lockfile's own when not given.
         mirrors: where to take images from instead, such as `nvcr.io=harbor.example/nvcr`.
-        accept: the digest of a release's tag that does not point any more at the image known by it.
-        progress: shows what is going on.
+        accept: the digest to accept for a release's tag that has moved.
+        progress: shows what is being done.
 
     Raises:
-        ImageMismatch: the tag of the best image, a release, points at another image than is known.
-        LockfileError: the lock is missing, unreadable, invalid, or newer than this envlock.
-        OutsideError: a registry was not reached, or refused.
+        ImageMismatch: the tag of the best image, a release, has moved: its digest is not the known
+            one.
+        LockfileError: the lockfile is missing, unreadable, invalid, or newer than this envlock.
+        OutsideError: a registry could not be reached, or refused the request.
         UsageError: a platform, mirror or digest is malformed, or no image can be the machine of the
             lock.
     """
@@ -73,7 +75,8 @@ def base_images(
 
 
 def find_gpu_support(gpu: str) -> dict[str, Any]:
-    """Return what runs on a GPU, as JSON values: NVIDIA's images and TensorFlow's wheels, and why the others do not.
+    """Return what runs on a GPU, as JSON values: NVIDIA's images and TensorFlow's wheels, and why
+    the others do not run.
 
     Args:
         gpu: its compute capability, as `sm_120` or `12.0`, or the name of a card.
@@ -86,15 +89,16 @@ def find_gpu_support(gpu: str) -> dict[str, Any]:
 
 
 def refresh_tables(needs: BaseNeeds, progress: Progress = SILENT) -> Tables:
-    """Return the tables; with the build of the locked Python, if only the newest release of its makers has it.
+    """Return the tables; with the build of the locked Python, if only the newest release of its
+    distributor has it.
 
-    That it cannot be had is a warning: the policy may accept another Python.
+    A build that does not exist gives only a warning: the policy may accept another Python.
     """
     tables = load_image_tables()
     machine = find_unlisted_machine(needs, tables)
     if machine is None or needs.python is None:
         return tables
-    # Start-up time: HTTP, which most requests do without.
+    # Start-up time: HTTP, which most requests do not need.
     from envlock.packages.archives import find_newest_python
 
     try:
@@ -111,7 +115,7 @@ def refresh_tables(needs: BaseNeeds, progress: Progress = SILENT) -> Tables:
 
 def get_registry_finder() -> Find:
     """Return the function that asks a registry for an image."""
-    # Start-up time: HTTP takes a tenth of a second, and an answer from the tables does without.
+    # Start-up time: HTTP takes a tenth of a second, which an answer from the tables does not need.
     from envlock.images.registry import Registry
     from envlock.web.client import Client
 

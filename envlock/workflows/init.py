@@ -53,14 +53,18 @@ INSTALLS = {
     "requirements.txt": "uv venv && uv pip install -r requirements.txt",
     "pyproject.toml": "uv venv && uv pip install .",
 }
-"""A file of the project -> what installs the environment by it, where envlock finds it."""
+"""A file of the project -> the command that installs the environment from it, where envlock finds
+it.
+"""
 
 
 def init(policy: str = DEFAULT) -> tuple[Path | None, str]:
-    """Add `[tool.envlock]` to pyproject.toml; return it, and files for pre-commit, GitHub and make.
+    """Add `[tool.envlock]` to pyproject.toml; return its path, and files for pre-commit, GitHub and
+    make.
 
-    None instead of the file where it has such settings already; nothing is written then. Each of
-    the others is whole, begins with its name, and gives the answer of `envlock verify`.
+    The path is None, and nothing is written, if pyproject.toml has such settings already. Each of
+    the other files is complete, starts with its name, and ends with the exit code of `envlock
+    verify`.
 
     Raises:
         UsageError: pyproject.toml cannot be read or written, or its settings are not valid.

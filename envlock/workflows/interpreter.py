@@ -1,4 +1,6 @@
-"""Which environment is meant: one answer for all commands, wherever envlock is installed."""
+"""Find the environment that a command is about: the same for all commands, wherever envlock is
+installed.
+"""
 
 from __future__ import annotations
 
@@ -16,16 +18,16 @@ from envlock.workflows.environments import Candidate, list_candidates
 
 HINT = "activate the environment, or name its interpreter: `--python PATH`"
 BASES = ("base", "root")
-"""What conda calls its own environment, in which it keeps itself: nobody's project."""
+"""conda's names for its own environment, in which conda itself is installed: no project uses it."""
 
 
 class Environment(NamedTuple):
-    """The environment that is meant.
+    """The environment that a command is about.
 
     Attributes:
         python: its interpreter; None for the one that runs envlock.
-        shown: the same for people, as a path.
-        origin: where it is known from, for people; empty where the command line itself names it.
+        shown: the same as a path for messages.
+        origin: how it was found, for messages; empty if the command line names it.
     """
 
     python: Path | None
@@ -36,14 +38,15 @@ class Environment(NamedTuple):
 def find_environment(environ: Mapping[str, str], folder: Path) -> Environment:
     """Return the environment of the project in a folder, when none is named.
 
-    An envlock that is installed beside TensorFlow means its own environment. Else it is found as uv
-    finds it: the active environment, then the project's: `.venv`, or what its package manager has
-    made. The tool's own environment is none of them, unless it is active or `python -m envlock`
-    names it. Source: https://docs.astral.sh/uv/pip/environments/#discovery-of-python-environments
+    If envlock is installed beside TensorFlow, it is envlock's own environment. Otherwise it is
+    found as uv finds it: the active environment, then the project's, which is `.venv` or the one
+    that its package manager created. The tool's own environment is not one of these, unless it is
+    active or `python -m envlock` names it. Source:
+    https://docs.astral.sh/uv/pip/environments/#discovery-of-python-environments
 
     Raises:
-        UsageError: there is none, or it belongs to another user. The message lists what was looked
-            at.
+        UsageError: no environment was found, or it belongs to another user. The message lists the
+            places that were examined.
     """
     has_tensorflow = find_spec("tensorflow") is not None
     looked_at = []
@@ -51,7 +54,8 @@ def find_environment(environ: Mapping[str, str], folder: Path) -> Environment:
         python = candidate.python
         if python is not None and os.path.isfile(python):  # noqa: PTH113 (false for any name)
             is_own = python.parent.parent.resolve() == Path(sys.prefix).resolve()
-            # Beside TensorFlow, envlock means its own environment, whatever else there is.
+            # If envlock is installed beside TensorFlow, it is about its own environment, whatever
+            # else exists.
             if is_own or not has_tensorflow:
                 _check_owners(candidate)
                 shown = _shorten_path(python, folder)
@@ -65,14 +69,14 @@ def find_environment(environ: Mapping[str, str], folder: Path) -> Environment:
 
 
 def _shorten_path(python: Path, folder: Path) -> str:
-    """Return the path of an interpreter as seen from a folder, if it is below that."""
+    """Return the path of an interpreter, relative to a folder if it is below that folder."""
     if python.is_relative_to(folder):
         return str(python.relative_to(folder))
     return str(python)
 
 
 def _is_module() -> bool:
-    """Return whether this is `python -m envlock`, which names the interpreter that is meant."""
+    """Return whether this process was started as `python -m envlock`, which names the interpreter."""
     return Path(sys.argv[0]).name == "__main__.py"
 
 
@@ -90,7 +94,9 @@ def _list_candidates(environ: Mapping[str, str], folder: Path) -> Iterator[Candi
 
 
 def _find_active(environ: Mapping[str, str], name: str) -> Candidate:
-    """Return the environment that a shell has activated: whoever did that trusts it."""
+    """Return the environment that the shell has activated; activating it was the user's own
+    decision, so its owner is not checked.
+    """
     prefix = environ.get(name)
     if not prefix:
         return Candidate(name, f"{name} (unset)", None)
@@ -98,14 +104,14 @@ def _find_active(environ: Mapping[str, str], name: str) -> Candidate:
 
 
 def _check_owners(found: Candidate) -> None:
-    """Refuse to run what another user can have put there.
+    """Refuse to run an interpreter that another user could have put there.
 
-    Git refuses the hooks of another user's repository in the same way.
-    Source: https://git-scm.com/docs/git-config#Documentation/git-config.txt-safedirectory
+    Git refuses the hooks of another user's repository in the same way. Source:
+    https://git-scm.com/docs/git-config#Documentation/git-config.txt-safedirectory
 
     Raises:
-        UsageError: a path that names or holds the interpreter belongs to neither this user nor
-            root.
+        UsageError: a path that names or contains the interpreter belongs neither to this user nor
+            to root.
     """
     trusted = _list_trusted_users(os.environ)
     for path in found.chosen:
@@ -119,11 +125,13 @@ def _check_owners(found: Candidate) -> None:
 
 
 def _list_trusted_users(environ: Mapping[str, str]) -> set[int]:
-    """Return the users whose files are run: this one, root, and under sudo whoever called it."""
+    """Return the users whose files may be run: this one, root, and under sudo the user who called
+    it.
+    """
     user = os.geteuid()
     trusted = {user, 0}
     caller = environ.get("SUDO_UID", "")
-    # Only root can believe the variable: anybody may set it.
+    # Only root may trust the variable: any user can set it.
     if user == 0 and caller.isdecimal():
         trusted.add(int(caller))
     return trusted

@@ -1,4 +1,4 @@
-"""Does a sample's result depend on the batch that it is in? Measure a model, and what would make it independent."""
+"""Measure whether the result for a sample depends on its batch, and what would make it independent."""
 
 from __future__ import annotations
 
@@ -23,11 +23,13 @@ from envlock.runtime.report import Report
 from envlock.workflows.progress import SILENT, Progress
 
 COMPILED = "xla"
-"""XLA compiles a program for each size, some of them for seconds: it is measured at few."""
+"""XLA compiles a program for each batch size, some for seconds, so only a few sizes are measured."""
 FEW = (1, 2, 3, 4, 8, 16, 33)
-"""Sizes around which kernels change: one row, a vector of a processor, a block of a matrix product, and one beside it."""
+"""Sizes around which kernels change: one row, a processor's vector, a block of a matrix product,
+and neighbours.
+"""
 SEED = 0
-LIMIT = 1800.0  # seconds for one measuring: a large model has hundreds of batches, and XLA compiles some of them
+LIMIT = 1800.0  # seconds for one measurement: a large model has hundreds of batches, and XLA compiles some of them
 
 
 def invariance(
@@ -39,18 +41,22 @@ def invariance(
     python: Path | None = None,
     progress: Progress = SILENT,
 ) -> Report[InvarianceEvidence]:
-    """Return whether a sample's result depends on the size of its batch, its place in it, and the rows beside it.
+    """Return whether the result for a sample depends on the size of its batch, its place there, and
+    the other rows.
 
-    The evidence has the classes of equal bits in each mode, the first layer that differs, and what was measured to help.
+    The evidence has the batches with equal bits in each mode, the first layer that differs, and the
+    remedies that were measured to help.
 
     Args:
-        model: a file of Keras, the folder of a SavedModel, or `SCRIPT:FUNCTION` or `PACKAGE.MODULE:FUNCTION`, which returns
+        model: a file of Keras, the folder of a SavedModel, or `SCRIPT:FUNCTION` or
+        `PACKAGE.MODULE:FUNCTION`, which returns
             a model, or a model or function with its inputs.
-        modes: some of MODES; all that the model has when empty.
+        modes: some of MODES; all that the model supports when empty.
         largest: rows of the largest batch.
-        inputs: arrays that `numpy.save` or `numpy.savez` wrote, whose first axis is the batch; made up when not given.
+        inputs: arrays that `numpy.save` or `numpy.savez` wrote, whose first axis is the batch; made
+        up when not given.
         python: the interpreter; this one when not given.
-        progress: shows what is going on.
+        progress: shows what is being done.
 
     Raises:
         UsageError: there is no such model, mode or interpreter, or it cannot be called.
@@ -79,7 +85,7 @@ def invariance(
 
 
 def describe_model(text: str) -> dict[str, object]:
-    """Return what the guest program takes as the model.
+    """Return the description of a model for the guest program.
 
     Raises:
         UsageError: there is no such file, folder or function.
@@ -97,7 +103,7 @@ def describe_model(text: str) -> dict[str, object]:
 
 
 def choose_sizes(mode: str, largest: int) -> list[int]:
-    """Return the sizes of batches that are measured in a mode, the smallest first."""
+    """Return the batch sizes that are measured in a mode, the smallest first."""
     if mode == COMPILED:
         return sorted({*(size for size in FEW if size <= largest), largest})
     return list(range(1, largest + 1))
@@ -106,7 +112,7 @@ def choose_sizes(mode: str, largest: int) -> list[int]:
 def measure(
     asked: Mapping[str, object], python: Path | None, environ: Mapping[str, str]
 ) -> tuple[dict[str, str], tuple[ModeBits, ...]]:
-    """Return the versions of what computed, and what came out in each mode.
+    """Return the versions of the software that computed, and the results in each mode.
 
     Raises:
         UsageError: the model cannot be loaded or called, or the program ended early.

@@ -1,4 +1,4 @@
-"""Has this environment the line that somebody wrote down? No lockfile is needed for that."""
+"""Compare this environment with a one-line digest of another; no lockfile is needed."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ STRICT = "strict"
 
 
 def verify_line(line: str, *, python: Path | None = None) -> Report:
-    """Return whether the live environment has the line that `envlock show --line` printed for another one.
+    """Return whether the live environment has the digest that `envlock show --line` printed for
+    another one.
 
-    A line knows no policy: every fact counts. A fact that policy `strict` needs and that could be
+    A line has no policy: every fact counts. A fact that policy `strict` needs and that could be
     collected neither here nor there is unknown, as in `verify`.
 
     Args:
@@ -24,7 +25,8 @@ def verify_line(line: str, *, python: Path | None = None) -> Report:
         python: the interpreter of the environment; this one when not given.
 
     Raises:
-        UsageError: it is no line, or one of another version; or there is no such interpreter.
+        UsageError: the text is not such a line, or has another version; or there is no such
+            interpreter.
         FactError: the interpreter did not answer.
     """
     wanted = parse_line(line)
@@ -32,7 +34,7 @@ def verify_line(line: str, *, python: Path | None = None) -> Report:
     other = compare_line(wanted, live)
     if other is not None:
         return Report([other], headline="does not match the line: at least one fact differs")
-    # The line is also the same where a needed fact could be collected neither here nor there.
+    # The line is the same, too, if a needed fact could be collected neither here nor there.
     report = judge(live, Snapshot(live["facts"], live["unavailable"]), STRICT)
     headline = "matches the line"
     if not report.match:

@@ -1,4 +1,4 @@
-"""Find what in code makes TensorFlow give other bits."""
+"""Find code that makes TensorFlow give different bits."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ TRUE = ("1", "true")
 
 @dataclass(frozen=True)
 class LintEvidence(Evidence):
-    """How many files were read, and the version of TensorFlow that they were judged for."""
+    """How many files were read, and the version of TensorFlow that they were checked against."""
 
     files: int
     tensorflow: str
 
     def to_json(self) -> dict[str, object]:
-        """Return JSON values."""
+        """Return it as JSON values."""
         return {"files": self.files, "tensorflow": self.tensorflow}
 
 
@@ -49,24 +49,24 @@ def lint(
     exclude: Sequence[str] = (),
     progress: Progress = SILENT,
 ) -> Report[LintEvidence]:
-    """Return what is found in files and folders, by file and line. The code is read and never run.
+    """Return the findings in files and folders, by file and line. The code is read and never run.
 
-    It matches where there is nothing, or notes only. The attachments are `files` (how many were
-    read) and `tensorflow` (the version that was judged for).
+    The report matches if it has no findings, or only notes. The attachments are `files` (how many
+    were read) and `tensorflow` (the version that they were checked against).
 
     Args:
         paths: files, and folders with *.py and *.ipynb files.
-        tensorflow: the version to judge for; the lock's when not given, else the installed one,
-            else the newest known.
+        tensorflow: the version to check against; when not given that of the lockfile, else the
+            installed one, else the newest known.
         lock: the lockfile that says which TensorFlow, and whether op determinism is on.
         select: only these rules, or prefixes of rules.
-        ignore: without these.
+        ignore: leave out these rules, or prefixes of rules.
         exclude: patterns of files that are not read.
-        progress: shows what is going on.
+        progress: shows what is being done.
 
     Raises:
         UsageError: a path, a rule or the version does not exist.
-        LockfileError: the lock cannot be read.
+        LockfileError: the lockfile cannot be read.
     """
     version, origin, switched_on = _choose_version(tensorflow, lock)
     settings = Settings(
@@ -87,10 +87,11 @@ def lint(
 
 
 def _choose_version(version: str | None, source: Source | None) -> tuple[str, str, bool]:
-    """Return the TensorFlow to judge for, where that is known from, and whether op determinism is on there.
+    """Return the TensorFlow to check against, how it is known, and whether op determinism is on
+    there.
 
     Raises:
-        UsageError: `version` is no version.
+        UsageError: `version` is not a version.
     """
     switched_on = False
     locked = None
@@ -117,7 +118,7 @@ def _choose_version(version: str | None, source: Source | None) -> tuple[str, st
 
 
 def _parse_version(text: object) -> Version | None:
-    """Return a version that compares; None where the text is none."""
+    """Return the parsed version; None if the text is not a version."""
     if not isinstance(text, str):
         return None
     try:

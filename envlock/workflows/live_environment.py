@@ -1,4 +1,4 @@
-"""The environment that a workflow looks at, asked once for its facts and its folders."""
+"""The environment that a workflow examines; its facts and its folders are collected once."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ class LiveEnvironment:
 
     @cached_property
     def installation(self) -> Installation:
-        """The folders of its packages; another interpreter is started to name them.
+        """The folders of its packages; another interpreter is started to list them.
 
         Raises:
             UsageError: the interpreter cannot be run.
             FactError: it did not answer.
         """
-        # Start-up time: `verify` reads no metadata of packages, and does without `packaging`.
+        # Start-up time: `verify` reads no metadata of packages, and does not need `packaging`.
         from envlock.packages.installation import find_installation
 
         return find_installation(self.python)
@@ -56,16 +56,17 @@ class LiveEnvironment:
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of an environment.
+    """A comparison of an environment with a lockfile.
 
     Attributes:
-        lock: the lockfile, as it was named.
-        document: the same as plain values; it also holds what its entry points import now.
+        lock: the lockfile, as the caller gave it.
+        document: the same as plain values, together with the packages that its entry points import
+            now.
         subject: what a report calls its file.
         environment: the environment.
-        policy: how closely to compare; None for the lock's own policy.
-        overrides: whether the lock's own rules count.
-        progress: shows what is going on.
+        policy: how strictly to compare; None for the lockfile's own policy.
+        overrides: whether the lockfile's own rules apply.
+        progress: shows what is being done.
     """
 
     lock: Source | None
@@ -78,7 +79,7 @@ class Question:
 
 
 def refuse_another_environment(lock: Lockfile, found: Snapshot) -> None:
-    """Do nothing where the packages are those of the lock.
+    """Check that the packages are those of the lockfile.
 
     Raises:
         EnvironmentMismatch: they are not.

@@ -1,4 +1,6 @@
-"""Which lockfile is meant; it is read as a model, or as plain values as in the runtime half."""
+"""Find the lockfile that a command is about, and read it as a model, or as plain values as the
+runtime half does.
+"""
 
 from __future__ import annotations
 
@@ -29,13 +31,14 @@ def load(path: str | os.PathLike[str] | None = None) -> Lockfile:
 
 
 def load_lock(source: Source | None) -> Lockfile:
-    """Return the lockfile of a source; None is the one that `assert_locked()` would use.
+    """Return the lockfile that `source` is or names; for None, the one that `assert_locked()` would
+    use.
 
     Raises:
         LockfileError: it is missing, unreadable, invalid, or newer than this envlock.
     """
     if source is None or isinstance(source, str | os.PathLike | bytes):
-        # Start-up time: the models take 0.1 s, and `verify` and `run` do without them.
+        # Start-up time: the models take 0.1 s, which `verify` and `run` do not need.
         from envlock.lock import document
 
         if isinstance(source, bytes):
@@ -47,7 +50,7 @@ def load_lock(source: Source | None) -> Lockfile:
 def load_document(source: Source | None) -> tuple[dict[str, Any], str]:
     """Return the lockfile as the runtime half reads it, and what a report calls its file.
 
-    No model is needed for that, which saves 60 ms.
+    The models are not loaded for this, which saves 60 ms.
 
     Raises:
         LockfileError: it is missing, unreadable, invalid, or newer than this envlock.
@@ -71,7 +74,8 @@ def get_subject(source: Source | None) -> str:
 
 
 def get_file(source: Source | None) -> Path:
-    """Return the absolute path of the lockfile; `envlock.lock` in the current folder if the source is no file.
+    """Return the absolute path of the lockfile; `envlock.lock` in the current folder if the source
+    is not a path.
 
     Raises:
         LockfileError: there is no lockfile that `assert_locked()` would use.

@@ -1,4 +1,4 @@
-"""Merge what two sides have changed in a lockfile."""
+"""Merge the changes of two sides in a lockfile."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
 
 def merge(base: Source, ours: Source, theirs: Source) -> Merged:
-    """Return what both sides have changed since the base; where they disagree, ours stays and the path is named.
+    """Return a lockfile with the changes of both sides since the base; where they disagree, ours is
+    kept and the path is listed.
 
     Raises:
         LockfileError: one is missing, unreadable, invalid or newer than this envlock, or the facts

@@ -1,4 +1,4 @@
-"""The lockfile in a stamped model, for the commands that only read one."""
+"""The lockfile in a stamped model, for commands that only read a lockfile."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from envlock.runtime.stamp import read_stamp
 
 
 def read_line(path: str) -> str | None:
-    """Return the line in the stamp of a model; None where the path is that of no model.
+    """Return the line in the stamp of a model; None if the path is not that of a model.
 
     Raises:
-        LockfileError: the model has no stamp, or it is damaged.
+        LockfileError: the model has no stamp, or a damaged one.
     """
     stamp = read_stamp(path)
     if stamp is None:
@@ -21,10 +21,10 @@ def read_line(path: str) -> str | None:
 
 
 def read_lock(path: str) -> Lockfile | None:
-    """Return the lockfile in the stamp of a model; None where the path is that of no model.
+    """Return the lockfile in the stamp of a model; None if the path is not that of a model.
 
     Raises:
-        LockfileError: the model has no stamp, only a line, or it is damaged.
+        LockfileError: the model has no stamp, only a line, or a damaged stamp.
     """
     stamp = read_stamp(path)
     if stamp is None:

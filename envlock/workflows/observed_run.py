@@ -1,4 +1,4 @@
-"""Run a prepared command, and write into its lock which packages the run has used."""
+"""Run a prepared command, and write the packages that it has used into its lockfile."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class Observed(NamedTuple):
 
 
 def find_lock_with_entry_points(lock: Source | None) -> Path:
-    """Return the file of a lock that can take what a run shows.
+    """Return the path of a lockfile to which observed packages can be added.
 
     Raises:
         LockfileError: it is missing, unreadable or invalid.
-        UsageError: it is no file, or names no entry points.
+        UsageError: it is not a file, or has no entry points.
     """
     if not (lock is None or isinstance(lock, str | os.PathLike)):
         raise UsageError(
@@ -48,13 +48,14 @@ def find_lock_with_entry_points(lock: Source | None) -> Path:
 
 
 def observe(prepared: Prepared, lock: Path, python: Path | None) -> Observed:
-    """Run a command to its end and write down what it has used, whether it succeeds or not.
+    """Run a command to its end and record the packages that it has used, whether it succeeds or
+    not.
 
-    Child processes are observed where they are Python and inherit PYTHONPATH.
+    Child processes are observed if they are Python and inherit PYTHONPATH.
 
     Raises:
         UsageError: the command cannot be run, or nothing could be observed.
-        LockfileError: the lock cannot be written.
+        LockfileError: the lockfile cannot be written.
     """
     with open_draft_folder(None) as folder:
         (folder / "sitecustomize.py").write_text(read("observer"), encoding="utf-8")
@@ -66,14 +67,14 @@ def observe(prepared: Prepared, lock: Path, python: Path | None) -> Observed:
                 f"nothing was observed of `{prepared.command[0]}` (exit code {code})", hint=hint
             )
         lines = report.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
-    # Start-up time: the models, which a run that is not observed does without.
+    # Start-up time: the models, which a run that is not observed does not need.
     from envlock.workflows.held_packages import add_observed
 
     return Observed(code, *add_observed(lock, lines, python))
 
 
 def _run(prepared: Prepared, folder: str) -> int:
-    """Return the exit code, as a shell has it.
+    """Run the command, and return its exit code as a shell reports it.
 
     Raises:
         UsageError: the command cannot be run.
@@ -84,7 +85,8 @@ def _run(prepared: Prepared, folder: str) -> int:
         child = subprocess.Popen(list(prepared.command), executable=prepared.program, env=environ)
     except OSError as error:
         raise UsageError(f"cannot run `{prepared.command[0]}`: {error.strerror}") from None
-    # Ctrl-C reaches the command as well, and it decides. A request to end reaches us only.
+    # Ctrl-C reaches the command as well, which decides what to do. SIGTERM reaches only this
+    # process, so it is passed on.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: child.terminate())
     code = child.wait()

@@ -1,4 +1,4 @@
-"""Record the base image of a lock, by digest, and the Debian packages for it."""
+"""Record the base image of a lockfile by digest, and the Debian packages to install on it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from envlock.workflows.progress import SILENT, Progress
 
 @dataclass(frozen=True)
 class Pin:
-    """A lock with its base image recorded, that image by digest, and what is worth a warning."""
+    """A lockfile with its base image recorded, that image by digest, and warnings."""
 
     lock: Lockfile
     base: str
@@ -26,17 +26,18 @@ class Pin:
 def pin_base(
     lock: Lockfile, request: BaseRequest, engine: str, network: str, progress: Progress
 ) -> Pin:
-    """Return a lock with the digest of its base image; see `build` for `engine` and `network`.
+    """Return a lockfile with the digest of its base image; see `build` for `engine` and `network`.
 
-    Where the project asks for Debian packages, the base is pulled, and apt in it says which these
-    are now; it has the engine's own network, or this machine's where `network` is `host`.
+    If the project needs Debian packages, the base is pulled, and apt inside it resolves their
+    current versions; it uses the engine's network, or this machine's if `network` is `host`.
 
     Raises:
         ImageMismatch: no base image can be the locked environment, or the tag of a release names
             another image.
-        LockfileError: the lock is not valid.
+        LockfileError: the lockfile is not valid.
         OutsideError: a registry, the engine or an archive of Debian packages failed.
-        UsageError: there is no such base or package, or no image can be the machine of the lock.
+        UsageError: there is no such base or package, or no image can be the machine of the
+        lockfile.
     """
     wanted = read_apt_request(lock)
     chosen = resolve_base(lock, request, progress)
@@ -57,7 +58,7 @@ def pin_base(
 
 
 def resolve_base(lock: Lockfile, request: BaseRequest, progress: Progress = SILENT) -> Chosen:
-    """Return the base by what its registry says now; raises as `pin_base`."""
+    """Return the base image with the digest that its registry has now; raises the errors of `pin_base`."""
     tables = None
     if get_locked_base(lock, request.choice) is None:
         tables = refresh_tables(collect_lock_needs(lock, request.platform), progress)

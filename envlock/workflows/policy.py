@@ -1,4 +1,4 @@
-"""What a policy makes of each fact: explained, listed, and loosened by the project."""
+"""How a policy judges each fact: explain it, list what may differ, and add the project's own rules."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ if TYPE_CHECKING:
 def explain(
     path: str, lock: Source | None = None, *, python: Path | None = None
 ) -> list[Explained]:
-    """Return all that is known of the facts at a path or below it; without a lock near, under policy strict.
+    """Return all that is known about the facts at a path or below it; if no lockfile is found,
+    under policy strict.
 
     Raises:
-        LockfileError: the lock is unreadable, invalid, or newer than this envlock.
-        UsageError: no lock and no environment can hold such a fact, or there is no such
+        LockfileError: the lockfile is unreadable, invalid, or newer than this envlock.
+        UsageError: no lockfile and no environment can have such a fact, or there is no such
             interpreter.
         FactError: the interpreter did not answer.
     """
@@ -41,7 +42,9 @@ def explain(
 
 
 def _load_document(lock: Source | None) -> dict[str, Any]:
-    """Return the lockfile as plain values; one without facts, under policy strict, if none is named and none is near."""
+    """Return the lockfile as plain values; if none is named and none is found, one without facts
+    under policy strict.
+    """
     try:
         return load_document(lock)[0]
     except LockfileError:
@@ -51,10 +54,11 @@ def _load_document(lock: Source | None) -> dict[str, Any]:
 
 
 def allowed(lock: Source | None = None, policy: str | None = None) -> list[Allowed]:
-    """Return the facts of a lock that may differ under its policy (or the one named), grouped by reason.
+    """Return the facts of a lockfile that may differ under its policy (or the named one), grouped
+    by reason.
 
     Raises:
-        LockfileError: the lock is missing, unreadable, invalid, or newer than this envlock.
+        LockfileError: the lockfile is missing, unreadable, invalid, or newer than this envlock.
         UsageError: there is no such policy.
     """
     document = load_document(lock)[0]
@@ -62,12 +66,13 @@ def allowed(lock: Source | None = None, policy: str | None = None) -> list[Allow
 
 
 def ignore(pattern: str, reason: str, lock: Source | None = None) -> tuple[Path, Lockfile | None]:
-    """Write into pyproject.toml that a fact may differ; return that file, and the lock with this override.
+    """Add a rule to pyproject.toml that a fact may differ; return the path of that file, and the
+    lockfile with this rule.
 
-    The lock's facts stay as they are, and it is not written; None where there is none.
+    The facts of the lockfile are not changed, and it is not written; None if there is no lockfile.
 
     Raises:
-        LockfileError: the lock is unreadable, invalid, or newer than this envlock.
+        LockfileError: the lockfile is unreadable, invalid, or newer than this envlock.
         UsageError: no fact can have this path, the reason is empty, or pyproject.toml cannot be
             changed.
     """

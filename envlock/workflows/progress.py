@@ -1,4 +1,4 @@
-"""How a workflow says what is going on: the caller decides whether, and where, it is shown."""
+"""How a workflow reports progress: the caller decides whether and where it is shown."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
 Advance = Callable[[int], None]
-"""Takes how much of the work was done since the last call."""
+"""Called with how much of the work was done since the last call."""
 
 
 class Progress(Protocol):
-    """Shows what is going on."""
+    """Shows the progress of a command."""
 
     def say(self, text: str) -> None:
-        """Take a sentence about what happens now."""
+        """Show a sentence about the current step."""
         ...
 
     def line(self, text: str) -> None:
-        """Take a line that another program printed."""
+        """Show a line that another program printed."""
         ...
 
     def bar(
         self, title: str, total: int, *, in_bytes: bool = False
     ) -> AbstractContextManager[Advance]:
-        """Return what shows how far something is while it is open; threads may advance it.
+        """Return a context manager that shows the progress of one task; threads may advance it.
 
         Args:
-            title: what is going on.
-            total: when it is done, in the unit that it advances by.
+            title: the task.
+            total: the amount of work, in the unit in which it advances.
             in_bytes: the unit is bytes.
         """
         ...
@@ -38,14 +38,14 @@ class Silent:
     """Shows nothing."""
 
     def say(self, text: str) -> None:
-        """Take a sentence about what happens now."""
+        """Ignore a sentence about the current step."""
 
     def line(self, text: str) -> None:
-        """Take a line that another program printed."""
+        """Ignore a line that another program printed."""
 
     @contextmanager
     def bar(self, title: str, total: int, *, in_bytes: bool = False) -> Iterator[Advance]:
-        """Yield what does nothing."""
+        """Yield a function that does nothing."""
         yield lambda _: None
 
 

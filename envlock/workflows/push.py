@@ -1,4 +1,4 @@
-"""Push an image that was verified, with its bill of materials and its provenance."""
+"""Push a verified image, with its bill of materials and its provenance."""
 
 from __future__ import annotations
 
@@ -18,15 +18,17 @@ from envlock.workflows.progress import Progress
 SBOM = "application/vnd.cyclonedx+json"
 """As registered: https://www.iana.org/assignments/media-types/application/vnd.cyclonedx+json."""
 IN_TOTO = "application/vnd.in-toto+json"
-"""What BuildKit and cosign call it, with the annotation: https://github.com/in-toto/attestation/tree/main/spec/v1."""
+"""The media type that BuildKit and cosign use, with the annotation:
+https://github.com/in-toto/attestation/tree/main/spec/v1.
+"""
 PREDICATE = "in-toto.io/predicate-type"
 
 
 def parse_target(tag: str | None) -> Reference:
-    """Return where an image of this name is pushed to.
+    """Return the place in a registry that an image with this tag is pushed to.
 
     Raises:
-        UsageError: it has no name, or one without a tag.
+        UsageError: the image has no name, or a name without a tag.
     """
     if tag is None:
         raise UsageError("`--push` needs a name", hint="add `--tag registry/name:tag`")
@@ -37,11 +39,11 @@ def parse_target(tag: str | None) -> Reference:
 
 
 def check_login(tag: str | None) -> None:
-    """Make sure that the registry of a tag lets us push, before anything is built.
+    """Check that the registry of a tag lets this user push, before anything is built.
 
     Raises:
-        OutsideError: it cannot be asked, or does not.
-        UsageError: the tag names none.
+        OutsideError: the registry cannot be reached, or refuses.
+        UsageError: the tag names no registry.
     """
     check_writable(Registry(Client()), parse_target(tag))
 
@@ -49,7 +51,8 @@ def check_login(tag: str | None) -> None:
 def push_image(
     lock: Lockfile, tag: str, engine: Engine, licenses: Mapping[str, License], progress: Progress
 ) -> tuple[Lockfile, str]:
-    """Push the image that a lock has, by its name; return the lock with its reference, and that.
+    """Push the image of a lockfile; return the lockfile with the image's reference, and the
+    reference.
 
     Raises:
         OutsideError: the engine or the registry failed.

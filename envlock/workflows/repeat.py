@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,14 +16,14 @@ from envlock.numerics.outcome import Outcome, RepeatEvidence, report
 from envlock.numerics.repeated_runs import Plan
 from envlock.numerics.results import Quantity, Results, Run
 from envlock.runtime.errors import LockfileError, UsageError, WriteError
-from envlock.runtime.report import Report
+from envlock.runtime.report import Report, count
 from envlock.runtime.variable_plan import NAME as HASH_SEED
 from envlock.runtime.variable_plan import is_number
 from envlock.workflows.locks import load_document
 from envlock.workflows.progress import SILENT, Progress
 
 KEPT = 8_000_000_000
-"""Bytes of arrays that are kept; beyond that only their hashes are."""
+"""Bytes of arrays that are stored; for what exceeds it, only hashes are stored."""
 
 
 def repeat(
@@ -41,7 +41,8 @@ def repeat(
     output: bool = False,
     progress: Progress = SILENT,
 ) -> Report[RepeatEvidence]:
-    """Run a script or a function several times, and return how far every run is from every other.
+    """Run a script or a function several times, and return the distance of every run from every
+    other.
 
     The attachments are those of docs/reference/repeat.md; `interrupted` says whether Ctrl-C cut it
     short.
@@ -49,20 +50,20 @@ def repeat(
     Args:
         script: `SCRIPT[:FUNCTION]`, or `PACKAGE.MODULE:FUNCTION`.
         args: for the script.
-        module: it is the name of a module even without a function.
-        runs: how often.
+        module: `script` is the name of a module, also without a function.
+        runs: how often it is run.
         fresh: each run in a process of its own.
         seed: set all seeds to this before each run.
         python: the interpreter; this one when not given.
         save: keep the results in this new folder.
         steps: the steps to show; the first that differs and the last when not given.
-        limit: bytes of arrays that are kept.
-        output: let the script's own output through, on stderr.
-        progress: shows what is going on.
+        limit: bytes of arrays that are stored.
+        output: show the script's own output, on stderr.
+        progress: shows what is being done.
 
     Raises:
         UsageError: there is no such script or interpreter, it records nothing, or `save` exists.
-        WriteError: the results cannot be kept.
+        WriteError: the results cannot be stored.
         FactError: distances cannot be computed.
     """
     if runs < 2 and save is None:
@@ -75,23 +76,36 @@ def repeat(
     plan = Plan(wanted, runs, fresh, seed, python, limit, output, _read_locked_hash_seed())
     parent = None
     if save is not None:
-        # Beside the folder that it becomes, as it is renamed.
+        # In the same folder as its final place, because it is renamed to that.
         parent = save.absolute().parent
     with open_draft_folder(parent) as folder:
         found, interrupted = _make_runs(plan, folder, save, progress)
         outcome = _compare_runs({"": found}, runs, steps, python, progress)
-        outcome = replace(outcome, interrupted=interrupted)
+        about = tuple(_explain_processes(found))
+        outcome = replace(outcome, interrupted=interrupted, about=about)
         return report(_add_help(outcome, plan.target), str(plan.target.script))
 
 
+def _explain_processes(found: Results) -> Iterator[str]:
+    """Yield why runs that were asked for in one process had one each, where they had."""
+    names = sorted({name for run in found.runs for name in run.changed})
+    if names and not found.header.get("fresh"):
+        yield (
+            f"The program changes {', '.join(names)} after it was verified, "
+            "so each run had a process of its own."
+        )
+
+
 def _read_locked_hash_seed() -> str | None:
-    """Return the hash seed of the nearest lockfile, where it has one and this process has none."""
+    """Return the hash seed of the nearest lockfile; None if it has none, or this process has one
+    already.
+    """
     if is_number(os.environ.get(HASH_SEED, "")):
         return None
     try:
         document, _ = load_document(None)
     except LockfileError:
-        # None is near: nothing has locked a seed.
+        # No lockfile is near, so no seed is locked.
         return None
     environ = document["facts"].get("environ") or {}
     locked = environ.get(HASH_SEED)
@@ -101,7 +115,9 @@ def _read_locked_hash_seed() -> str | None:
 
 
 def _add_help(outcome: Outcome, wanted: Target) -> Outcome:
-    """Return an outcome that says how to run a file of a package, where runs failed for that."""
+    """Return an outcome with a hint on how to run a file of a package, if runs failed for that
+    reason.
+    """
     for run in outcome.failed:
         if run.message is not None and RELATIVE_IMPORT in run.message:
             return replace(outcome, help=wanted.by_module("repeat"))
@@ -111,7 +127,9 @@ def _add_help(outcome: Outcome, wanted: Target) -> Outcome:
 def _make_runs(
     plan: Plan, folder: Path, save: Path | None, progress: Progress
 ) -> tuple[Results, bool]:
-    """Make the runs, keep them in `save`, and return their results and whether Ctrl-C cut them short."""
+    """Make the runs, store them in `save`, and return their results and whether Ctrl-C interrupted
+    them.
+    """
     try:
         with progress.bar(f"running {plan.target.name}", plan.runs) as advance:
             found, interrupted = numerics.repeat(plan, folder, advance)
@@ -123,7 +141,7 @@ def _make_runs(
             f"cannot keep the results in {where}: {error.strerror}", hint="check its disk"
         ) from None
     if save is not None and found.finished:
-        progress.say(f"saved {len(found.finished)} of {plan.runs} runs in {save}")
+        progress.say(f"saved {len(found.finished):,} of {plan.runs:,} runs in {save}")
     return found, interrupted
 
 
@@ -135,10 +153,11 @@ def compare_saved(
     python: Path | None = None,
     progress: Progress = SILENT,
 ) -> Report[RepeatEvidence]:
-    """Return how far the runs in two folders are from each other; they are called A0, A1 ... and B0, B1 ...
+    """Return the distances between the runs in two folders, which are named A0, A1 ... and B0, B1
+    ...
 
     Raises:
-        UsageError: one is no folder that `save` made, or is damaged.
+        UsageError: a folder was not written by `save`, or is damaged.
         FactError: distances cannot be computed.
     """
     sets = {"A": results.read(a, "A"), "B": results.read(b, "B")}
@@ -152,10 +171,10 @@ def compare_saved(
 
 
 def need_folder_of(*paths: Path | None) -> None:
-    """Do nothing where the folder of each path is there.
+    """Check that the folder of each path exists.
 
     Raises:
-        UsageError: one is not.
+        UsageError: one does not exist.
     """
     for path in paths:
         if path is not None and not path.absolute().parent.is_dir():
@@ -163,7 +182,7 @@ def need_folder_of(*paths: Path | None) -> None:
 
 
 def _need_free(save: Path | None) -> None:
-    """Refuse a folder that is there, or whose parent is not."""
+    """Refuse a folder that exists already, or whose parent does not exist."""
     if save is not None and (save.exists() or save.is_symlink()):
         raise UsageError(f"{save} exists already", hint="name a new folder")
     need_folder_of(save)
@@ -171,13 +190,10 @@ def _need_free(save: Path | None) -> None:
 
 def _describe_set(name: str, found: Results) -> str:
     """Return which runs a set is made of, and whether they are the same among themselves."""
-    runs = f"{len(found.finished)} runs"
-    if len(found.finished) == 1:
-        runs = "1 run"
-    text = f"{name}: {runs} of {found.target} in {found.folder.name}"
+    text = f"{name}: {count(len(found.finished), 'run')} of {found.target} in {found.folder.name}"
     number = len(results.group_runs(found.finished))
     if number > 1:
-        text += f", {number} different results"
+        text += f", {number:,} different results"
     versions = ", ".join(f"{package} {version}" for package, version in found.environment.items())
     return f"{text} ({versions or 'versions unknown'})"
 
@@ -189,7 +205,9 @@ def _compare_runs(
     python: Path | None,
     progress: Progress,
 ) -> Outcome:
-    """Compare the finished runs, and where they tell nothing the steps of those that failed."""
+    """Compare the finished runs; if they show no difference, compare the steps of those that
+    failed.
+    """
     all_runs: list[Run] = []
     failed: list[Run] = []
     for found in sets.values():
@@ -219,10 +237,10 @@ def _compare_runs(
 
 
 def _choose_steps(runs: Sequence[Run], asked: Sequence[int], first: Quantity | None) -> list[int]:
-    """Return the steps to show: those that were asked for, else the first that differs and the last.
+    """Return the steps to show: the requested ones, else the first that differs and the last.
 
     Raises:
-        UsageError: no run recorded a step that was asked for.
+        UsageError: no run recorded a requested step.
     """
     recorded = results.list_steps(runs)
     for step in asked:

@@ -30,16 +30,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A command as it is to be started.
+    """A command that is ready to be started.
 
     Attributes:
         program: the file to execute.
-        command: its arguments, its name first.
+        command: its arguments, starting with its name.
         environ: its variables.
-        report: how the environment, with these variables, differs from the lock.
-        changes: name, and the new value or None for unset, of each variable that is not as it was.
-        overruled: name, the lock's value, and what determinism needs (None: unset) where the lock
-            wins.
+        report: how the environment with these variables differs from the lockfile.
+        changes: name and new value (None for unset) of each variable that differs from this
+        process.
+        overruled: name, the lockfile's value, and the value that determinism needs (None for unset)
+            where the lockfile's value is used.
     """
 
     program: str
@@ -50,7 +51,7 @@ class Prepared:
     overruled: tuple[tuple[str, str, str | None], ...]
 
     def execute(self) -> None:
-        """Take this process's place; return only by raising.
+        """Replace this process by the command; returns only by raising.
 
         Raises:
             UsageError: the program cannot be executed.
@@ -66,13 +67,13 @@ class Prepared:
 
 @dataclass(frozen=True)
 class _Needs:
-    """What the variables of a command are made from.
+    """What determines the variables of a command.
 
     Attributes:
-        folder: that of the environment's programs, which comes first in PATH.
-        version: of the installed TensorFlow; None where it is unknown.
+        folder: the folder of the environment's programs, which comes first in PATH.
+        version: that of the installed TensorFlow; None if unknown.
         deterministic: also switch op determinism on.
-        seed: for `envlock.activate()`; None leaves it to the program.
+        seed: the seed for `envlock.activate()`; None leaves it to the program.
     """
 
     folder: Path
@@ -90,18 +91,20 @@ def prepare(
     deterministic: bool = False,
     seed: int | None = None,
 ) -> Prepared:
-    """Return a command with the variables of a lock and of the recipe of the installed TensorFlow.
+    """Return a command with the variables of a lockfile and those of the determinism recipe for the
+    installed TensorFlow.
 
     Args:
-        command: the program and its arguments; a bare `python` is this environment's.
+        command: the program and its arguments; `python` without a folder is that of this
+        environment.
         lock: the lockfile; the one that `assert_locked()` would use when not given.
-        policy: how closely to compare; the lock's own when not given.
+        policy: how strictly to compare; the lockfile's own when not given.
         python: the interpreter of the environment; this one when not given.
         deterministic: also switch op determinism on.
-        seed: what `envlock.activate()` seeds with where the program names none.
+        seed: the seed for `envlock.activate()` if the program does not give one.
 
     Raises:
-        LockfileError: the lock is missing, unreadable, invalid, or newer than this envlock.
+        LockfileError: the lockfile is missing, unreadable, invalid, or newer than this envlock.
         UsageError: there is no such command or policy, or it is the Python of another environment.
     """
     document, subject = load_document(lock)
@@ -116,7 +119,7 @@ def prepare(
     needs = _Needs(folder, _find_tensorflow(python), deterministic, seed)
     wanted = _make_variables(facts, needs)
     program = _find_command(command[0], wanted.environ["PATH"], folder)
-    # Collected only now: the facts are compared as the command will find them.
+    # Collected only now, so that the facts that are compared are those that the command will find.
     found = collect_live_for(document, python, wanted.environ)
     report = judge_here(document, found, policy, subject, has_overrides_enabled(), interpreter)
     report = with_acceptance(annotate(report, wanted.environ))
@@ -125,9 +128,11 @@ def prepare(
 
 
 def _find_tensorflow(python: Path | None) -> str | None:
-    """Return the version of the installed TensorFlow; None where there is none, or its version is unknown."""
+    """Return the version of the installed TensorFlow; None if it is not installed, or its version
+    is unknown.
+    """
     if python is None:
-        # Without the other facts, which takes a fraction of the time.
+        # The other facts are left out, which takes a fraction of the time.
         installed: object = tensorflow.collect(Host())
     else:
         installed = collect_live(python).facts.get("tensorflow")
@@ -137,7 +142,7 @@ def _find_tensorflow(python: Path | None) -> str | None:
 
 
 def _make_variables(facts: Mapping[str, object], needs: _Needs) -> Variables:
-    """Return the variables for the command, and which of them are not as in this process."""
+    """Return the variables for the command, and those that differ from this process."""
     environ = dict(os.environ)
     environ["PATH"] = os.pathsep.join([str(needs.folder), environ.get("PATH", os.defpath)])
     needed: dict[str, str] = {}
@@ -152,7 +157,7 @@ def _make_variables(facts: Mapping[str, object], needs: _Needs) -> Variables:
             unwanted = recipe.unset
     wanted = plan_variables(environ, facts, needed, unwanted)
     own: dict[str, str] = {}
-    # A hash seed that somebody has chosen, by the lock or in this shell, stays.
+    # A hash seed that was chosen, in the lockfile or in this shell, is kept.
     if not is_number(wanted.environ.get(HASH_SEED, "")):
         own.update(table("determinism_recipes")["always"])
     additions = {**get_additions(wanted.environ), **own}
@@ -160,16 +165,18 @@ def _make_variables(facts: Mapping[str, object], needs: _Needs) -> Variables:
         own["ENVLOCK_SEED"] = str(needs.seed)
     changes = [*wanted.changes, *((name, value, "") for name, value in own.items())]
     if additions:
-        # By this an envlock in the command does not count our variables as a difference.
+        # It lets an envlock inside the command know that these variables were set by us and are no
+        # difference.
         own[ADDED] = format_additions(additions)
     return Variables({**wanted.environ, **own}, sorted(changes), wanted.kept)
 
 
 def find_program(name: str, path: str | None = None) -> str:
-    """Return the file of a program, from the folders of PATH where none are given.
+    """Return the path of a program, searched for in the folders of `path`, or in those of PATH when
+    not given.
 
     Raises:
-        UsageError: it is in none of them.
+        UsageError: it is in none of the folders.
     """
     found = shutil.which(name, path=path)
     if found is None:
@@ -178,11 +185,11 @@ def find_program(name: str, path: str | None = None) -> str:
 
 
 def _find_command(name: str, path: str, own: Path) -> str:
-    """Return the file of a command.
+    """Return the path of the program of a command.
 
     Raises:
-        UsageError: there is none, or it is a Python that is not in `own`, the folder of the
-            verified environment.
+        UsageError: it does not exist, or it is a Python outside `own`, the folder of the verified
+            environment.
     """
     found = find_program(name, path)
     folder = Path(found).parent

@@ -1,4 +1,6 @@
-"""The settings of a project, `[tool.envlock]` of pyproject.toml; flags and `ENVLOCK_*` go first."""
+"""The settings of a project, `[tool.envlock]` in pyproject.toml; options and `ENVLOCK_*` variables
+go before them.
+"""
 
 from __future__ import annotations
 
@@ -32,16 +34,16 @@ LONGEST = 300
 """Characters of a pattern, as in a lockfile."""
 LONGEST_NAME = 128
 """Characters of a distribution's name, as in a lockfile."""
-# The reader of TOML takes some hundred times as much memory as the file, and quadratic time.
+# The TOML parser needs some hundred times as much memory as the file has, and quadratic time.
 SIZE_LIMIT = 128 * 1024  # bytes
 
 
 @dataclass(frozen=True)
 class Config:
-    """`[tool.envlock]`: `lock` is a path, `policy` a table of `name` and of path patterns with their rules.
+    """`[tool.envlock]`: `lock` is a path, `policy` a table with a `name` and rules by path pattern.
 
-    `policy`, `entry` and `container` are None where the project names none; `lint` holds lists of
-    text by their keys, `container` what `envlock.containers.additions` checks.
+    `policy`, `entry` and `container` are None if the project does not set them; `lint` has lists of
+    strings by key, and `container` holds what `envlock.containers.additions` checks.
     """
 
     lock: Path | None = None
@@ -53,11 +55,11 @@ class Config:
 
 
 def load(folder: Path) -> Config:
-    """Return the settings of the project that `folder` lies in; the defaults where there is none.
+    """Return the settings of the project that contains `folder`; the defaults if there is no
+    project.
 
     Raises:
-        UsageError: its pyproject.toml is not TOML, or `[tool.envlock]` has something that does not
-            exist.
+        UsageError: its pyproject.toml is not TOML, or `[tool.envlock]` has an unknown key or value.
     """
     file = Path(lockfile.find_project(str(folder))) / lockfile.SETTINGS
     if not file.is_file():
@@ -73,7 +75,9 @@ def load(folder: Path) -> Config:
 def choose_policy(
     name: str | None, config: Config, earlier: Lockfile | None
 ) -> tuple[str, dict[str, str]]:
-    """Return name and overrides of the policy to write: as asked for, else the project's, else those of `earlier`."""
+    """Return the name and overrides of the policy to write: as requested, else from the settings,
+    else those of `earlier`.
+    """
     if name is None and config.policy is None and not config.overrides and earlier is not None:
         return earlier.policy.name, dict(earlier.policy.overrides)
     if name is None:
@@ -82,7 +86,9 @@ def choose_policy(
 
 
 def choose_target(output: Path | None, config: Config) -> Path:
-    """Return where `capture` writes: the file named, the settings', the nearest of the project, or its folder."""
+    """Return the path that `capture` writes to: the given one, else that of the settings, else the
+    project's nearest lockfile, else one in its folder.
+    """
     if output is not None:
         return output
     if config.lock is not None:
@@ -95,10 +101,10 @@ def choose_target(output: Path | None, config: Config) -> Path:
 
 
 def check_pattern(pattern: str) -> None:
-    """Refuse a path or pattern that no fact can have.
+    """Refuse a path or pattern that no fact can match.
 
     Raises:
-        UsageError: it is malformed or fits no fact; the hint names the most similar path.
+        UsageError: it is malformed or matches no fact; the hint names the most similar path.
     """
     try:
         Policy(DEFAULT, {pattern: "ignore"})
@@ -118,7 +124,8 @@ def check_pattern(pattern: str) -> None:
 
 
 def add_override(folder: Path, pattern: str, rule: str, reason: str) -> Path:
-    """Write a rule and its reason into `[tool.envlock.policy]` of pyproject.toml; return that file.
+    """Write a rule and its reason into `[tool.envlock.policy]` of pyproject.toml; return the path
+    of that file.
 
     Raises:
         UsageError: it cannot be read or written, or its settings are not valid.
@@ -127,7 +134,8 @@ def add_override(folder: Path, pattern: str, rule: str, reason: str) -> Path:
 
 
 def add_policy(folder: Path, name: str) -> Path | None:
-    """Write `[tool.envlock]` with a policy into pyproject.toml; return it, None where it has one.
+    """Write `[tool.envlock]` with a policy into pyproject.toml; return its path, or None if it has
+    such settings already.
 
     Raises:
         UsageError: it cannot be read or written, or its settings are not valid.
@@ -140,7 +148,7 @@ def add_policy(folder: Path, name: str) -> Path | None:
 
 @dataclass(frozen=True)
 class Setting:
-    """A line of pyproject.toml: the tables that it is in, its key and value, and its comment."""
+    """A line of pyproject.toml: the tables that it belongs to, its key and value, and its comment."""
 
     tables: tuple[str, ...]
     key: str
@@ -149,9 +157,9 @@ class Setting:
 
 
 def _write(folder: Path, setting: Setting) -> Path:
-    """Set a value in the project's pyproject.toml; comments and line ends stay as they are."""
+    """Set a value in the project's pyproject.toml; comments and line endings are kept."""
     file = Path(lockfile.find_project(str(folder))) / lockfile.SETTINGS
-    # Of two processes that read and write the file at once, one would lose its change.
+    # If two processes read and wrote the file at once, one change would be lost.
     with hold_folder(file.parent):
         load(folder)
         text = ""
@@ -163,15 +171,17 @@ def _write(folder: Path, setting: Setting) -> Path:
 
 
 def _change(text: str, setting: Setting, file: Path) -> str:
-    """Return the text of a pyproject.toml with a value set; raise UsageError where no comment can stand beside it."""
+    """Return the text of a pyproject.toml with a value set; raise UsageError if no comment can be
+    added beside the value.
+    """
     # Start-up time: only `init` and `ignore` write settings.
     import tomlkit
 
-    # tomlkit keeps line ends in comments and loses them elsewhere, so it sees one kind only.
+    # tomlkit keeps line endings in comments and loses them elsewhere, so it is given one kind only.
     document = tomlkit.parse(text.replace("\r\n", "\n"))
     table: Any = document
     for name in setting.tables:
-        # `policy = "same-arch"` is short for a table with a name.
+        # `policy = "same-arch"` is short for a table with only a name.
         if isinstance(table.get(name), str):
             table[name] = tomlkit.item({"name": str(table[name])})
         is_super_table = name != setting.tables[-1]
@@ -189,7 +199,8 @@ def _change(text: str, setting: Setting, file: Path) -> str:
 
 
 def describe_project(folder: Path, lock: Path | None) -> dict[str, object]:
-    """Return what a lock records of its project: the `name` of its package, and the state of its files in git.
+    """Return what a lockfile records about its project: the `name` of its package, and the state of
+    its files in git.
 
     Raises:
         UsageError: its pyproject.toml is not TOML.
@@ -202,7 +213,8 @@ def describe_project(folder: Path, lock: Path | None) -> dict[str, object]:
 
 
 def read_project_name(folder: Path) -> str | None:
-    """Return the normalised name of the project's own distribution; None where its files name none.
+    """Return the normalised name of the project's own distribution; None if its files do not give
+    one.
 
     Raises:
         UsageError: its pyproject.toml is not TOML.
@@ -221,7 +233,7 @@ def read_project_name(folder: Path) -> str | None:
         if not text:
             continue
         name = normalise(str(text))[:LONGEST_NAME]
-        # A name that no lockfile can hold is the name of no distribution.
+        # A name that no lockfile can hold is not the name of a distribution.
         if name.isascii() and name.replace("-", "").isalnum():
             return name
         return None
@@ -241,7 +253,7 @@ def _read_setup_name(file: Path) -> str | None:
 
 
 def _shorten_path(path: Path) -> Path:
-    """Return a path as the user would write it: relative if it is below the current folder."""
+    """Return a path as a user would write it: relative if it is below the current folder."""
     if path.is_relative_to(Path.cwd()):
         return path.relative_to(Path.cwd())
     return path
@@ -260,12 +272,14 @@ def _read_toml(file: Path) -> dict[str, Any]:
     except OSError as error:
         hint = "correct its permissions, or move to a folder with a pyproject.toml of its own"
         raise UsageError(f"cannot read {file}: {error.strerror}", hint=hint) from None
-    except ValueError as error:  # also a number of thousands of digits
+    except ValueError as error:  # also an integer with thousands of digits
         raise UsageError(f"cannot read {file}: {error}", hint="correct the file") from None
 
 
 def _get_value(document: object, *names: str, missing: object = None) -> Any:
-    """Return what stands there; `missing` where a table on the way is not a table, or does not have it."""
+    """Return the value at a path of keys; `missing` if a table on the way is not a table, or a key
+    does not exist.
+    """
     for name in names:
         if not isinstance(document, dict) or name not in document:
             return missing
@@ -296,7 +310,7 @@ def _parse_config(table: Any, file: Path) -> Config:
 
 
 def _check_policy(name: str | None, overrides: dict[str, str], where: str) -> None:
-    """Refuse a policy or a rule that does not exist, and patterns that no fact can have."""
+    """Refuse a policy or a rule that does not exist, and patterns that no fact can match."""
     try:
         Policy(DEFAULT if name is None else name, overrides)
     except ValueError as error:
@@ -321,7 +335,7 @@ def _parse_lint(table: Any, where: str) -> dict[str, list[str]]:
 def _parse_container(table: Any, where: str) -> dict[str, object] | None:
     if table is None:
         return None
-    # Start-up time: the models, a tenth of a second, and few projects have this table.
+    # Start-up time: the models take a tenth of a second, and few projects have this table.
     from envlock.containers.additions import KEYS
 
     _check_keys(table, KEYS, f"{where}: `container`")
@@ -331,7 +345,7 @@ def _parse_container(table: Any, where: str) -> dict[str, object] | None:
 
 
 def _check_keys(table: object, known: Collection[str], where: str) -> None:
-    """Refuse what is not a table, and the first key that has no meaning."""
+    """Refuse a value that is not a table, and the first unknown key."""
     hint = f"use only {', '.join(f'`{key}`' for key in known)}"
     if not isinstance(table, dict):
         raise UsageError(f"{where} must be a table", hint=hint)
@@ -347,7 +361,9 @@ def _parse_texts(value: object, where: str, example: str) -> tuple[str, ...]:
 
 
 def _flatten(table: dict[str, Any], prefix: str) -> dict[str, str]:
-    """Return `{"cpu": {"flags": "ignore"}}`, which TOML makes of an unquoted `cpu.flags`, as one path."""
+    """Return `{"cpu": {"flags": "ignore"}}`, which TOML makes of an unquoted `cpu.flags`, as rules
+    by dotted path.
+    """
     flat: dict[str, str] = {}
     for key, value in table.items():
         if isinstance(value, dict):

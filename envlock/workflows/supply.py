@@ -1,7 +1,7 @@
-"""Find what a build needs and its lock, its wheelhouse or its engine may not have yet.
+"""Find what a build needs and its lockfile, its wheelhouse or its engine does not have yet.
 
-What is there is not asked again. Nothing is written into the lockfile here: a build returns a lock
-with all of it.
+What is already known is not asked for again. The lockfile is not written here: a build returns it
+with everything that was found.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from envlock.containers.engines.engine import Engine
 
 WHEELHOUSE = Path("wheelhouse")
-"""Where `envlock vendor` puts wheels; a folder of this name is used, where there is one."""
+"""The folder that `envlock vendor` fills by default; a build uses it if it exists."""
 
 
 @dataclass(frozen=True)
@@ -48,13 +48,13 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Sources:
-    """Where that which is missing may come from.
+    """Where missing parts may come from.
 
     Attributes:
-        wheelhouse: the folder that is filled; None for `./wheelhouse` where it exists, else one in
+        wheelhouse: the folder that is filled; None for `./wheelhouse` if it exists, else one in
             the user's cache.
-        python: the interpreter of the locked environment, which proves wheels; found as by all
-            commands when None.
+        python: the interpreter of the locked environment, which proves wheels; None finds it as all
+            commands do.
         indexes: package indexes to ask; those of pip's and uv's settings when empty.
         offline: use no network.
     """
@@ -74,7 +74,7 @@ class Sources:
 
     @property
     def is_own(self) -> bool:
-        """Whether it is the user's own: then it says what is installed over a complete base."""
+        """Whether it is the user's own: its wheels are then installed over a complete base."""
         return self._own is not None
 
     @property
@@ -88,7 +88,9 @@ class Sources:
 
 @dataclass(frozen=True)
 class Supplied:
-    """A build with nothing missing: the complete lock, the base, and what the image will hold."""
+    """Everything that a build needs: the complete lockfile, the base, and the contents of the
+    image.
+    """
 
     lock: Lockfile
     chosen: Chosen
@@ -96,7 +98,7 @@ class Supplied:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is worth a warning, as sentences."""
+        """Warnings, as sentences."""
         return (*self.chosen.warnings, *self.plan.notes)
 
 
@@ -110,27 +112,27 @@ def prepare_build(
     again: bool = False,
     progress: Progress = SILENT,
 ) -> Supplied:
-    """Return what a build needs, with everything at hand in the wheelhouse.
+    """Return what a build needs, with all files in the wheelhouse.
 
     Args:
-        lock: what the image is of.
+        lock: the lockfile of the image.
         wanted: the image.
-        sources: where that which is missing may come from.
-        engine: builds it; None where only its context is written.
-        network: of the build; apt uses this machine's where it is `host`.
+        sources: where missing parts may come from.
+        engine: builds it; None if only its context is written.
+        network: that of the build; apt uses this machine's if it is `host`.
         again: the same image as before is wanted.
-        progress: shows what is going on.
+        progress: shows what is being done.
 
     Raises:
         EnvironmentMismatch: wheels are still to be proven, and the environment here is not the
             locked one.
         ImageMismatch: no base image can be the locked environment, or the tag of a release names
             another image.
-        LockfileError: something in the lock must not enter an image.
+        LockfileError: something in the lockfile must not enter an image.
         OutsideError: a registry, an index, a wheel or the engine failed.
-        UsageError: something is missing and may not be had, or cannot be.
+        UsageError: something is missing that must not be downloaded, or does not exist.
     """
-    # In the order of costs: files of the project, a registry, the engine, indexes, wheels.
+    # In the order of their costs: files of the project, a registry, the engine, indexes, wheels.
     additions = read_additions(lock, sources.folder, wanted.user, again=again)
     if sources.offline:
         chosen = _resolve_offline(lock, wanted.base, sources, engine)
@@ -155,10 +157,11 @@ def prepare_build(
 
 
 def find_unknown(lock: Lockfile, base: Base) -> tuple[Base, Unknown]:
-    """Return a base without Debian packages that are not those of the project, and what a build has still to find.
+    """Return a base without Debian packages other than those of the project, and what a build has
+    still to find.
 
     Raises:
-        UsageError: the project asks for what is no package, or for an archive that is none.
+        UsageError: the project names a package or an archive that is malformed.
     """
     wheels: tuple[str, ...] = ()
     if base.route not in COMPLETE:
@@ -177,9 +180,9 @@ def _pin_packages(
     network: str,
     progress: Progress,
 ) -> tuple[Lockfile, Chosen]:
-    """Return the lock with the Debian packages that the project asks for, and the base with them."""
+    """Return the lockfile with the Debian packages that the project needs, and the base with them."""
     if engine is None:
-        # Only apt in the base can say which packages these are now.
+        # Only apt inside the base can resolve their current versions.
         check_locked(chosen.base, read_apt_request(lock))
         return lock, chosen
     progress.say("locking the Debian packages of `apt`")
@@ -188,14 +191,16 @@ def _pin_packages(
 
 
 def _list_wanted(lock: Lockfile, base: Base, sources: Sources, *, again: bool) -> list[str] | None:
-    """Return the locked packages whose wheels a build needs, by name; None where only the base can tell."""
+    """Return the names of the locked packages whose wheels a build needs; None if only the contents
+    of the base decide that.
+    """
     if base.route not in COMPLETE:
         names = set(lock.facts.packages or {})
         if lock.identity is not None:
             names.update(lock.identity.packages)
         return sorted(names)
     if sources.is_own and lock.identity is not None:
-        # What the user has put into a wheelhouse of their own says what is installed.
+        # The wheels that users have put into their own wheelhouse are those that are installed.
         return []
     if again and lock.image is not None:
         return sorted(lock.image.wheels or ())
@@ -205,7 +210,7 @@ def _list_wanted(lock: Lockfile, base: Base, sources: Sources, *, again: bool) -
 def _find_missing_in_base(
     lock: Lockfile, base: Base, engine: Engine, progress: Progress
 ) -> list[str]:
-    """Return the locked packages that a complete base lacks, or has in another version."""
+    """Return the locked packages that a complete base lacks or has in another version."""
     try:
         found = inside.look_inside(engine, base.reference, say=progress.line)
     except FactError as error:
@@ -223,8 +228,8 @@ def _find_missing_in_base(
 def _prove(
     lock: Lockfile, missing: Sequence[str], sources: Sources, progress: Progress
 ) -> Lockfile:
-    """Return the lock with the wheel of every package, or the reason why none is known."""
-    # Start-up time: HTTP, which a refusal does without.
+    """Return the lockfile with the wheel of every package, or the reason why it is unknown."""
+    # Start-up time: HTTP, which a refusal does not need.
     from envlock.workflows.hash import describe_proofs, hash_packages
 
     python = sources.python
@@ -251,8 +256,10 @@ def _prove(
 def _fill(
     lock: Lockfile, base: Base, names: Sequence[str], sources: Sources, progress: Progress
 ) -> Collection[str]:
-    """Return the names of the wheels at hand, after those that are to be installed were put into the wheelhouse."""
-    # Start-up time: HTTP and the templates, which a refusal does without.
+    """Put the wheels that are to be installed into the wheelhouse, and return the names of all
+    wheels there.
+    """
+    # Start-up time: a refusal needs neither HTTP nor the templates.
     from envlock.containers.payload import list_wheels
     from envlock.workflows.vendor import vendor
 
@@ -283,8 +290,8 @@ def _fill(
 
 
 def _fetch_archives(made: BuildPlan, folder: Path) -> None:
-    """Put the Python and the Debian packages of a plan into the wheelhouse."""
-    # Start-up time: HTTP, which a refusal does without.
+    """Download the Python and the Debian packages of a plan into the wheelhouse."""
+    # Start-up time: HTTP, which a refusal does not need.
     from envlock.packages.archives import fetch_debian, fetch_python
 
     archive = made.base.python_archive
@@ -300,10 +307,11 @@ def _fetch_archives(made: BuildPlan, folder: Path) -> None:
 def _resolve_offline(
     lock: Lockfile, request: BaseRequest, sources: Sources, engine: Engine | None
 ) -> Chosen:
-    """Return the base as it is known here.
+    """Return the base as far as it is known without a network.
 
     Raises:
-        UsageError: something is missing; the message names all of it, and how to get it.
+        UsageError: something is missing; the message lists everything that is missing, and how to
+        get it.
     """
     base, warnings = resolve_offline(lock, request)
     base_image = get_locked_base(lock, request.choice)
@@ -322,7 +330,7 @@ def _resolve_offline(
 
 
 def _add_config(base: Base, engine: Engine) -> Base:
-    """Return a base with what its config says of how it runs; the engine has the image."""
+    """Return a base with the settings of its config for running it; the engine has the image."""
     config = engine.inspect(base.reference).get("Config") or {}
     environ = {}
     for text in config.get("Env") or ():
@@ -343,7 +351,7 @@ def _make_offline_error(missing: Sequence[str]) -> UsageError:
 def _find_missing(
     lock: Lockfile, base: Base, sources: Sources, *, is_pinned: bool
 ) -> Iterator[str]:
-    """Yield what lock and wheelhouse do not have, and how to get it."""
+    """Yield what neither the lockfile nor the wheelhouse has, and how to get it."""
     folder = sources.folder
     if not is_pinned:
         name, _, _ = base.reference.partition("@")
@@ -391,7 +399,7 @@ def _describe_wheels(names: Sequence[str]) -> str:
 
 
 def _join_names(names: Sequence[str]) -> str:
-    """Return the first six names, and how many more there are: the line should fit a terminal."""
+    """Return the first six names and the number of others: the line should fit a terminal."""
     text = ", ".join(names[:6])
     if len(names) > 6:
         text += f" and {len(names) - 6} more"

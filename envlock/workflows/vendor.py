@@ -1,4 +1,4 @@
-"""Download the wheels that a lockfile proves."""
+"""Download the wheels whose hashes a lockfile has."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from functools import partial
 from pathlib import Path
 
 from envlock.packages import wheel_cache
-from envlock.packages.identity import LeftOut, Proven, list_proven, split_by_policy
+from envlock.packages.identity import Proven, list_proven, split_by_policy
 from envlock.packages.indexes.online import configure_indexes, make_fetch
+from envlock.packages.lost_proofs import LeftOut
 from envlock.packages.parallel import TIMEOUT, Advance, Moved
 from envlock.packages.wheelhouse import Fetch, Had, Missing, find_unowned
 from envlock.packages.wheelhouse import fetch_wheels as fill
@@ -28,13 +29,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Vendored:
-    """What a wheelhouse holds now.
+    """The contents of a wheelhouse after it was filled.
 
     Attributes:
         how: how many wheels were `fetched`, came from the cache (`cached`), or were `there`.
-        missing: the packages whose wheel could not be had.
-        left_out: the packages of which the lock proves none, and which a policy compares.
-        others: wheels in the folder that the lock does not name.
+        missing: packages whose wheel could not be downloaded.
+        left_out: packages that a policy compares and whose wheel the lockfile does not prove.
+        others: wheels in the folder that the lockfile does not name.
     """
 
     how: Counter[str]
@@ -56,23 +57,25 @@ def vendor(
     offline: bool = False,
     progress: Progress = SILENT,
 ) -> Vendored:
-    """Fill a folder with the wheels that a lockfile proves; every file is checked before it gets its name.
+    """Fill a folder with the wheels that a lockfile proves; every file is checked before it gets
+    its name.
 
     Args:
         lock: the lockfile; the one that `assert_locked()` would use when not given.
         folder: the wheelhouse.
-        indexes: package indexes to take the wheels from; the lock's addresses when not given.
-        jobs: how many downloads at once.
+        indexes: package indexes to take the wheels from; the addresses in the lockfile when not
+        given.
+        jobs: how many downloads run at the same time.
         use_cache: use and fill the cache of wheels.
-        require_all: download nothing where the lock does not prove the wheel of every package that
+        require_all: download nothing if the lockfile does not prove the wheel of every package that
             a policy compares.
         seconds: how long all downloads may take.
         only: the packages whose wheels are wanted; all when not given.
         offline: take wheels from the cache, and download none.
-        progress: shows what is going on.
+        progress: shows what is being done.
 
     Raises:
-        LockfileError: the lock is missing, unreadable, invalid, or newer than this envlock.
+        LockfileError: the lockfile is missing, unreadable, invalid, or newer than this envlock.
         OutsideError: the downloads take too long; finished files are kept.
         UsageError: the folder cannot be used.
     """
@@ -86,7 +89,8 @@ def vendor(
     cached = wheel_cache.get_cache_folder(os.environ, Path.home())
     fetch: Fetch = _refuse
     if not offline:
-        # An index that is named may be the only one that is reachable; else the lock's addresses.
+        # An index that is named may be the only one that can be reached; otherwise the lockfile's
+        # addresses are used.
         index = configure_indexes(list(indexes), Path(sys.prefix), cached)
         fetch = make_fetch(index, by_address=not indexes)
     wait = once(partial(progress.say, f"waiting for another envlock that is filling {folder}"))
@@ -104,7 +108,7 @@ def vendor(
 
 
 def _refuse(package: Proven, target: Path, advance: Advance) -> None:
-    """Download nothing.
+    """Refuse a download, because `offline` is set.
 
     Raises:
         OutsideError: always.
@@ -115,7 +119,9 @@ def _refuse(package: Proven, target: Path, advance: Advance) -> None:
 def _watch(
     events: Iterable[Moved[Proven] | Had | Missing], packages: list[Proven], progress: Progress
 ) -> tuple[Counter[str], list[LeftOut]]:
-    """Show the progress of a folder; return how its wheels came, and what is missing."""
+    """Show the progress of filling a folder; return how its wheels were obtained, and those that
+    are missing.
+    """
     left = {package.name: package.wheel.size for package in packages}
     how: Counter[str] = Counter()
     missing = []
@@ -126,7 +132,7 @@ def _watch(
                 advance(event.size)
                 continue
             package = event.package
-            # The rest of its bytes: they were there already, or do not come.
+            # Its remaining bytes were there already, or will not come.
             advance(left[package.name])
             if isinstance(event, Missing):
                 missing.append(LeftOut(package.name, package.version, event.reason))

@@ -1,4 +1,4 @@
-"""Is this environment the locked one?"""
+"""Compare the live environment with a lockfile."""
 
 from __future__ import annotations
 
@@ -34,25 +34,26 @@ def verify(
     program: bool = False,
     progress: Progress = SILENT,
 ) -> Report:
-    """Return every difference between a lock and the live environment; nothing is raised for a mismatch.
+    """Return every difference between a lockfile and the live environment; a mismatch raises
+    nothing.
 
     Args:
         lock: the lockfile; the one that `assert_locked()` would use when not given.
-        policy: how closely to compare; the lock's own when not given.
-        overrides: whether rules that the lock has of its own count.
+        policy: how strictly to compare; the lockfile's own when not given.
+        overrides: whether the lockfile's own rules apply.
         python: the interpreter of the environment; this one when not given.
-        deep: also hash every installed file, and ask TensorFlow in a child process which CUDA it
-            gets.
-        numerics: also compute the lock's canary.
-        program: also compare what TensorFlow really runs of the lock's functions.
-        progress: shows what is going on.
+        deep: also hash every installed file, and ask TensorFlow in a child process which CUDA
+            libraries it loads.
+        numerics: also compute the canary of the lockfile.
+        program: also compare what TensorFlow really runs of the functions of the lockfile.
+        progress: shows what is being done.
 
     Raises:
-        LockfileError: the lock is missing, unreadable, invalid, or newer than this envlock.
+        LockfileError: the lockfile is missing, unreadable, invalid, or newer than this envlock.
         UsageError: there is no such policy or interpreter, or a proof for this machine cannot be
-            kept.
-        FactError: the interpreter did not answer, or the lock has no canary or program and one is
-            wanted.
+            stored.
+        FactError: the interpreter did not answer, or the lockfile has no canary or program and one is
+            required.
     """
     document, subject = load_document(lock)
     environment = LiveEnvironment(python, collect_live_for(document, python))
@@ -61,7 +62,7 @@ def verify(
     report = _judge(question)
     report.notes += [*_describe_project(document, get_file(lock)), *notes]
     if deep or numerics or program:
-        # Start-up time: this loads the models, and all that reads files and computes.
+        # Start-up time: this loads the models, and everything that reads files and computes.
         from envlock.workflows.verify_further import look_further
 
         further = look_further(
@@ -72,21 +73,22 @@ def verify(
 
 
 def _judge(question: Question) -> Report:
-    """Return the verdict on the facts; where a proof for this machine decides it, one is made if possible.
+    """Return the verdict on the facts; if it depends on a proof for this machine, the proof is made
+    if possible.
 
     Raises:
         FactError: the canary cannot be computed.
-        UsageError: the proof cannot be kept.
+        UsageError: the proof cannot be stored.
     """
     report = _compare_facts(question)
     if not needs_proof(report):
         return report
-    # Start-up time: only a machine that is not the locked one computes a canary.
+    # Start-up time: only a machine that differs from the locked one computes a canary.
     from envlock.workflows.verify_further import prove_machine
 
     proof = prove_machine(question, load_lock(question.lock), report)
     if proof.is_kept:
-        # The facts are compared once more because the proof is read there, from the user's cache:
+        # The facts are compared again because the comparison reads the proof from the user's cache:
         # before it was written, each fact that it covers was a finding.
         return _compare_facts(question)
     if proof.findings or proof.notes:
@@ -95,7 +97,7 @@ def _judge(question: Question) -> Report:
 
 
 def _compare_facts(question: Question) -> Report:
-    """Return what differs; a proof for this machine counts if the user's cache has one."""
+    """Return the differences; a proof for this machine is used if the user's cache has one."""
     python = question.environment.python
     report = judge_here(
         question.document,
@@ -109,10 +111,12 @@ def _compare_facts(question: Question) -> Report:
 
 
 def _describe_project(document: dict[str, Any], lock: Path) -> list[str]:
-    """Return notes on the project: which packages are held, and its commits now and when it was locked."""
+    """Return notes on the project: the packages that are held, and its commits now and at the time
+    of the capture.
+    """
     project = document.get("project", {})
     notes = list(count_held(document))
-    # Git is a process of its own, so it is started only for a lockfile that holds a commit.
+    # Git runs as a process, so it is started only for a lockfile that records a commit.
     if "commit" not in project:
         return notes
     current = find_revision(Path(lockfile.find_project(str(lock.parent))), lock)

@@ -1,4 +1,4 @@
-"""What `verify` does beyond comparing facts: hash files, ask TensorFlow, compute the canary."""
+"""The checks of `verify` beyond comparing facts: hash files, ask TensorFlow, compute the canary."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ REFUTED = "Compute on a machine like the locked one: this one has other bits, as
 
 
 class Further(NamedTuple):
-    """What a further look adds to a report."""
+    """What these checks add to a report."""
 
     findings: list[Finding]
     notes: list[str]
@@ -37,11 +37,11 @@ class Further(NamedTuple):
 def look_further(
     question: Question, lock: Lockfile, *, deep: bool, numerics: bool, program: bool
 ) -> Further:
-    """Return what the files and TensorFlow's libraries (`deep`), the canary (`numerics`) and what runs (`program`) add to
-    the facts.
+    """Return what the files and TensorFlow's libraries (`deep`), the canary (`numerics`) and what runs
+    (`program`) add to the facts.
 
     Raises:
-        FactError: the lock has no canary or program and one is wanted, or it cannot be computed.
+        FactError: the lockfile has no canary or program and one is required, or it cannot be computed.
     """
     findings: list[Finding] = []
     notes: list[str] = []
@@ -74,11 +74,11 @@ def look_further(
 
 
 class Proof(NamedTuple):
-    """What became of a proof that this machine computes the locked bits.
+    """The result of proving that this machine computes the locked bits.
 
     Attributes:
-        is_kept: it was made, and is in the user's cache now.
-        findings: what the canary found, where it has other bits.
+        is_kept: a proof was made, and is now in the user's cache.
+        findings: the findings of the canary, if it has different bits.
         notes: why no proof is possible.
     """
 
@@ -88,17 +88,18 @@ class Proof(NamedTuple):
 
 
 def prove_machine(question: Question, lock: Lockfile, report: Report) -> Proof:
-    """Compute the lock's canary on this machine, and keep the proof if it has the locked bits.
+    """Compute the canary of the lockfile on this machine, and store a proof if it has the locked
+    bits.
 
-    If it has others, the findings of `report` that a proof would have allowed say what to do
-    instead.
+    If it has different bits, the findings of `report` that a proof would have allowed say what to
+    do instead.
 
     Raises:
         FactError: the canary cannot be computed.
-        UsageError: the proof cannot be kept.
+        UsageError: the proof cannot be stored.
     """
-    # The canary sets its own thread counts, so that they do not matter for the proof. Where
-    # something else decides, the software is another one, and no canary can help.
+    # The canary sets its own thread counts, so they do not matter for the proof. If another fact
+    # differs, the software is different, and no canary can help.
     ignored = {f"cpu.{name}" for name in machine_proof.COUNTS}
     for finding in report.findings:
         is_decisive = finding.rule != PROVEN and finding.severity in report.breaking
@@ -136,10 +137,11 @@ def _refuse_proof(reason: str) -> Proof:
 
 
 def _make_own_folder(folder: Path) -> None:
-    """Create the folder of proofs, which is this user's alone: others are not believed.
+    """Create the folder of proofs, which must belong to this user alone: proofs of other users are
+    not trusted.
 
     Raises:
-        UsageError: it cannot be created, or it is another user's.
+        UsageError: it cannot be created, or belongs to another user.
     """
     hint = "set XDG_CACHE_HOME to a folder of your own"
     try:
@@ -147,7 +149,7 @@ def _make_own_folder(folder: Path) -> None:
         for path in (folder.parent, folder):
             path.mkdir(mode=0o700, exist_ok=True)
             if not machine_proof.is_own(str(path)):
-                # Made under a umask that lets others write; another user's folder stays.
+                # The umask may let others write to it; the folder of another user is left alone.
                 path.chmod(0o700)
     except OSError as error:
         raise UsageError(f"cannot keep proofs in {folder}: {error.strerror}", hint=hint) from None
@@ -158,12 +160,12 @@ def _make_own_folder(folder: Path) -> None:
 def _verify_files(
     lock: Lockfile, environment: LiveEnvironment, progress: Progress
 ) -> list[Finding]:
-    """Return which installed files are not as recorded, or not as locked."""
+    """Return the installed files that are not as recorded, or not as locked."""
     packages = {}
     if lock.identity is not None:
         packages = dict(lock.identity.packages)
     if lock.project is not None and lock.project.name is not None:
-        # It is the project's code, whatever it holds.
+        # It is the project's own code, which may change.
         packages.pop(lock.project.name, None)
     faults = verify_files(
         survey(environment.installation), environment.interpreter, packages, progress.bar
@@ -174,9 +176,9 @@ def _verify_files(
 
 
 def _find_contradictions(environment: LiveEnvironment, progress: Progress) -> list[Finding]:
-    """Return where TensorFlow's own libraries answer otherwise than its files say."""
+    """Return the contradictions between the answers of TensorFlow's own libraries and its files."""
     cuda = environment.snapshot.facts.get("cuda")
-    # Without a CUDA build of TensorFlow there is nothing to ask.
+    # If this TensorFlow was built without CUDA, there is nothing to ask.
     if not isinstance(cuda, dict):
         return []
     progress.say("asking TensorFlow which CUDA libraries it loads")

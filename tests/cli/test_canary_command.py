@@ -68,11 +68,11 @@ def test_without_a_lock_it_is_shown(envlock: Command, python: str) -> None:
     lines = done.stdout.splitlines()
     assert (done.returncode, done.stderr) == (0, COMPUTING)
     assert lines[:3] == [
-        "TensorFlow 2.21.0, NumPy 2.4.6, battery 1",
+        "TensorFlow 2.21.0, NumPy 2.4.6, battery 2",
         "numpy: cpu, library, 1 intra-op and 1 inter-op threads, op determinism environment",
         f"  np_dot                 1              {result()['sha256'][:16]}",
     ]
-    assert len(lines) == 1 + 6 + COUNT
+    assert len(lines) == 1 + 7 + COUNT
     told = json.loads(envlock("canary", "--python", python, "-f", "json").stdout)
     assert told == {
         "report_version": 2,
@@ -109,7 +109,7 @@ def test_other_bits_are_exit_1_with_the_operations_and_the_cause(envlock: Comman
         "no other cause is close.\n"
         "      fix: Set TF_NUM_INTRAOP_THREADS to the locked machine's number of threads (fact "
         "`cpu.intra_op_threads`).\n"
-        "numerics: 23 results have the locked bits\n"
+        "numerics: 39 results have the locked bits\n"
         "marks: x error\n"
     )
 

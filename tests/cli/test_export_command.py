@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from envlock.cli.options import report_left_out
 from envlock.forms import FORMS
 from envlock.packages.export_formats import FORMATS
 from tests.conftest import Command
@@ -56,6 +57,11 @@ def test_all_or_nothing_where_that_was_asked_for(envlock: Command, tmp_path: Pat
     done = envlock("export", "--format", "pylock", "-o", "pylock.toml", "--require-all", "-q")
     assert (done.returncode, done.stdout, done.stderr) == (1, "", f"error:{LEFT_OUT}")
     assert not (tmp_path / "pylock.toml").exists()
+
+
+def test_many_packages_have_their_thousands_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    report_left_out(range(1000), "exported", required=False, quiet=False)
+    assert capsys.readouterr().err.startswith("warning: 1,000 packages not exported:\n  0\n")
 
 
 def test_all_that_is_there_is_all(envlock: Command, tmp_path: Path) -> None:

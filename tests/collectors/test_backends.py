@@ -12,10 +12,10 @@ import pytest
 
 from envlock.data.backends import load_backend_table
 from envlock.lock.creation import capture
-from envlock.runtime.collectors import take_snapshot
+from envlock.runtime.collectors import keras_backends, take_snapshot
 from envlock.runtime.collectors.keras_backends import DISTRIBUTIONS
 from envlock.runtime.collectors.keras_settings import FACTS, collect
-from envlock.runtime.compare import BACKENDS
+from envlock.runtime.compare import LIBRARIES
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import Host
 from envlock.runtime.tables import table
@@ -53,7 +53,7 @@ def setting(tmp_path: Path, name: str, started_with: Any = None, **environ: str)
     return facts(host, backend)["settings"][name]
 
 
-@pytest.mark.parametrize("backend", ["tensorflow", "numpy", "openvino"])
+@pytest.mark.parametrize("backend", ["tensorflow", "openvino"])
 def test_other_back_ends_have_no_facts(tmp_path: Path, backend: str) -> None:
     found: Any = collect(host_of(tmp_path, None, "jax", "jaxlib", "torch", KERAS_BACKEND=backend))
     assert sorted(found) == ["config", "legacy_version", "version"]
@@ -67,6 +67,27 @@ def test_what_is_locked_of_jax(tmp_path: Path) -> None:
     assert list(found["settings"]) == [row.name for row in load_backend_table().setting if row.backend == "jax"]
     assert sum(value is not None for value in found["settings"].values()) == 2
     assert capture(live=take_snapshot(host)).facts.keras.jax.settings[X64] == "1"  # type: ignore[union-attr, index]
+
+
+def test_keras_on_numpy_computes_with_jax_too(tmp_path: Path) -> None:
+    """keras/src/backend/numpy/nn.py imports jax, and linalg.py SciPy."""
+    host = host_of(tmp_path, None, "jax", "jaxlib", "scipy", KERAS_BACKEND="numpy", JAX_ENABLE_X64="1")
+    assert facts(host, "jax")["settings"][X64] == "1"
+    assert capture(live=take_snapshot(host)).facts.keras.jax.settings[X64] == "1"  # type: ignore[union-attr, index]
+
+
+@pytest.mark.parametrize(
+    ("backend", "packages", "lacking"),
+    [("numpy", ("jax", "jaxlib"), "scipy"), ("numpy", ("scipy",), "jax"), ("jax", ("jax",), "jaxlib")],
+)
+def test_a_back_end_without_what_it_needs_says_so(
+    tmp_path: Path, backend: str, packages: tuple[str, ...], lacking: str
+) -> None:
+    found = facts(host_of(tmp_path, None, *packages, KERAS_BACKEND=backend), "jax")
+    assert (found.code, found.reason) == (
+        "no-backend",
+        f"Keras is to compute with {backend}, but no {lacking} is installed",
+    )
 
 
 def test_what_is_locked_of_pytorch(tmp_path: Path) -> None:
@@ -182,7 +203,10 @@ def test_what_no_variable_sets_is_asked_of_pytorch(
 
 
 def test_the_lists_of_back_ends_agree_and_each_row_has_a_source() -> None:
-    assert set(FACTS) == set(DISTRIBUTIONS) == set(table("backends")) == {name for name in BACKENDS if BACKENDS[name]}
+    known = {name: library for name, library in LIBRARIES.items() if library is not None}
+    assert FACTS == keras_backends.LIBRARIES == known
+    assert set(DISTRIBUTIONS) == set(known)
+    assert set(table("backends")) == set(known.values())
     rows = load_backend_table()
     assert [row.name for row in rows.setting if not row.source.startswith(("https://", *rows.evidence))] == []
     assert set(rows.evidence) <= {row.source for row in rows.setting}

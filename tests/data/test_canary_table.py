@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from envlock.data.canary_tables import Cause, load_canary_table, load_replay_table
+from envlock.data.canary_tables import Cause, load_canary_table
 from envlock.data.determinism import load_operation_groups
+from envlock.data.replay_table import load_replay_table
 from envlock.runtime.tables import table
 from tests.ground import battery
 
 TABLE = load_canary_table()
-GROUPS = {"numpy", "cpu-onednn", "cpu-eigen", "cpu-graph", "xla", "bf16"}
+GROUPS = {"libm", "numpy", "cpu-onednn", "cpu-eigen", "cpu-graph", "xla", "bf16"}
 
 
 def test_the_operations_are_those_of_the_battery() -> None:
@@ -23,7 +24,7 @@ def test_the_operations_are_those_of_the_battery() -> None:
 def test_the_causes_of_the_issue_are_there_and_each_is_another_set_of_signs() -> None:
     assert [row.id for row in TABLE.cause] == [
         *("threads", "onednn-off", "isa-avx2", "isa-sse41", "reduced-precision"),
-        *("determinism", "xla", "tensorflow", "numpy"),
+        *("determinism", "xla", "tensorflow", "numpy", "numpy-loops", "libm", "libm-kernels"),
     ]
     assert len({(*sorted(row.always), "/", *sorted(row.often)) for row in TABLE.cause}) == len(TABLE.cause)
 

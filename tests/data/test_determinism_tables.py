@@ -8,7 +8,9 @@ from pydantic import ValidationError
 
 from envlock import data
 from envlock.data import determinism as tables
+from envlock.data import runtime_tables
 from envlock.data.determinism import load_operation_groups
+from envlock.data.specifiers import matches_version
 from envlock.runtime.recipe import find_nvidia_switch, find_recipe
 from envlock.runtime.tables import table
 
@@ -86,9 +88,7 @@ def test_every_active_source_says_what_to_do_or_that_there_is_nothing() -> None:
 
 def of_table(version: str) -> tables.Recipe:
     """Return the one row of the table that takes a version."""
-    (row,) = (
-        recipe for recipe in tables.load_recipe_table().recipe if tables.matches_version(recipe.tensorflow, version)
-    )
+    (row,) = (recipe for recipe in tables.load_recipe_table().recipe if matches_version(recipe.tensorflow, version))
     return row
 
 
@@ -102,7 +102,7 @@ def test_recipes_say_what_the_variables_need() -> None:
             row.name: need.value
             for row in tables.load_variable_table().variable
             for need in row.needed
-            if tables.matches_version(need.tensorflow, version) and need.build != "nvidia" and need.severity == "error"
+            if matches_version(need.tensorflow, version) and need.build != "nvidia" and need.severity == "error"
         }
         assert of_table(version).set == needed, version
 
@@ -150,7 +150,7 @@ def test_recipes_set_nothing_that_is_dangerous_and_unset_nothing_that_is_needed(
 
 def test_a_row_says_nothing_again_that_environ_toml_says() -> None:
     mine = data.read("determinism_variables")["variable"]
-    known = {row.name for row in data.load_variables()}
+    known = {row.name for row in runtime_tables.load_variables()}
     assert {row["name"] for row in mine if row["name"] in known and row.keys() & {"read_by", "tensorflow"}} == set()
     assert {
         row["name"] for row in mine if row["name"] not in known and not row.keys() >= {"read_by", "tensorflow"}
@@ -159,7 +159,7 @@ def test_a_row_says_nothing_again_that_environ_toml_says() -> None:
 
 def test_every_name_that_a_table_mentions_is_known() -> None:
     rows = tables.load_variable_table()
-    known = {row.name for row in data.load_variables()} | {row.name for row in rows.variable}
+    known = {row.name for row in runtime_tables.load_variables()} | {row.name for row in rows.variable}
     named = {name for each in rows.combination for name in [*each.values, *each.set, *each.unset]}
     named |= {name for each in tables.load_recipe_table().recipe for name in [*each.set, *each.unset]}
     named |= {row.meant for row in rows.variable if row.meant}
@@ -187,7 +187,7 @@ def test_what_a_source_raises_depends_on_the_version() -> None:
     ],
 )
 def test_holds(specifiers: list[str], version: str, expected: bool) -> None:
-    assert tables.matches_version(specifiers, version) is expected
+    assert matches_version(specifiers, version) is expected
 
 
 def test_a_row_that_contradicts_itself_is_refused() -> None:

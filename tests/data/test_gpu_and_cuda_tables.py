@@ -9,15 +9,21 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from envlock import data
+from envlock.data import runtime_tables
 from envlock.runtime.cuda import section
 from envlock.runtime.cuda.library_list import LIBRARIES, get_tensorrt_number, list_cudnn_parts, list_other_users
 from envlock.runtime.tables import table
 
-SOURCED: dict[str, Callable[[], data.PolicyTable | data.GpuTable | data.CudaTable | data.FileTable]] = {
-    "policy": data.load_policy_table,
-    "gpu": data.load_gpu_table,
-    "cuda": data.load_cuda_table,
-    "files": data.load_file_table,
+SOURCED: dict[
+    str,
+    Callable[
+        [], runtime_tables.PolicyTable | runtime_tables.GpuTable | runtime_tables.CudaTable | runtime_tables.FileTable
+    ],
+] = {
+    "policy": runtime_tables.load_policy_table,
+    "gpu": runtime_tables.load_gpu_table,
+    "cuda": runtime_tables.load_cuda_table,
+    "files": runtime_tables.load_file_table,
 }
 
 
@@ -26,7 +32,14 @@ def rows(value: object) -> Iterator[data.Row]:
     if isinstance(value, list):
         for item in value:
             yield from rows(item)
-    elif isinstance(value, data.PolicyTable | data.GpuTable | data.CudaTable | data.FileTable | data.PtxasRules):
+    elif isinstance(
+        value,
+        runtime_tables.PolicyTable
+        | runtime_tables.GpuTable
+        | runtime_tables.CudaTable
+        | runtime_tables.FileTable
+        | runtime_tables.PtxasRules,
+    ):
         for name in type(value).model_fields:
             yield from rows(getattr(value, name))
     elif isinstance(value, data.Row):
@@ -58,21 +71,23 @@ def test_no_evidence_is_left_without_a_row(name: str) -> None:
 
 
 def test_every_variable_and_every_group_of_flags_has_a_source() -> None:
-    assert [row.name for row in data.load_variables() if not all(row.sources)] == []
-    assert [row.name for row in data.load_variables()] == sorted({row.name for row in data.load_variables()})
-    assert data.load_cpu_flags() == sorted(set(data.load_cpu_flags()))
+    assert [row.name for row in runtime_tables.load_variables() if not all(row.sources)] == []
+    assert [row.name for row in runtime_tables.load_variables()] == sorted(
+        {row.name for row in runtime_tables.load_variables()}
+    )
+    assert runtime_tables.load_cpu_flags() == sorted(set(runtime_tables.load_cpu_flags()))
 
 
 @pytest.mark.parametrize("name", ["architecture", "virtualization", "compute_mode"])
 def test_a_number_of_nvml_has_one_name(name: str) -> None:
-    found: list[data.NvmlNumber] = getattr(data.load_gpu_table(), name)
+    found: list[runtime_tables.NvmlNumber] = getattr(runtime_tables.load_gpu_table(), name)
     order = [row.number for row in found]
     assert order == sorted(set(order))
     assert len({row.name for row in found}) == len(found)
 
 
 def test_a_compute_capability_stands_in_one_row() -> None:
-    groups = data.load_gpu_table().cores_per_sm
+    groups = runtime_tables.load_gpu_table().cores_per_sm
     every = [capability for row in groups for capability in row.compute_capabilities]
     assert len(set(every)) == len(every) == len(table("gpu")["cores_per_sm"])
     assert [row.compute_capabilities for row in groups] == [
@@ -86,7 +101,7 @@ def test_the_recordings_that_cores_per_sm_was_checked_against() -> None:
 
 
 def test_versions_ascend_and_stand_once() -> None:
-    cuda = data.load_cuda_table()
+    cuda = runtime_tables.load_cuda_table()
     for versions in ([row.tensorflow for row in cuda.tensorrt], [row.isa for row in cuda.ptx_isa]):
         ascending = [numbers(version) for version in versions]
         assert ascending == sorted(ascending)
@@ -95,7 +110,7 @@ def test_versions_ascend_and_stand_once() -> None:
     assert compiled_by == sorted(compiled_by)
 
 
-@pytest.mark.parametrize("major", sorted({row.cudnn for row in data.load_cuda_table().cudnn_part}))
+@pytest.mark.parametrize("major", sorted({row.cudnn for row in runtime_tables.load_cuda_table().cudnn_part}))
 def test_a_part_of_cudnn_stands_once_and_behind_who_opens_it(major: str) -> None:
     known = ["cudnn"]
     for row in list_cudnn_parts(major):
@@ -107,7 +122,9 @@ def test_a_part_of_cudnn_stands_once_and_behind_who_opens_it(major: str) -> None
 
 
 def test_who_opens_a_library_is_a_library_or_a_part_of_cudnn() -> None:
-    keys = {library.key for library in LIBRARIES} | {f"cudnn_{row.name}" for row in data.load_cuda_table().cudnn_part}
+    keys = {library.key for library in LIBRARIES} | {
+        f"cudnn_{row.name}" for row in runtime_tables.load_cuda_table().cudnn_part
+    }
     assert {library.asker for library in LIBRARIES if library.asker is not None} <= keys
 
 
@@ -150,16 +167,16 @@ def test_the_tensorflow_that_looks_at_cuda_home(release: str, verdict: bool) -> 
 @pytest.mark.parametrize(
     ("model", "row"),
     [
-        (data.CudnnPart, {"cudnn": "9", "name": "ops", "asker": "cudnn"}),
-        (data.CudnnPart, {"cudnn": "9", "name": "ops", "asker": "cudnn", "source": ""}),
-        (data.CudnnPart, {"cudnn": "9", "name": "ops", "asker": "libcudnn", "source": "x"}),
-        (data.TensorrtNumber, {"tensorflow": "2.12.1", "number": "8", "source": "x"}),
-        (data.PtxIsa, {"isa": "8", "cuda": "12.0", "source": "x"}),
-        (data.OtherUser, {"package": "a-b", "source": "x"}),
-        (data.SourcedVersion, {"version": "12.x", "source": "x"}),
-        (data.NvmlNumber, {"number": -1, "name": "x", "source": "x"}),
-        (data.CoresPerSm, {"cores": 64, "compute_capabilities": [], "source": "x"}),
-        (data.CoresPerSm, {"cores": 64, "compute_capabilities": ["9.0"], "source": "x", "sources": "x"}),
+        (runtime_tables.CudnnPart, {"cudnn": "9", "name": "ops", "asker": "cudnn"}),
+        (runtime_tables.CudnnPart, {"cudnn": "9", "name": "ops", "asker": "cudnn", "source": ""}),
+        (runtime_tables.CudnnPart, {"cudnn": "9", "name": "ops", "asker": "libcudnn", "source": "x"}),
+        (runtime_tables.TensorrtNumber, {"tensorflow": "2.12.1", "number": "8", "source": "x"}),
+        (runtime_tables.PtxIsa, {"isa": "8", "cuda": "12.0", "source": "x"}),
+        (runtime_tables.OtherUser, {"package": "a-b", "source": "x"}),
+        (runtime_tables.SourcedVersion, {"version": "12.x", "source": "x"}),
+        (runtime_tables.NvmlNumber, {"number": -1, "name": "x", "source": "x"}),
+        (runtime_tables.CoresPerSm, {"cores": 64, "compute_capabilities": [], "source": "x"}),
+        (runtime_tables.CoresPerSm, {"cores": 64, "compute_capabilities": ["9.0"], "source": "x", "sources": "x"}),
     ],
 )
 def test_a_row_that_is_none_is_refused(model: type[BaseModel], row: dict[str, Any]) -> None:

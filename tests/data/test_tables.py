@@ -12,6 +12,7 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from envlock import data
+from envlock.data import runtime_tables
 from envlock.lock.fact_models import Facts
 from envlock.runtime.policies import matches
 from envlock.runtime.tables import FOLDER, table
@@ -129,7 +130,7 @@ def is_package(path: str) -> bool:
 
 
 def test_every_policy_is_listed_here() -> None:
-    assert table("policies") == list(LET_THROUGH) == list(data.load_policy_table().policies)
+    assert table("policies") == list(LET_THROUGH) == list(runtime_tables.load_policy_table().policies)
 
 
 @pytest.mark.parametrize("tier", LET_THROUGH)
@@ -140,7 +141,7 @@ def test_what_a_policy_lets_through(tier: str) -> None:
 
 def test_packages_that_cannot_change_bits_are_let_through_whole_and_by_every_policy() -> None:
     """Installers, development tools, notebook front ends; what they bring along may be there in addition."""
-    named = [row for row in data.load_policy_table().fact if is_package(row.path)]
+    named = [row for row in runtime_tables.load_policy_table().fact if is_package(row.path)]
     whole, added = ([row for row in named if row.path.endswith(".**") is whole] for whole in (True, False))
     assert {"packages.pip.**", "packages.uv.**", "packages.ruff.**", "packages.ipykernel.**"} <= {
         row.path for row in whole
@@ -200,7 +201,7 @@ def options(annotation: Any) -> list[Any]:
 
 def test_every_fact_has_a_row_that_names_it() -> None:
     """So that each has a reason of its own; `**` rows are for what another envlock has recorded."""
-    named = [row.path for row in data.load_policy_table().fact if not row.path.endswith("**")]
+    named = [row.path for row in runtime_tables.load_policy_table().fact if not row.path.endswith("**")]
     facts = [path for path in leaves(Facts) if path != "environ.*"]  # each variable has a row by its name
     assert len(facts) > 450
     lacking = [path for path in facts if not any(matches(row, path) for row in named)]
@@ -220,7 +221,7 @@ def test_strict_and_same_arch_hold_every_variable_but_the_one_whose_effect_is_a_
 
 
 def test_functional_holds_the_variables_that_replace_what_computes() -> None:
-    held = [row.name for row in data.load_variables() if f"environ.{row.name}" not in ignored("functional")]
+    held = [row.name for row in runtime_tables.load_variables() if f"environ.{row.name}" not in ignored("functional")]
     assert held == HELD_BY_FUNCTIONAL
 
 
@@ -237,7 +238,7 @@ def test_every_table_is_looked_at_here() -> None:
 def test_variables_are_sorted_and_unique() -> None:
     names = [row["name"] for row in data.read("environ")["variable"]]
     assert names == sorted(set(names))
-    assert [row.name for row in data.load_variables()] == names
+    assert [row.name for row in runtime_tables.load_variables()] == names
 
 
 @pytest.mark.parametrize(
@@ -255,19 +256,19 @@ def test_a_variable_that_changes_what_is_computed_is_in_the_table(name: str, rea
 
 @pytest.mark.parametrize(("records", "words"), [("word", []), ("flags", []), ("integer", ["a"]), ("word", ["a b"])])
 def test_words_that_fit_their_kind_are_demanded(records: str, words: list[str]) -> None:
-    row = data.load_variables()[0].model_dump()
+    row = runtime_tables.load_variables()[0].model_dump()
     with pytest.raises(ValidationError):
-        data.Variable.model_validate({**row, "records": records, "words": words})
+        runtime_tables.Variable.model_validate({**row, "records": records, "words": words})
 
 
 def test_flags_are_unique() -> None:
     flags = [flag for group in data.read("cpu_flags")["group"] for flag in group["flags"]]
-    assert data.load_cpu_flags() == sorted(flags)
+    assert runtime_tables.load_cpu_flags() == sorted(flags)
     assert len(flags) == len(set(flags))
 
 
 def test_paths_are_unique_and_the_last_row_takes_the_rest() -> None:
-    paths = [fact.path for fact in data.load_policy_table().fact]
+    paths = [fact.path for fact in runtime_tables.load_policy_table().fact]
     assert len(paths) == len(set(paths))
     assert paths[-1] == "**"
 
@@ -279,7 +280,7 @@ def is_sourced(source: str, evidence: dict[str, str]) -> bool:
 
 
 def test_every_fact_has_a_source() -> None:
-    rows = data.load_policy_table()
+    rows = runtime_tables.load_policy_table()
     assert [fact.path for fact in rows.fact if not is_sourced(fact.source, rows.evidence)] == []
 
 
@@ -287,7 +288,7 @@ def test_every_variable_has_a_source() -> None:
     evidence = data.read("environ")["evidence"]
     without = {
         row.name: row.sources
-        for row in data.load_variables()
+        for row in runtime_tables.load_variables()
         if not any(is_sourced(source, evidence) for source in row.sources)
     }
     assert without == {}
@@ -313,7 +314,7 @@ def test_the_names_of_the_runtime_tables_are_these() -> None:
 
 def test_every_variable_of_onednn_has_a_row_by_each_of_its_names() -> None:
     """oneDNN asks for each as ONEDNN_X and as DNNL_X: getenv_string_user in its src/common/utils.cpp."""
-    names = {row.name for row in data.load_variables()}
+    names = {row.name for row in runtime_tables.load_variables()}
     twins = {name.replace("ONEDNN_", "DNNL_", 1) for name in names if name.startswith("ONEDNN_")}
     assert twins
     assert twins <= names

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from envlock.data import determinism, load_variables
+from envlock.data import determinism
 from envlock.data.compatibility import load_compatibility_table
 from envlock.data.image_tables import load_image_tables
+from envlock.data.runtime_tables import load_variables
 from envlock.diagnosis.diagnosed_environment import Environment
 from envlock.runtime.recipe import find_recipe
 from tests.trees import put

@@ -8,10 +8,12 @@ import os
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envlock.data import determinism, load_variables
+from envlock.data import determinism
+from envlock.data.runtime_tables import load_variables
 from envlock.diagnosis import flag_checks, gpu_checks, library_checks, package_checks
 from envlock.diagnosis import variable_checks as environ
 from envlock.diagnosis.checks import RULES, diagnose
@@ -272,6 +274,13 @@ def test_without_a_gpu_all_missing_libraries_are_one_note() -> None:
     (found,) = diagnose(changed(GPU, ("gpu", None), ("cuda", {"cublas": one, **lost})))
     assert (found.severity, found.commands) == ("info", [])
     assert found.message == "libcudart.so and 1 more are not found by TensorFlow's loader, and no GPU is visible"
+
+
+@pytest.mark.parametrize(("built", "found"), [("9.3.1", []), ("9.3", []), ("9.4.0", ["cudnn-version"])])
+def test_of_a_cudnn_the_minor_version_decides(built: str, found: list[str]) -> None:
+    """TensorFlow looks at major and minor: 9.3.0 serves one that was compiled against 9.3.1."""
+    environment = changed(GPU, ("tensorflow.compiled_against_cudnn", built))
+    assert [each.rule for each in diagnose(environment)] == found
 
 
 def test_tensorflow_under_another_name_meets_a_requirement_on_tensorflow() -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envlock.data import determinism, load_variables
+from envlock.data import determinism
+from envlock.data.runtime_tables import load_variables
 from envlock.diagnosis.variable_checks import SHORTEST, check_spelling, find_nearest, measure_distance
 from tests.diagnosis.environments import changed, clean
 

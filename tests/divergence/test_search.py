@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,7 +12,7 @@ import pytest
 
 from envlock.divergence.comparison import Entry, compare
 from envlock.divergence.debug import LEFT, NOTHING, SHOW, debug
-from envlock.divergence.observed_runs import AGAIN, Observed, Request
+from envlock.divergence.observed_runs import AGAIN, Observed, Request, RunTimeoutError
 from envlock.divergence.trace import Record, Value
 from envlock.guest.target import Target
 from envlock.guest.tracing.source_lines import Places
@@ -69,8 +70,8 @@ def test_what_only_the_first_run_does_otherwise_is_what_it_left_if_no_run_does_i
 
 def test_what_the_first_run_does_otherwise_each_time_is_tried_as_ever() -> None:
     first = [read(1), read(2), read(2)]
-    report, asked = searched(first, first, [read(2)] * 3)
-    assert asked == ["graph", "graph again", "graph"]
+    report, asked = searched(first, first, [read(2)] * 3, [read(2)] * 3)
+    assert asked == ["graph", "graph again", "graph", "graph"]
     assert report.attachments["because"] == [
         "with seeds for Python's and NumPy's generators, the difference is gone",
     ]
@@ -101,27 +102,137 @@ def test_what_stays_a_graph_in_eager_runs_is_looked_into() -> None:
 
 def test_another_graph_that_is_called_is_another_branch_and_no_graph_is_opened() -> None:
     one, two = op("Call", 7, [1], [2], name="f"), op("Call", 8, [1], [2], name="f")
-    report, asked = searched([[one], [two], [one]], [[one]] * 3)
-    assert (report.attachments["verdict"], asked) == ("sequence", ["graph", "graph"])
+    report, asked = searched([[one], [two], [one]], [[one]] * 3, [[one]] * 3)
+    assert (report.attachments["verdict"], asked) == ("sequence", ["graph"] * 3)
 
 
 def test_a_value_is_found_although_tensorflow_makes_another_difference_on_the_same_line() -> None:
     drawn: Runs = [[*read(number), op("Call", 7, [1], [number + 20], name="fit")] for number in (1, 2, 3)]
     held: Runs = [[*read(1), op("Call", 7, [1], [number + 20], name="fit")] for number in (1, 2, 3)]
-    report, asked = searched(drawn, held)
-    assert (report.attachments["verdict"], asked) == ("outside", ["graph", "graph"])
+    report, asked = searched(drawn, held, held)
+    assert (report.attachments["verdict"], asked) == ("outside", ["graph"] * 3)
     assert report.attachments["because"] == ["with seeds for Python's and NumPy's generators, the difference is gone"]
     again: Runs = [[*read(1), op("Mul", 7, [number], [number + 20])] for number in (1, 2, 3)]  # it is drawn once more
     report, _ = searched(drawn, again)
     assert report.attachments["because"] == ["with seeds for Python's and NumPy's generators, the difference remains"]
 
 
+def test_what_is_gone_for_once_is_tried_again() -> None:
+    different: Runs = [read(number) for number in (1, 2, 3)]
+    report, asked = searched(different, [read(1)] * 3, different)
+    assert asked == ["graph"] * 3
+    assert report.attachments["because"] == ["with seeds for Python's and NumPy's generators, the difference remains"]
+
+
+def made_by(*makers: list[Any]) -> list[Any]:
+    return [{"name": name, "place": ["train.py", line, "step"], "calls": calls} for name, line, calls in makers]
+
+
+def test_a_line_is_searched_in_halves_where_the_last_ones_did_not_make_it() -> None:
+    different: Runs = [read(number) for number in (1, 2, 3)]
+    asked: list[Any] = []
+
+    def observer(request: Request, folder: Path) -> Observed:
+        asked.append(sorted(line for _, _, line in request.held))
+        equal = 3 in asked[-1]
+        ends = {}
+        runs: list[list[Entry]] = []
+        folder.mkdir()
+        for number, entries in enumerate(different):
+            shown = read(1) if equal else entries
+            write(folder / f"{number}.trace", shown)
+            runs.append([*shown])
+            makers = made_by(*(["os.urandom", at, [[0, at, str(number)]]] for at in range(1, 9)))
+            ends[number] = {"end": "finished", "makers": makers}
+        answers: dict[str, Any] = {"ends": ends}
+        return Observed(request, folder, HEADER, compare(runs), answers)
+
+    request = Request(Target(Path("train.py"), "step"), None, 3, fresh=False)
+    seen = debug(request, lambda text: None, observer).attachments
+    assert seen["maker"]["place"]["line"] == 3
+    assert asked[:6] == [[], [8], [7], [6], [1, 2, 3, 4, 5], [1, 2, 3, 4, 5]]
+    assert asked[-2:] == [[3], [3]]
+
+
+def test_a_run_that_waits_for_what_is_held_is_ended_and_others_are_tried() -> None:
+    different: Runs = [read(number) for number in (1, 2, 3)]
+
+    def observer(request: Request, folder: Path) -> Observed:
+        if request.held:
+            assert request.timeout == 60
+            raise RunTimeoutError("too long")
+        folder.mkdir()
+        for number, entries in enumerate(different):
+            write(folder / f"{number}.trace", entries)
+        ends = {
+            number: {"end": "finished", "makers": made_by(["time.time", 4, [[0, 1, str(number)]]])}
+            for number in range(3)
+        }
+        return Observed(request, folder, HEADER, compare(list(different)), {"ends": ends})
+
+    request = Request(Target(Path("train.py"), "step"), None, 3, fresh=False)
+    seen = debug(request, lambda text: None, observer).attachments
+    assert seen["because"] == [
+        "with the same from time.time at train.py:4 in every run, a run took more than 60 s and was ended",
+        "not the same in every run before that: time.time at train.py:4",
+    ]
+
+
+@pytest.mark.parametrize(("finished", "verdict"), [(0, None), (1, None), (2, "identical"), (3, "outside")])
+def test_a_search_that_is_stopped_in_the_first_runs_tells_of_those_that_ended(
+    finished: int, verdict: str | None
+) -> None:
+    def observer(request: Request, folder: Path) -> Observed:
+        folder.mkdir()
+        lines = []
+        for number in range(finished):
+            write(folder / f"{number}.trace", read(2 if number < 2 else 3))
+            lines.append(json.dumps({"run": number, "end": "finished"}) + "\n")
+        (folder / "answers.jsonl").write_text("".join(lines))
+        raise KeyboardInterrupt("SIGTERM")
+
+    request = Request(Target(Path("train.py"), "step"), None, 5, fresh=False)
+    if verdict is None:
+        with pytest.raises(KeyboardInterrupt):
+            debug(request, lambda text: None, observer)
+        return
+    report = debug(request, lambda text: None, observer)
+    seen = report.attachments
+    assert (report.match, report.exit_code > 0) == (False, True)
+    assert (seen["verdict"], seen["runs"], seen["stopped"]) == (verdict, finished, "SIGTERM")
+    assert report.findings[-1].message == (
+        "SIGTERM came while running the program in its own mode: this is what was known by then"
+    )
+    with pytest.raises(KeyboardInterrupt):
+        debug(request, lambda text: None, observer, processes=False)
+
+
+def test_a_search_that_is_stopped_later_tells_what_was_seen_and_tried() -> None:
+    calls: Runs = [[op("Call", 7, [1], [made], name="f")] for made in (2, 3)]
+    made = iter([calls])
+
+    def observer(request: Request, folder: Path) -> Observed:
+        runs = next(made, None)
+        if runs is None:
+            raise KeyboardInterrupt
+        folder.mkdir()
+        for number, entries in enumerate(runs):
+            write(folder / f"{number}.trace", entries)
+        ends = {number: {"end": "finished"} for number in range(2)}
+        return Observed(request, folder, HEADER, compare(list(runs)), {"ends": ends})
+
+    request = Request(Target(Path("train.py"), "step"), None, 2, fresh=False)
+    report = debug(request, lambda text: None, observer)
+    assert (report.attachments["verdict"], report.attachments["stopped"]) == ("graph", "Ctrl-C")
+    assert report.headline.startswith("runs differ: ")
+
+
 def test_eager_runs_in_which_python_drew_the_same_by_chance_are_made_once_more() -> None:
     calls: Runs = [[op("Call", 7, [1], [made], name="f")] for made in (2, 3, 2)]
     same: Runs = [[op("Sin", 6, [1], [2])]] * 3
     other: Runs = [[op(kind, 6, [1], [2])] for kind in ("Sin", "Cos", "Sin")]
-    report, asked = searched(calls, same, other, same, drawing=True)
-    assert asked == ["graph", "eager", "eager", "eager"]
+    report, asked = searched(calls, same, other, same, same, drawing=True)
+    assert asked == ["graph", "eager", "eager", "eager", "eager"]
     seen = report.attachments
     assert (seen["verdict"], seen["place"]["line"], seen["maker"]["place"]["line"]) == ("sequence", 6, 5)
     _, asked = searched(calls, same, calls, calls)

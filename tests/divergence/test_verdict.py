@@ -196,7 +196,7 @@ def test_a_remedy_that_is_in_force_and_did_not_help_is_not_named() -> None:
 
 def test_the_line_that_made_a_value_is_told_with_its_remedy() -> None:
     (random,) = [row for row in load_makers() if "random.sample" in row.functions]
-    maker = Maker("random.sample", Place("data.py", 4, "batch"), random, "rows = random.sample(rows, 8)")
+    maker = Maker("random.sample", Place("data.py", 4, "batch"), random, text="rows = random.sample(rows, 8)")
     row = replace(KNOWN, row="unseeded-random-ops")
     shown = report("outside", known=row, others=(), maker=maker)
     assert shown.findings[0].message.endswith("; random.sample at data.py:4 made it")

@@ -26,6 +26,7 @@ CACHE = ROOT / ".venvs" / "fleet"
 SLURM = (
     "libhwloc15",
     "liblua5.1-0",
+    "libnuma1",
     "libmunge2",
     "munge",
     "slurm-wlm-basic-plugins",

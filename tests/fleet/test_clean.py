@@ -55,7 +55,7 @@ def test_all_that_a_job_wrote_is_removed_once_it_is_old(tmp_path: Path, monkeypa
     (attempt / "5.json.123.0123abcd").write_bytes(b'{"statement"')  # of a process that was killed
     files = [each for each in (tmp_path / "7.0").rglob("*") if each.is_file()]
     stems = {each.name.partition(".")[0].partition("-")[0] for each in files if each.parent.name == "7.0"}
-    assert stems - {attempt.name} == {"call", "facts", "rank", "report"}
+    assert stems - {attempt.name} == {"call", "facts", "printed", "rank", "report"}
     assert {each.name.partition(".")[0] for each in attempt.iterdir()} == {"of", *map(str, range(12))}
     assert clean_fleet(str(tmp_path)).describe() == ["removed 0 files, 0.0 kB of 0 jobs"]
     age(tmp_path, 8)

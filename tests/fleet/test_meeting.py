@@ -24,6 +24,7 @@ from envlock.fleet.tf_store import Store
 from envlock.runtime.errors import EnvironmentMismatch, FactError, UsageError, WriteError
 from tests.fleet.bed import run
 from tests.fleet.ranks import Made, rank
+from tests.locks import document, encode
 
 SILENT = "cannot decide: no report from rank 0 within 0.3 s"
 ODD: dict[str, Any] = {"TF_ENABLE_ONEDNN_OPTS": "0"}
@@ -63,6 +64,11 @@ def headlines(heard: dict[int, Any]) -> set[str]:
     return {each["report"]["headline"] for each in heard.values()}
 
 
+def reported(heard: dict[int, Any]) -> set[int]:
+    """Return how many ranks the verdict counts; what is said of the others is a test's in test_reduction.py."""
+    return {each["report"]["attachments"]["fleet"]["reported"] for each in heard.values()}
+
+
 def test_every_rank_hears_the_one_verdict(tmp_path: Path) -> None:
     heard = together(tmp_path, [rank(each, 4, **(ODD if each == 3 else {})) for each in range(4)])
     assert headlines(heard) == {"does not match: 1 of 4 ranks differ"}
@@ -78,9 +84,9 @@ def test_only_facts_that_differ_are_written_and_once(tmp_path: Path) -> None:
 
 def test_a_rank_that_is_lost_keeps_nobody_longer_than_the_timeout(tmp_path: Path) -> None:
     start = time.monotonic()
-    heard = together(tmp_path, [rank(0, 3), rank(1, 3), None], timeout=1.0)
-    assert headlines(heard) == {"cannot decide: 1 of 3 ranks did not report"}
-    assert time.monotonic() - start < 20
+    heard = together(tmp_path, [rank(0, 3), rank(1, 3), None], timeout=3.0)
+    assert reported(heard) == {2}
+    assert time.monotonic() - start < 100
 
 
 def test_without_rank_0_everybody_gives_up_in_time(tmp_path: Path) -> None:
@@ -90,9 +96,7 @@ def test_without_rank_0_everybody_gives_up_in_time(tmp_path: Path) -> None:
 def test_what_an_earlier_call_left_is_no_answer(tmp_path: Path) -> None:
     """The same job once more, with a rank that is lost now: its old statement and the old verdict are there."""
     together(tmp_path, [rank(each, 3) for each in range(3)])
-    assert headlines(together(tmp_path, [rank(0, 3), rank(1, 3), None], timeout=1.0)) == {
-        "cannot decide: 1 of 3 ranks did not report"
-    }
+    assert reported(together(tmp_path, [rank(0, 3), rank(1, 3), None], timeout=3.0)) == {2}
     assert headlines(together(tmp_path, [None, rank(1, 3), rank(2, 3)], timeout=0.3)) == {SILENT}
 
 
@@ -281,15 +285,21 @@ def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.setenv(f"ENVLOCK_FLEET_{name}", value)
 
 
-def test_rank_0_prints_the_report_and_raises(alone: None, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.fixture
+def elsewhere(alone: None, tmp_path: Path) -> None:
+    """Besides, the lockfile is that of another environment."""
+    (tmp_path / "envlock.lock").write_bytes(encode(document()))
+
+
+UNLOCKED = "does not match under policy strict: no rank is as locked; 1 of 2 ranks did not report"
+
+
+def test_rank_0_prints_the_report_and_raises(elsewhere: None, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(EnvironmentMismatch) as raised:
         fleet_assertion.assert_fleet(timeout=0.2)
-    assert (raised.value.exit_code, raised.value.report.exit_code) == (4, 4)
-    assert raised.value.message == "cannot decide: 1 of 2 ranks did not report (rank 0 has printed the report)"
-    assert capsys.readouterr().err.splitlines()[:2] == [
-        "envlock: cannot decide: 1 of 2 ranks did not report",
-        "  ? no report from rank 1",
-    ]
+    assert (raised.value.exit_code, raised.value.report.exit_code) == (1, 1)
+    assert raised.value.message == f"{UNLOCKED} (rank 0 has printed the report)"
+    assert capsys.readouterr().err.splitlines()[0] == f"envlock: {UNLOCKED}"
 
 
 def test_another_rank_raises_too(alone: None, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -316,7 +326,7 @@ raise ValueError("the program's own")
     [
         (0, UNCAUGHT, 4, ["envlock: cannot decide: 1 of 2 ranks did not report", "marks: ? unknown"]),
         (1, UNCAUGHT, 4, ["envlock: cannot decide: no report from rank 0 within 0.2 s", "marks: ? unknown"]),
-        (0, CAUGHT, 1, ["envlock: cannot decide: 1 of 2 ranks did not report", "ValueError: the program's own"]),
+        (1, CAUGHT, 1, ["envlock: cannot decide: no report from rank 0 within 0.2 s", "ValueError: the program's own"]),
     ],
 )
 def test_what_is_said_once_is_no_traceback(tmp_path: Path, rank: int, program: str, code: int, said: list[str]) -> None:
@@ -330,7 +340,7 @@ def test_what_is_said_once_is_no_traceback(tmp_path: Path, rank: int, program: s
 
 SPAWNS = """
 import envlock
-print(envlock.assert_fleet(timeout=20).headline, flush=True)
+print(envlock.assert_fleet(timeout=100).headline, flush=True)
 import multiprocessing
 if __name__ == "__main__":
     child = multiprocessing.get_context("spawn").Process(target=print, args=("worked",))
@@ -358,9 +368,9 @@ def test_what_multiprocessing_spawns_is_no_other_rank(tmp_path: Path) -> None:
     assert said == {0: "2 ranks alike\n1 rank alike\nworked\n", 1: "2 ranks alike\n"}
 
 
-@pytest.mark.parametrize(("size", "most"), [(8, 21.0), (100, 5.0), (1000, 2.0), (100_000, 2.0)])
-def test_a_rank_that_waits_asks_a_file_server_the_less_often_the_more_ranks_there_are(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, most: float
+@pytest.mark.parametrize("size", [2, 8, 100, 1000, 100_000])
+def test_a_rank_that_waits_asks_a_file_server_at_most_twice_a_second(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
     """For a minute of a clock that only waiting moves; and it lists no statements, of which there are many."""
     asked: list[str] = []
@@ -382,7 +392,7 @@ def test_a_rank_that_waits_asks_a_file_server_the_less_often_the_more_ranks_ther
     decision, _ = meet(board, 5, size, rank(5, size), decide(size), 60.0)
     assert decision["report"]["headline"] == "cannot decide: rank 0 (n1) gave no verdict within 60 s"
     assert now[0] == pytest.approx(60.1)
-    assert len(asked) / now[0] <= most
+    assert len(asked) / now[0] <= 2.0
     assert set(asked) == {"", "call", "a.decision"}
 
 
@@ -392,7 +402,7 @@ import envlock
 from envlock.fleet import meeting
 meeting.MARGIN = 0.1
 try:
-    print(envlock.assert_fleet(timeout=8))
+    print(envlock.assert_fleet(timeout=100))
 except envlock.EnvlockError as error:
     print(type(error).__name__, error.exit_code, error)
     raise
@@ -557,7 +567,7 @@ def test_a_link_that_was_asked_for_twice_is_the_first(tmp_path: Path, monkeypatc
 
 
 def test_the_switch_of_an_emergency(
-    alone: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    elsewhere: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("ENVLOCK_MODE", "warn")
     report = fleet_assertion.assert_fleet(timeout=0.2)
@@ -565,7 +575,7 @@ def test_the_switch_of_an_emergency(
     assert not report.match
     said = capsys.readouterr().err.splitlines()
     assert (said[0], said[-1]) == (
-        "envlock: cannot decide: 1 of 2 ranks did not report",
+        f"envlock: {UNLOCKED}",
         "envlock: warning: ENVLOCK_MODE=warn, so this does not stop the program",
     )
     monkeypatch.setenv("ENVLOCK_MODE", "off")

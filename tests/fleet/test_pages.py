@@ -72,6 +72,15 @@ def test_kubernetes(envlock: Command) -> None:
 
 
 @pytest.mark.processes
+def test_torchrun(tmp_path: Path) -> None:
+    environ = active(tmp_path, Path(sys.executable))
+    torchrun = tmp_path / "bin" / "torchrun"
+    torchrun.write_text(f'#!/bin/sh\nexec {sys.executable} {Path(__file__).with_name("torchrun.py")} "$@"\n')
+    torchrun.chmod(0o755)
+    check("torchrun", tmp_path, lambda words, cwd: bed.run(words, cwd, environ))
+
+
+@pytest.mark.processes
 def test_node_check(tmp_path: Path) -> None:
     """Each script of the page does what the page says, with a `scontrol` and a `logger` that print their arguments."""
     environ = active(tmp_path, Path(sys.executable))
@@ -84,7 +93,7 @@ def test_node_check(tmp_path: Path) -> None:
 def test_every_page_is_run() -> None:
     run = {name.removeprefix("test_") for name in vars(TestRun) if name.startswith("test_")}
     stems = {page.stem.replace("-", "_") for page in pages.PAGES.glob("*.md")}
-    assert stems == {*run, "kubernetes", "node_check"}
+    assert stems == {*run, "kubernetes", "node_check", "torchrun"}
 
 
 class TestRun:

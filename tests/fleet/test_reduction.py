@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envlock.data import load_launcher_table
+from envlock.data.runtime_tables import load_launcher_table
 from envlock.fleet.digest import parse_report
-from envlock.fleet.drift import compare_jobs
+from envlock.fleet.drift import compare_jobs, sort_jobs
 from envlock.fleet.folder import Folder
 from envlock.fleet.node_names import is_name
 from envlock.fleet.ranks import Rank
@@ -32,12 +32,14 @@ from envlock.fleet.statement import (
 from envlock.fleet.texts import collect_texts
 from envlock.runtime.collectors import Snapshot, take_snapshot
 from envlock.runtime.collectors.environment_variables import hash_value, make_recordable
+from envlock.runtime.errors import FactError
 from envlock.runtime.facts import iter_leaves
 from envlock.runtime.policies import Policy, names
 from envlock.runtime.report import Report
 from envlock.runtime.tables import table
 from envlock.workflows.fleet import check_fleet
 from tests.fleet.ranks import Made, facts, lockfile, rank
+from tests.numerics.canaries import section
 from tests.test_documentation import ROOT
 
 ODD: dict[str, Any] = {"TF_ENABLE_ONEDNN_OPTS": "0"}
@@ -310,7 +312,7 @@ def test_what_a_launcher_changes_on_all_ranks_is_one_finding_with_the_recipe() -
 
 
 def test_a_proof_counts_for_the_machine_that_has_it() -> None:
-    held = lockfile(policy={"name": "bits", "overrides": {}})
+    held = lockfile(policy={"name": "bits", "overrides": {}}, numerics=section())
     other = {**facts(), "cpu": {**facts()["cpu"], "affinity_count": 2, "flags": ["avx"]}}
     held["facts"]["cpu"]["flags"] = ["avx", "avx2"]
     assert report([rank(each, facts=other, proven=True) for each in range(8)], lock=held).match
@@ -456,15 +458,70 @@ def test_the_order_of_statements_does_not_matter(order: list[int], odd: set[int]
     assert shuffled.match == (not odd)
 
 
-def test_what_has_changed_since_yesterday() -> None:
-    def side(made: list[Made]) -> Any:
-        return [each for each, _ in made], {statement["root"]: found for statement, found in made}
+def side(made: list[Made]) -> Any:
+    """Return statements and facts as a folder holds them."""
+    return [each for each, _ in made], {statement["root"]: found for statement, found in made}
 
+
+def test_what_has_changed_since_yesterday() -> None:
     yesterday, today = ranks(), [*ranks(4, 5, **ODD), rank(8, 9)]
-    found, notes = compare_jobs(side(yesterday[:6]), side(today), Policy("strict"))
+    found, notes = compare_jobs([("one", side(yesterday[:6]))], side(today), Policy("strict"))
     assert [each.message for each in found] == ["n3: environ.TF_ENABLE_ONEDNN_OPTS: then unset, now 0"]
     assert notes == ["nodes that are new: n[4-5]"]
-    assert compare_jobs(side(yesterday), side(yesterday), Policy("strict")) == ([], [])
+    assert compare_jobs([("one", side(yesterday))], side(yesterday), Policy("strict")) == ([], [])
+
+
+def test_each_node_is_compared_with_the_last_job_that_it_was_in() -> None:
+    """n3 was odd twice, n1 once; n4 was only in the first of three jobs, and has changed since."""
+    history = [
+        ("job-9", side([*ranks(6, 7, **ODD)])),
+        ("job-10", side(ranks(4, 5, **ODD)[:6])),
+        ("job-11", side(ranks(0, 1, **ODD)[:6])),
+    ]
+    found, notes = compare_jobs(history, side(ranks(4, 5, **ODD)), Policy("strict"))
+    assert [each.message for each in found] == [
+        "n1: environ.TF_ENABLE_ONEDNN_OPTS: in job job-11 0, now unset",
+        "n3: environ.TF_ENABLE_ONEDNN_OPTS: in job job-11 unset, now 0",
+        "n4: environ.TF_ENABLE_ONEDNN_OPTS: in job job-9 0, now unset",
+    ]
+    assert notes == [
+        "n1: changed 1 time in 3 earlier jobs, last between job-10 and job-11; now again as in job-10",
+        "n3: changed 2 times in 3 earlier jobs, last between job-10 and job-11; now again as in job-10",
+    ]
+
+
+def test_jobs_are_in_the_order_of_their_numbers() -> None:
+    names = ["job-10", "job-9", "2026-11-25", "2026-9-1", "42.0", "7.0", "b", "a"]
+    assert sort_jobs(names) == ["7.0", "42.0", "2026-9-1", "2026-11-25", "a", "b", "job-9", "job-10"]
+
+
+def test_nothing_compared_with_an_earlier_job_is_unknown() -> None:
+    (found,), notes = compare_jobs([("one", side(ranks()[:2]))], side(ranks()[4:]), Policy("strict"))
+    assert (found.rule, found.severity, found.message) == (
+        "rank-before",
+        "unknown",
+        "no node of this job was in an earlier one",
+    )
+    assert notes == ["nodes that are new: n[3-4]", "nodes that are gone: n1"]
+
+
+def test_a_change_of_which_the_facts_are_lost_is_unknown() -> None:
+    """Their roots tell that the environments differ, so that silence would be a match."""
+    statements, _ = side(ranks(4, 5, **ODD))
+    (found,), _ = compare_jobs([("one", side(ranks()))], (statements, {}), Policy("strict"))
+    assert (found.severity, found.message) == ("unknown", "n3: changed, facts are missing")
+
+
+def test_a_folder_of_jobs_is_their_history(tmp_path: Path) -> None:
+    for day, made in (("2026-11-24", ranks()), ("2026-11-25", ranks(4, 5, **ODD))):
+        board = Folder(str(tmp_path), day)
+        for statement, found in made:
+            board.keep({**statement, "job": day}, found)
+    found = check_fleet(str(tmp_path), job="2026-11-25", against=str(tmp_path), wait=0)
+    assert found.findings[-1].message == "n3: environ.TF_ENABLE_ONEDNN_OPTS: then unset, now 0"
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(FactError, match="no earlier job has reported to"):
+        check_fleet(str(tmp_path), job="2026-11-25", against=str(tmp_path / "empty"), wait=0)
 
 
 def test_what_the_policy_lets_differ_makes_no_groups() -> None:

@@ -13,6 +13,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
+from envlock.fleet.ranks import find_rank
 from envlock.forms import FORMS
 from envlock.runtime.errors import LockfileError, UsageError
 from tests.containers.plans import lock, model
@@ -22,6 +23,8 @@ from tests.forms.pushed import REFERENCE, pushed
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 FILES = {"compose": "compose.yaml", "devcontainer": "devcontainer.json", "kubernetes": "kubernetes.yaml"}
 FILES["kubernetes-fleet"] = "kubernetes-fleet.yaml"
+FILES["jobset"] = "jobset.yaml"
+JOBSET = json.loads(Path(__file__).with_name("jobset.schema.json").read_text(encoding="utf-8"))
 
 
 def render(form: str, held: dict[str, Any]) -> str:
@@ -42,6 +45,14 @@ def parsed(form: str, held: dict[str, Any]) -> dict[str, Any]:
     if form == "kubernetes-fleet":
         for each in found["documents"]:
             kubernetes_validate.validate(each, "1.31", strict=True)
+    if form == "jobset":
+        jobset, *policies = found["documents"]
+        jsonschema.validate(jobset, JOBSET)
+        (job,) = jobset["spec"]["replicatedJobs"]
+        # JobSet makes a job of it, under a name of its own.
+        each = {"apiVersion": "batch/v1", "kind": "Job", **job["template"]}
+        for document in [each, *policies]:
+            kubernetes_validate.validate(document, "1.31", strict=True)
     if form == "devcontainer":
         assert json.loads(text) == found
     return found
@@ -134,14 +145,59 @@ def shape(node: Any) -> Any:
 
 
 def test_pods_of_a_fleet_meet_those_of_their_own_job() -> None:
-    job, policy, binding = parsed("kubernetes-fleet", pushed())["documents"]
-    (container,) = job["spec"]["template"]["spec"]["containers"]
+    job, service, policy, binding = parsed("kubernetes-fleet", pushed())["documents"]
+    check_pods(job["spec"], [f"train-{index}.train:2222" for index in range(2)])
+    assert job["spec"]["template"]["spec"]["subdomain"] == service["metadata"]["name"]
+    assert service["spec"]["selector"] == {"batch.kubernetes.io/job-name": job["metadata"]["name"]}
+    check_policy(job, policy, binding)
+
+
+def test_pods_of_a_jobset_meet_those_of_their_own_job() -> None:
+    jobset, policy, binding = parsed("jobset", pushed())["documents"]
+    (job,) = jobset["spec"]["replicatedJobs"]
+    check_pods(job["template"]["spec"], [f"train-worker-0-{index}.train:2222" for index in range(2)])
+    assert jobset["spec"]["network"]["subdomain"] == "train"
+    assert jobset["spec"]["failurePolicy"] == {"maxRestarts": 0}
+    check_policy(job["template"], policy, binding)
+
+
+def test_the_schema_of_jobset_would_say_so() -> None:
+    jobset = parsed("jobset", pushed())["documents"][0]
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({**jobset, "spec": {**jobset["spec"], "failurePolicy": {"restarts": 0}}}, JOBSET)
+
+
+def check_pods(spec: dict[str, Any], hosts: list[str]) -> None:
+    """Hold the pods of an indexed job to what `assert_fleet()` and TensorFlow read from their variables."""
+    pod = spec["template"]["spec"]
+    (container,) = pod["containers"]
     environ = {each["name"]: each for each in container["env"]}
-    assert job["spec"]["completionMode"] == "Indexed"
-    assert int(environ["ENVLOCK_FLEET_SIZE"]["value"]) == job["spec"]["completions"] == job["spec"]["parallelism"]
+    assert spec["completionMode"] == "Indexed"
+    assert int(environ["ENVLOCK_FLEET_SIZE"]["value"]) == spec["completions"] == spec["parallelism"]
     assert "command" not in container, "it would replace the entrypoint, which verifies"
+    assert "--timeout" in container["args"]
+    assert pod["securityContext"] == {"runAsNonRoot": True, "fsGroup": 1000, "fsGroupChangePolicy": "OnRootMismatch"}
+    names = list(environ)
+    assert names.index("ENVLOCK_FLEET_RANK") < names.index("TF_CONFIG"), "Kubernetes expands what stands before"
+    for index in range(spec["completions"]):
+        tf_config = environ["TF_CONFIG"]["value"].replace("$(ENVLOCK_FLEET_RANK)", str(index))
+        variables = {
+            "TF_CONFIG": tf_config,
+            "JOB_COMPLETION_INDEX": str(index),
+            "ENVLOCK_FLEET_RANK": str(index),
+            "ENVLOCK_FLEET_SIZE": environ["ENVLOCK_FLEET_SIZE"]["value"],
+            "ENVLOCK_FLEET_JOB": "f00d",
+        }
+        assert json.loads(tf_config)["cluster"]["worker"] == hosts
+        rank = find_rank(variables, "host")
+        assert (rank.rank, rank.size, rank.job) == (index, len(hosts), "f00d")
+
+
+def check_policy(job: dict[str, Any], policy: dict[str, Any], binding: dict[str, Any]) -> None:
+    """Hold a policy to the annotation and the image of a job."""
     (same,) = policy["spec"]["matchConditions"]
     assert job["metadata"]["annotations"]["io.github.tf-envlock/lock"] in same["expression"]
     (digest,) = policy["spec"]["validations"]
+    (container,) = job["spec"]["template"]["spec"]["containers"]
     assert container["image"].rpartition("@")[2] in digest["expression"]
     assert binding["spec"]["policyName"] == policy["metadata"]["name"]

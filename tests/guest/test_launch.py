@@ -21,11 +21,11 @@ import os, sys, time
 print(len(sys.argv), flush=True)
 with open({file!r}, "w") as file:
     file.write(str(os.getpid()))
-time.sleep(60)
+time.sleep(600)
 """
 PARENT = """
 from envlock.guest import launch
-launch.ask_python(launch.build_text_arguments({child!r}, {{}}), None, timeout=60)
+launch.ask_python(launch.build_text_arguments({child!r}, {{}}), None, timeout=600)
 """
 
 
@@ -36,12 +36,12 @@ def test_a_signal_takes_the_child_along(sign: int, tmp_path: Path) -> None:
     parent = subprocess.Popen([sys.executable, "-c", PARENT.format(child=CHILD.format(file=str(file)))])
     child = int(_waited_for(lambda: file.read_text(encoding="ascii") if file.exists() else ""))
     parent.send_signal(sign)
-    assert parent.wait(20) == -sign
+    assert parent.wait(60) == -sign
     assert _waited_for(lambda: "" if _is_running(child) else "gone") == "gone"
 
 
 def _waited_for(look: Callable[[], str]) -> str:
-    until = time.monotonic() + 20
+    until = time.monotonic() + 60
     while not (found := look()) and time.monotonic() < until:
         time.sleep(0.02)
     return str(found)
@@ -53,6 +53,17 @@ def _is_running(pid: int) -> bool:
     except OSError:
         return False
     return state != "Z"  # nobody has waited for it yet
+
+
+@pytest.mark.parametrize("day", ["0131", "1125", "1231"])
+def test_a_fatal_line_of_the_log_says_most_in_every_month(day: str) -> None:
+    text = f"I{day} 10:00:00 1 a.cc:1] begun\nF{day} 10:00:01 1 b.cc:2] not enough memory\nFree 3 of 8\n"
+    assert launch.pick_error_line(text) == "not enough memory"
+
+
+def test_of_several_errors_the_last_says_most() -> None:
+    text = "KeyError: 'first'\nDuring handling, another came:\nValueError: second\nbye\n"
+    assert launch.pick_error_line(text) == "ValueError: second"
 
 
 def test_the_program_sees_its_own_arguments() -> None:

@@ -48,7 +48,7 @@ def locked(
     return facts(
         tensorflow={
             "version": tensorflow,
-            "nvidia_build": label,
+            "nvidia_build": label if label and label.startswith("nv") else None,
             "cuda_build": capability is not None,
             "compiled_against_cudnn": against,
         },
@@ -196,6 +196,28 @@ LOCKS: dict[str, tuple[Facts, str]] = {
             against="9.3.0",
         ),
         "nvidia/cuda:12.8.1-cudnn-runtime-ubuntu22.04",
+    ),
+    "2.20.0+selfbuilt for sm_120, system CUDA 12.8, RTX 50": (
+        locked(
+            *("2.20.0+selfbuilt", "3.12.3", "GCC 13.3.0", "ubuntu 24.04"),
+            cuda="12.8.57",
+            cudnn="9.8.0",
+            capability="12.0",
+            driver="575.57.08",
+            against="9.8.0",
+        ),
+        "nvidia/cuda:12.8.1-cudnn-runtime-ubuntu24.04",
+    ),
+    "2.21.0+selfbuilt, system CUDA 13.3, RTX 50": (
+        locked(
+            *("2.21.0+selfbuilt", "3.12.3", "GCC 13.3.0", "ubuntu 24.04"),
+            cuda="13.3.29",
+            cudnn="9.24.0",
+            capability="12.0",
+            driver="610.43.02",
+            against="9.24.0",
+        ),
+        "nvidia/cuda:13.3.1-cudnn-runtime-ubuntu24.04",
     ),
 }
 """A lock, its facts, and the expert's choice without its registry. The first ten are those of a review."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from envlock.data.compatibility import find_failure, find_ptx_cuda
 from envlock.data.image_tables import load_image_tables
 from envlock.images.cards import ORDER, find_capability, list_runnable
 from envlock.reports.image_tables import render_answers
@@ -136,3 +137,23 @@ def test_the_command(envlock: Command) -> None:
         2,
         "error: `--gpu` and `--resolve` exclude each other\nhint: remove `--resolve`\n",
     )
+
+
+def test_a_gpu_that_is_newer_than_every_image_runs_the_code_for_its_elders() -> None:
+    told = runs("10.7")
+    assert told[f"{NGC}:25.02-tf2-py3"] == (
+        "yes",
+        "Its CUDA makes machine code for compute capability 10.1, which this GPU runs.",
+    )
+    assert told["tensorflow 2.21"][0] == "driver"
+    assert list_runnable("10.7", TABLES)["gpu"]["first_cuda"] == "12.8"
+    assert runs("8.9")[f"{NGC}:22.04-tf2-py3"][1] == (
+        "Its CUDA makes machine code for compute capability 8.7, which this GPU runs."
+    )
+
+
+def test_what_is_known_of_official_wheels_is_not_said_of_anybody_elses() -> None:
+    assert find_failure("2.20.0", "12.0") is not None
+    assert find_failure("2.20.0+selfbuilt", "12.0") is None
+    assert find_ptx_cuda("2.20.0") == "12.3"
+    assert find_ptx_cuda("2.20.0+selfbuilt") is None

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from envlock.lock.creation import list_warnings
 from envlock.lock.document import validate
 from envlock.lock.fact_models import BindingFacts
+from envlock.lock.lock_warnings import list_warnings
 from envlock.lock.models import UnavailableFact
 from envlock.runtime.gpu.nvml_failures import explain_binding
 

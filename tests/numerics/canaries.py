@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from envlock.data.canary_tables import load_canary_table
+from envlock.guest.battery import BATTERY
 from envlock.lock.numerics import Numerics
 
 ONEDNN = (
@@ -18,7 +19,7 @@ ONEDNN = (
     "batch_norm",
 )
 ALONE = {"train": "cpu-graph", "train_xla": "xla", "matmul_bf16": "bf16"}
-EXECUTION = {"numpy": "library", "cpu-graph": "graph", "xla": "xla"}
+EXECUTION = {"numpy": "library", "libm": "library", "cpu-graph": "graph", "xla": "xla"}
 MARK = "envlock-answer:"
 COUNT = len(load_canary_table().operation)
 
@@ -27,12 +28,14 @@ def group_of(operation: str) -> str:
     """Return the group in which the battery computes an operation on a processor."""
     if operation.startswith("np_"):
         return "numpy"
+    if operation.startswith(("math_", "libm_")):
+        return "libm"
     return ALONE.get(operation, "cpu-onednn" if operation in ONEDNN else "cpu-eigen")
 
 
 def conditions(group: str, **changes: Any) -> dict[str, Any]:
     """Return the header of a group, with fields changed."""
-    library = group == "numpy"
+    library = group in ("numpy", "libm")
     head = {
         "device": "cpu",
         "execution": EXECUTION.get(group, "eager"),
@@ -58,7 +61,7 @@ def section(other: tuple[str, ...] = (), *, without: tuple[str, ...] = (), value
         groups.setdefault(name, {"conditions": conditions(name), "operations": {}})
         if row.name not in without:
             groups[name]["operations"][row.name] = result(value if row.name in other else 1.0)
-    return {"battery": 1, "tensorflow": "2.21.0", "numpy": "2.4.6", "groups": groups, **fields}
+    return {"battery": BATTERY, "tensorflow": "2.21.0", "numpy": "2.4.6", "groups": groups, **fields}
 
 
 def numerics(*other: str, **fields: Any) -> Numerics:

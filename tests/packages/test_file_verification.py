@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envlock import data
+from envlock.data import runtime_tables
 from envlock.guest import bytecode as child
 from envlock.lock.models import PackageIdentity
 from envlock.packages import bytecode_comparison
@@ -91,7 +91,7 @@ def test_bytecode_of_another_source_is_named(prefix: Prefix) -> None:
 def test_a_modified_file_as_a_whole_finding(prefix: Prefix) -> None:
     before = (prefix.site / INIT).read_bytes()
     (prefix.site / INIT).write_bytes(b"x")
-    (kind,) = [row for row in data.load_file_table().kind if row.name == "modified"]
+    (kind,) = [row for row in runtime_tables.load_file_table().kind if row.name == "modified"]
     (found,) = verify(prefix.place)
     assert found.to_json() == {
         "where": {"fact": INIT},
@@ -478,7 +478,7 @@ def test_a_hash_in_digits_is_read_too(prefix: Prefix) -> None:
 
 
 def test_no_two_kinds_share_a_name_and_every_kind_can_be_found() -> None:
-    names = [kind.name for kind in data.load_file_table().kind]
+    names = [kind.name for kind in runtime_tables.load_file_table().kind]
     assert len(names) == len(set(names))
 
 

@@ -34,11 +34,13 @@ def test_every_task_is_told_once_with_its_progress(jobs: int) -> None:
 def test_no_more_at_once_than_asked_for() -> None:
     running, most = set[int](), list[int]()
     lock = threading.Lock()
+    together = threading.Barrier(3)
 
     def work(task: int, advance: Advance) -> None:
         with lock:
             running.add(task)
             most.append(len(running))
+        together.wait(60)
         time.sleep(0.01)
         with lock:
             running.remove(task)
@@ -76,8 +78,8 @@ def test_who_stops_is_not_waited_for_and_no_worker_goes_on() -> None:
 
     events = run_all([1, 2, 3], work, jobs=1, expected=())
     assert next(events) == Moved(1, 1)
-    assert started.wait(5)
+    assert started.wait(60)
     events.close()  # type: ignore[attr-defined]  # it is a generator
-    assert ended.wait(5)
+    assert ended.wait(60)
     time.sleep(0.05)
     assert begun == [1]

@@ -194,12 +194,12 @@ def test_two_that_share_a_cache_fetch_each_wheel_once(tmp_path: Path) -> None:
 
 
 def test_an_interruption_leaves_no_wheel_that_is_none(tmp_path: Path) -> None:
-    web = Web(seconds=30, slow=("bb", "cc"))
+    web = Web(seconds=300, slow=("bb", "cc"))
     threads = threading.active_count()
     events = fetch_wheels(PACKAGES, tmp_path / "house", web, cache=None, jobs=3)
     assert any(isinstance(event, Had) for event in events)  # the first one; then nobody listens any more
     events.close()  # type: ignore[attr-defined]  # it is a generator
-    until = time.monotonic() + 5
+    until = time.monotonic() + 60
     while threading.active_count() > threads and time.monotonic() < until:
         time.sleep(0.01)
     assert threading.active_count() == threads

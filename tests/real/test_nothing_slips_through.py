@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from envlock.data import load_policy_table
+from envlock.data.runtime_tables import load_policy_table
 from tests.conftest import Command
 
 LET_THROUGH = (

@@ -10,11 +10,12 @@ import pytest
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.collectors.keras_settings import DISTRIBUTIONS as KERAS
 from envlock.runtime.collectors.tensorflow import DISTRIBUTIONS as TENSORFLOW
-from envlock.runtime.compare import find_uncompared
+from envlock.runtime.compare import compare, find_uncompared
 from envlock.runtime.judgement import judge, judge_here
 from envlock.runtime.policies import Policy, is_protected, names
 from envlock.runtime.report import Report
 from tests.locks import document
+from tests.numerics.canaries import section
 
 FACTS: dict[str, Any] = {
     "python": {"version": "3.11.7"},
@@ -195,10 +196,10 @@ def jax(**settings: str | None) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("own", [None, jax()])
-@pytest.mark.parametrize("backend", ["jax", "torch", "openvino"])
+@pytest.mark.parametrize("backend", ["jax", "numpy", "torch", "openvino"])
 def test_where_a_side_has_no_facts_of_keras_back_end_the_answer_is_open(backend: str, own: Any) -> None:
     """JAX's own variables changed the loss of a model from 0.612 to 0.688, and strict matched."""
-    lock, here = with_backend(backend, here=None if backend == "openvino" else own)
+    lock, here = with_backend(backend, here=None if backend in ("openvino", "numpy") else own)
     report = judge(lock, here)
     assert (report.exit_code, said(report)) == (
         4,
@@ -237,16 +238,17 @@ def test_the_fix_of_another_back_end_leads_to_the_locked_one() -> None:
     lock, here = with_backend("jax", locked=jax())
     here.facts["keras"] = {"config": {"backend": "tensorflow"}}
     finding, other = judge(lock, here).findings
-    fix = "Set KERAS_BACKEND and ~/.keras/keras.json as they were when the lockfile was captured."
+    fix = "Let KERAS_BACKEND, or else `backend` in ~/.keras/keras.json, choose jax, as locked."
     assert (finding.where.fact, finding.fix, other.where.fact, other.fix) == (
         *("keras.config.backend", fix),
-        *("keras.jax", fix),
+        *("keras.jax", other.fix),
     )
 
 
 def test_the_canary_proves_nothing_of_another_back_end() -> None:
     lock, here = with_backend("jax", locked=jax(), here=jax())
     lock["policy"]["name"] = "bits"
+    lock["numerics"] = section()
     lock["facts"]["cpu"], here.facts["cpu"] = {"flags": ["avx"]}, {"flags": ["avx2"]}
     assert not judge(lock, here, proven=True).match
     for facts in (lock["facts"], here.facts):
@@ -254,12 +256,50 @@ def test_the_canary_proves_nothing_of_another_back_end() -> None:
     assert judge(lock, here, proven=True).match
 
 
-@pytest.mark.parametrize("backend", ["tensorflow", "numpy"])
-def test_the_back_ends_whose_facts_are_locked_are_compared(backend: str) -> None:
+def test_the_back_end_whose_facts_are_always_locked_is_compared() -> None:
     lock, here = lock_of(), live()
     for facts in (lock["facts"], here.facts):
-        facts["keras"] = {"config": {"backend": backend}}
+        facts["keras"] = {"config": {"backend": "tensorflow"}}
     assert judge(lock, here).match
+
+
+def test_keras_on_numpy_is_compared_by_the_settings_of_jax() -> None:
+    """Its neural network operations are JAX's: another of its switches gives other bits."""
+    lock, here = with_backend("numpy")
+    for facts, own in ((lock["facts"], jax()), (here.facts, jax(JAX_ENABLE_X64="1"))):
+        facts["keras"]["jax"] = own
+    assert said(judge(lock, here)) == [("error", "keras.jax.settings.JAX_ENABLE_X64: locked none, live 1")]
+    here.facts["keras"]["jax"] = jax()
+    assert judge(lock, here).match
+
+
+VARIABLE = "environ.TF_ENABLE_ONEDNN_OPTS"
+DONE = "the process starts (`envlock run` does)."
+KERAS_JSON = "~/.keras/keras.json"
+WAYS: list[tuple[str, Any, Any, str]] = [
+    (VARIABLE, None, "0", f"Unset TF_ENABLE_ONEDNN_OPTS before {DONE}"),
+    (VARIABLE, "1", "0", f"Set TF_ENABLE_ONEDNN_OPTS=1 before {DONE}"),
+    (VARIABLE, "sha256:1", "0", f"Set or unset TF_ENABLE_ONEDNN_OPTS as locked, before {DONE}"),
+    (VARIABLE, "1 2", "0", f"Set or unset TF_ENABLE_ONEDNN_OPTS as locked, before {DONE}"),
+    ("keras.config.floatx", "float32", "float16", f"Let `floatx` in {KERAS_JSON} be float32, as locked."),
+    (
+        *("keras.config.backend", "jax", "tensorflow"),
+        f"Let KERAS_BACKEND, or else `backend` in {KERAS_JSON}, choose jax, as locked.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("path", "locked", "here", "fix"), WAYS)
+def test_a_fix_names_the_way_to_the_locked_state(path: str, locked: Any, here: Any, fix: str) -> None:
+    """The lockfile may want JAX: then to unset KERAS_BACKEND is no way there."""
+
+    def nest(value: Any) -> dict[str, Any]:
+        for name in reversed(path.split(".")):
+            value = {name: value}
+        return value  # type: ignore[no-any-return]
+
+    (finding,) = compare((nest(locked), {}), (nest(here), {}), Policy("strict"))
+    assert finding.fix == fix
 
 
 def test_every_name_of_what_computes_is_protected() -> None:

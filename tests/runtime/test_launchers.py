@@ -7,7 +7,8 @@ import re
 import pytest
 from pydantic import ValidationError
 
-from envlock.data import LauncherTable, load_launcher_table, read
+from envlock.data import read
+from envlock.data.runtime_tables import LauncherTable, load_launcher_table
 from envlock.runtime.judgement import annotate
 from envlock.runtime.launchers import collect_traces, explain_differences
 from envlock.runtime.report import ERROR, INFO, UNKNOWN, Finding, Report
@@ -32,6 +33,8 @@ DASK = {
     "MALLOC_TRIM_THRESHOLD_": "65536",
     **{f"{name}_NUM_THREADS": "1" for name in ("OMP", "MKL", "OPENBLAS")},
 }
+SPARK = {"PYTHON_WORKER_FACTORY_SECRET": "s3cret", "OMP_NUM_THREADS": "1"}
+APPTAINER = {"APPTAINER_CONTAINER": "/images/train.sif", "OMP_NUM_THREADS": "3"}
 TORCHRUN = {"TORCHELASTIC_RUN_ID": "none", "OMP_NUM_THREADS": "1"}
 
 
@@ -48,6 +51,8 @@ def findings(*paths: str, severity: str = ERROR) -> list[Finding]:
         (POD, [*THREADS], "Kubernetes limits this process (KUBERNETES_SERVICE_HOST is set)"),
         (LOKY, [OMP, MKL, BLAS], "this process is a worker of joblib (ENABLE_IPC is set)"),
         (DASK, [OMP, MKL, BLAS], "this process is a worker of Dask (__DASK_PARENT_PID is set)"),
+        (SPARK, [OMP], "this process is a worker of Spark (PYTHON_WORKER_FACTORY_SECRET is set)"),
+        (APPTAINER, [OMP, MKL], "Apptainer started this process (APPTAINER_CONTAINER is set)"),
         (TORCHRUN, [OMP], "torchrun started this process (TORCHELASTIC_RUN_ID is set)"),
     ],
 )
@@ -64,7 +69,7 @@ def test_a_launcher_explains_what_it_changes_and_nothing_else(
     assert explain_differences(findings(*facts, severity=INFO), environ) == []
 
 
-@pytest.mark.parametrize("environ", [MPIRUN, MPIEXEC, SRUN, POD, LOKY, DASK, TORCHRUN, {}])
+@pytest.mark.parametrize("environ", [MPIRUN, MPIEXEC, SRUN, POD, LOKY, DASK, SPARK, APPTAINER, TORCHRUN, {}])
 @pytest.mark.parametrize("own", [{}, {"OMP_NUM_THREADS": "3"}, {"OMP_NUM_THREADS": "4,2"}])
 def test_another_process_explains_by_traces_what_this_one_does(environ: dict[str, str], own: dict[str, str]) -> None:
     here, differ = {**environ, **own, "TOKEN": "s3cret"}, findings(LIBRARIES, OMP, MKL, BLAS, *THREADS)

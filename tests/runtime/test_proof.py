@@ -14,6 +14,7 @@ from envlock.runtime.collectors import Snapshot
 from envlock.runtime.judgement import judge_here, needs_proof
 from envlock.runtime.report import Report
 from tests.locks import document
+from tests.numerics.canaries import section
 
 FACTS: dict[str, Any] = {
     "cpu": {"model": "1", "intra_op_threads": 16},
@@ -21,7 +22,7 @@ FACTS: dict[str, Any] = {
     "python": {"version": "3.11.7"},
     "packages": {"numpy": {"version": "1.26.4"}},
 }
-LOCK = {**document(facts=FACTS, unavailable={}, policy={"name": "bits", "overrides": {}}), "numerics": {"battery": 1}}
+LOCK = {**document(facts=FACTS, unavailable={}, policy={"name": "bits", "overrides": {}}), "numerics": section()}
 
 
 def live(**changes: Any) -> Snapshot:
@@ -98,21 +99,69 @@ def test_the_locked_machine_needs_no_proof() -> None:
 
 def test_a_proof_is_of_one_lock_and_one_state_of_a_machine(cache: Path) -> None:
     prove(LOCK, OTHER, cache)
-    another = {**LOCK, "numerics": {"battery": 2}}
+    another = {**LOCK, "numerics": {**section(), "battery": 3}}
     states = [live(cpu__model="3"), live(cpu__model="2"), live(cpu__model="2", system__os_version="13")]
     assert [judge_here(LOCK, state).match for state in states] == [False, False, False]
     assert (judge_here(another, OTHER).match, judge_here({**LOCK, "numerics": None}, OTHER).match) == (False, False)
 
 
 @pytest.mark.parametrize(
-    "change", [{"cpu__intra_op_threads": 2}, {"system__machine": "aarch64"}, {"system__libc_version": "2.41"}]
+    "change", [{"cpu__intra_op_threads": 2}, {"system__machine": "aarch64"}, {"python__version": "3.12.1"}]
 )
 def test_what_no_canary_proves_is_held_with_a_proof_too(change: dict[str, Any], cache: Path) -> None:
-    """Thread counts can be set, and the canary sets its own; software is software; no operation of it is libm's."""
+    """Thread counts can be set, and the canary sets its own; software is software."""
     here = live(cpu__model="2", system__os_version="12", **change)
     prove(LOCK, here, cache)
     (path,) = change
     assert refused(judge_here(LOCK, here)) == [path.replace("__", ".")]
+
+
+def test_another_c_library_is_proven_by_its_functions_and_by_no_lockfile_without_them(cache: Path) -> None:
+    here = live(system__libc_version="2.41")
+    prove(LOCK, here, cache)
+    assert judge_here(LOCK, here).match
+    canary = section(without=("libm_tanhf", "math_exp"))
+    without = {**LOCK, "numerics": {**canary, "battery": 1}}
+    prove(without, here, cache)
+    (finding,) = judge_here(without, here).findings
+    assert (finding.severity, finding.where.fact, finding.fix) == (
+        "error",
+        "system.libc_version",
+        "Compute the lockfile's canary again on the locked machine: `envlock canary --update`. "
+        "It has no result of math_exp, libm_tanhf.",
+    )
+
+
+@pytest.mark.parametrize(
+    "result", [{"unstable": True, "dtype": "<f4", "shape": [1]}, {"failed": "ValueError"}, {"sha256": 1}, None, "x"]
+)
+def test_what_the_lockfile_has_no_result_of_is_no_witness(result: Any, cache: Path) -> None:
+    """A lockfile that calls the operations of a cause unstable would else prove it by the others."""
+    lock = copy.deepcopy(LOCK)
+    lock["numerics"]["groups"]["numpy"]["operations"]["np_dot"] = result
+    prove(lock, OTHER, cache)
+    assert refused(judge_here(lock, OTHER)) == ["cpu.model"]
+
+
+@pytest.mark.parametrize("groups", [None, [], {"numpy": None}, {"numpy": {"operations": []}}])
+def test_a_lockfile_without_results_has_no_witness(groups: Any) -> None:
+    assert machine_proof.list_results({"numerics": {"groups": groups}}) == frozenset()
+    assert machine_proof.list_results({}) == frozenset()
+
+
+def test_a_gpu_is_no_witness_of_the_processor() -> None:
+    groups = {
+        "gpu-0": {"operations": {"matmul": {"sha256": "a"}}},
+        "cpu-eigen": {"operations": {"reduce": {"sha256": "a"}}},
+    }
+    assert machine_proof.list_results({"numerics": {"groups": groups}}) == {"reduce"}
+
+
+def test_a_rule_of_the_lockfile_that_asks_for_a_proof_where_nothing_shows_the_cause_is_never_met(cache: Path) -> None:
+    lock = {**LOCK, "policy": {"name": "bits", "overrides": {"cpu.intra_op_threads": "proven"}}}
+    here = live(cpu__intra_op_threads=2)
+    prove(lock, here, cache)
+    assert refused(judge_here(lock, here)) == ["cpu.intra_op_threads"]
 
 
 def test_a_package_that_the_canary_does_not_use_asks_for_no_new_proof(cache: Path) -> None:

@@ -9,6 +9,7 @@ import ssl
 import subprocess
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,22 +27,26 @@ pytestmark = pytest.mark.network
 QUICK = Limits(
     connect=1, silence=0.3, answer=1.0, body=1.0, window=0.4, floor=1000, attempts=3, backoff=0.01, retry_after=0.2
 )
+PATIENT = replace(QUICK, connect=60, silence=60, answer=60, body=60, window=60)
+"""For answers that come: a busy machine may be late with them."""
+FOR_EVER = 60
+"""Seconds that no test takes; what is given up within the limits above would last for hours, or until memory is full."""
 KB = 1024
 
 
 @pytest.fixture(autouse=True)
 def _bounded(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """No proxy and no certificate of the machine, and no test takes longer than the limits above say."""
+    """No proxy and no certificate of the machine, and no test takes much longer than the limits above say."""
     for name in (*module.CA_VARIABLES, "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(ssl.SSLContext, "load_default_certs", lambda context: None)  # 20 ms a client
     start = time.monotonic()
     yield
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < FOR_EVER
 
 
 def _get(url: str, **kwargs: object) -> module.Answer:
-    return Client(limits=QUICK).get(url, limit=100 * KB, **kwargs)  # type: ignore[arg-type]
+    return Client(limits=PATIENT).get(url, limit=100 * KB, **kwargs)  # type: ignore[arg-type]
 
 
 def _fails(url: str, client: Client | None = None) -> WebError:
@@ -169,9 +174,7 @@ def test_the_body_of_a_redirect_is_not_read() -> None:
         return _drip(sock, b"x" * 10 * KB)
 
     with hostile(reply) as server:
-        start = time.monotonic()
         assert _get(server.url("/a")).body == b"here"
-        assert time.monotonic() - start < 5
 
 
 def test_a_redirect_is_followed() -> None:

@@ -90,3 +90,27 @@ def test_the_folders_of_an_environment_are_asked_for_once(monkeypatch: pytest.Mo
 def test_a_live_environment_names_its_interpreter() -> None:
     assert LiveEnvironment(Path("a/python"), Snapshot({}, {})).interpreter == Path("a/python")
     assert LiveEnvironment(None, Snapshot({}, {})).interpreter.name.startswith("python")
+
+
+@pytest.mark.parametrize(
+    ("backend", "unavailable", "packages", "lacks"),
+    [
+        ("jax", {"keras.jax": {"reason": "no jax is installed", "code": "no-backend"}}, {}, "no jax is installed"),
+        ("openvino", {}, {}, "Keras is to compute with openvino, but no openvino is installed"),
+        ("openvino", {}, {"openvino": {"version": "2026.1"}}, None),
+        ("tensorflow", {"keras.config": {"reason": "unreadable", "code": "permission-denied"}}, {}, None),
+    ],
+)
+def test_a_back_end_of_keras_that_is_not_installed_is_refused(
+    backend: str, unavailable: Any, packages: Any, lacks: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A lockfile would promise what nobody can run."""
+    facts = {**FACTS, "packages": {**FACTS["packages"], **packages}, "keras": {"config": {"backend": backend}}}
+    snapshot = Snapshot(facts, unavailable)
+    if lacks is None:
+        capture._check_backend(snapshot)
+        return
+    monkeypatch.setattr(capture, "collect_live", lambda python: snapshot)
+    with pytest.raises(UsageError, match=lacks) as refused:
+        capture.capture()
+    assert refused.value.hint == "install it, or choose another back end by KERAS_BACKEND or ~/.keras/keras.json"

@@ -1,4 +1,4 @@
-"""The container engines. Another one is a module with `connect` and `build`, and a line here."""
+"""The container engines. To add one, write a module with `connect` and `build`, and a line here."""
 
 from __future__ import annotations
 
@@ -13,4 +13,4 @@ ENGINES: Mapping[str, str] = {
 }
 """The modules of the builders by their names on the command line; the first is preferred."""
 NETWORKS = ("none", "host", "default")
-"""What a build may reach."""
+"""The networks that a build can use."""

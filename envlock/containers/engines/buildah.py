@@ -1,4 +1,4 @@
-"""Buildah: what builds inside a rootless container of a cluster; see `Command`."""
+"""Buildah, which can build inside a rootless container of a cluster; see `Command`."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ PROGRAM = "buildah"
 
 
 class Buildah(Command):
-    """Buildah's images and containers, as `Daemon` has those of Docker."""
+    """Buildah's images and containers, with the methods of `Daemon`."""
 
     def __init__(self) -> None:
         super().__init__(PROGRAM, str(json.loads(call(PROGRAM, "version", "--json"))["version"]))
 
     def inspect(self, image: str) -> Inspected:
-        """Return what buildah knows of an image, in Docker's words.
+        """Return buildah's description of an image, with Docker's keys.
 
         Raises:
             EngineError: it has no such image.
@@ -51,7 +51,7 @@ class Buildah(Command):
         call(PROGRAM, "push", "--quiet", "--", image, f"oci-archive:{file}")
 
     def remove_image(self, image: str) -> None:
-        """Remove an image that has no name and that nothing is made of; else leave it."""
+        """Remove an image that has no name and is not the base of another; leave any other image."""
         listed = ask(PROGRAM, "images", "--json", "--", image)
         if listed.exit_code != 0:
             return
@@ -63,11 +63,11 @@ class Buildah(Command):
         return ask(PROGRAM, "inspect", "--type=container", "--", container).exit_code == 0
 
     def remove_container(self, container: str) -> None:
-        """Remove a container, if it is there."""
+        """Remove a container if it exists."""
         ask(PROGRAM, "rm", "--", container)
 
     def run(self, image: str, argv: Sequence[str], start: Start) -> Finished:
-        """Run a program in a container of the image, which is removed in every case.
+        """Run a program in a container of the image; the container is always removed.
 
         Raises:
             EngineError: it cannot be started, or GPUs are wanted, which buildah does not have.
@@ -77,7 +77,7 @@ class Buildah(Command):
                 "buildah gives no GPU to a container",
                 hint="use `--engine podman`, or leave out `--gpus`",
             )
-        # Entrypoint and command of the image are put together here, as Docker does it.
+        # Entrypoint and command of the image are combined here, as Docker combines them.
         config = self.inspect(image).get("Config") or {}
         entrypoint = start.entrypoint
         if entrypoint is None:

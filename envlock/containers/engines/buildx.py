@@ -1,4 +1,6 @@
-"""BuildKit, by `docker buildx build`, as the SDK lacks it. Its images have the same ID each time."""
+"""BuildKit, through `docker buildx build`, because the SDK lacks it. Its images always have the
+same ID.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +23,14 @@ from envlock.lock.temporary import open_draft_folder
 from envlock.runtime.release import parse_release
 
 OLDEST = (0, 10)
-"""The first buildx that knows --provenance."""
+"""The first buildx with --provenance."""
 
 OLDEST_DAEMON = (23,)
-"""The first Docker whose BuildKit heeds SOURCE_DATE_EPOCH."""
+"""The first Docker whose BuildKit respects SOURCE_DATE_EPOCH."""
 
 
 def find_version() -> str | None:
-    """Return the version of buildx; None where `docker buildx` is not installed."""
+    """Return the version of buildx; None if `docker buildx` is not installed."""
     try:
         done = subprocess.run(
             ["docker", "buildx", "version"],  # noqa: S607 (whichever `docker` the user has)
@@ -47,7 +49,7 @@ def find_version() -> str | None:
 
 
 def connect() -> Daemon:
-    """Return the daemon whose BuildKit it is; see `Daemon.connect`."""
+    """Return the daemon that BuildKit belongs to; see `Daemon.connect`."""
     require_plugin()
     return Daemon.connect()
 
@@ -85,7 +87,9 @@ def _make_command(order: Order, file: Path) -> list[str]:
 
 
 def _find_builder() -> str:
-    """Return the name of the daemon's own builder: its context's, or `default` with DOCKER_HOST."""
+    """Return the name of the daemon's own builder: that of its context, or `default` with
+    DOCKER_HOST.
+    """
     if os.environ.get("DOCKER_HOST"):
         return "default"
     command = ["docker", "context", "show"]
@@ -96,7 +100,7 @@ def _find_builder() -> str:
 
 
 def _find_error(lines: list[str]) -> str:
-    """Return the builder's own error, to the end; else the last line."""
+    """Return the builder's own error to its end, else the last line."""
     for position in range(len(lines) - 1, -1, -1):
         if lines[position].startswith("ERROR: "):
             return "\n".join(lines[position:])
@@ -104,7 +108,7 @@ def _find_error(lines: list[str]) -> str:
 
 
 def require_plugin() -> None:
-    """Make sure that buildx is installed and new enough.
+    """Check that buildx is installed and new enough.
 
     Raises:
         EngineError: it is not.

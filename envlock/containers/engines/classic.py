@@ -1,4 +1,6 @@
-"""The classic builder, by the SDK: every Docker has it. Its layers, but not its IDs, stay the same."""
+"""The classic builder, through the SDK: every Docker has it. Its layers always have the same
+digests, but its images have different IDs.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ def build(daemon: Daemon, order: Order, say: Say, trail: Trail) -> str:
         nocache=order.no_cache,
         platform=order.platform,
     )
-    # Closed in every case: that ends a build which we leave early.
+    # Always closed, which ends a build that we leave early.
     with contextlib.closing(messages):
         for message in messages:
             for line in follow_classic(message, trail):

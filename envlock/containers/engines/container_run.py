@@ -1,4 +1,4 @@
-"""A container that runs to its end: how it is started, and what it printed."""
+"""A container that runs to its end: how it is started, and its output."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Start:
-    """How a container is started. It is removed in every case.
+    """How a container is started. It is always removed at its end.
 
     Attributes:
-        gpus: with this machine's GPUs. Podman starts it also where there are none: look inside.
-        env: variables beside the image's own.
+        gpus: with this machine's GPUs. Podman starts it even without GPUs, so check inside.
+        env: variables in addition to the image's own.
         entrypoint: instead of the image's own; empty for none.
-        folder: of this machine, which the container has at its root under the same name.
+        folder: a folder of this machine, which is at the container's root under the same name.
         network: `none`, `host`, or `default` for the engine's own.
     """
 
@@ -34,7 +34,7 @@ class Start:
 
 
 PLAIN = Start()
-"""With everything as the image has it."""
+"""Everything as in the image."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The daemon behind every engine, by Docker's SDK: this file alone imports it."""
+"""The daemon of every engine, through Docker's SDK, which only this file imports."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ from envlock.containers.engines.engine import Inspected
 from envlock.containers.engines.engine_errors import EngineError, explain
 
 SECONDS = 120
-"""How long the daemon may take for an answer. Builds, pulls and containers may take any time."""
+"""The most seconds for an answer of the daemon. Builds, pulls and containers have no limit."""
 
 OUTPUT_LIMIT = "64m"
-"""How much of what a container prints is kept: the last, on the daemon's machine."""
+"""How much of a container's output is kept on the daemon's machine: the last part."""
 
 
 class Daemon:
-    """A Docker daemon, or what speaks its language.
+    """A Docker daemon, or another one with the same API.
 
     Attributes:
-        version: of the daemon, such as "26.1.5".
-        platform: that it runs, such as "linux/amd64".
-        podman: whether it is podman, which speaks the language and is another thing.
+        version: that of the daemon, such as "26.1.5".
+        platform: the one that it runs, such as "linux/amd64".
+        podman: whether it is podman, which has the same API but behaves differently.
     """
 
     def __init__(self, client: Any) -> None:
         self._client = client
         self._api = client.api
-        # Its connections are kept for the next question, and nothing else ends them.
+        # Its connections are kept for the next request, and nothing else closes them.
         weakref.finalize(self, client.close)
         with _explain_errors():
             about = self._api.version()
@@ -54,10 +54,11 @@ class Daemon:
 
     @classmethod
     def connect(cls) -> Daemon:
-        """Return the daemon of the `docker` command: that of DOCKER_HOST, else of its current context.
+        """Return the daemon that the `docker` command uses: that of DOCKER_HOST, else of its
+        current context.
 
         Raises:
-            EngineError: there is none, or it does not let us.
+            EngineError: there is no daemon, or it refuses.
         """
         environ = dict(os.environ)
         host = environ.get("DOCKER_HOST") or _find_context_host() or ""
@@ -76,12 +77,12 @@ class Daemon:
             raise EngineError(f"{error.message}: {host}", hint=error.hint) from None
 
     def list_images(self) -> set[str]:
-        """Return the IDs of all images, those too that other images are made of."""
+        """Return the IDs of all images, including the bases of other images."""
         with _explain_errors():
             return {str(image["Id"]) for image in self._api.images(all=True)}
 
     def inspect(self, image: str) -> Inspected:
-        """Return what the daemon knows of an image.
+        """Return the daemon's description of an image.
 
         Raises:
             EngineError: it has no such image.
@@ -93,11 +94,11 @@ class Daemon:
         """Pull an image and yield the daemon's messages.
 
         Raises:
-            EngineError: the registry was not reached, refused, or does not have it.
+            EngineError: the registry could not be reached, refused, or does not have it.
         """
         repository, tag = parse_repository_tag(reference)
         if tag and tag.startswith("sha256:"):
-            # A tag beside the digest would be taken for a part of the name.
+            # A tag in addition to the digest would be read as a part of the name.
             repository = parse_repository_tag(repository)[0]
         about = f"pull of {reference}: "
         with _explain_errors(reference, about):
@@ -112,7 +113,7 @@ class Daemon:
         """Push an image by its name and yield messages; one of the last has its digest.
 
         Raises:
-            EngineError: the registry was not reached, or refused.
+            EngineError: the registry could not be reached, or refused.
         """
         repository, tag = parse_repository_tag(name)
         about = f"push of {name}: "
@@ -145,7 +146,7 @@ class Daemon:
         """Build a context with the classic builder, and yield messages; an error is one of them.
 
         Raises:
-            EngineError: the daemon refuses, or goes away.
+            EngineError: the daemon refuses, or the connection is lost.
         """
         with _explain_errors():
             yield from self._api.build(
@@ -153,7 +154,7 @@ class Daemon:
                 decode=True,
                 rm=True,
                 forcerm=True,
-                timeout=None,  # a step may be silent for long
+                timeout=None,  # a step may print nothing for a long time
                 **options,
             )
 
@@ -161,20 +162,20 @@ class Daemon:
         """Give an image a name.
 
         Raises:
-            EngineError: it is no name.
+            EngineError: the name is not valid.
         """
         repository, tag = parse_repository_tag(name)
         with _explain_errors(image):
             self._api.tag(image, repository, tag)
 
     def remove_image(self, image: str) -> None:
-        """Remove an image that has no name and that nothing is made of; else leave it."""
+        """Remove an image that has no name and is not the base of another; leave any other image."""
         with contextlib.suppress(EngineError), _explain_errors():
             if not self._api.inspect_image(image).get("RepoTags"):
                 self._api.remove_image(image, noprune=True)
 
     def has_container(self, container: str) -> bool:
-        """Return whether there is such a container, running or not."""
+        """Return whether the container exists, running or not."""
         try:
             with _explain_errors():
                 self._api.inspect_container(container)
@@ -183,17 +184,17 @@ class Daemon:
         return True
 
     def remove_container(self, container: str) -> None:
-        """Remove a container, running or not, if it is there."""
+        """Remove a container, running or not, if it exists."""
         with contextlib.suppress(EngineError), _explain_errors():
             self._api.remove_container(container, v=True, force=True)
 
     def run(self, image: str, argv: Sequence[str], start: Start) -> Finished:
-        """Run a container to its end and return what it printed; it is removed in every case.
+        """Run a container to its end and return what it printed; it is always removed.
 
         Raises:
             EngineError: it cannot be started.
         """
-        # Its name is known before it exists, so that it can be removed at any moment.
+        # Its name is known before it exists, so that it can be removed at any time.
         name = f"envlock-{uuid.uuid4().hex}"
         devices = None
         if start.gpus:
@@ -217,7 +218,7 @@ class Daemon:
                     use_config_proxy=False,  # the facts are the image's variables, not this user's
                 )
                 if start.folder is not None:
-                    # Copied and not mounted: the daemon may be on another machine.
+                    # Copied instead of mounted: the daemon may be on another machine.
                     self._api.put_archive(name, "/", _pack(start.folder))
                 self._api.start(name)
                 code = int(self._api.wait(name, timeout=None)["StatusCode"])
@@ -229,7 +230,7 @@ class Daemon:
 
 
 def _pack(folder: Path) -> bytes:
-    """Return a folder as a tar, in which everything is root's."""
+    """Return a folder as a tar in which root owns everything."""
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w") as tar:
         tar.add(folder, folder.name, filter=_give_to_root)
@@ -237,7 +238,7 @@ def _pack(folder: Path) -> bytes:
 
 
 def _give_to_root(member: tarfile.TarInfo) -> tarfile.TarInfo:
-    # Not by TarInfo.replace, which Debian 12's Python 3.11.2 does not have.
+    # Not with TarInfo.replace, which Debian 12's Python 3.11.2 does not have.
     member.uid = member.gid = 0
     member.uname = member.gname = "root"
     return member
@@ -245,22 +246,24 @@ def _give_to_root(member: tarfile.TarInfo) -> tarfile.TarInfo:
 
 @contextlib.contextmanager
 def _explain_errors(image: str | None = None, about: str = "") -> Iterator[None]:
-    """Raise an EngineError for what the SDK, or the connection under it, raises.
+    """Raise an EngineError for an exception of the SDK, or of the connection under it.
 
     Args:
-        image: the call is about, for the message.
-        about: stands before the text of the error.
+        image: the image of the call, for the message.
+        about: the beginning of the message, before the text of the error.
     """
     try:
         yield
-    # The SDK passes on errors of requests, which are OSErrors, and of urllib3, which are not.
+    # The SDK passes on exceptions of requests, which are OSErrors, and of urllib3, which are not.
     except (DockerException, OSError, HTTPError) as error:
         text = str(getattr(error, "explanation", None) or error)
         raise explain(f"{about}{text}", image=image) from None
 
 
 def _find_context_host() -> str | None:
-    """Return the endpoint of the `docker` command's current context; None without that command."""
+    """Return the endpoint of the `docker` command's current context; None if that command is not
+    installed.
+    """
     command = ["docker", "context", "inspect", "--format", "{{json .Endpoints.docker.Host}}"]
     try:
         done = subprocess.run(

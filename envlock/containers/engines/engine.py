@@ -1,4 +1,4 @@
-"""A container engine and its builder: the order of a build, and what an engine can do."""
+"""A container engine and its builder: the request for a build, and the operations of an engine."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from envlock.containers.engines.engine_errors import EngineError, Trail, list_pu
 from envlock.runtime.errors import UsageError
 
 Say = Callable[[str], None]
-"""Takes a line of progress."""
+"""Receives a line of progress."""
 
 
 @dataclass(frozen=True)
 class Order:
-    """A build: the folder with its Dockerfile, and the builder's other arguments.
+    """A request for a build: the folder with its Dockerfile, and the builder's other arguments.
 
     Attributes:
         context: the folder.
         epoch: the time of every file that the build writes, in seconds since 1970.
-        labels: of the image.
-        platform: of the image; the host's own when None.
-        network: while a step runs: `none`, `host`, or `default` for the engine's own.
-        no_cache: run every step anew.
+        labels: those of the image.
+        platform: that of the image; the host's own when None.
+        network: the network of the steps: `none`, `host`, or `default` for the engine's own.
+        no_cache: run every step again.
     """
 
     context: Path
@@ -57,7 +57,7 @@ class InspectedLayers(TypedDict):
 
 
 class Inspected(TypedDict, total=False):
-    """What an engine knows of an image, in Docker's words; an engine may have further keys."""
+    """An engine's description of an image, with Docker's keys; an engine may add others."""
 
     Id: str
     Os: str
@@ -68,7 +68,7 @@ class Inspected(TypedDict, total=False):
 
 
 class Host(Protocol):
-    """A daemon or a command that keeps images and runs containers. Each method is as in `Daemon`."""
+    """A daemon or a command that stores images and runs containers. `Daemon` documents each method."""
 
     version: str
     platform: str
@@ -95,9 +95,10 @@ class Host(Protocol):
 
 
 class Builder(Protocol):
-    """Builds an order and returns the image's ID.
+    """Builds an image and returns its ID.
 
-    It notes in the trail at once what it creates on the host, for removal if the build ends early.
+    It records in the trail at once what it creates on the host, so that this can be removed if the
+    build ends early.
 
     Raises:
         EngineError: the build failed.
@@ -112,7 +113,7 @@ _NAME = re.compile(
     rf"(?:(?:{_HOST})/)?{_WORD}(?:/{_WORD})*(?::[A-Za-z0-9_][A-Za-z0-9._-]{{0,127}})?"
 )
 _DROP_SECONDS = 10.0
-"""How many seconds the daemon is given to drop the container of a build that was broken off."""
+"""How many seconds the daemon has to remove the container of an interrupted build."""
 
 
 @dataclass(frozen=True)
@@ -122,11 +123,11 @@ class Built:
     Attributes:
         image_id: the digest of its configuration.
         layers: the digests of its layers, uncompressed, the base's first.
-        engine, engine_version: who built it; the version is the host's, which holds the builder.
-        config: `Env`, `Entrypoint`, `Cmd`, `WorkingDir`, `User`, `Labels` and others, as the host
-            has them.
+        engine, engine_version: the builder; the version is that of its host.
+        config: `Env`, `Entrypoint`, `Cmd`, `WorkingDir`, `User`, `Labels` and others, from the
+            host.
         seconds: how long the builder took.
-        steps: the images of its steps that the builder keeps as a cache; the last step's first.
+        steps: the images of its steps that the builder keeps as a cache, the last one first.
     """
 
     image_id: str
@@ -144,7 +145,7 @@ class Engine:
 
     Attributes:
         name: one of `ENGINES`.
-        reason: why this one was chosen, for people.
+        reason: why this one was chosen, as a phrase for messages.
     """
 
     name: str
@@ -155,15 +156,15 @@ class Engine:
     def build(
         self, order: Order, *, tag: str | None = None, on_line: Say = lambda line: None
     ) -> Built:
-        """Build an order and return the image, which gets its tag, if any, only when it is whole.
+        """Build an image and return it; it gets its tag, if any, only when it is complete.
 
         A build that fails or is interrupted leaves nothing: no container, and no image without a
         name. One that succeeds leaves its image and the builder's cache, but no stage. When it
         fails, the full log is kept, and the error names it.
 
         Raises:
-            UsageError: `tag` is no name for an image.
-            EngineError: the build failed, or the image is not what was asked for.
+            UsageError: `tag` is not a valid name for an image.
+            EngineError: the build failed, or the image is not the requested one.
         """
         if tag is not None:
             check_name(tag)
@@ -184,15 +185,15 @@ class Engine:
                 raise EngineError(
                     f"cannot build: {error}", hint="solve that, and build again"
                 ) from None
-            except BaseException:  # an interrupt, too
+            except BaseException:  # also after an interrupt
                 self._clean(trail, before)
                 raise
 
     def run(self, image: str, argv: Sequence[str], start: Start = PLAIN) -> Finished:
-        """Run a container to its end; it is removed in every case.
+        """Run a container to its end; it is always removed.
 
         Raises:
-            EngineError: it cannot be started: no such image or program, no GPU runtime.
+            EngineError: it cannot be started: there is no such image or program, or no GPU runtime.
         """
         return self.host.run(image, argv, start)
 
@@ -205,17 +206,18 @@ class Engine:
         """Pull an image.
 
         Raises:
-            EngineError: the registry was not reached, refused, or does not have it.
+            EngineError: the registry could not be reached, refused, or does not have it.
         """
         for message in self.host.pull(reference):
             for line in list_pull_lines(message):
                 on_line(line)
 
     def push(self, name: str, on_line: Say = lambda line: None) -> str | None:
-        """Push an image by its name; return the digest of its manifest, None where the engine has none.
+        """Push an image by its name; return the digest of its manifest, or None if the engine does
+        not report it.
 
         Raises:
-            EngineError: the registry was not reached, or refused.
+            EngineError: the registry could not be reached, or refused.
         """
         digest = None
         for message in self.host.push(name):
@@ -225,7 +227,8 @@ class Engine:
         return digest
 
     def save(self, image: str, file: Path) -> None:
-        """Write an image to a file: an OCI layout, or what Docker before 25 writes, in a tar.
+        """Write an image to a file: a tar with an OCI layout, or with the layout of Docker before
+        25.
 
         Raises:
             EngineError: the engine failed.
@@ -234,7 +237,7 @@ class Engine:
         self.host.save(image, file)
 
     def inspect(self, image: str) -> Inspected:
-        """Return what the host knows of an image, by name or ID.
+        """Return the host's description of an image, by name or ID.
 
         Raises:
             EngineError: it has no such image.
@@ -245,14 +248,16 @@ class Engine:
         """Give an image a name.
 
         Raises:
-            UsageError: it is no name for an image.
+            UsageError: it is not a valid name for an image.
             EngineError: there is no such image.
         """
         check_name(name)
         self.host.tag(image, name)
 
     def discard(self, built: Built) -> None:
-        """Remove an image without a name, and those of its steps, unless another is made of them."""
+        """Remove an image without a name, and those of its steps, unless another image is based on
+        them.
+        """
         for image in (built.image_id, *built.steps):
             self.host.remove_image(image)
 
@@ -284,7 +289,7 @@ class Engine:
         return Built(inspected["Id"], layers, self.name, version, dict(config), seconds)
 
     def _clean(self, trail: Trail, before: set[str]) -> None:
-        """Remove what a build left that did not end well; images that were there before stay."""
+        """Remove what a failed or interrupted build has left; images that existed before are kept."""
         with contextlib.suppress(EngineError):
             self._wait_for_host(trail)
             for container in trail.containers:
@@ -292,17 +297,17 @@ class Engine:
             self._remove_images(trail, before)
 
     def _remove_images(self, trail: Trail, before: set[str]) -> tuple[str, ...]:
-        """Remove the images of a build's steps that nothing is made of; return the rest.
+        """Remove the images of a build's steps on which no other image is based; return the others.
 
         Args:
-            trail: names the images, by their IDs or the beginning of these.
-            before: images that stay, also where a step has used them.
+            trail: the images, by ID or the beginning of an ID.
+            before: images that are kept, even if a step has used them.
         """
         if not trail.images:
             return ()
         new = sorted(self.host.list_images() - before)
         steps: list[str] = []
-        # The last first, since the others are below it.
+        # The last first, because the others are its bases.
         for name in reversed(trail.images):
             for image in new:
                 if image.removeprefix("sha256:").startswith(name.removeprefix("sha256:")):
@@ -314,8 +319,8 @@ class Engine:
         return tuple(image for image in steps if image in left)
 
     def _wait_for_host(self, trail: Trail) -> None:
-        """Wait until the daemon has dropped the container of a build that was broken off."""
-        # Only the classic builder, whose connection is gone then, has containers in its trail.
+        """Wait until the daemon has removed the container of an interrupted build."""
+        # Only the classic builder, whose connection is closed by then, has containers in its trail.
         if not trail.containers:
             return
         limit = time.monotonic() + _DROP_SECONDS
@@ -324,10 +329,10 @@ class Engine:
 
 
 def check_name(name: str) -> None:
-    """Refuse what no image can be called.
+    """Refuse a text that cannot be the name of an image.
 
     Raises:
-        UsageError: it is no name of an image.
+        UsageError: it cannot.
     """
     if len(name) > 255 or not _NAME.fullmatch(name):
         raise UsageError(
@@ -336,10 +341,12 @@ def check_name(name: str) -> None:
 
 
 def _tee(on_line: Say, log: TextIO) -> Say:
-    """Return a function that hands a line on and writes it into a log."""
+    """Return a function that passes a line on and also writes it to a log."""
 
     def write_line(line: str) -> None:
-        with contextlib.suppress(OSError):  # a full disk here is no reason to give up a build there
+        with contextlib.suppress(
+            OSError
+        ):  # a full disk here is not a reason to abandon a build there
             log.write(f"{line}\n")
         on_line(line)
 
@@ -348,7 +355,9 @@ def _tee(on_line: Say, log: TextIO) -> Say:
 
 @contextlib.contextmanager
 def _open_log() -> Iterator[TextIO]:
-    """Yield a file for a build's lines, which is kept, and named by the error, where it fails."""
+    """Yield a file for the lines of a build; if the build fails, it is kept, and the error names
+    it.
+    """
     try:
         handle, name = tempfile.mkstemp(prefix="envlock-build-", suffix=".log")
     except OSError as error:

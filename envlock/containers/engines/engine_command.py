@@ -1,7 +1,8 @@
-"""Podman and buildah, by their commands: no daemon, no root, and images that both share.
+"""Podman and buildah, through their commands: no daemon, no root, and both share their images.
 
-`--timestamp` gives every file of a layer, and the image, the epoch. Layers differ from Docker's, as
-these commands write other tars, and are the same each time on one version of a command.
+`--timestamp` sets the time of the image and of every file in a layer to the epoch. Layers differ
+from Docker's, because these commands write different tars, but are always the same with the same
+version of a command.
 """
 
 from __future__ import annotations
@@ -18,16 +19,16 @@ from envlock.images.reference import MACHINES
 from envlock.lock.temporary import open_draft_folder
 
 CANNOT_START = (125, 126, 127)
-"""Exit codes of `run` where the command itself failed, or the image does not have the program."""
+"""Exit codes of `run` if the command itself failed, or the image does not have the program."""
 
 
 class Command:
-    """What podman and buildah have in common; each method is as in `Daemon`.
+    """What podman and buildah have in common; `Daemon` documents each method.
 
     Attributes:
         program: the name of the command.
-        version: of the command, such as "4.3.1".
-        platform: that it runs, such as "linux/amd64".
+        version: that of the command, such as "4.3.1".
+        platform: the one that it runs, such as "linux/amd64".
     """
 
     def __init__(self, program: str, version: str) -> None:
@@ -36,7 +37,7 @@ class Command:
         self.platform = MACHINES.get(platform.machine(), platform.machine())
 
     def list_images(self) -> set[str]:
-        """Return the IDs of all images, those too that other images are made of."""
+        """Return the IDs of all images, including the bases of other images."""
         return set(call(self.program, "images", "--all", "--quiet", "--no-trunc").split())
 
     def tag(self, image: str, name: str) -> None:
@@ -48,13 +49,14 @@ class Command:
         call(self.program, "tag", "--", image, name)
 
     def pull(self, reference: str) -> Iterator[dict[str, Any]]:
-        """Pull an image and yield messages as a daemon's; see `Daemon.pull`."""
+        """Pull an image and yield messages in the form of a daemon's; see `Daemon.pull`."""
         yield {"status": f"pulling {reference}"}
         about = f"pull of {reference}: "
         call(self.program, "pull", "--quiet", "--", reference, image=reference, about=about)
 
     def push(self, name: str) -> Iterator[dict[str, Any]]:
-        """Push an image by its name and yield messages as a daemon's; see `Daemon.push`.
+        """Push an image by its name and yield messages in the form of a daemon's; see
+        `Daemon.push`.
 
         The last one has the digest.
         """
@@ -66,7 +68,7 @@ class Command:
             yield {"aux": {"Digest": file.read_text(encoding="ascii").strip()}}
 
     def build(self, order: Order, options: Sequence[str], say: Say, trail: Trail) -> str:
-        """Build an order, with further options of the command, and return the image's ID.
+        """Build an image, with further options of the command, and return the image's ID.
 
         Raises:
             EngineError: the build failed.
@@ -97,7 +99,7 @@ class Command:
 
 
 def normalize_id(image: str) -> str:
-    """Return the ID of an image as Docker writes it."""
+    """Return the ID of an image in Docker's form."""
     return f"sha256:{image.removeprefix('sha256:')}"
 
 
@@ -107,7 +109,9 @@ def make_mount(folder: Path) -> str:
 
 
 def drop_identity_label(usage: str) -> list[str]:
-    """Return the option, where there is one, that leaves out buildah's version: images would differ."""
+    """Return the option, if the command has it, that leaves out buildah's version, with which
+    images would differ.
+    """
     if "--identity-label" in usage:
         return ["--identity-label=false"]
     return []

@@ -1,7 +1,7 @@
-"""The output of engines, and their errors in a sentence. Pure; the tests have real texts.
+"""The output of engines, and their errors as sentences. Pure; the tests have real texts.
 
-Engines have no error codes for these, and word them differently from version to version. So the
-part that stays is matched, and an unknown text is passed on as it is.
+Engines have no error codes for these, and the wording differs between versions. So the stable part
+is matched, and an unknown text is passed on unchanged.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Failure(NamedTuple):
     Attributes:
         pattern: found in the engine's own text; its groups fill `message`.
         message, hint: how it is reported.
-        in_log: whether it is looked for in the output of the build's programs, too.
+        in_log: whether the output of the build's programs is searched for it, too.
     """
 
     pattern: str
@@ -169,6 +169,11 @@ FAILURES = [
         "check its network and proxy, or name a mirror",
     ),
     Failure(
+        r"OCI runtime error: (?P<what>.{1,300})",
+        "the container runtime failed: {what}",
+        "see `podman info`; `runtime` in containers.conf names another runtime",
+    ),
+    Failure(
         r"network bridge not found",
         "the container engine has no network for a build",
         "build without a network (the default), or configure one for the engine",
@@ -202,10 +207,10 @@ _STEP = re.compile(
     flags=re.DOTALL,
 )
 _STATUS = re.compile(r"[: ]*exit status \d+")
-"""The last line of podman on a step that failed; the reason is in a line before."""
+"""The last line of podman after a step that failed; the reason is in an earlier line."""
 
 OURS = "envlock: "
-"""The beginning of the error of a program of ours; a builder may repeat earlier lines after it."""
+"""The beginning of an error of a program of envlock; a builder may repeat earlier lines after it."""
 
 _TAIL = 400
 """How many of the last lines are searched: after an error, pip prints how to solve it."""
@@ -214,13 +219,13 @@ _TAIL = 400
 def explain(
     text: str, log: Sequence[str] = (), *, image: str | None = None, hint: str = _SEE_DAEMON
 ) -> EngineError:
-    """Return the error for the last words of an engine.
+    """Return the error for the last lines of an engine.
 
     Args:
-        text: its last words.
+        text: its last lines.
         log: the lines of the build before them.
-        image: what was asked for, where the text does not name it.
-        hint: for a text that is not known.
+        image: the requested image, if the text does not name it.
+        hint: the hint for an unknown text.
     """
     whole = "\n".join([*log[-_TAIL:], text])
     for failure in FAILURES:
@@ -247,7 +252,9 @@ def explain(
 
 
 def _find_last_line(log: Sequence[str]) -> str:
-    """Return the last line of a program of ours, else the last one of any; "" without lines."""
+    """Return the last line of a program of envlock, else the last line of any program; "" without
+    lines.
+    """
     last = ""
     for line in map(str.strip, reversed(log)):
         if line.startswith(OURS):
@@ -296,19 +303,21 @@ class Trail:
 
 
 def strip_colors(line: str) -> str:
-    """Return a line without colours and without the end of the line."""
+    """Return a line without colours and line end."""
     return _COLOR.sub("", line).rstrip("\r\n")
 
 
 def follow_buildx(line: str, trail: Trail) -> None:
-    """Note the image that a line of `docker buildx build --progress=plain` names as written."""
+    """Record the image that a line of `docker buildx build --progress=plain` reports as written."""
     found = _WRITTEN.match(line)
     if found and found[1] not in trail.images:
         trail.images.append(found[1])
 
 
 def follow_classic(message: Mapping[str, Any], trail: Trail) -> list[str]:
-    """Return the lines of a message of the classic builder; note the images and containers in them."""
+    """Return the lines of a message of the classic builder; record the images and containers in
+    them.
+    """
     if "stream" in message:
         lines = [strip_colors(line) for line in str(message["stream"]).splitlines()]
         for line in lines:
@@ -329,7 +338,7 @@ def follow_classic(message: Mapping[str, Any], trail: Trail) -> list[str]:
 
 
 def list_pull_lines(message: Mapping[str, Any]) -> list[str]:
-    """Return the line of a message of a pull; none for one that only counts bytes."""
+    """Return the line of a message of a pull; empty for a message that only counts bytes."""
     status = message.get("status")
     if not status or message.get("progressDetail"):
         return []
@@ -340,7 +349,7 @@ def list_pull_lines(message: Mapping[str, Any]) -> list[str]:
 
 
 def select_output(lines: Iterable[str]) -> list[str]:
-    """Return what the programs of a build printed, of all that its builder printed."""
+    """Return the lines that the programs of a build printed, from the output of its builder."""
     output = []
     for line in lines:
         of_program = _SPOKEN.match(line)

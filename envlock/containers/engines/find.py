@@ -18,16 +18,14 @@ COMMANDS = ("podman", "buildah")
 
 
 def find(name: str = AUTO) -> Engine:
-    """Return the engine of this name on the daemon that the `docker` command would take.
+    """Return the engine of this name on the daemon that the `docker` command would use.
 
-    `auto` is BuildKit where the daemon's heeds SOURCE_DATE_EPOCH and the client's plugin is there,
-    else the classic builder; podman or buildah where there is no Docker. `reason` says which and
-    why.
+    `auto` is BuildKit if the daemon's respects SOURCE_DATE_EPOCH and the client has the plugin,
+    else the classic builder; podman or buildah without Docker. `reason` says which and why.
 
     Raises:
-        UsageError: there is no engine of this name.
-        EngineError: there is no daemon, it does not let us, or the command of this name is not
-            there.
+        UsageError: there is no engine with this name.
+        EngineError: there is no daemon, it refuses, or the command is not installed.
     """
     if name not in (AUTO, *ENGINES):
         raise UsageError(
@@ -40,11 +38,11 @@ def find(name: str = AUTO) -> Engine:
 
 
 def _choose_engine() -> Engine:
-    """Return the daemon's engine; where no Docker is installed, podman or buildah."""
+    """Return the daemon's engine; podman or buildah if Docker is not installed."""
     try:
         daemon = Daemon.connect()
     except EngineError:
-        # A Docker that is installed, or named, is the one that is meant: its error is the answer.
+        # If Docker is installed or named, the user means it: its error is the answer.
         if os.environ.get("DOCKER_HOST") or which("docker"):
             raise
         for command in COMMANDS:
@@ -59,12 +57,12 @@ def _choose_engine() -> Engine:
 
 
 def prefer(version: str, *, podman: bool, plugin: str | None) -> tuple[str, str]:
-    """Return the engine to take on a daemon, and why.
+    """Return the engine to use with a daemon, and why.
 
     Args:
-        version: of the daemon.
+        version: that of the daemon.
         podman: whether the daemon is podman.
-        plugin: the version of buildx; None where it is not installed.
+        plugin: the version of buildx; None if it is not installed.
     """
     if podman:
         return "docker", "docker (the daemon is podman, which has no BuildKit)"

@@ -23,14 +23,14 @@ PROGRAM = "podman"
 
 
 class Podman(Command):
-    """Podman's images and containers, as `Daemon` has those of Docker."""
+    """Podman's images and containers, with the methods of `Daemon`."""
 
     def __init__(self) -> None:
         version = call(PROGRAM, "version", "--format", "{{json .Client.Version}}")
         super().__init__(PROGRAM, str(json.loads(version)))
 
     def inspect(self, image: str) -> Inspected:
-        """Return what podman knows of an image; its ID is written as Docker does.
+        """Return podman's description of an image, with its ID in Docker's form.
 
         Raises:
             EngineError: it has no such image.
@@ -48,26 +48,26 @@ class Podman(Command):
         call(PROGRAM, "save", "--quiet", "--format=oci-archive", f"--output={file}", "--", image)
 
     def remove_image(self, image: str) -> None:
-        """Remove an image that has no name and that nothing is made of; else leave it."""
+        """Remove an image that has no name and is not the base of another; leave any other image."""
         names = ask(PROGRAM, "image", "inspect", "--format", "{{json .RepoTags}}", "--", image)
         if names.exit_code == 0 and not json.loads(names.stdout):
             ask(PROGRAM, "rmi", "--", image)
 
     def has_container(self, container: str) -> bool:
-        """Return whether there is such a container, running or not."""
+        """Return whether the container exists, running or not."""
         return ask(PROGRAM, "container", "exists", "--", container).exit_code == 0
 
     def remove_container(self, container: str) -> None:
-        """Remove a container, running or not, if it is there."""
+        """Remove a container, running or not, if it exists."""
         ask(PROGRAM, "rm", "--force", "--ignore", "--volumes", "--", container)
 
     def run(self, image: str, argv: Sequence[str], start: Start) -> Finished:
-        """Run a container to its end and return what it printed; it is removed in every case.
+        """Run a container to its end and return what it printed; it is always removed.
 
         Raises:
             EngineError: it cannot be started.
         """
-        # Its name is known before it exists, so that it can be removed at any moment.
+        # Its name is known before it exists, so that it can be removed at any time.
         name = f"envlock-{uuid.uuid4().hex}"
         options = [
             "--rm",
@@ -87,7 +87,8 @@ class Podman(Command):
             done = ask(PROGRAM, "run", *options, "--", image, *argv)
         finally:
             self.remove_container(name)
-        # A program of the image may end with these exit codes, too: podman's own error begins so.
+        # A program in the image may end with these exit codes, too; podman's own error has this
+        # beginning.
         if done.exit_code in CANNOT_START and "Error: " in done.stderr:
             raise explain(done.stderr, image=image)
         return done
@@ -104,5 +105,5 @@ def connect() -> Podman:
 
 def build(host: Podman, order: Order, say: Say, trail: Trail) -> str:
     """Build with podman and return the image's ID."""
-    # Podman would otherwise give a build this user's proxies.
+    # Without this, podman would pass this user's proxies to a build.
     return host.build(order, ["--http-proxy=false"], say, trail)

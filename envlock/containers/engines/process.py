@@ -1,4 +1,4 @@
-"""Engines that are commands: the lines of a build while it runs, and an end of it in every case."""
+"""Engines that are commands: read the lines of a build while it runs, and always end it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STOP_SECONDS = 15
 def follow(
     command: Sequence[str], environ: Mapping[str, str], on_line: Callable[[str], None]
 ) -> list[str] | None:
-    """Run a command and hand on its lines; return None when it worked, else its last lines.
+    """Run a command and pass on its lines; return None if it succeeded, else its last lines.
 
     Raises:
         OSError: there is no such command.
@@ -34,7 +34,7 @@ def follow(
         text=True,
         encoding="utf-8",
         errors="replace",
-        # The interrupt key then reaches us alone, and we pass it on, once.
+        # Ctrl-C then reaches only this process, which passes it on, once.
         start_new_session=True,
     )
     try:
@@ -52,7 +52,9 @@ def follow(
 
 
 def _stop(process: subprocess.Popen[str]) -> None:
-    """End a client and its plugin, if they still run; the builder then drops its current step."""
+    """End a client and its plugin if they are still running; the builder then stops its current
+    step.
+    """
     for number in (signal.SIGINT, signal.SIGKILL):
         if process.poll() is not None:
             break
@@ -65,7 +67,7 @@ def _stop(process: subprocess.Popen[str]) -> None:
 
 
 def ask(program: str, *arguments: str) -> Finished:
-    """Run a command to its end; return its exit code, and what it printed.
+    """Run a command to its end; return its exit code and its output.
 
     Raises:
         EngineError: it is not installed.
@@ -88,13 +90,14 @@ def ask(program: str, *arguments: str) -> Finished:
 
 
 def call(program: str, *arguments: str, image: str | None = None, about: str = "") -> str:
-    """Return what a command prints.
+    """Return the output of a command.
 
     Args:
         program, arguments: the command.
-        image: the command is about, for an error.
-        about: stands before the command's last words in an error; all its words are used without
-            it.
+        image: the image of the command, for an error.
+        about: the beginning of an error, before the last line of the command; without it, all of
+        its
+            lines are used.
 
     Raises:
         EngineError: it is not installed, or failed.
@@ -103,7 +106,7 @@ def call(program: str, *arguments: str, image: str | None = None, about: str = "
     if done.exit_code != 0:
         error = done.stderr.strip() or done.stdout.strip()
         if about:
-            # A pull may have been tried several times: the last line is about the last one.
+            # A pull may have been tried several times: the last line is about the last attempt.
             error = about + error.rpartition("\n")[2].removeprefix("Error: ")
         raise explain(error, image=image, hint=f"see `{program} info`")
     return done.stdout

@@ -1,4 +1,4 @@
-"""Launchers of jobs: one module each, and a line in `ENGINES`."""
+"""The launchers of jobs: one module and one line in `ENGINES` for each."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from envlock.runtime.errors import OutsideError, UsageError
 
 
 class Launcher(Protocol):
-    """What an engine is: a module with these names.
+    """The interface of a launcher: a module with these names.
 
     Attributes:
-        PROGRAMS: what it is called, one of which has to be on the PATH; empty where it needs none.
-        DRIVER: the module of envlock/guest that runs a program as each rank; empty where the
-            launcher does.
+        PROGRAMS: its commands, one of which must be on the PATH; empty if it needs none.
+        DRIVER: the module of envlock/guest that runs a program as each rank; empty if the
+            launcher itself does.
     """
 
     PROGRAMS: Sequence[str]
     DRIVER: str
 
     def is_meant(self, environ: Mapping[str, str], ranks: int | None) -> bool:
-        """Return whether `auto` takes it, by the variables of this process."""
+        """Return whether `auto` selects it, given the variables of this process."""
         ...
 
     def start(
@@ -39,19 +39,21 @@ ENGINES: Mapping[str, Launcher] = {"slurm": slurm, "mpi": mpi, "ray": ray}
 
 AUTO, FILES = "auto", "files"
 CHOICES = (AUTO, *ENGINES, FILES)
-"""`files` starts nothing: what a launcher has started as each rank waits for the others at a shared
-folder."""
+"""`files` starts nothing: the processes that a launcher has started as ranks wait for each other in
+a shared folder.
+"""
 
 
 def find(name: str, environ: Mapping[str, str], ranks: int | None) -> str:
-    """Return the engine that is meant: the one named, or what `auto` finds.
+    """Return the name of the engine: the given one, or the one that `auto` selects.
 
     Raises:
-        UsageError: `auto` finds none.
+        UsageError: `auto` finds no launcher.
     """
     if name != AUTO:
         return name
-    # A launcher has started this process already: to start ranks in each would multiply them.
+    # A launcher has already started this process: starting ranks in each of its ranks would
+    # multiply them.
     if _is_rank(environ):
         return FILES
     for engine, launcher in ENGINES.items():
@@ -66,7 +68,7 @@ def find(name: str, environ: Mapping[str, str], ranks: int | None) -> str:
 
 
 def program_of(launcher: Launcher, environ: Mapping[str, str]) -> str:
-    """Return the program of an engine; empty where it needs none.
+    """Return the program of an engine; empty if it needs none.
 
     Raises:
         OutsideError: it is not on the PATH.

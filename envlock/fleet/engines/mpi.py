@@ -12,14 +12,14 @@ DRIVER = ""
 
 
 def is_meant(environ: Mapping[str, str], ranks: int | None) -> bool:
-    """Return whether the number of ranks is known: nothing else tells mpirun."""
+    """Return whether the number of ranks is known: mpirun has no other source for it."""
     return ranks is not None
 
 
 def start(
     program: str, command: Sequence[str], ranks: int | None, options: Sequence[str]
 ) -> list[str]:
-    """Return the command line; without a number, mpirun starts as many as there are slots."""
+    """Return the command line; without a number, mpirun starts one rank for each slot."""
     number: list[str] = []
     if ranks is not None:
         number = ["-n", str(ranks)]

@@ -1,4 +1,4 @@
-"""Ray: one task on each node that is alive; the command is the driver.
+"""Ray: one task on each live node; the command is the driver.
 
 Source: https://docs.ray.io/en/latest/ray-core/scheduling/
 """
@@ -12,12 +12,12 @@ DRIVER = "ray_nodes"
 
 
 def is_meant(environ: Mapping[str, str], ranks: int | None) -> bool:
-    """Return whether a cluster is named."""
+    """Return whether a variable names a cluster."""
     return bool(environ.get("RAY_ADDRESS"))
 
 
 def start(
     program: str, command: Sequence[str], ranks: int | None, options: Sequence[str]
 ) -> list[str]:
-    """Return the command: Ray itself starts the workers of a driver."""
+    """Return the command unchanged: Ray itself starts the workers of a driver."""
     return list(command)

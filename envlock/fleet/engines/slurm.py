@@ -1,4 +1,4 @@
-"""Slurm: `srun` in an allocation, or one that makes its own.
+"""Slurm: `srun` in an allocation, or `srun` that requests its own.
 
 Source: https://slurm.schedmd.com/srun.html
 """
@@ -19,9 +19,11 @@ def is_meant(environ: Mapping[str, str], ranks: int | None) -> bool:
 def start(
     program: str, command: Sequence[str], ranks: int | None, options: Sequence[str]
 ) -> list[str]:
-    """Return the command line; without a number of ranks, the allocation says how many tasks to start."""
+    """Return the command line; without a number of ranks, the allocation determines how many tasks
+    are started.
+    """
     number: list[str] = []
     if ranks is not None:
         number = [f"--ntasks={ranks}"]
-    # Else a step goes on after a task has failed, and waits for it.
+    # Otherwise a step continues after a task has failed, and waits for it.
     return [program, "--kill-on-bad-exit=1", *number, *options, *command]

@@ -1,13 +1,13 @@
-"""Refuse to start in another environment than the locked one: `entrypoint.py [CMD ARGS...]`
+"""Refuse to start in an environment other than the locked one: `entrypoint.py [CMD ARGS...]`
 
-Verifies against /opt/envlock/envlock.lock (or $ENVLOCK_LOCK), then becomes the command. Where the
-environment is not the locked one, one line goes to stderr and the exit code says why, as the
-README's table has it. `ENVLOCK_MODE=deep` also hashes every installed file, `ENVLOCK_MODE=warn`
-starts the command all the same, `ENVLOCK_MODE=off` does not verify. The command
-`envlock verify [--deep]` prints the whole report.
+Verifies against /opt/envlock/envlock.lock (or $ENVLOCK_LOCK), then becomes the command. If the
+environment is not the locked one, it prints one line to stderr and exits with a code from the
+README's table. `ENVLOCK_MODE=deep` also hashes every installed file, `ENVLOCK_MODE=warn` starts the
+command anyway, `ENVLOCK_MODE=off` does not verify. The command `envlock verify [--deep]` prints the
+whole report.
 
-`entrypoint.py --facts` prints the facts as JSON instead, `--deep` the facts and what is wrong with
-the installed files, `--files EPOCH` every file of that time.
+`entrypoint.py --facts` prints the facts as JSON instead, `--deep` the facts and the problems of
+installed files, `--files EPOCH` every file with that time.
 
 Runs inside the image, on Python 3.8 or newer; standard library only. Modules are imported in the
 functions that use them: the runtime half is found only when `main` has set the path, and every
@@ -24,6 +24,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Dict, List, Mapping
 
+    from envlock.runtime.errors import EnvlockError
     from envlock.runtime.host import Host
 
 HOME = os.path.dirname(os.path.abspath(__file__))
@@ -35,21 +36,21 @@ NO_COMMAND = 127
 
 
 def main(argv: List[str]) -> int:
-    """Return the exit code; does not return when a command takes over."""
-    # Last, so that nothing of envlock stands before the environment's own modules.
+    """Return the exit code; does not return if the process becomes a command."""
+    # Appended, so that no module of envlock goes before the environment's own.
     sys.path[:] = [folder for folder in sys.path if folder != HOME] + [HOME]
     extra = find_base_variables(os.environ)
     for name in extra:
         del os.environ[name]
-    # This interpreter has obeyed such a variable already: start again without it.
+    # This interpreter has already obeyed such a variable, so it is started again without it.
     if any(name.startswith("PYTHON") for name in extra):
         os.execv(sys.executable, [sys.executable, "-B", os.path.abspath(__file__), *argv])
     if argv[:1] in (["--facts"], ["--deep"]):
-        return print_json(collect_facts(with_files=argv[0] == "--deep"))
+        return print_facts(with_files=argv[0] == "--deep")
     if argv[:1] == ["--files"]:
         return print_json(list_files(int(argv[1])))
     if argv[:1] == ["envlock"]:
-        # The command verifies the environment itself, and says more.
+        # The command verifies the environment itself, and prints more.
         from envlock.fleet import command
 
         return command.main(argv[1:])
@@ -62,9 +63,9 @@ def main(argv: List[str]) -> int:
 def find_base_variables(environ: Mapping[str, str]) -> List[str]:
     """Return the variables that only the base has set.
 
-    A value that is not the base's own was given on purpose: it stays, and is judged.
+    A value that differs from the base's own was set on purpose: it is kept, and compared.
     """
-    # `json` would cost 8 ms.
+    # Importing `json` would take 8 ms.
     from envlock.runtime import strict_json
 
     try:
@@ -76,14 +77,14 @@ def find_base_variables(environ: Mapping[str, str]) -> List[str]:
 
 
 def make_host() -> Host:
-    """Return this machine as the command will see it: started with the variables that are left."""
+    """Return this machine as the command will see it: started with the remaining variables."""
     from envlock.runtime.host import Host
 
     return Host(started_with=dict(os.environ))
 
 
 def verify_environment() -> int:
-    """Return 0 when this is the locked environment, else the exit code that says why not."""
+    """Return 0 if this is the locked environment, else the exit code for the reason."""
     from envlock.runtime import assertion, errors, image, lockfile
 
     try:
@@ -105,13 +106,10 @@ def verify_environment() -> int:
             + image.in_one_line(report)
         )
     except errors.EnvlockError as error:
-        reason = error.message
-        if error.hint:
-            reason += " ({})".format(error.hint)
-        assertion.say("refusing to start: " + reason)
+        assertion.say("refusing to start: " + explain(error))
         return error.exit_code
     except Exception as error:
-        # Here: only a bug needs it.
+        # Imported here: only a bug needs it.
         import traceback
 
         traceback.print_exc()
@@ -120,8 +118,15 @@ def verify_environment() -> int:
     return 0
 
 
+def explain(error: EnvlockError) -> str:
+    """Return what is wrong, and what to do, in one line."""
+    if error.hint:
+        return "{} ({})".format(error.message, error.hint)
+    return error.message
+
+
 def run_command(argv: List[str]) -> int:
-    """Become the command, in this process; return the exit code where that fails."""
+    """Become the command in this process; return the exit code if that fails."""
     try:
         os.execvp(argv[0], argv)
     except OSError as error:
@@ -131,35 +136,52 @@ def run_command(argv: List[str]) -> int:
 
 def print_json(answer: object) -> int:
     """Print an answer; return the exit code."""
-    # Here: the start of a container does not need it.
+    # Imported here: the start of a container does not need it.
     import json
 
     json.dump(answer, sys.stdout)
     return 0
 
 
+def print_facts(*, with_files: bool) -> int:
+    """Print the facts, see `collect_facts`; return the exit code."""
+    from envlock.runtime import assertion, errors
+
+    try:
+        answer = collect_facts(with_files=with_files)
+    except errors.EnvlockError as error:
+        assertion.say(explain(error))
+        return error.exit_code
+    return print_json(answer)
+
+
 def collect_facts(*, with_files: bool) -> List[object]:
-    """Return the facts, and which could not be collected.
+    """Return the facts, and those that could not be collected.
 
     With `with_files`, also what is wrong with the installed files.
+
+    Raises:
+        LockfileError: the lockfile is not valid; or there is none, by which files are judged.
     """
-    from envlock.runtime import judgement, lockfile
+    from envlock.runtime import collectors, judgement, lockfile
     from envlock.runtime.files import deep
 
-    lock = {}
-    if os.path.isfile(LOCK):
-        lock = lockfile.read_file(LOCK)
+    if not with_files and not os.path.isfile(LOCK):
+        # The facts as they are here: there is no lockfile whose origins could be restored.
+        here = collectors.take_snapshot(make_host())
+        return [here.facts, here.unavailable]
+    lock = lockfile.read_file(LOCK)
     found = judgement.collect_here(lock, make_host())
     answer = [found.facts, found.unavailable]  # type: List[object]
     if with_files:
-        findings = deep.verify_files(lockfile.read_file(LOCK))
+        findings = deep.verify_files(lock)
         answer.append([finding.to_json() for finding in findings])
     return answer
 
 
 def list_files(epoch: int) -> Dict[str, List[object]]:
-    """Return every path of the image that a build has written, known by its time: mode, owner, and
-    its content.
+    """Return every path in the image that a build has written, which is recognised by its time:
+    mode, owner, and content.
     """
     device = os.lstat("/").st_dev
     found = {}
@@ -170,7 +192,7 @@ def list_files(epoch: int) -> Dict[str, List[object]]:
             path = os.path.join(folder, name)
             if os.path.islink(path):
                 paths.append(path)
-            # Not /proc, nor what else is mounted.
+            # Neither /proc nor other mounts.
             if os.lstat(path).st_dev == device:
                 entered.append(name)
         # `os.walk` enters the folders that are left in this list, without links.
@@ -184,8 +206,8 @@ def list_files(epoch: int) -> Dict[str, List[object]]:
 
 
 def identify_content(path: str, mode: int) -> str:
-    """Return the SHA-256 of a file's bytes, or a link's target; empty for what has no content."""
-    # Here: only `--files` needs it.
+    """Return the SHA-256 of a file's bytes, or a link's target; empty for files without content."""
+    # Imported here: only `--files` needs it.
     import hashlib
 
     if stat.S_ISLNK(mode):

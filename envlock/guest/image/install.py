@@ -1,14 +1,17 @@
-"""Install into a folder a layer, in a stage of its own: `install.py EPOCH STEP ARGS...`
+"""Install the content of a layer into a folder, in a build stage of its own: `install.py EPOCH STEP
+ARGS...`
 
-    apt                      the Debian packages in /wheels/apt, by their hashes; none of the base is replaced
+    apt                      the Debian packages in /wheels/apt, by their hashes; no package of the
+    base is replaced
     venv isolated|system     the virtual environment, empty: alone, or over the base's own packages
     account USER FOLDER...   a name for the user, and folders that whoever runs it may write
-    wheels LAYER MODE        the wheels of a layer, which are in /wheels/LAYER; over a base, those that it has not
+    wheels LAYER MODE        the wheels of a layer, which are in /wheels/LAYER; over a base, those
+    that it lacks
     runtime                  the runtime half, and its bytecode for every Python of the image
 
-Each step fills /layers/NAME with what goes into the image, as if that folder were its root, and
-gives everything in it one time; no package of the base is replaced or removed. The rest of the
-stage is not used. Runs under whatever Python 3.6 or newer the base has; standard library only.
+Each step fills /layers/NAME with the files for the image, as if that folder were its root, and sets
+all their times to one value; no package of the base is replaced or removed. The rest of the stage
+is not used. Runs with any Python 3.6 or newer in the base; standard library only.
 """
 
 import glob
@@ -28,17 +31,17 @@ VENV = "/opt/venv"
 WHEELS = "/wheels"
 LAYERS = "/layers"
 PTH = "zzz_envlock.pth"
-"""The last in its folder, so that the runtime half comes last on the path."""
+"""The last .pth file in its folder, so that the runtime half comes last on the path."""
 
 ONLY_HERE = ("install.py", "donor.py", "unpack.py")
-"""Programs of the build, which the image does not need."""
+"""Programs for the build, which the image does not need."""
 
 USER_HOME = "/home/user"
 NEEDS = "/usr/local/lib/python-needs"
-"""Libraries that the Python of another image needs; donor.py fills it."""
+"""Libraries that the Python from another image needs; donor.py fills the folder."""
 LOADER = ("/etc/ld.so.conf.d/zzz-envlock.conf", "/etc/ld.so.cache")
-"""The list of folders that the loader searches after all of the base's own, by its name, and its
-cache.
+"""The list of folders that the loader searches after those of the base, because of its name, and
+its cache.
 """
 
 DPKG = "/var/lib/dpkg/"
@@ -48,12 +51,12 @@ PASSING = (
     *(HOME, LAYERS, WHEELS, "/etc/machine-id", "/var/lib/dbus/machine-id"),
     *(DPKG + "lock", DPKG + "lock-frontend", DPKG + "triggers/Lock"),
 )
-"""Paths that the scripts of Debian packages change and that are no part of a package: logs, caches,
-a machine's own.
+"""Paths that the scripts of Debian packages change and that do not belong to a package: logs,
+caches, files of one machine.
 """
 
 OLDEST = (3, 8)
-"""Of Python, for the runtime half."""
+"""The oldest Python for the runtime half."""
 
 ASK = (
     "import json, os, site, sys; "
@@ -66,7 +69,7 @@ APT = (
     *("-o", "Dir::Etc::SourceList=/dev/null", "-o", "Dir::Etc::SourceParts=/dev/null"),
     *("-o", "Dpkg::Use-Pty=0", "install"),
 )
-"""The command that installs Debian packages from files, without any source on the network."""
+"""The command that installs Debian packages from files, without a network."""
 DPKG_QUERY = (
     *("dpkg-query", "-W", "-f"),
     "${Package} ${Architecture} ${Version} ${db:Status-Status}\n",
@@ -76,8 +79,8 @@ PIP = (
     *("--require-hashes", "--no-deps", "--no-compile", "--no-cache-dir"),
     *("--no-warn-script-location", "--disable-pip-version-check"),
 )
-"""How pip installs wheels of a folder by their hashes: nothing else is looked for, and nothing is
-kept.
+"""The options with which pip installs wheels from a folder by their hashes, without an index or a
+cache.
 """
 
 
@@ -85,7 +88,7 @@ def main(argv: List[str]) -> int:
     """Run a step; return the exit code."""
     epoch, step = int(argv[0]), argv[1]
     os.umask(0o022)
-    # The order of a set goes into bytecode, so the seed of hashes is fixed.
+    # The order of a set becomes part of bytecode, so the hash seed is fixed.
     os.environ.update(PYTHONDONTWRITEBYTECODE="1", PYTHONHASHSEED="0")
     if step == "apt":
         layer = install_debian_packages(epoch)
@@ -102,7 +105,7 @@ def main(argv: List[str]) -> int:
 
 
 def install_debian_packages(epoch: int) -> str:
-    """Install Debian packages, and keep each file that this makes or changes; return the layer's
+    """Install Debian packages, and copy each file that this creates or changes; return the layer's
     folder.
     """
     layer, folder = os.path.join(LAYERS, "apt"), os.path.join(WHEELS, "apt")
@@ -142,29 +145,27 @@ def install_debian_packages(epoch: int) -> str:
 
 
 def list_files() -> Dict[str, Tuple[int, ...]]:
-    """Return the files of the stage by their paths, each with numbers that are others once it has
-    changed.
-    """
+    """Return the files of the stage by path, each with numbers that differ once it has changed."""
     found = {}  # type: Dict[str, Tuple[int, ...]]
     for folder, folders, names in os.walk("/"):
         # `os.walk` enters the folders that are left in this list.
         folders[:] = [name for name in folders if is_searched(folder, name)]
         for name in folders + names:
             path = os.path.join(folder, name)
-            # dpkg's copies of its own files before the last change.
+            # dpkg's copies of its own files from before the last change.
             is_old_copy = path.startswith(DPKG) and path.endswith("-old")
             if path in PASSING or is_old_copy:
                 continue
             status = os.lstat(path)
             found[path] = (status.st_mode, status.st_uid, status.st_gid)
-            # The size and times of a folder change with what is in it, which is kept by itself.
+            # The size and times of a folder change with its content, which is copied separately.
             if not stat.S_ISDIR(status.st_mode):
                 found[path] += (status.st_size, status.st_ctime_ns)
     return found
 
 
 def is_searched(folder: str, name: str) -> bool:
-    """Return whether a folder in another one can hold files of a package."""
+    """Return whether a folder inside another one can contain files of a package."""
     return os.path.join(folder, name) not in PASSING and name != "__pycache__"
 
 
@@ -184,8 +185,8 @@ def keep(path: str, layer: str) -> None:
 
 
 def make_virtual_environment(mode: str) -> str:
-    """Make the virtual environment, and let the loader find what its Python needs; return the
-    layer's folder.
+    """Create the virtual environment, and let the loader find the libraries that its Python needs;
+    return the layer's folder.
     """
     if os.path.lexists(VENV):
         fail("the base has {} already; build on the base of that image instead".format(VENV))
@@ -201,7 +202,7 @@ def make_virtual_environment(mode: str) -> str:
     if mode == "system":
         command.append("--system-site-packages")
     run([*command, VENV])
-    # Nobody activates it: PATH is the image's.
+    # It is never activated: PATH is set in the image.
     for script in glob.glob(os.path.join(VENV, "bin", "*ctivate*")):
         os.unlink(script)
     shutil.copytree(VENV, layer + VENV, symlinks=True)
@@ -209,7 +210,7 @@ def make_virtual_environment(mode: str) -> str:
 
 
 def make_account(user: str, folders: List[str]) -> str:
-    """Give the user and its group names where they have none, and make its folders; return the
+    """Give the user and its group names if they have none, and create its folders; return the
     layer's folder.
     """
     layer = os.path.join(LAYERS, "account")
@@ -222,7 +223,7 @@ def make_account(user: str, folders: List[str]) -> str:
             fail("{} is a link in the base; name another `workdir`".format(folder))
         os.makedirs(folder, exist_ok=True)
         copy_folder(folder, layer)
-        # Anybody may write there: `docker run --user` can name any user.
+        # Every user may write there: `docker run --user` can name any user.
         os.chmod(layer + folder, 0o1777)
     return layer
 
@@ -237,7 +238,7 @@ def add_name(path: str, number: str, line: str, layer: str) -> None:
     name = "user"
     for row in text.splitlines():
         fields = row.split(":")
-        # The number stands in the third field of both lists.
+        # The number is the third field in both lists.
         if fields[2:3] == [number]:
             return
         if fields[0] == "user":
@@ -257,17 +258,18 @@ def install_wheels(name: str, mode: str) -> str:
     if lines:
         install_lines(lines, name, layer)
     installed = layer + VENV
-    # 3.6 has no bytecode without times.
+    # Python 3.6 has no bytecode without times.
     if os.path.isdir(installed) and sys.version_info >= (3, 7):
         python = os.path.join(VENV, "bin", "python")
         command = get_compile_command(python, installed, VENV, "checked-hash")
-        # A failure does not end the build: a file of a wheel may be no valid Python, and nobody imports it.
+        # A failure does not end the build: a file in a wheel may be invalid Python that is never
+        # imported.
         subprocess.call([*command, "-q"])
     return layer
 
 
 def install_runtime() -> str:
-    """Let every Python find the runtime half, compiled for it; return the layer's folder."""
+    """Make the runtime half available to every Python, compiled for it; return the layer's folder."""
     layer = os.path.join(LAYERS, "runtime")
     os.makedirs(layer)
     caches = [path for path, _, _ in os.walk(HOME) if os.path.basename(path) == "__pycache__"]
@@ -277,7 +279,7 @@ def install_runtime() -> str:
         add_to_path(python, folders, layer)
     write_contradictions()
     shutil.copytree(HOME, layer + HOME, ignore=shutil.ignore_patterns(*ONLY_HERE))
-    # A checkout has the modes of whoever made it.
+    # The files of a checkout have the modes of the user who made it.
     for path, _, names in os.walk(layer + HOME):
         os.chmod(path, 0o755)
         for name in names:
@@ -286,14 +288,14 @@ def install_runtime() -> str:
 
 
 def copy_file(path: str, layer: str) -> None:
-    """Copy a file into a layer's folder, below folders with the modes that they have here."""
+    """Copy a file into a layer's folder, with the modes that its parent folders have here."""
     path = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
     copy_folder(os.path.dirname(path), layer)
     shutil.copy(path, layer + path)
 
 
 def copy_folder(folder: str, layer: str) -> None:
-    """Make a folder in a layer's, empty, with the modes that it and those above it have here."""
+    """Create an empty folder in a layer's folder, with the modes that it and its parents have here."""
     if folder == "/" or os.path.isdir(layer + folder):
         return
     copy_folder(os.path.dirname(folder), layer)
@@ -309,8 +311,8 @@ def give_owner(path: str, layer: str) -> None:
 
 
 def settle(root: str, epoch: int) -> None:
-    """Give everything in a folder one time, so that its layer is the same whenever the step runs
-    again.
+    """Set the times of everything in a folder to one value, so that its layer is the same whenever
+    the step runs again.
     """
     for folder, folders, files in os.walk(root, topdown=False):
         for name in folders + files:
@@ -319,7 +321,7 @@ def settle(root: str, epoch: int) -> None:
 
 
 def fail(sentence: str) -> None:
-    """End the build."""
+    """End the build with a message."""
     sys.stderr.write("envlock: " + sentence + "\n")
     sys.exit(1)
 
@@ -336,7 +338,7 @@ def find_distributions() -> Dict[str, str]:
 
 
 def is_protected(name: str) -> bool:
-    """Return whether a package may be a build of NVIDIA's, which no index has."""
+    """Return whether a package may be a build of NVIDIA's, which is on no index."""
     return name.startswith(("tensorflow", "nvidia-")) or name == "tensorrt"
 
 
@@ -394,11 +396,11 @@ def run(argv: List[str], environ: Optional[Dict[str, str]] = None) -> None:
 
 
 def find_pip() -> Optional[str]:
-    """Return what `-m pip` needs on the path: the locked pip's wheel, else the base's pip, else its
-    spare one.
+    """Return the path from which `-m pip` runs: that of the locked pip's wheel, else of the base's
+    pip, else of its bundled one.
 
-    None where there is none, or where it cannot run: before Python 3.10 it needs all of distutils,
-    which Debian and Ubuntu have in a package of its own.
+    None if there is no pip, or it cannot run: before Python 3.10 it needs all of distutils, which
+    is a separate package in Debian and Ubuntu.
     """
     if sys.version_info < (3, 10) and importlib.util.find_spec("distutils.cmd") is None:
         return None
@@ -410,7 +412,7 @@ def find_pip() -> Optional[str]:
         return os.path.dirname(os.path.dirname(spec.origin))
     spare = glob.glob("/usr/share/python-wheels/pip-*.whl")
     ensurepip = importlib.util.find_spec("ensurepip")
-    # Debian and Ubuntu have it in a package of its own.
+    # It is a separate package in Debian and Ubuntu.
     if ensurepip is not None and ensurepip.origin:
         bundled = os.path.join(os.path.dirname(ensurepip.origin), "_bundled")
         spare += glob.glob(os.path.join(bundled, "pip-*.whl"))
@@ -418,8 +420,8 @@ def find_pip() -> Optional[str]:
 
 
 def find_interpreters() -> List[Tuple[str, List[str]]]:
-    """Return (program, folders for its packages) of every Python of the image that the runtime half
-    can run on.
+    """Return (program, folders for its packages) of every Python in the image that can run the
+    runtime half.
     """
     folders = [os.path.join(VENV, "bin"), *os.environ.get("PATH", os.defpath).split(os.pathsep)]
     names = ["python", "python3"]
@@ -441,9 +443,8 @@ def find_interpreters() -> List[Tuple[str, List[str]]]:
 
 
 def ask_interpreter(program: str) -> Optional[Tuple[List[int], str, List[str], str]]:
-    """Return version, prefix, folders for packages and real path of an interpreter.
-
-    None where it is none.
+    """Return version, prefix, folders for packages and real path of an interpreter; None if it is
+    not one.
     """
     try:
         answer = subprocess.check_output([program, "-B", "-c", ASK], stderr=subprocess.DEVNULL)
@@ -454,12 +455,12 @@ def ask_interpreter(program: str) -> Optional[Tuple[List[int], str, List[str], s
 
 
 def add_to_path(python: str, folders: List[str], layer: str) -> None:
-    """Let a Python find the runtime half, after everything else, and compile it for that Python."""
+    """Let a Python find the runtime half after everything else, and compile it for that Python."""
     places = [folder for folder in folders if os.path.isdir(folder)] or folders[:1]
     ask = "import sys; print(chr(10).join(sys.path))"
     answer = subprocess.check_output([python, "-B", "-c", ask])
     path = answer.decode("utf-8", "surrogateescape").split("\n")
-    # A virtual environment sees the folder of its base, which can have the line already.
+    # A virtual environment also reads the folder of its base, which may already have the line.
     if HOME not in path:
         os.makedirs(places[-1], exist_ok=True)
         with open(os.path.join(places[-1], PTH), "w", encoding="ascii") as stream:
@@ -471,21 +472,21 @@ def add_to_path(python: str, folders: List[str], layer: str) -> None:
 
 
 def write_contradictions() -> None:
-    """Let the Python that will verify the image write down which files of the base contradict their
+    """Let the Python that will verify the image record which files of the base contradict their
     RECORDs.
     """
     python = os.path.join(VENV, "bin", "python")
     if not os.path.exists(python):
         python = "python3"
     ask = "import sys; sys.exit(sys.version_info < {!r})".format(OLDEST)
-    # With an older one, nothing will be verified.
+    # With an older Python, nothing will be verified.
     if subprocess.call([python, "-B", "-c", ask]) == 0:
         run([python, "-B", "-c", "from envlock.runtime.files.deep import write_down; write_down()"])
 
 
 def get_compile_command(python: str, folder: str, final: str, mode: str) -> List[str]:
-    """Return the command that compiles the sources in a folder, which will be `final`, by hash: no
-    time goes in.
+    """Return the command that compiles the sources in a folder, whose later path is `final`, with
+    hashes instead of times.
     """
     options = ["-q", "--invalidation-mode", mode, "-d", final]
     return [python, "-B", "-m", "compileall", *options, folder]

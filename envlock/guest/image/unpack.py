@@ -1,10 +1,10 @@
-"""Install wheels without pip, for a Python that has none, or not what pip needs.
+"""Install wheels without pip, for a Python without pip or without the modules that pip needs.
 
     unpack.py ROOT REQUIREMENTS FOLDER
 
-Installs each wheel of REQUIREMENTS, which FOLDER holds and which is found by its hash, for the
-Python that runs this, as if ROOT were the root: files, commands and a RECORD, as pip writes them.
-Source: https://packaging.python.org/en/latest/specifications/binary-distribution-format/.
+Installs each wheel in REQUIREMENTS, which is found in FOLDER by its hash, for the Python that runs
+this program, as if ROOT were the root: files, commands and a RECORD, as pip writes them. Source:
+https://packaging.python.org/en/latest/specifications/binary-distribution-format/.
 
 Runs in a stage of the build, on Python 3.6 or newer; standard library only.
 """
@@ -31,13 +31,15 @@ if __name__ == '__main__':
     sys.argv[0] = re.sub(r'(-script\\.pyw|\\.exe)?$', '', sys.argv[0])
     sys.exit({call}())
 """
-"""What pip 24 writes for an entry point."""
+"""The script that pip 24 writes for an entry point."""
 
 ENTRY = re.compile(r"([\w.]+)\s*:\s*(\w[\w.]*)\s*(?:\[.*\])?")
 
 
 class UnsuitableError(Exception):
-    """A wheel is not there, is not for this Python, or would be written to where no wheel belongs."""
+    """A wheel is missing, is not for this Python, or would be written outside of the folders for
+    wheels.
+    """
 
 
 def make_error(text: str, *values: object) -> UnsuitableError:
@@ -73,7 +75,7 @@ def compute_digest(path: str) -> str:
 
 
 class Wheel:
-    """A wheel, and the rows of the RECORD of what was written."""
+    """A wheel, and the rows of the RECORD for the files that were written."""
 
     def __init__(self, path: str) -> None:
         self.file = os.path.basename(path)
@@ -90,7 +92,7 @@ class Wheel:
         self.rows = []  # type: List[Tuple[str, str, str]]
 
     def read_text(self, name: str) -> str:
-        """Return a file of its metadata; empty where there is none."""
+        """Return the text of a metadata file; empty if it does not exist."""
         path = "{}/{}".format(self.info, name)
         if path not in self.archive.namelist():
             return ""
@@ -100,7 +102,7 @@ class Wheel:
         """Install it below a folder that stands for the root.
 
         Raises:
-            UnsuitableError: it is not for this Python, or holds a path that leads out of the
+            UnsuitableError: it is not for this Python, or contains a path that leads out of the
                 folders for packages.
         """
         tags = [line.partition(":")[2].strip() for line in self.about if line.startswith("Tag:")]
@@ -109,7 +111,7 @@ class Wheel:
         site = self.places[""]
         own_record = "{}/RECORD".format(self.info)
         for member in self.archive.infolist():
-            # A new RECORD is written: its paths are those of this Python.
+            # A new RECORD is written, because its paths are those of this Python.
             if not member.filename.endswith("/") and member.filename != own_record:
                 self.put(root, member)
         for path, text in make_scripts(self.read_text("entry_points.txt")):
@@ -121,10 +123,7 @@ class Wheel:
             csv.writer(stream, lineterminator="\n").writerows(sorted(self.rows))
 
     def find_places(self) -> Dict[str, str]:
-        """Return the folders of the parts of a wheel by their keys.
-
-        That of everything else has an empty key.
-        """
+        """Return the folders for the parts of a wheel by key; the key for everything else is empty."""
         name = self.info.partition("-")[0]
         places = {key: sysconfig.get_path(key) for key in ("purelib", "platlib", "scripts", "data")}
         version = "python{}.{}".format(*sys.version_info[:2])
@@ -136,7 +135,7 @@ class Wheel:
         return places
 
     def put(self, root: str, member: zipfile.ZipInfo) -> None:
-        """Write a member to where it belongs."""
+        """Write a member to its place."""
         parts = member.filename.split("/")
         key = ""
         if parts[0].endswith(".data") and len(parts) > 2:
@@ -147,14 +146,14 @@ class Wheel:
         with self.archive.open(member) as stream:
             pieces = iter(lambda: stream.read(1 << 20), b"")
             if key == "scripts":
-                # The first line of a script names `python`, which becomes this one.
+                # The first line of a script names `python`, which is replaced by this interpreter.
                 first = b"#!" + sys.executable.encode()
                 pieces = iter([re.sub(rb"\A#!python[^\n]*", lambda _: first, b"".join(pieces))])
-            # The upper half holds the mode of the file where it was packed.
+            # The upper half has the mode that the file had when it was packed.
             self.write(root, path, pieces, bool(member.external_attr >> 16 & 0o111))
 
     def write(self, root: str, path: str, pieces: Iterable[bytes], is_program: bool) -> None:
-        """Write a file and a row of the RECORD."""
+        """Write a file, and add its row of the RECORD."""
         os.makedirs(os.path.dirname(root + path), exist_ok=True)
         sha256, size = hashlib.sha256(), 0
         with open(root + path, "wb") as stream:
@@ -185,9 +184,9 @@ def is_for_this_python(tag: str) -> bool:
 
 
 def make_scripts(text: str) -> Iterator[Tuple[str, str]]:
-    """Yield (path, text) of the commands that entry points make."""
+    """Yield (path, text) of the commands for entry points."""
     parser = configparser.ConfigParser(delimiters=("=",), interpolation=None, strict=False)
-    # Names are written as they are: by default they would become lower case.
+    # Names keep their case: by default they would become lower case.
     parser.optionxform = str  # type: ignore[assignment,method-assign]
     parser.read_string(text)
     for group in ("console_scripts", "gui_scripts"):

@@ -1,3 +1,3 @@
-"""A program's own operations: what it runs, as types, attributes, dtypes and shapes, and each
-computed again alone.
+"""A program's own operations: those that it runs, as types, attributes, dtypes and shapes, and each
+computed again on its own.
 """

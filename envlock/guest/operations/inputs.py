@@ -1,8 +1,8 @@
-"""The inputs of an operation that is computed again: integers of a counter, made into what its
+"""The inputs of an operation that is computed again: integers from a counter, converted to what its
 kernel accepts.
 
-Neither a random generator nor a mathematical library has a part in them, as in the battery; no data
-of the program has.
+They depend neither on a random number generator nor on a mathematical library, as in the battery,
+nor on data of the program.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
 
 LEAST, MOST = 1, 8
-"""Of integers that are no index: no zero, as a kernel may divide by them."""
+"""The limits of integers that are not an index: without zero, because a kernel may divide by them."""
 SMALL = 2.0**-8
-"""The least of numbers that must be positive."""
+"""The smallest of numbers that must be positive."""
 _TABLE = table("replay")
 _POSITIVE = frozenset(_TABLE["positive"])
 _INDEX: Dict[object, Index] = {}
-"""The limits of an index, by the operation and the name of its input."""
+"""The limits of an index, by operation and name of the input."""
 for _row in _TABLE["index"]:
     _INDEX.update(((_kind, _row["input"]), _row) for _kind in _row["operations"])
 
@@ -54,7 +54,7 @@ def list_arguments(definition: OpDef, operation: Operation) -> List[str]:
 
 
 def count_all_bytes(inputs: List[Input]) -> int:
-    """Return how many bytes all inputs have."""
+    """Return the number of bytes of all inputs."""
     return sum(map(count_bytes, inputs))
 
 
@@ -85,7 +85,7 @@ def _make_numbers(np: ModuleType, described: Input, salt: int, *, is_positive: b
     if described["dtype"] == "bool":
         made = numbers >= 0
     elif "complex" in described["dtype"]:
-        # Another salt, so that the parts are no copies of each other or of another input.
+        # Another salt, so that the parts are not copies of each other or of another input.
         made = numbers + 1j * battery.make_numbers(np, count, salt + 100).astype(np.float64)
     elif is_positive:
         made = np.abs(numbers) + np.float32(SMALL)

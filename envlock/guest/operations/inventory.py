@@ -1,7 +1,8 @@
-"""Note which operations a program runs: type, attributes, dtypes and shapes, each distinct one
+"""Record which operations a program runs: type, attributes, dtypes and shapes, each distinct one
 once; no data.
 
-The values of an input are noted only where they decide shapes or places, as replay.toml lists them.
+The values of an input are recorded only if they determine shapes or positions; replay.toml lists
+these inputs.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     Number = Union[bool, int, float]
     Attribute = Union[Number, str, Sequence[Optional[Number]], None]
-    """None where JSON has no form of it: a function, a tensor, a shape that is not whole."""
+    """None if JSON cannot represent it: a function, a tensor, a shape that is not fully known."""
 
     class Input(TypedDict, total=False):
         dtype: str
@@ -40,9 +41,9 @@ if TYPE_CHECKING:
 
 MOST_OPERATIONS = 500
 MOST_VALUES = 64
-"""Of an input that decides a shape."""
+"""Values of an input that determines a shape."""
 MOST_BYTES = 1 << 29
-"""Of all inputs, and of all results, of one operation."""
+"""Bytes of all inputs, and of all results, of one operation."""
 
 _REPLAY, _GROUPS = table("replay"), table("operations")
 LISTED = frozenset(_REPLAY["operations"])
@@ -50,7 +51,9 @@ PARAMETERS = frozenset(_REPLAY["parameters"])
 _NUMBERLESS = SKIPPED.union(
     _GROUPS["moving"], _GROUPS["unobserved"], _GROUPS["bookkeeping"], _GROUPS["opened"]
 )
-"""They compute no numbers of their own, so that their results cannot have other bits."""
+"""Operations that compute no numbers of their own, so that their results cannot have different
+bits.
+"""
 _RANDOM = frozenset(_GROUPS["random"] + _GROUPS["random_images"] + _GROUPS["generators"])
 _PLAIN = frozenset(
     [
@@ -63,7 +66,7 @@ _SCALARS = {"int": int, "float": float, "bool": bool}
 
 
 class Inventory:
-    """Notes the operations of the thread that has made it, for some steps and seconds, in place of
+    """Records the operations of the thread that created it, for some steps and seconds, instead of
     the tracer.
     """
 
@@ -76,29 +79,29 @@ class Inventory:
         self._known: Dict[str, None] = {}
         self.operations: List[Operation] = []
         self.left_out: Dict[str, Dict[str, int]] = {}
-        """How many operations of which type were not noted, by the reason."""
+        """How many operations of each type were not recorded, by reason."""
         self.step = 0
         self.batches = 0
         self.is_cut = False
-        """Whether the time was up before the program ended."""
+        """Whether the time limit ended it before the program did."""
 
     @property
     def distinct(self) -> int:
-        """How many different operations the program has run."""
+        """The number of different operations that the program has run."""
         return len(self._known)
 
     def begin_step(self, number: int) -> None:
         """Begin step `number`.
 
         Raises:
-            Enough: no more steps are wanted.
+            Enough: no more steps are needed.
         """
         if self._steps is not None and number >= self._steps:
             raise Enough
         self.step = max(self.step, number)
 
     def write_value(self, name: str, value: object) -> None:
-        """Ignore a quantity of the run: it is no operation."""
+        """Ignore a quantity of the run: it is not an operation."""
 
     def observe(
         self,
@@ -109,10 +112,10 @@ class Inventory:
         op_name: Optional[str] = None,
         graph: Optional[object] = None,
     ) -> None:
-        """Note an operation; the arguments are those of TensorFlow's callbacks.
+        """Record an operation; the arguments are those of TensorFlow's callbacks.
 
         Raises:
-            Enough: the time is up.
+            Enough: the time limit is reached.
         """
         kind = private.decode_kind(op_type)
         if graph is not None or get_ident() != self._thread or kind in _NUMBERLESS:
@@ -144,9 +147,11 @@ class Inventory:
     def _describe_attributes(
         self, definition: OpDef, attrs: Optional[Sequence[object]], input_count: int
     ) -> Dict[str, Attribute]:
-        """Return the attributes that the inputs do not decide, and how many tensors a list has."""
+        """Return the attributes that the inputs do not determine, and the number of tensors in a
+        list.
+        """
         values: Dict[object, object] = {}
-        # They come as one flat row: name, value, name, value.
+        # They come as one flat list: name, value, name, value.
         for at in range(0, len(attrs or ()) - 1, 2):
             values[attrs[at]] = attrs[at + 1]  # type: ignore[index]
         inferred: Set[str] = set()
@@ -163,7 +168,7 @@ class Inventory:
         return attributes
 
     def _make_plain(self, kind: str, value: object) -> Attribute:
-        """Return the value of an attribute as JSON has it; None where there is no such form."""
+        """Return the value of an attribute for JSON; None if JSON cannot represent it."""
         if kind == "type":
             name: str = self._tf.as_dtype(value).name
             return name
@@ -187,14 +192,14 @@ class Inventory:
 
 
 def _count_listed(definition: OpDef, count: int) -> int:
-    """Return how many tensors the one list among the arguments has, where an operation has `count`
-    inputs.
+    """Return the number of tensors in the single list among the arguments of an operation with
+    `count` inputs.
     """
     return count - len(definition.input_arg) + 1
 
 
 def _describe_inputs(definition: OpDef, inputs: Sequence[Tensor]) -> List[Input]:
-    """Return type, shape and, of those that decide shapes, the values of the inputs."""
+    """Return type, shape and, for inputs that determine shapes, the values of the inputs."""
     names: List[str] = []
     for argument in definition.input_arg:
         # At most one argument of an operation is a list.
@@ -217,7 +222,7 @@ def _describe_input(name: str, tensor: Tensor) -> Input:
 
 
 def _is_plumbing(definition: OpDef) -> bool:
-    """Return whether an operation gives nothing but handles and calls no function: a dataset, an
+    """Return whether an operation only produces handles and calls no function: a dataset, an
     iterator.
     """
     handles = private.get_handle_types()
@@ -228,7 +233,7 @@ def _is_plumbing(definition: OpDef) -> bool:
 
 
 def _find_obstacle(operation: Operation) -> Optional[str]:
-    """Return why an operation cannot be computed again alone, in a word; None where it can."""
+    """Return why an operation cannot be computed again on its own, as a word; None if it can."""
     dtypes = set()
     total = 0
     for described in operation["inputs"]:
@@ -251,17 +256,17 @@ def _find_obstacle(operation: Operation) -> Optional[str]:
 
 
 def count_bytes(described: Input) -> int:
-    """Return how many bytes an input has."""
+    """Return the number of bytes of an input."""
     return count_values(described["shape"]) * get_item_size(described["dtype"])
 
 
 def get_item_size(dtype: str) -> int:
-    """Return how many bytes a number of a type has: the digits in its name are its bits."""
+    """Return the number of bytes of a number of a type: the digits in its name are its bits."""
     if dtype == "bool":
         return 1
     return int("".join(filter(str.isdigit, dtype))) // 8
 
 
 def count_values(shape: Sequence[int]) -> int:
-    """Return how many values an array of a shape has."""
+    """Return the number of values in an array of a shape."""
     return math.prod(shape)

@@ -1,4 +1,4 @@
-"""Run a user's function eagerly and note its operations: a program for the user's interpreter.
+"""Run a user's function eagerly and record its operations: a program for the user's interpreter.
 
 It leaves `operations.json`, either {"unusable": sentence}, {"failed": sentence, "traceback": ...}
 or
@@ -39,7 +39,9 @@ SEED = 7
 
 
 def main() -> None:
-    """Run what the JSON in `sys.argv[1]` names, and write `operations.json` into its folder."""
+    """Run the function that the JSON in `sys.argv[1]` names, and write `operations.json` into its
+    folder.
+    """
     asked: Asked = json.loads(sys.argv.pop(1))
     answer: Dict[str, object]
     try:
@@ -58,12 +60,12 @@ def main() -> None:
 
 
 def _record(asked: Asked) -> Dict[str, object]:
-    """Run the function with every graph taken apart, and return the operations.
+    """Run the function with every graph expanded into operations, and return these.
 
     Raises:
-        Misuse: it cannot be run so.
+        Misuse: it cannot be run in this way.
         CallbacksMissing: this TensorFlow has no operation callbacks.
-        BaseException: whatever the user's code raises.
+        BaseException: any exception of the user's code.
     """
     seed_setting.set_all_seeds(SEED)
     call = contract.load(asked["script"], asked["function"], asked["args"], module=asked["module"])
@@ -71,7 +73,7 @@ def _record(asked: Asked) -> Dict[str, object]:
         tf = import_module("tensorflow")
     except ImportError as error:
         raise contract.Misuse("TensorFlow cannot be imported: " + str(error)) from None
-    # Again: importing the script can have drawn numbers.
+    # Again: importing the script can have used random numbers.
     seed_setting.set_all_seeds(SEED)
     inventory = Inventory(tf, asked["steps"], asked["seconds"])
     private.add_callback(inventory.observe)
@@ -84,7 +86,8 @@ def _record(asked: Asked) -> Dict[str, object]:
     finally:
         private.remove_callback(inventory.observe)
     if not inventory.distinct:
-        # Only now: trying starts the runtime, after which a program can no longer choose threads.
+        # Only now: the check starts the runtime, after which a program can no longer set its
+        # threads.
         private.check_callbacks(tf)
     return {
         "operations": inventory.operations,

@@ -1,9 +1,9 @@
-"""Compute noted operations again, each alone, on inputs made of a counter: a program that prints
-one line for each.
+"""Compute recorded operations again, each on its own, with inputs from a counter: a program that
+prints one line for each.
 
-It runs in the interpreter of the environment that is examined. Its operations can come from
-anyone's lockfile, so it runs only operations of replay.toml whose results have sizes that
-TensorFlow can tell beforehand, and limits those sizes.
+It runs in the interpreter of the examined environment. Its operations can come from anyone's
+lockfile, so it runs only operations of replay.toml whose result sizes TensorFlow can compute
+beforehand, and limits those sizes.
 """
 
 from __future__ import annotations
@@ -45,31 +45,29 @@ if TYPE_CHECKING:
 
 
 MOST_MEMORY = 4 << 30
-"""Bytes: inputs and results of 512 MB each, what a kernel needs besides, and what its threads
-reserve.
-"""
+"""Bytes: inputs and results of 512 MB each, and what a kernel and its threads need in addition."""
 MOST_OUTPUTS = 10_000
-"""Of one operation; TensorFlow makes them all in order to tell their sizes, and `Unpack` takes
-2**31.
+"""Outputs of one operation; TensorFlow creates them all to compute their sizes, and `Unpack`
+accepts 2**31.
 """
 SAMPLES = 8
 DEVICES = {"cpu": "/CPU:0", "gpu": "/GPU:0"}
 
 
 class NotReplayed(Exception):  # noqa: N818 (it says why)
-    """An operation is not computed; the message is the reason, a word."""
+    """An operation is not computed; the message is the reason, as a word."""
 
 
 def main() -> None:
-    """Compute what the file named in the JSON of `sys.argv[1]` lists, and print each result as soon
-    as it is there.
+    """Compute the operations in the file that the JSON in `sys.argv[1]` names, and print each
+    result as soon as it is known.
 
     file: {name: operation}; mark; device: `cpu` or `gpu`; skip: names; seconds: after which no
-    operation begins; intra_op_threads, inter_op_threads, determinism: as the battery has them.
+    operation begins; intra_op_threads, inter_op_threads, determinism: as in the battery.
     """
     asked: Asked = json.loads(sys.argv[1])
     battery.set_variables(asked, asked["device"] == "cpu")
-    # What an import prints goes to stderr, so that it cannot mix with the answer.
+    # Output of an import goes to stderr, so that it cannot mix with the answer.
     answer_to = os.dup(1)
     os.dup2(2, 1)
     sys.argv[1:] = []
@@ -116,7 +114,7 @@ def _run(asked: Asked, say: Callable[[Dict[str, object]], None]) -> None:
 
 
 def _set_memory_limit() -> None:
-    """Let this process grow by `MOST_MEMORY` at most: some kernels keep tables beside their inputs
+    """Let this process grow by at most `MOST_MEMORY`: some kernels need tables besides their inputs
     and results.
     """
     with open("/proc/self/statm", encoding="ascii") as file:
@@ -130,7 +128,7 @@ def _set_memory_limit() -> None:
 
 
 def _compute(tf: ModuleType, np: ModuleType, operation: Operation) -> Dict[str, object]:
-    """Return the result of an operation, computed twice, or the reason why there is none."""
+    """Return the result of an operation, computed twice, or the reason why there is no result."""
     try:
         call, inputs = _prepare(tf, np, operation)
         first = _describe_result(np, _select_defined(call(inputs), operation))
@@ -145,8 +143,8 @@ def _compute(tf: ModuleType, np: ModuleType, operation: Operation) -> Dict[str, 
 
 
 def _prepare(tf: ModuleType, np: ModuleType, operation: Operation) -> Tuple[Call, List[Tensor]]:
-    """Return what computes an operation, and its inputs, once it is known to be harmless and of
-    limited size.
+    """Return a function that computes an operation, and its inputs, after checking that it is
+    harmless and of limited size.
 
     Raises:
         NotReplayed: it is not.
@@ -167,7 +165,7 @@ def _prepare(tf: ModuleType, np: ModuleType, operation: Operation) -> Tuple[Call
 
 
 def _make_call(tf: ModuleType, definition: OpDef, operation: Operation) -> Call:
-    """Return a function that gives an operation its inputs and attributes.
+    """Return a function that calls an operation with its inputs and attributes.
 
     Raises:
         NotReplayed: this TensorFlow declares it in another way.
@@ -203,11 +201,11 @@ def _make_call(tf: ModuleType, definition: OpDef, operation: Operation) -> Call:
 
 
 def _match_keywords(definition: OpDef, function: Callable[..., object]) -> Dict[str, str]:
-    """Return how Python calls each argument and attribute: `reduction_indices` of a sum is `axis`
+    """Return Python's name of each argument and attribute: `reduction_indices` of a sum is `axis`
     there.
 
     Raises:
-        NotReplayed: more than one has another name.
+        NotReplayed: more than one has a different name.
     """
     names = [declared.name for declared in [*definition.input_arg, *definition.attr]]
     inferred: Set[str] = set()
@@ -224,7 +222,7 @@ def _match_keywords(definition: OpDef, function: Callable[..., object]) -> Dict[
 
 
 def _check_sizes(tf: ModuleType, call: Call, operation: Operation) -> None:
-    """Let TensorFlow tell the sizes of the results, in a graph that is never run.
+    """Compute the sizes of the results in a graph that is never run.
 
     Raises:
         NotReplayed: they are too large, or depend on more than shapes.
@@ -265,7 +263,7 @@ def _select_defined(results: Results, operation: Operation) -> List[Tensor]:
 
 
 def _describe_result(np: ModuleType, results: List[Tensor]) -> Dict[str, object]:
-    """Return the digest of all results, and a sample of their numbers, as the battery has them.
+    """Return the digest of all results, and a sample of their numbers, in the form of the battery.
 
     Raises:
         NotReplayed: there is not a single number.
@@ -286,14 +284,14 @@ def _describe_result(np: ModuleType, results: List[Tensor]) -> Dict[str, object]
 
 
 def _is_wide(array: Array) -> bool:
-    """Return whether a number has more bits than a float32 can show."""
+    """Return whether the numbers of an array have more bits than a float32 can show."""
     if array.dtype.kind == "c":
         return array.dtype.name == "complex128"
     return array.dtype.itemsize > 4
 
 
 def _split_complex(np: ModuleType, array: Array) -> Array:
-    """Return the numbers in a row, a complex one as two."""
+    """Return the numbers in a one-dimensional array, a complex one as two."""
     row: Array = array.reshape(-1)
     if array.dtype.kind == "c":
         row = np.stack([array.real, array.imag], -1).reshape(-1)

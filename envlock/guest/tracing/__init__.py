@@ -1,3 +1,3 @@
-"""What runs in the user's interpreter, where there is no envlock: standard library, TensorFlow,
-Python 3.8.
+"""Code that runs in the user's interpreter, where envlock is not installed: standard library,
+TensorFlow, Python 3.8.
 """

@@ -1,15 +1,15 @@
-"""Fingerprints of what operations compute inside of graphs, taken while the graphs run (level 3).
+"""Fingerprints of the results of operations inside graphs, computed while the graphs run (level 3).
 
-While a graph is built, each operation that computes numbers gets a few more after it, which add its
-fingerprint to a slot of one table. That works wherever graphs are: under XLA, in the bodies of
-loops and branches, in replicas. When the graph has run, `take` reads the table and writes it into
-the trace.
+While a graph is built, each operation that computes numbers is followed by a few more, which add
+its fingerprint to a slot of one table. That works in all graphs: under XLA, in the bodies of loops
+and branches, in replicas. When the graph has run, `take` reads the table and writes it into the
+trace.
 
-The fingerprint is a sum of integers that wraps round: whatever order it is added in, it is the same
-number, so it is itself deterministic, and the same in TensorFlow's graphs, under XLA and in numpy
-(`hash_array`). Each value is multiplied by a factor of its position, so exchanged values are seen.
-What runs several times in a call, in a loop, is summed over all times. It is never 0, which stands
-for what has not run.
+The fingerprint is a sum of integers that wraps around: it is the same for every order of addition,
+so it is itself deterministic, and the same in TensorFlow's graphs, under XLA and in numpy
+(`hash_array`). Each value is multiplied by a factor that depends on its position, so exchanged
+values are noticed. If an operation runs several times in a call, as in a loop, its fingerprints are
+added. A fingerprint is never 0, which stands for an operation that has not run.
 
 It runs in the user's interpreter: standard library, numpy and TensorFlow only, Python 3.8.
 """
@@ -38,16 +38,16 @@ if TYPE_CHECKING:
     Slots = List[Optional[int]]
 
 NAME = "position-sum-64"
-"""What a trace's header calls this fingerprint."""
+"""The name of this fingerprint in a trace's header."""
 ROOM = 1 << 15
-"""Slots of the table; operations for which there is none left are counted, and not seen."""
+"""Slots of the table; further operations are counted, but not fingerprinted."""
 BLOCK = 4096
-"""Words of eight bytes whose sum of products is made at once."""
+"""Words of eight bytes whose sum of products is computed at once."""
 _STEP = 0x9E3779B97F4A7C15
 """The step of SplitMix64."""
 _DOWN = 31
-"""By how many bits the upper bits go down: by 31, as the two numbers of eight bytes are often
-equal.
+"""By how many bits the upper bits are shifted down: by 31, because the two halves of eight bytes
+are often equal.
 """
 _UNSIGNED = 1 << 64
 _INTEGERS = {
@@ -63,16 +63,18 @@ _INTEGERS = {
     "int8": "int8",
     "uint8": "uint8",
 }
-"""The type of integers of as many bits, by the name of a type whose tensors are fingerprinted."""
+"""The integer type with as many bits, by the name of a type whose tensors are fingerprinted."""
 _GROUPS = table("operations")
 _MOVING = frozenset(_GROUPS["moving"])
-"""What comes out is what came in: not looked at, and no break in where a value comes from."""
+"""Operations whose output is their input: not fingerprinted, and values are traced back through
+them.
+"""
 _SKIPPED = frozenset(_GROUPS["unobserved"])
 _SOURCES = tuple(_GROUPS["integers_prefix"])
-"""In the types of operations whose integers are looked at as well: data, and what is drawn."""
+"""In the types of operations whose integers are fingerprinted as well: data, and random numbers."""
 _ELEMENTWISE = frozenset(_GROUPS["each"])
-"""Each number that comes out is made of a fixed few that go in, or is one of them: nothing is
-summed, so there is no order that could be another one.
+"""Each number of the output depends on a fixed few of the input, or is one of them: nothing is
+summed, so no order can differ.
 """
 _MUTATING = tuple(_GROUPS["mutating_prefix"])
 _TEMPORARY = "envlock_"
@@ -92,14 +94,14 @@ class Entry:
 
 
 class InGraph:
-    """Puts fingerprints into every graph of whose operations it is told, and reads them."""
+    """Adds fingerprints to every graph whose operations it observes, and reads them."""
 
     def __init__(self, tf: ModuleType, places: Places, *, every: bool = True) -> None:
         """Begin with an empty table; `places` finds the user's lines.
 
-        Without `every`, operations that work on each number by itself are left out, and a variable
-        is looked at once a graph: on one machine they give the same where the same goes in. That is
-        most of the cost.
+        Without `every`, operations that work on each number separately are left out, and a variable
+        is fingerprinted once in each graph: on one machine, equal inputs give them equal outputs.
+        That saves most of the cost.
         """
         self._tf = tf
         self._places = places
@@ -113,7 +115,7 @@ class InGraph:
         self._is_data: WeakKeyDictionary[Graph, bool] = WeakKeyDictionary()
         self._operations: List[Entry] = []
         self._used = 0
-        self.unseen = 0  # operations for which there was no room
+        self.unseen = 0  # operations for which there was no slot left
 
     def observe(
         self,
@@ -123,8 +125,8 @@ class InGraph:
         name: Optional[str],
         graph: Graph,
     ) -> None:
-        """Fingerprint an operation that has just been put into a graph; the caller leaves out those
-        of this class.
+        """Fingerprint an operation that has just been added to a graph; the caller leaves out the
+        operations of this class.
         """
         if kind in _SKIPPED or name is None:
             return
@@ -139,16 +141,15 @@ class InGraph:
         self._fingerprint(kind, inputs, outputs, name, graph)
 
     def _is_known(self, kind: str, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> bool:
-        """Return whether this only reads a variable that the graph has read before.
-
-        Note that it has been read.
+        """Return whether this only reads a variable that the graph has read before, and remember
+        that it was read.
         """
         if kind != "ReadVariableOp":
             return False
         slots = self._get_slots(inputs[0].graph)
         before = slots.get(inputs[0].name)
         if before is None:
-            slots[inputs[0].name] = self._used  # where the fingerprint will be
+            slots[inputs[0].name] = self._used  # the slot of the fingerprint
             return False
         slots[outputs[0].name] = before
         return True
@@ -161,8 +162,8 @@ class InGraph:
         name: str,
         graph: Graph,
     ) -> None:
-        """Let the graph compute the fingerprints of an operation's results, or of the variables
-        that it changes.
+        """Add operations to the graph that compute the fingerprints of an operation's results, or
+        of the variables that it changes.
         """
         tensors = _select_outputs(kind, outputs)
         if not tensors and kind.startswith(_MUTATING):
@@ -186,8 +187,8 @@ class InGraph:
         self._operations.append(Entry(operation, known, slots))
 
     def take(self, writer: TraceWriter) -> bool:
-        """Write down what has run since the last time, in the order in which it was built; return
-        whether any has.
+        """Write the operations that have run since the last call to the trace, in the order in
+        which they were built; return whether any has.
         """
         if not self._used:
             return False
@@ -202,7 +203,7 @@ class InGraph:
                 continue
             inputs: List[Optional[int]] = []
             for slot in entry.inputs:
-                # 0 stands for what has not run.
+                # 0 stands for an operation that has not run.
                 if slot is None:
                     inputs.append(None)
                 else:
@@ -211,10 +212,10 @@ class InGraph:
         return True
 
     def _make_table(self) -> None:
-        """Make the table: not before it is needed, or the program could not choose threads and
-        devices any more.
+        """Create the table: only when it is needed, or the program could no longer set threads and
+        devices.
 
-        It is no `tf.Variable`, which a strategy would give to each replica.
+        It is not a `tf.Variable`, which a strategy would give to each replica.
         """
         tf = self._tf
         self._device = "/CPU:0"
@@ -227,7 +228,9 @@ class InGraph:
             tf.raw_ops.AssignVariableOp(resource=self.handle, value=self._empty)
 
     def _add(self, tensor: Tensor, graph: Graph) -> int:
-        """Let the graph add the fingerprint of a tensor to the next slot; return the slot."""
+        """Add operations to the graph that add the fingerprint of a tensor to the next slot; return
+        the slot.
+        """
         if self.handle is None:
             self._make_table()
         tf, slot = self._tf, self._used
@@ -243,11 +246,10 @@ class InGraph:
         return slot
 
     def _get_function(self, size: Optional[int]) -> Callable[[Tensor], Tensor]:
-        """Return the graph that makes the fingerprint of a row of `size` words: None where that is
-        not known.
+        """Return the graph that computes the fingerprint of a row of `size` words, None if unknown.
 
-        There are few for all tensors, or building takes minutes: one for each size of one block
-        that is not filled, one for whole blocks, and one for all other rows.
+        Few graphs serve all tensors, or building would take minutes: one for each size of a single
+        incomplete block, one for whole blocks, and one for all other rows.
         """
         tf = self._tf
         key: Optional[int] = None
@@ -266,7 +268,9 @@ class InGraph:
         return self._functions[key]
 
     def _read_states(self, inputs: Sequence[Tensor]) -> List[Tensor]:
-        """Return what an operation without outputs leaves in its variables, read after it."""
+        """Return the values that an operation without outputs leaves in its variables, read after
+        it.
+        """
         states = []
         for handle in inputs:
             if handle.dtype != self._tf.resource:
@@ -278,19 +282,15 @@ class InGraph:
         return states
 
     def _get_slots(self, graph: Graph) -> Dict[str, Optional[int]]:
-        """Return the slots of a graph's tensors by their names.
-
-        None is one of a tensor without a fingerprint.
-        """
+        """Return the slots of a graph's tensors by name; None for a tensor without a fingerprint."""
         slots = self._slots.get(graph)
         if slots is None:
             slots = self._slots[graph] = {}
         return slots
 
     def _find_slot(self, tensor: Tensor) -> Optional[int]:
-        """Return where the fingerprint of a tensor is.
-
-        Of one that is captured from the surrounding graph, there.
+        """Return the slot of a tensor's fingerprint; for a tensor that is captured from the
+        surrounding graph, the slot there.
         """
         graph = getattr(tensor, "graph", None)
         if graph is None:
@@ -305,7 +305,7 @@ class InGraph:
         return slots[tensor.name]
 
     def _is_of_data(self, graph: Graph) -> bool:
-        """Return whether a graph is a function of tf.data's: a table in it would change how the
+        """Return whether a graph is a function of tf.data: a table in it would change how the
         pipeline runs.
         """
         known = self._is_data.get(graph)
@@ -319,10 +319,7 @@ class InGraph:
 
 
 def pack_words(tf: ModuleType, tensor: Tensor) -> Tensor:
-    """Return the bits of a tensor as a row of int64.
-
-    Of one whose bytes do not fill the last, the rest is zero.
-    """
+    """Return the bits of a tensor as a row of int64, padded with zeros."""
     together, count = max(8 // tensor.dtype.size, 1), tensor.shape.num_elements()
     if together == 1:
         return tf.reshape(tf.bitcast(tensor, tf.int64), [-1])
@@ -335,7 +332,7 @@ def pack_words(tf: ModuleType, tensor: Tensor) -> Tensor:
 def build_fingerprint(tf: ModuleType, row: Tensor, *, is_whole: bool = False) -> Tensor:
     """Return the fingerprint of a row of int64, as a tensor of one.
 
-    `is_whole`: it is known to be one block that is not filled, or to consist of whole blocks.
+    `is_whole`: it is known to be a single incomplete block, or to consist of whole blocks.
     """
     size = None
     count = tf.size(row, out_type=tf.int64)
@@ -343,7 +340,7 @@ def build_fingerprint(tf: ModuleType, row: Tensor, *, is_whole: bool = False) ->
         size = row.shape.num_elements()
     else:
         row = tf.concat([row, tf.zeros([-tf.size(row) % BLOCK], tf.int64)], 0)
-    # The upper bits go into the lower ones, or changed signs would cancel out.
+    # The upper bits are mixed into the lower ones, or changed signs would cancel out.
     row = tf.bitwise.bitwise_xor(row, tf.bitwise.right_shift(row, tf.constant(_DOWN, tf.int64)))
     if size is not None and size <= BLOCK:
         constant = _make_signed((size + 1) * _STEP % _UNSIGNED)
@@ -366,16 +363,14 @@ def _sum_products(tf: ModuleType, rows: Tensor, factors: NDArray[int64]) -> Tens
 
 
 def _import_numpy() -> ModuleType:
-    # Not at the top: the user's program may have variables to set before NumPy is imported.
+    # Not at the top: the user's program may have to set variables before NumPy is imported.
     import numpy
 
     return numpy
 
 
 def make_factors(size: int) -> NDArray[int64]:
-    """Return the first factors of a block: the numbers that SplitMix64 makes of 0, 1, 2 ..., made
-    odd.
-    """
+    """Return the first factors of a block: the outputs of SplitMix64 for 0, 1, 2 ..., made odd."""
     numpy = _import_numpy()
     with numpy.errstate(over="ignore"):
         mixed = (numpy.arange(size, dtype=numpy.uint64) + numpy.uint64(1)) * numpy.uint64(_STEP)
@@ -402,17 +397,17 @@ def hash_array(array: NDArray[generic]) -> int:
 
 
 def _make_signed(number: int) -> int:
-    """Return a number of 64 bits as int64 has it."""
+    """Return a number of 64 bits as a signed integer."""
     if number >> 63:
         return number - _UNSIGNED
     return number
 
 
 def _is_unseeded(operation: GraphOperation) -> bool:
-    """Return whether an operation draws with no seed at all."""
+    """Return whether an operation draws random numbers without any seed."""
     try:
         return not (operation.get_attr("seed") or operation.get_attr("seed2"))
-    except ValueError:  # it has none
+    except ValueError:  # it has no seed
         return False
 
 

@@ -1,5 +1,5 @@
-"""The only module that uses TensorFlow's private modules: callbacks, graphs and more; each may be
-missing.
+"""The only module that uses TensorFlow's private modules: callbacks, graphs and more; any of them
+may be missing.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def is_compiled(function: str) -> bool:
     """Return whether XLA compiles a function of this name, or one that it calls.
 
-    False where that is unknown.
+    False if unknown.
     """
     try:
         context = import_module("tensorflow.python.eager.context")
@@ -82,7 +82,7 @@ def describe_rewriting(config: bytes) -> str:
 
 
 def read_determinism() -> Optional[bool]:
-    """Return whether op determinism is on; None where this TensorFlow does not tell."""
+    """Return whether op determinism is on; None if this TensorFlow does not tell."""
     try:
         config = import_module("tensorflow.python.framework.config")
         return bool(config.is_op_determinism_enabled())
@@ -91,7 +91,7 @@ def read_determinism() -> Optional[bool]:
 
 
 def read_global_seed() -> Optional[int]:
-    """Return TensorFlow's seed; None where there is none, or it cannot be read."""
+    """Return TensorFlow's seed; None if there is no seed, or it cannot be read."""
     try:
         seed = import_module("tensorflow.python.eager.context").global_seed()
     except Exception:
@@ -102,9 +102,7 @@ def read_global_seed() -> Optional[int]:
 
 
 def forget_seed() -> None:
-    """Remove TensorFlow's seed, as when it is imported; where that cannot be done the last one
-    stays.
-    """
+    """Remove TensorFlow's seed, as after the import; if that is not possible, the last one is kept."""
     try:
         context = import_module("tensorflow.python.eager.context")
         if context.global_seed() is not None:
@@ -114,7 +112,7 @@ def forget_seed() -> None:
 
 
 def find_held_type(handle: Tensor) -> Optional[DType]:
-    """Return the type of what a variable holds, by its handle; None where that is unknown."""
+    """Return the type of a variable's value from its handle; None if unknown."""
     try:
         util = import_module("tensorflow.python.ops.handle_data_util")
         data = util.get_resource_handle_data(handle)
@@ -128,10 +126,10 @@ def find_held_type(handle: Tensor) -> Optional[DType]:
 @contextmanager
 def watch_python_functions(taker: PythonFunctionTaker) -> Iterator[None]:
     """Call `taker(function, inputs, outputs)` for each `tf.numpy_function` in eager mode, which is
-    no operation.
+    not an operation.
 
-    Where this TensorFlow is built otherwise nothing is seen: the operation that uses such a value
-    is reported instead.
+    If this TensorFlow is different, nothing is observed: the operation that uses such a value is
+    reported instead.
     """
     try:
         context = import_module("tensorflow.python.eager.context")
@@ -156,8 +154,8 @@ def watch_python_functions(taker: PythonFunctionTaker) -> Iterator[None]:
         script_ops.py_func_common = original  # type: ignore[attr-defined]
 
 
-class CallbacksMissing(Exception):  # noqa: N818 (it says what is the matter)
-    """This TensorFlow has no operation callbacks, or they do not do what they must."""
+class CallbacksMissing(Exception):  # noqa: N818 (it names the problem)
+    """This TensorFlow has no operation callbacks, or they do not work as required."""
 
 
 def add_callback(callback: Callback) -> None:
@@ -180,13 +178,13 @@ def _import_callbacks() -> ModuleType:
 
 
 def check_callbacks(tf: ModuleType) -> None:
-    """Try both kinds of callbacks: of an eager operation, and of one that is put into a graph.
+    """Try both kinds of callbacks: of an eager operation, and of one that is added to a graph.
 
-    It starts TensorFlow's runtime, after which a program can no longer choose threads and devices:
-    call it after one.
+    This starts TensorFlow's runtime, after which a program can no longer set threads and devices:
+    call it after a program.
 
     Raises:
-        CallbacksMissing: one of them was not seen.
+        CallbacksMissing: one of them was not called.
     """
     seen: List[Tuple[str, bool]] = []
 
@@ -221,7 +219,7 @@ def check_callbacks(tf: ModuleType) -> None:
 
 
 def find_blindness(tf: Optional[ModuleType]) -> Optional[str]:
-    """Return why operations cannot be seen; None where they can, or there is no TensorFlow."""
+    """Return why operations cannot be observed; None if they can, or TensorFlow is not installed."""
     try:
         if tf is not None:
             check_callbacks(tf)
@@ -238,10 +236,7 @@ def decode_kind(op_type: Union[bytes, str]) -> str:
 
 
 def find_definition(kind: str) -> Optional[OpDef]:
-    """Return the OpDef of a type of operation.
-
-    None where TensorFlow knows none, or does not tell.
-    """
+    """Return the OpDef of a type of operation; None if TensorFlow has none, or does not show it."""
     try:
         return import_module("tensorflow.python.framework.op_def_registry").get(kind)
     except (ImportError, AttributeError):
@@ -249,7 +244,7 @@ def find_definition(kind: str) -> Optional[OpDef]:
 
 
 def get_handle_types() -> Tuple[int, int]:
-    """Return the numbers, in an OpDef, of the types that hold no numbers: a resource, a variant."""
+    """Return the numbers that an OpDef uses for the types without numbers: a resource, a variant."""
     types_pb2 = import_module("tensorflow.core.framework.types_pb2")
     return types_pb2.DT_RESOURCE, types_pb2.DT_VARIANT
 
@@ -258,21 +253,20 @@ _DEEPEST = 400
 """Frames that are searched for a file of tf.data."""
 _DATA = "structured_function.py"
 _DEVICES = "multi_device_iterator_ops.py"
-"""The files of tf.data in which functions become graphs: those of a pipeline, and those that hand
-out its elements.
+"""The files of tf.data in which functions become graphs: those of a pipeline, and those that
+deliver its elements.
 """
 _HANDING_OUT = ("_init_func", "_next_func", "_remote_", "_finalize_func", "_next_as_optional_func")
 
 
 def is_function(graph: Optional[Graph]) -> bool:
-    """Return whether a graph is that of a function, not one of TensorFlow 1's."""
+    """Return whether a graph is that of a function, not one of TensorFlow 1."""
     return graph is not None and hasattr(graph, "captures") and hasattr(graph, "outer_graph")
 
 
 def find_captured(graph: Graph, tensor: Tensor) -> Optional[Tensor]:
-    """Return the tensor of the surrounding graph for which a placeholder of a function stands.
-
-    None if for none.
+    """Return the tensor of the surrounding graph that a placeholder in a function stands for; None
+    if it stands for none.
     """
     if not is_function(graph):
         return None
@@ -283,7 +277,7 @@ def find_captured(graph: Graph, tensor: Tensor) -> Optional[Tensor]:
 
 
 def is_in_data_function(graph: Graph) -> bool:
-    """Return whether a function of tf.data is being made into this graph right now."""
+    """Return whether a function of tf.data is being built into this graph at the moment."""
     hands_out = str(getattr(graph, "name", "")).startswith(_HANDING_OUT)
     frame: Optional[FrameType] = sys._getframe(1)
     left = _DEEPEST

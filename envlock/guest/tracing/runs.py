@@ -1,5 +1,5 @@
-"""One run of the user's function or script under the tracer, in his own mode or eagerly; a trace is
-left of it.
+"""One run of the user's function or script under the tracer, in its own mode or eagerly, which
+writes a trace.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from envlock.guest.tracing.value_makers import Makers
 
     class Steps(Protocol):
-        """What takes the steps of a run: a tracer, or an inventory of operations."""
+        """Receives the steps of a run: a tracer, or an inventory of operations."""
 
         step: int
         batches: int
@@ -43,15 +43,17 @@ if TYPE_CHECKING:
 
 EAGER, GRAPH = "eager", "graph"
 IN_GRAPH, IN_GRAPH_ALL = "in-graph", "in-graph-all"
-"""As it is, with fingerprints inside of graphs: of what can race, or of every operation."""
+"""The program's own mode with fingerprints inside graphs: of operations that can race, or of every
+operation.
+"""
 
 
 class Observed:
-    """What a run left beside its trace."""
+    """What is known about a run besides its trace."""
 
     def __init__(self, tracer: Tracer, seeded: Sequence[int], makers: Makers) -> None:
-        """Take it from a tracer that has been stopped; `seeded`: at which entries the program set
-        all seeds.
+        """Copy it from a tracer that has been stopped; `seeded` are the entries at which the
+        program set all seeds.
         """
         self.threads: Dict[str, object] = {
             "elsewhere": tracer.elsewhere,
@@ -66,10 +68,7 @@ class Observed:
 
 
 def count_workers() -> int:
-    """Return how many processes TF_CONFIG names, as tf.distribute reads it.
-
-    1 where it names none.
-    """
+    """Return the number of processes in TF_CONFIG, as tf.distribute reads it; 1 if it has none."""
     try:
         cluster = json.loads(os.environ.get("TF_CONFIG", "{}"))["cluster"]
         return max(sum(map(len, cluster.values())), 1)
@@ -88,10 +87,10 @@ def open_trace(
     counts: bool = False,
     conditions: Optional[Mapping[str, object]] = None,
 ) -> Iterator[Tracer]:
-    """Trace what is done inside into the file `path`; the last step asked for ends it quietly.
+    """Trace the block into the file `path`; the last requested step ends it without an error.
 
-    `datasets` takes the pipelines, and finds the places of all entries. `counts`: where nobody else
-    counts, each call of a graph that is looked into is a step.
+    `datasets` collects the pipelines, and finds the places of all entries. `counts`: if nothing
+    else counts steps, each call of a fingerprinted graph is a step.
 
     Raises:
         CallbacksMissing: this TensorFlow has no operation callbacks.
@@ -117,7 +116,8 @@ def open_trace(
         stack.enter_context(count_batches(tracer))
         stack.enter_context(datasets.collect(tf, tracer.pause))
         writer.begin_step(0)
-        # In the user's own mode, what the run shows of itself is compared even where no operation can be seen.
+        # In the user's own mode, the values that the run records are compared even if no operation
+        # can be observed.
         tracer.start(needed=mode != GRAPH)
         if tracer.blind is None:
             stack.enter_context(threads.follow(tracer.observe, lambda: tracer.entries))
@@ -158,13 +158,13 @@ def make_header(tf: ModuleType, mode: str, conditions: Mapping[str, object]) -> 
 
 
 def perform(call: Callable[[], object], current: Callable[[], Optional[Steps]]) -> None:
-    """Call, and write down the quantities of its steps: what it records, gives or trains, or else
-    its result.
+    """Call a function, and write the quantities of its steps: those that it records, yields or
+    trains, else its result.
 
-    `current` gives the tracer, which may be made only while a script is running.
+    `current` returns the tracer, which may be created only while a script is running.
 
     Raises:
-        BaseException: whatever the user's code raises.
+        BaseException: any exception of the user's code.
     """
     recording.listen(_make_taker(current))
     try:
@@ -187,7 +187,9 @@ def perform(call: Callable[[], object], current: Callable[[], Optional[Steps]]) 
 
 
 def _make_taker(current: Callable[[], Optional[Steps]]) -> Callable[..., None]:
-    """Return what takes recorded values: a name that comes again begins the next step."""
+    """Return a function that receives recorded values: a name that is repeated begins the next
+    step.
+    """
     names: Dict[str, None] = {}
 
     def take(step: Optional[int], values: Mapping[str, object]) -> None:
@@ -212,7 +214,7 @@ def _write(tracer: Steps, values: Mapping[str, object]) -> None:
 
 @contextmanager
 def count_batches(tracer: Steps) -> Iterator[None]:
-    """Let every batch of `Model.fit`, of whatever Keras, be a step."""
+    """Count every batch of `Model.fit`, in any Keras, as a step."""
     undo: List[Tuple[type, Callable[..., object]]] = []
     for keras in find_kerases():
         for owner in keras.Model.__mro__:
@@ -229,7 +231,7 @@ def count_batches(tracer: Steps) -> Iterator[None]:
 
 
 def find_kerases() -> List[ModuleType]:
-    """Return the Kerases that are imported and have models."""
+    """Return the imported Keras packages that have models."""
     found = []
     for name in ("keras", "tf_keras"):
         module = sys.modules.get(name)
@@ -249,7 +251,7 @@ def _make_counting_fit(
     @wraps(original)
     def fit(self: object, *args: object, **kwargs: object) -> object:
         callbacks = kwargs.get("callbacks") or []
-        # It is the sixth argument: where it is given by position, or is no list, nothing is added.
+        # It is the sixth argument: if it is given by position, or is not a list, nothing is added.
         if len(args) < 6 and isinstance(callbacks, (list, tuple)):
             kwargs["callbacks"] = [*callbacks, Counts()]
         return original(self, *args, **kwargs)
@@ -258,8 +260,8 @@ def _make_counting_fit(
 
 
 def forget_previous_run(script: str, *, module: bool = False) -> None:
-    """Make this process like a new one: the script's module is forgotten, what Keras counts, and
-    every seed.
+    """Make this process like a new one: reset the script's module, the counters of Keras, and every
+    seed.
     """
     path = os.path.realpath(script)
     for name, imported in list(sys.modules.items()):

@@ -1,4 +1,4 @@
-"""Where in the user's code something happened: the innermost frame that is no library's."""
+"""The place in the user's code at which something happened: the innermost frame outside libraries."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
 LIBRARIES = {"site-packages", "dist-packages"}
 DEEPEST = 200
-"""Frames that are searched for a line of the user's."""
+"""Frames that are searched for a line of the user's code."""
 MOST_NAMES = 10_000
-"""Files whose names are kept at a time: a program can make code under ever new names."""
+"""Files whose names are remembered: a program can create code under ever new names."""
 _AUTOGRAPH = "__autograph_generated_file"
 
 
 class Places:
-    """Finds the user's frame; `folder` is where the script is, and places are relative to it."""
+    """Finds the user's frame; `folder` is that of the script, and places are relative to it."""
 
     def __init__(self, folder: str) -> None:
-        """Take what is below `folder`, and whatever else is no library, for the user's own."""
+        """Treat files below `folder`, and all others outside libraries, as the user's own."""
         self.folder = os.path.realpath(folder)
         paths = sysconfig.get_paths()
         self._libraries = tuple(
@@ -34,14 +34,15 @@ class Places:
         )
         package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
         self._package = package + os.sep
-        # By identity: to hash code takes a microsecond. The code is kept, so that no identity comes again.
+        # By identity: hashing code takes a microsecond. The code is kept alive, so that no identity
+        # is reused.
         self._known: Dict[int, Tuple[CodeType, Optional[str]]] = {}
         self._names: Dict[str, Optional[str]] = {}
 
     def find_caller(self, depth: int = 1, *, through_libraries: bool = True) -> Optional[Place]:
-        """Return the innermost frame of the user's, from `depth` frames above this method on.
+        """Return the innermost frame of the user's code, from `depth` frames above this method on.
 
-        Without `through_libraries`: None where the frame at `depth` itself is a library's.
+        Without `through_libraries`: None if the frame at `depth` itself is in a library.
         """
         limit = DEEPEST
         if not through_libraries:
@@ -49,11 +50,13 @@ class Places:
         return self._find_innermost(sys._getframe(depth), limit)
 
     def find_in_thread(self, thread: int) -> Optional[Place]:
-        """Return the innermost frame of the user's in which a thread is now, by its identity."""
+        """Return the innermost frame of the user's code in which a thread, given by its identity,
+        is now.
+        """
         return self._find_innermost(sys._current_frames().get(thread), DEEPEST)
 
     def _find_innermost(self, frame: Optional[FrameType], limit: int) -> Optional[Place]:
-        """Return the first of `limit` frames, from `frame` outwards, that is the user's."""
+        """Return the first of `limit` frames, from `frame` outwards, that is in the user's code."""
         known = self._known
         converted: Optional[Tuple[str, int]] = None
         while frame is not None and limit:
@@ -71,9 +74,9 @@ class Places:
         return None
 
     def _find_origin(self, frame: FrameType, line: Tuple[str, int]) -> Optional[Place]:
-        """Return the user's line from which AutoGraph made a line.
+        """Return the user's line that AutoGraph generated a line from.
 
-        `frame` is TensorFlow's call of the new code.
+        `frame` is TensorFlow's call of the generated code.
         """
         sources = getattr(frame.f_locals.get("converted_f"), "ag_source_map", None) or {}
         origin = sources.get(line)
@@ -85,8 +88,8 @@ class Places:
         return name, origin.loc.lineno, origin.function_name or ""
 
     def find_in_stack(self, stack: Iterable[FrameSummary]) -> Optional[Place]:
-        """Return the innermost frame of the user's in the stack of an operation in a graph, mapped
-        to his own lines.
+        """Return the innermost frame of the user's code in the stack of an operation in a graph,
+        mapped to the original lines.
         """
         for frame in reversed(list(stack)):
             name = self.find_name(frame.filename)
@@ -95,7 +98,9 @@ class Places:
         return None
 
     def find_name(self, file: str) -> Optional[str]:
-        """Return the name of a file of the user's, from his folder on; None for a library's."""
+        """Return the name of a file of the user, relative to the script's folder; None for a file
+        of a library.
+        """
         if file not in self._names:
             if len(self._names) > MOST_NAMES:
                 self._names.clear()
@@ -110,7 +115,7 @@ class Places:
             return None
         inside = os.path.relpath(real, self.folder)
         if not inside.startswith(".."):
-            # An environment may lie in the user's folder.
+            # An environment may be inside the user's folder.
             if LIBRARIES.isdisjoint(inside.split(os.sep)):
                 return inside
             return None

@@ -1,5 +1,5 @@
-"""What a run changes and reads in a process: variables and seed, put back before each run, and
-settings.
+"""The state that a run changes and reads in a process: variables and seed, which are restored
+before each run, and settings.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 class State:
-    """The values of all variables that are alive, and TensorFlow's seed."""
+    """The values of all live variables, and TensorFlow's seed."""
 
     def __init__(self, tf: ModuleType) -> None:
-        """Read them."""
+        """Read the values."""
         self._tf = tf
         self._seed = private.read_global_seed()
         self._variables: List[Tuple[Variable, Tensor]] = []
@@ -32,9 +32,7 @@ class State:
                     self._variables.append((candidate, tf.identity(candidate)))
 
     def put_back(self) -> None:
-        """Give every variable that is still alive the value that it had, and restart TensorFlow's
-        seed.
-        """
+        """Restore the value of every variable that is still alive, and reset TensorFlow's seed."""
         for variable, value in self._variables:
             variable.assign(value)
         if self._seed is not None:
@@ -45,8 +43,8 @@ _INTER, _INTRA = "TF_NUM_INTEROP_THREADS", "TF_NUM_INTRAOP_THREADS"
 
 
 def read_conditions(tf: ModuleType) -> Dict[str, object]:
-    """Return threads, op determinism, how many devices of each kind there are, and whether XLA is
-    on for all.
+    """Return threads, op determinism, the number of devices of each kind, and whether XLA is on
+    globally.
     """
     threading = tf.config.threading
     conditions = {
@@ -63,8 +61,8 @@ def read_conditions(tf: ModuleType) -> Dict[str, object]:
 
 
 def _count_threads(setting: int, variable: str) -> Optional[int]:
-    """Return how many threads there are: as set, as the variable says, else one for each CPU we may
-    use.
+    """Return the number of threads: the setting, else the variable, else one for each CPU of this
+    process.
     """
     if setting:
         return setting

@@ -1,5 +1,5 @@
-"""What races only inside graphs: found while a graph is built, with the line that asked for it.
-Nothing is changed.
+"""Operations that race only inside graphs: found while a graph is built, with the line that created
+them. Nothing is changed.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 _GROUPS = table("operations")
 SUMS = frozenset(_GROUPS["sums"])
 SUMMANDS = 3
-"""Two numbers give the same sum in both orders."""
+"""Two numbers have the same sum in both orders."""
 STATEFUL = frozenset(_GROUPS["random"] + _GROUPS["generators"])
 LIMIT = 200
-"""Operations, and called functions, that are kept."""
+"""The most operations, and called functions, that are recorded."""
 
 
 class Suspects:
-    """Collects operations of graphs that can give another result each time although every operation
-    is sound.
+    """Collects operations in graphs that can give a different result each time although each is
+    deterministic on its own.
     """
 
     def __init__(self, places: Places) -> None:
@@ -39,7 +39,7 @@ class Suspects:
         self._is_compiled = False
 
     def check_operation(self, kind: str, outputs: Sequence[Tensor], graph: Graph) -> None:
-        """Keep an operation that has just been put into a graph, if it is a suspect."""
+        """Record an operation that has just been added to a graph, if it is a suspect."""
         if kind not in SUMS and kind not in STATEFUL:
             return
         if len(self._operations) >= LIMIT or not outputs:
@@ -57,15 +57,15 @@ class Suspects:
         self._operations[(why, kind, operation.name, place)] = None
 
     def check_call(self, name: str) -> None:
-        """Find out whether XLA compiles a function that was called; later TensorFlow may have
-        forgotten it.
+        """Check whether XLA compiles a function that was called; later TensorFlow may have dropped
+        it.
         """
         if len(self._calls) < LIMIT and name not in self._calls:
             self._calls.add(name)
             self._is_compiled = self._is_compiled or private.is_compiled(name)
 
     def to_json(self) -> Dict[str, object]:
-        """Return what was found, and whether any function that was called is compiled by XLA."""
+        """Return the suspects, and whether XLA compiles any function that was called."""
         operations = [
             {"why": why, "type": kind, "name": name, "place": place}
             for why, kind, name, place in self._operations

@@ -1,7 +1,7 @@
-"""Names that are others in every run and decide nothing: of temporary files and folders, and ports
-of this machine.
+"""Names that differ in every run and have no effect: those of temporary files and folders, and
+ports of this machine.
 
-A text that holds one is fingerprinted with something steady in its place, so that runs can be
+A text that contains one is fingerprinted with a constant in its place, so that runs can be
 compared.
 """
 
@@ -16,25 +16,25 @@ if TYPE_CHECKING:
     from typing import Dict, Iterator
 
 MARK = " (a name)"
-"""What follows the spec of such a text: it says less than its fingerprint, as the name itself can
-decide something.
+"""Appended to the spec of such a text: its fingerprint is weaker, because the name itself can have
+an effect.
 """
 MOST = 1_000
-"""Names that are known at a time."""
+"""The most names that are remembered."""
 _PORT = re.compile(rb"\b(localhost|127\.0\.0\.1):\d{4,5}\b")
 _drawn: Dict[bytes, bytes] = {}
 
 
 @contextmanager
 def watch_names() -> Iterator[None]:
-    """Learn the names that `tempfile` draws inside."""
+    """Record the names that `tempfile` generates in the block."""
     _drawn.clear()
-    # A private class: where a Python has none, names are compared as they are.
+    # A private class: if a Python lacks it, names are compared unchanged.
     names = getattr(tempfile, "_RandomNameSequence", None)
     if names is None or not hasattr(names, "__next__"):
         yield
         return
-    # It draws a name when it is called first, which is no name of the run.
+    # The first call generates a name that does not belong to the run.
     tempfile.gettempdir()
     original = names.__next__
 
@@ -56,7 +56,7 @@ def replace_names(data: bytes) -> bytes:
     for name, number in _drawn.items():
         if name in data:
             data = data.replace(name, number)
-    # The expression is slow for texts of megabytes that hold no address.
+    # The expression is slow for texts of megabytes without an address.
     if b"localhost:" in data or b"127.0.0.1:" in data:
         data = _PORT.sub(rb"\1:<port>", data)
     return data

@@ -1,9 +1,9 @@
-"""What a tensor holds, as a fingerprint of 64 bits of its bytes, and how its type and shape are
-written.
+"""The fingerprint of a tensor, 64 bits computed from its bytes, and the notation of its type and
+shape.
 
-Small tensors are hashed by BLAKE2. That would be most of what tracing costs for large ones, so they
-have two CRC-32s: of their first and second half, which take a quarter of the time, and very large
-ones of two sums: a fifth of that.
+Small tensors are hashed with BLAKE2. For large ones that would be most of the cost of tracing, so
+two CRC-32s are used: of their first and second half, in a quarter of the time, and for very large
+ones of two sums, in a fifth of that.
 """
 
 from __future__ import annotations
@@ -27,17 +27,19 @@ if TYPE_CHECKING:
     Fingerprint = Tuple[Optional[int], str]
 
 NAME = "blake2b-64, crc32-2, sums-2039-2029"
-"""What a trace's header calls this fingerprint."""
+"""The name of this fingerprint in a trace's header."""
 HANDLES = (20, 21)
-"""The numbers of the types resource and variant, which hold no value of their own."""
+"""The numbers of the types resource and variant, which have no value of their own."""
 LARGE = 1 << 14
-"""Bytes from which on a tensor is not hashed by BLAKE2."""
+"""Bytes from which on a tensor is not hashed with BLAKE2."""
 VERY_LARGE = 1 << 17
 """Bytes from which on the words of a tensor are summed first."""
 STRIDES = (2039, 2029)
-"""Primes: two words that change places leave both sums alike only 33 MB (or a multiple) apart."""
+"""Primes: two words that are swapped leave both sums unchanged only if they are 33 MB (or a
+multiple) apart.
+"""
 MOST_SPECS = 10_000
-"""Specs that are kept at a time."""
+"""Specs that are remembered."""
 
 _specs: Dict[object, str] = {}
 
@@ -54,8 +56,8 @@ def hash_array(array: Array) -> int:
 
 
 def _sum_and_hash(flat: NDArray[uint8], stride: int) -> int:
-    """Return the CRC-32 of the sum, modulo 2**64, of the rows of `stride` words, and of the bytes
-    left over.
+    """Return the CRC-32 of the sum, modulo 2**64, of the rows of `stride` words, and of the
+    remaining bytes.
     """
     words = flat[: len(flat) // 8 * 8].view("u8")
     whole = len(words) // stride * stride
@@ -69,11 +71,10 @@ def _hash_bytes(data: bytes) -> int:
 
 
 def hash_tensor(tensor: Tensor) -> Fingerprint:
-    """Return the fingerprint and the spec of an eager tensor.
+    """Return the fingerprint and the spec of an eager tensor; no fingerprint for a handle, or a
+    value that cannot be read.
 
-    No fingerprint for a handle or what cannot be read.
-
-    A tensor never changes, so its fingerprint is kept at the tensor itself.
+    A tensor never changes, so its fingerprint is stored on the tensor itself.
     """
     known: Optional[Fingerprint] = getattr(tensor, "_envlock_print", None)
     if known is not None:
@@ -82,11 +83,11 @@ def hash_tensor(tensor: Tensor) -> Fingerprint:
         if tensor._datatype_enum() in HANDLES:
             return None, tensor.dtype.name + "[]"
         array = tensor._numpy()
-    except AttributeError:  # no eager tensor: a variable, which changes, or a value of Python's own
+    except AttributeError:  # not an eager tensor: a variable, which changes, or a value of Python
         return _hash_value(tensor)
-    except Exception:  # TensorFlow's own errors: a device that is gone, a parallel tensor
+    except Exception:  # TensorFlow's own errors: a device that no longer exists, a parallel tensor
         return None, tensor.dtype.name + "[*]"
-    # TensorFlow gives the one string of a scalar as it is, not as an array.
+    # TensorFlow returns the single string of a scalar itself, not an array.
     if isinstance(array, (bytes, str)):
         found = _hash_text(array, "string[]")
     else:
@@ -96,26 +97,27 @@ def hash_tensor(tensor: Tensor) -> Fingerprint:
 
 
 def hash_element(tf: ModuleType, tensor: Tensor) -> Fingerprint:
-    """Return the same of an element of a pipeline, where a variant holds a value: sparse and ragged
-    rows.
+    """Return the same for an element of a pipeline, in which a variant has a value: sparse and
+    ragged rows.
     """
     found = hash_tensor(tensor)
     if found[0] is not None or tensor.dtype != tf.variant:
         return found
     try:
         words = tf.raw_ops.SerializeTensor(tensor=tensor).numpy()
-    except Exception:  # what this TensorFlow cannot write down
+    except Exception:  # a value that this TensorFlow cannot serialize
         return found
     tensor._envlock_print = found = _hash_bytes(words), found[1]
     return found
 
 
 def _hash_value(value: Tensor) -> Fingerprint:
-    """Return the same of a value that is no eager tensor: a number, a list, an array, a composite
-    tensor.
+    """Return the same for a value that is not an eager tensor: a number, a list, an array, a
+    composite tensor.
     """
     try:
-        # Not before it is needed: the user's program may have variables to set before it is imported.
+        # Only when it is needed: the user's program may have to set variables before it is
+        # imported.
         from numpy import asarray
 
         content = value
@@ -134,9 +136,8 @@ def _hash_any_array(array: Array) -> Fingerprint:
 
 
 def _hash_text(value: object, text_spec: str) -> Fingerprint:
-    """Return the fingerprint of a text, or a list of objects, by its words.
-
-    Names of a run's own are left out.
+    """Return the fingerprint of a text, or of a list of objects through its words; names that
+    differ in every run are left out.
     """
     words = repr(value).encode("utf-8", "surrogatepass")
     steady = replace_names(words)

@@ -1,7 +1,7 @@
-"""Operations of other Python threads: each thread that begins during a run has a trace of its own.
+"""Operations of other Python threads: each thread that starts during a run has its own trace.
 
-Their order among threads is up to chance, so one trace for all would differ each time. Beside the
-traces, the order in which threads used each variable is kept: where it differs from run to run, the
+The order among threads varies, so a common trace would differ each time. In addition to the traces,
+the order in which threads used each variable is recorded: if it differs from run to run, the
 threads race.
 """
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     Place = Tuple[str, int, str]
 
 POOLS = ("concurrent.futures.thread", "multiprocessing.pool")
-"""Modules whose threads take whatever work comes next, so that other operations in one of them mean
-nothing.
+"""Modules whose threads run whatever work comes next, so that different operations in one of them
+mean nothing.
 """
 MOST = 64
-"""How many threads of a run have a trace; operations of more are counted."""
+"""How many threads of a run have a trace; the operations of further threads are only counted."""
 REPLICA = "_MirroredReplicaThread"
 """A thread of tf.distribute for one replica: in eager mode they run one after the other, as part of
 the thread that waits for them (tensorflow/python/distribute/mirrored_run.py), so their operations
@@ -46,7 +46,7 @@ class Uses:
         self.reads: List[str] = []  # since the last change; their own order does not matter
         self.threads: Set[str] = set()
         self.writers: Set[str] = set()
-        self.place: Optional[Place] = None  # where another thread than the main one changed it last
+        self.place: Optional[Place] = None  # where a thread other than the main one changed it last
         self.kind = ""
 
     def add(self, thread: str, kind: str, place: Optional[Place], *, is_change: bool) -> None:
@@ -63,11 +63,11 @@ class Uses:
 
     @property
     def are_shared(self) -> bool:
-        """Whether several threads used it, and not only the main one changed it."""
+        """Whether several threads used it, and not only the main thread changed it."""
         return len(self.threads) > 1 and bool(self.writers - {"main"})
 
     def to_json(self) -> Dict[str, object]:
-        """Return the digest of the order, how many threads there are beside the main one, and the
+        """Return the digest of the order, the number of threads other than the main one, and the
         last change.
         """
         return {
@@ -80,27 +80,27 @@ class Uses:
 
 
 class Threads:
-    """The threads of one run, by the order in which each was begun by its parent."""
+    """The threads of one run, identified by the order in which their parents started them."""
 
     def __init__(self, path: str, header: Mapping[str, object]) -> None:
-        """`path` is that of the run's own trace; those of threads lie beside it."""
+        """`path` is that of the run's own trace; those of threads are stored beside it."""
         self._path = path
         self._header = header
         self.lock = threading.RLock()
         self._local = threading.local()
-        self._children: Dict[Key, int] = {}  # how many threads each has begun
+        self._children: Dict[Key, int] = {}  # how many threads each has started
         self._streams: Dict[Key, Tuple[BinaryIO, TraceWriter]] = {}
         self._uses: Dict[int, Uses] = {}
-        self._handles: List[Tensor] = []  # kept, so that no identity comes again
+        self._handles: List[Tensor] = []  # kept alive, so that no identity is reused
         self._starts: Dict[Key, int] = {}
         self._pools: Set[Key] = set()
         self._is_over = False
 
     @contextmanager
     def follow(self, callback: Callable[..., None], entries: Callable[[], int]) -> Iterator[None]:
-        """Let `callback` see operations of threads that begin inside.
+        """Call `callback` for operations of threads that start in the block.
 
-        `entries` tells how many entries the run's own trace has.
+        `entries` returns the number of entries in the run's own trace.
         """
         original = threading.Thread.start
 
@@ -117,7 +117,7 @@ class Threads:
             self._close()
 
     def _adopt(self, thread: threading.Thread, callback: Callable[..., None], entries: int) -> None:
-        """Give a thread that is about to start its key, and let it watch its own operations."""
+        """Give a thread that is about to start its key, and make it observe its own operations."""
         parent: Key = getattr(self._local, "key", ())
         with self.lock:
             number = self._children[parent] = self._children.get(parent, 0) + 1
@@ -141,23 +141,23 @@ class Threads:
 
     @property
     def are_begun(self) -> bool:
-        """Whether any other thread has begun."""
+        """Whether any other thread has started."""
         return bool(self._children)
 
     @property
     def entries(self) -> int:
-        """How many entries the traces of other threads have."""
+        """The number of entries in the traces of other threads."""
         with self.lock:
             return sum(writer.count for _, writer in self._streams.values())
 
     def get_writer(self) -> Optional[TraceWriter]:
-        """Return where this thread's operations are written; None where they are not."""
+        """Return the writer for this thread's operations; None if they are not written."""
         key = getattr(self._local, "key", None)
         if key is None or self._is_over:
             return None
         with self.lock:
             if key not in self._streams:
-                # Again under the lock: the run can have ended meanwhile.
+                # Again, with other threads locked out: the run can have ended in the meantime.
                 if len(self._streams) >= MOST or self._is_over:
                     return None
                 stream = open(self._path + "." + _format_key(key), "wb")  # noqa: SIM115 (`_close` closes it)
@@ -169,7 +169,7 @@ class Threads:
     def add_use(
         self, handle: Tensor, kind: str, place: Optional[Place], *, is_change: bool
     ) -> None:
-        """Note that this thread uses a variable."""
+        """Record that this thread uses a variable."""
         thread = _format_key(getattr(self._local, "key", ())) or "main"
         with self.lock:
             uses = self._uses.get(id(handle))
@@ -186,8 +186,8 @@ class Threads:
                 stream.close()
 
     def to_json(self) -> Dict[str, object]:
-        """Return where each thread began in the run's own trace, and how threads used the variables
-        that they share.
+        """Return where each thread started in the run's own trace, and how threads used the
+        variables that they share.
         """
         shared = [uses.to_json() for uses in self._uses.values() if uses.are_shared]
         return {
@@ -199,5 +199,5 @@ class Threads:
 
 
 def _format_key(key: Key) -> str:
-    """Return how a thread is called: `2-1` is the first thread that the second one has begun."""
+    """Return the name of a thread: `2-1` is the first thread that the second one has started."""
     return "-".join(map(str, key))

@@ -6,7 +6,7 @@ It leaves a trace a run, `0.trace`, `1.trace` ..., and `answers.jsonl`, a line e
     {"callbacks": reason}                                      this TensorFlow shows no operations; what the runs show
                                                                of themselves is in the traces, if
                                                                    the mode is `graph`
-    {"run": 0, "end": "finished" or "failed", "message": ..., "traceback": ...}  how a run ended
+    {"run": 0, "end": "finished" or "failed", "seconds": ..., "message": ..., "traceback": ...}  how a run ended
     {"folder": folder}                                         where the files lie that places are in
     {"environment": versions, "determinism": bool or null, "suspects": ..., "datasets": ...}
 """
@@ -19,6 +19,7 @@ import os
 import random
 import socket
 import sys
+import time
 import traceback
 from contextlib import ExitStack
 from importlib import import_module
@@ -28,7 +29,7 @@ from envlock.guest.tracing import private, temporary_names
 from envlock.guest.tracing.private import CallbacksMissing, find_blindness
 from envlock.guest.tracing.runs import Observed, forget_previous_run, open_trace, perform
 from envlock.guest.tracing.source_lines import Places
-from envlock.guest.tracing.value_makers import Makers
+from envlock.guest.tracing.value_makers import Held, Makers
 from envlock.guest.training import contract, seed_setting
 from envlock.guest.training.failures import describe_failure, format_traceback
 from envlock.guest.training.repeat_program import read_versions
@@ -37,7 +38,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
     from types import ModuleType
-    from typing import Dict, List, Mapping, Optional, Sequence, TextIO, TypedDict
+    from typing import Callable, Dict, List, Mapping, Optional, Sequence, TextIO, TypedDict
 
     from envlock.guest.tracing.tracer import Tracer
     from envlock.guest.training.seed_setting import Action
@@ -48,8 +49,10 @@ if TYPE_CHECKING:
         folder: where to write; script, module, function, args: what to run; runs: the numbers of
         the runs; seed: a number or null; mode: `graph` (the user's own) or `eager`; steps: how
         many, or null; generators: a seed for Python's and NumPy's generators before every run, or
-        null; held: a function, a file and a line that give the same in every run, or null; serial:
-        one operation of a graph at a time; conditions: for the header of the trace.
+        null; held: functions, each with a file and a line where it gives the same in every run;
+        now: what the clocks showed before the first of these runs; keeps: the module is loaded
+        once, and nothing is forgotten between runs; serial: one operation of a graph at a time;
+        conditions: for the header of the trace.
         """
 
         folder: str
@@ -62,17 +65,23 @@ if TYPE_CHECKING:
         mode: str
         steps: Optional[int]
         generators: Optional[int]
-        held: Optional[Sequence[object]]
+        held: Sequence[Sequence[object]]
+        now: Sequence[float]
+        keeps: bool
         serial: bool
         conditions: Optional[Mapping[str, object]]
+
+
+DONE, RUN_OVER = b".", b"r"
+"""The bytes that say that a request, or one of its runs, is over."""
 
 
 def main() -> None:
     """Do what the JSON in `sys.argv[1]` asks for, then what each further line of the standard input
     does.
 
-    After each a byte is written to where the lines come from, a socket. The user's program finds no
-    input.
+    After each run and each line a byte is written to where the lines come from, a socket. The
+    user's program finds no input.
     """
     requests = socket.socket(fileno=os.dup(0))
     with open(os.devnull, "rb") as nothing:
@@ -80,16 +89,16 @@ def main() -> None:
     lines = requests.makefile("r", encoding="utf-8")
     line = sys.argv.pop(1)
     while line:
-        process_request(json.loads(line))
+        process_request(json.loads(line), lambda: requests.sendall(RUN_OVER))
         sys.stdout.flush()
         sys.stderr.flush()
-        requests.sendall(b".")
+        requests.sendall(DONE)
         line = lines.readline()
     os._exit(0)
 
 
-def process_request(asked: Asked) -> None:
-    """Make the runs, and write the answers; the process goes on."""
+def process_request(asked: Asked, report_run: Callable[[], None] = lambda: None) -> None:
+    """Make the runs, and write the answers; the process goes on. `report_run` is called after each run."""
     if asked["serial"]:
         call_when_imported("tensorflow", _run_serially)
     script = asked["script"]
@@ -99,7 +108,7 @@ def process_request(asked: Asked) -> None:
     path = os.path.join(asked["folder"], "answers.jsonl")
     with open(path, "a", encoding="utf-8") as answers:
         _write_answer(answers, {"folder": places.folder})
-        Runs(asked, script, places, answers).make()
+        Runs(asked, script, places, answers, report_run).make()
 
 
 def _write_answer(answers: TextIO, line: Mapping[str, object]) -> None:
@@ -110,11 +119,21 @@ def _write_answer(answers: TextIO, line: Mapping[str, object]) -> None:
 class Runs:
     """The runs of one request."""
 
-    def __init__(self, asked: Asked, script: str, places: Places, answers: TextIO) -> None:
+    def __init__(
+        self,
+        asked: Asked,
+        script: str,
+        places: Places,
+        answers: TextIO,
+        report_run: Callable[[], None],
+    ) -> None:
         self.asked = asked
         self.script = script
         self.places = places
         self.answers = answers
+        self.report_run = report_run
+        self.kept: Optional[contract.Call] = None
+        """What runs the program, where it is loaded once for all runs."""
         self.datasets = Datasets(places)
         self.suspects: Dict[str, object] = {}
         self.blind: Optional[str] = None
@@ -123,7 +142,9 @@ class Runs:
     def make(self) -> None:
         """Make all runs, and write how each ended, and what is known of all."""
         for number in self.asked["runs"]:
-            if not self._make_one(number):
+            can_go_on = self._make_one(number)
+            self.report_run()
+            if not can_go_on:
                 break
         blind = self.blind or find_blindness(sys.modules.get("tensorflow"))
         if blind is not None:
@@ -140,6 +161,7 @@ class Runs:
         """Make a run, and write how it ended; return whether the next one can show something."""
         path = os.path.join(self.asked["folder"], "{}.trace".format(number))
         import_path = list(sys.path)
+        begun = time.monotonic()
         try:
             observed = self._run(path)
         except contract.Misuse as error:
@@ -160,7 +182,9 @@ class Runs:
             _write_answer(self.answers, failure)
             # Where it has shown nothing, the next one will not either.
             return os.path.exists(path)
-        _write_answer(self.answers, {"run": number, "end": "finished", **observed.threads})
+        seconds = round(time.monotonic() - begun, 3)
+        end = {"run": number, "end": "finished", "seconds": seconds, **observed.threads}
+        _write_answer(self.answers, end)
         self.suspects, self.blind = observed.suspects, observed.blind
         return True
 
@@ -173,7 +197,8 @@ class Runs:
             BaseException: whatever the user's code raises.
         """
         asked = self.asked
-        forget_previous_run(self.script, module=asked["module"])
+        if not asked["keeps"]:
+            forget_previous_run(self.script, module=asked["module"])
         self._set_seeds()
         import_path = list(sys.path)
         tracers: List[Tracer] = []
@@ -189,12 +214,15 @@ class Runs:
             return tracers[0]
 
         with ExitStack() as stack:
-            calls = stack.enter_context(seed_setting.watch_seeding(count_entries))
-            makers = Makers(self.places, count_entries, asked["held"])
+            makers = Makers(self.places, count_entries, Held(asked["held"], asked["now"]))
             stack.enter_context(makers.watch())
+            # Outermost, as it looks at who calls `random.seed`.
+            calls = stack.enter_context(seed_setting.watch_seeding(count_entries))
+            call_when_imported("numpy", makers.watch_module)
             stack.enter_context(temporary_names.watch_names())
 
             def begin(tf: ModuleType) -> None:
+                makers.watch_module(tf)
                 tracing = open_trace(
                     tf,
                     path,
@@ -209,9 +237,7 @@ class Runs:
             # A script is traced from its import of TensorFlow on; a function only when its module is imported.
             if asked["function"] is None:
                 call_when_imported("tensorflow", begin)
-            call = contract.load(
-                self.script, asked["function"], asked["args"], module=asked["module"]
-            )
+            call = self._load()
             if asked["function"] is not None:
                 begin(_import_tensorflow())
                 # Again: importing the module can have drawn numbers.
@@ -221,6 +247,20 @@ class Runs:
         if not tracers:
             raise contract.Misuse(os.path.basename(self.script) + " does not import TensorFlow")
         return Observed(tracers[0], calls, makers)
+
+    def _load(self) -> contract.Call:
+        """Return what runs the program, loaded again unless it is to be kept.
+
+        Raises:
+            Misuse: it cannot be imported, or there is no such function.
+        """
+        asked = self.asked
+        if self.kept is not None:
+            return self.kept
+        call = contract.load(self.script, asked["function"], asked["args"], module=asked["module"])
+        if asked["keeps"]:
+            self.kept = call
+        return call
 
     def _set_seeds(self) -> None:
         """Set the seeds that are asked for."""

@@ -10,13 +10,15 @@ happened:
     ["op", type, name, place, input specs, output specs]    defines the next operation: 0, 1, 2 ...
     ["step", number]                                        what follows belongs to this step
     [operation, [fingerprint of each input], [of each output]]
-    ["value", name, fingerprint, spec]                      a quantity of the run: a loss, a variable, an input
-    ["forget"]                                              all definitions end here; the next operation is 0 again
+    ["value", name, fingerprint, spec]                      a quantity of the run: a loss, a
+    variable, an input
+    ["forget"]                                              all definitions end here; the next
+    operation is 0 again
     ["end", number of operations and values, what is known only then]
 
 A place is [file, line, function] of the user's code, or null; a spec is `float32[32,10]`; a
-fingerprint is 16 hexadecimal digits, or null where there is none (a resource, a variant, a value
-that nobody could look at).
+fingerprint is 16 hexadecimal digits, or null without one (a resource, a variant, a value that could
+not be read).
 """
 
 from __future__ import annotations
@@ -50,14 +52,17 @@ _MASK = (1 << 64) - 1
 
 
 class TraceWriter:
-    """Writes a trace into a binary stream, which stays the caller's; use it with `with`, or call
+    """Writes a trace to a binary stream, which the caller closes; use it in a `with` block, or call
     `close`.
 
-    Without `close` (a run that died) the trace has no end, and its reader says that it is cut off.
+    Without `close` (a run that crashed) the trace has no end, and its reader reports that it is
+    truncated.
     """
 
     def __init__(self, stream: BinaryIO, header: Mapping[str, object]) -> None:
-        """Begin a trace; `header` is what `trace.Header` holds, without the version of the format."""
+        """Begin a trace; `header` has the fields of `trace.Header` except the version of the
+        format.
+        """
         self._stream = stream
         self._deflate = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
         self._lines: List[str] = []
@@ -68,7 +73,7 @@ class TraceWriter:
         self._write_json({"trace_version": TRACE_VERSION, **header})
 
     def begin_step(self, number: int) -> None:
-        """Begin step `number`, unless it is the current one; numbers grow."""
+        """Begin step `number`, unless it is the current one; numbers increase."""
         if number != self._step:
             self._step = number
             self._put('["step",%d]' % number)
@@ -76,7 +81,7 @@ class TraceWriter:
     def write_operation(
         self, operation: Operation, inputs: Sequence[Fingerprint], outputs: Sequence[Fingerprint]
     ) -> None:
-        """Write that an operation has run: (type, name, place, input specs, output specs)."""
+        """Record that an operation has run: (type, name, place, input specs, output specs)."""
         number = self._known.get(operation)
         if number is None:
             number = self._define(operation)
@@ -84,7 +89,7 @@ class TraceWriter:
         self._put("[%d,[%s],[%s]]" % (number, _format_all(inputs), _format_all(outputs)))
 
     def write_value(self, name: str, fingerprint: Fingerprint, spec: str) -> None:
-        """Write a quantity of the run, such as a loss or what a variable holds."""
+        """Record a quantity of the run, such as a loss or the value of a variable."""
         self.count += 1
         digits = None
         if fingerprint is not None:
@@ -92,7 +97,7 @@ class TraceWriter:
         self._write_json(["value", name[:TEXT_LIMIT], digits, spec[:TEXT_LIMIT]])
 
     def close(self, end: Optional[Mapping[str, object]] = None) -> None:
-        """Write the end, with what is known only now (threads, devices); nothing may follow."""
+        """Write the end, with what is known only at the end (threads, devices); nothing may follow."""
         self._write_json(["end", self.count, end or {}])
         self._compress()
         self._stream.write(self._deflate.flush())
@@ -107,7 +112,7 @@ class TraceWriter:
         error: Optional[BaseException],
         trace: Optional[TracebackType],
     ) -> None:
-        """End the trace, unless something went wrong: then it must not look whole."""
+        """End the trace, unless there was an exception: then it must not look complete."""
         if kind is None:
             self.close()
 
@@ -147,7 +152,7 @@ def _shorten_all(specs: Sequence[str]) -> List[str]:
 
 
 def _format_all(fingerprints: Sequence[Fingerprint]) -> str:
-    """Return fingerprints as JSON has them in a list."""
+    """Return fingerprints as the elements of a JSON list."""
     words = []
     for fingerprint in fingerprints[:TENSORS_LIMIT]:
         if fingerprint is None:
@@ -158,9 +163,7 @@ def _format_all(fingerprints: Sequence[Fingerprint]) -> str:
 
 
 def format_spec(dtype: str, shape: Optional[Sequence[Optional[int]]]) -> str:
-    """Return how a tensor's type and shape are written: `float32[32,10]`, `float32[?,10]`,
-    `float32[*]`.
-    """
+    """Return a tensor's type and shape as text: `float32[32,10]`, `float32[?,10]`, `float32[*]`."""
     if shape is None:
         return dtype + "[*]"
     sizes = ["?" if size is None else str(size) for size in shape]

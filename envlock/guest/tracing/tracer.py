@@ -1,9 +1,9 @@
-"""Write down every operation that TensorFlow runs eagerly, and every call of a function that it has
-made a graph of.
+"""Record every operation that TensorFlow runs eagerly, and every call of a function that it has
+turned into a graph.
 
-In eager mode (level 2) those are all operations; in the user's own mode (level 1) they are what
-stands between the graphs, the graphs' results, and the variables that they leave behind. Graphs are
-looked at while they are built, for what is known to race, and never changed.
+In eager mode (level 2) these are all operations; in the user's own mode (level 1) they are the
+operations between the graphs, the results of the graphs, and the variables that they change. While
+graphs are built they are searched for operations that are known to race, but never changed.
 """
 
 from __future__ import annotations
@@ -32,36 +32,37 @@ if TYPE_CHECKING:
     from envlock.guest.tracing.trace_writer import TraceWriter
 
     Attributes = Optional[Sequence[object]]
-    """A flat row: name, value, name, value."""
+    """A flat sequence: name, value, name, value."""
 
 SKIPPED = frozenset(
     {"VarHandleOp", "VarIsInitializedOp", "DestroyResourceOp", "Const", "Placeholder"}
 )
 CALL = "Call"
-"""The type of an entry for a graph that was called; its name is the function's."""
+"""The type of an entry for the call of a graph; its name is that of the function."""
 PYTHON = "PythonFunction"
-"""The type of an entry for a function of the user's that TensorFlow called with arrays."""
+"""The type of an entry for a function of the user that TensorFlow called with arrays."""
 _CALLED = re.compile(r"^__(?:inference|forward|backward)_(.*?)(?:_\d+)*$")
 _MUTATING = tuple(table("operations")["mutating_prefix"])
 _READS = frozenset(table("operations")["reads"])
 _ELEMENTS = frozenset(table("operations")["next_element"])
 _HANDLE_AS_TEXT = "ToStringHandle"
-"""What operations end with whose result is a number of the process's own."""
+"""The suffix of operations whose result is a number that has a meaning only in this process."""
 _RESOURCE = "resource[]"
 _DEPTH = 5
-"""Frames of this class and of TensorFlow below each operation, in which no line of the user's is
-looked for.
+"""Frames of this class and of TensorFlow below each operation, which are not searched for a line of
+the user.
 """
 
 
 class Enough(BaseException):
-    """The last step that was asked for is over."""
+    """The last requested step has ended."""
 
 
 class Tracer:
-    """Sees operations from `start` to `stop`, and writes them into the trace of their thread.
+    """Observes operations from `start` to `stop`, and writes them into the trace of their thread.
 
-    The thread that has started it has the run's own trace; so have the replicas that it waits for.
+    The thread that started it writes to the run's own trace, and so do the replicas that it waits
+    for.
     """
 
     def __init__(
@@ -77,8 +78,9 @@ class Tracer:
     ) -> None:
         """Raise `Enough` when step `limit` begins; without a limit there is no end.
 
-        `graphs` looks inside of graphs (level 3); with `counts`, each call of one is a step where
-        nobody else counts. `threads` takes operations of other threads; without, they are counted.
+        `graphs` adds fingerprints inside graphs (level 3); with `counts`, each call of a graph is a
+        step if nothing else counts steps. `threads` records operations of other threads, which are
+        otherwise only counted.
         """
         self._tf = tf
         self._own = writer
@@ -90,14 +92,14 @@ class Tracer:
         self._graphs = graphs
         self._counts = counts
         self.threads = threads
-        self._is_call_over = False  # whether the last call was one that counts as a step
+        self._is_call_over = False  # whether the last call counted as a step
         self._handles: Dict[str, List[Tensor]] = {}
         self.suspects = Suspects(places)
         self.step = 0
-        self.batches = 0  # that `Model.fit` has begun
-        self.elsewhere = 0  # operations of other threads that are not written down
+        self.batches = 0  # whether `Model.fit` has begun
+        self.elsewhere = 0  # operations of other threads that are not recorded
         self.blind: Optional[str] = (
-            None  # why no operation is seen, only what the run shows of itself
+            None  # why no operation is observed, only the values that the run records
         )
 
     @property
@@ -107,7 +109,7 @@ class Tracer:
 
     @property
     def _is_busy(self) -> bool:
-        """Whether this thread is in the tracer: what the tracer itself runs is not written down."""
+        """Whether this thread is in the tracer, whose own operations are not recorded."""
         return getattr(self._local, "busy", False)
 
     @_is_busy.setter
@@ -116,17 +118,17 @@ class Tracer:
 
     @property
     def entries(self) -> int:
-        """How many entries the run's own trace has."""
+        """The number of entries in the run's own trace."""
         return self._own.count
 
     def _is_elsewhere(self) -> bool:
-        """Return whether this is a thread whose operations have no place in the run's own trace."""
+        """Return whether the operations of this thread have no place in the run's own trace."""
         if threading.get_ident() == self._thread:
             return False
         return type(threading.current_thread()).__name__ != REPLICA
 
     def start(self, *, needed: bool) -> None:
-        """Begin to see.
+        """Begin to observe.
 
         Raises:
             CallbacksMissing: this TensorFlow has no operation callbacks, and they are `needed`.
@@ -139,8 +141,8 @@ class Tracer:
             self.blind = str(error)
 
     def stop(self) -> None:
-        """See no more."""
-        # For threads that go on: each has a callback of its own.
+        """Stop observing."""
+        # For threads that continue: each has its own callback.
         self._is_stopped = True
         if self.blind is not None:
             return
@@ -152,9 +154,9 @@ class Tracer:
         """Begin step `number`.
 
         Raises:
-            Enough: that is beyond the last one asked for.
+            Enough: that is beyond the last requested step.
         """
-        # Somebody else counts.
+        # Steps are already counted elsewhere.
         self._counts = False
         self._go_to_step(number)
 
@@ -167,7 +169,7 @@ class Tracer:
 
     @contextmanager
     def pause(self) -> Iterator[None]:
-        """Write down nothing of what this thread does inside."""
+        """Record nothing that this thread does in the block."""
         before = self._is_busy
         self._is_busy = True
         try:
@@ -176,13 +178,13 @@ class Tracer:
             self._is_busy = before
 
     def write_value(self, name: str, value: Tensor) -> None:
-        """Write down a quantity of the run, such as a loss."""
+        """Record a quantity of the run, such as a loss."""
         with self.pause():
             fingerprint, spec = hash_tensor(value)
             self._writer.write_value(name, fingerprint, spec)
 
     def observe_python(self, function: object, inputs: Sequence[object], outputs: object) -> None:
-        """Write down that TensorFlow called a Python function."""
+        """Record that TensorFlow called a Python function."""
         if self._is_busy or self._is_elsewhere():
             return
         with self.pause():
@@ -199,17 +201,17 @@ class Tracer:
         op_name: Optional[str] = None,
         graph: Optional[Graph] = None,
     ) -> None:
-        """Take an operation that has run, or was put into a graph, as TensorFlow's callbacks give
-        it.
+        """Record an operation that has run, or was added to a graph; the arguments are those of
+        TensorFlow's callbacks.
         """
-        # Our own looks at variables come through here, too.
+        # Our own reading of variables leads here, too.
         if self._is_busy or self._is_stopped:
             return
         kind = private.decode_kind(op_type)
         if graph is None and self._is_elsewhere():
             self._write_elsewhere(kind, inputs, attrs, outputs)
             return
-        # Not `pause`: this is called for every operation.
+        # Not `pause`, because this is called for every operation.
         self._is_busy = True
         try:
             if graph is None:
@@ -243,9 +245,9 @@ class Tracer:
     def _write_eager(
         self, kind: str, inputs: Sequence[Tensor], attrs: Attributes, outputs: Sequence[Tensor]
     ) -> None:
-        """Write an operation that this thread has run, with its fingerprints."""
+        """Record an operation that this thread has run, with its fingerprints."""
         if kind.endswith(_HANDLE_AS_TEXT):
-            # It has no fingerprint wherever it is read.
+            # A handle has no fingerprint wherever it is read.
             outputs[0]._envlock_print = None, "string[]"
             return
         if kind in SKIPPED:
@@ -275,7 +277,7 @@ class Tracer:
         self._write(kind, about, read, made, _DEPTH)
 
     def _write_call(self, kind: str, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> None:
-        """Write down a graph's results, and what its variables hold now."""
+        """Record a graph's results, and the present values of its variables."""
         name = kind
         match = _CALLED.match(kind)
         if match is not None:
@@ -295,21 +297,21 @@ class Tracer:
         if self._graphs is None:
             self._write_variables(name, handles)
         else:
-            # The graph has shown its variables itself. Read once more at the end of the run, they show whether
-            # looking changed anything.
+            # The graph has recorded its variables itself. Read once more at the end of the run,
+            # they show whether the fingerprints changed anything.
             self._handles.pop(name, None)
             self._handles[name] = handles
         self._is_call_over = has_run
 
     def _add_uses(self, handles: Sequence[Tensor], kind: str) -> None:
-        """Note that a thread uses variables, where there is more than one thread."""
+        """Record that a thread uses variables, if there is more than one thread."""
         if self.threads is not None and self.threads.are_begun:
             place = self._places.find_caller(_DEPTH)
             for handle in handles:
                 self.threads.add_use(handle, kind, place, is_change=kind not in _READS)
 
     def _find_last_calls(self) -> List[Tuple[str, List[Tensor]]]:
-        """Return the calls after which no other call has used one of their variables."""
+        """Return the calls whose variables no later call has used."""
         users: Dict[int, str] = {}
         for name, handles in self._handles.items():
             users.update((id(handle), name) for handle in handles)
@@ -320,7 +322,7 @@ class Tracer:
         return calls
 
     def _write_variables(self, name: str, handles: Sequence[Tensor]) -> None:
-        """Write down what variables hold after a call."""
+        """Record the values of variables after a call."""
         for number, handle in enumerate(handles):
             fingerprint, spec = self._read_state(handle)
             if fingerprint is not None:
@@ -331,9 +333,9 @@ class Tracer:
     def _read_left_behind(
         self, kind: str, inputs: Sequence[Tensor], read: List[Fingerprint]
     ) -> List[Fingerprint]:
-        """Return what an operation without outputs left in its variables."""
+        """Return the fingerprints of what an operation without outputs left in its variables."""
         if kind == "AssignVariableOp" and len(read) == 2:
-            # The variable holds what it was given: there is no need to read it.
+            # The variable has the value of the input, so it does not have to be read.
             return [read[1]]
         states = []
         for handle, (_, spec) in zip(inputs, read):
@@ -348,7 +350,7 @@ class Tracer:
         try:
             dtype = self._tf.as_dtype(data.shape_and_type[0].dtype)
             return hash_tensor(self._tf.raw_ops.ReadVariableOp(resource=handle, dtype=dtype))
-        except Exception:  # not initialised yet, or of another device
+        except Exception:  # not initialised yet, or on another device
             return None, _RESOURCE
 
     def _write(
@@ -361,7 +363,8 @@ class Tracer:
     ) -> None:
         place = self._places.find_caller(depth)
         if place is None and threading.get_ident() != self._thread:
-            # A replica whose step is a library's: the thread that waits for it is in the user's code.
+            # A replica whose step belongs to a library: the thread that waits for it is in the
+            # user's code.
             place = self._places.find_in_thread(self._thread)
         read_prints, read_specs = _split(read)
         made_prints, made_specs = _split(made)
@@ -370,7 +373,7 @@ class Tracer:
 
 
 def _split(values: List[Fingerprint]) -> Tuple[List[Optional[int]], Tuple[str, ...]]:
-    """Return the fingerprints, and the specs."""
+    """Return the fingerprints and the specs of values."""
     fingerprints, specs = [], []
     for fingerprint, spec in values:
         fingerprints.append(fingerprint)
@@ -396,5 +399,5 @@ def _find_attribute(attrs: Attributes, name: str) -> object:
 
 
 def _is_handle(value: Tensor) -> bool:
-    """Return whether this stands for a variable; some inputs are no tensors."""
+    """Return whether this stands for a variable; some inputs are not tensors."""
     return getattr(getattr(value, "dtype", None), "name", None) == "resource"

@@ -1,5 +1,5 @@
-"""Outputs that a kernel leaves as it found the memory: they hold no result, so nothing is compared
-by them.
+"""Outputs that a kernel does not write: they contain old memory instead of a result, so they are
+not compared.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ _NONE: FrozenSet[int] = frozenset()
 
 
 def find_undefined(kind: str, get_attribute: Callable[[str], object]) -> FrozenSet[int]:
-    """Return the numbers of an operation's outputs that hold no result.
+    """Return the numbers of an operation's outputs that are not written.
 
-    Some hold none only where an attribute, which `get_attribute` reads, is false.
+    Some are not written only if an attribute, which `get_attribute` reads, is false.
     """
     rows = _ROWS.get(kind)
     if rows is None:

@@ -1,8 +1,8 @@
-"""Where Python and NumPy made values that can differ from run to run: which function, in which
+"""Calls of Python and NumPy whose results can differ from run to run: which function, in which
 line, with what result.
 
-The functions of the table `makers` are replaced while a run lasts. A module that a program has
-imported can hold one of them for longer: it then asks the original.
+The functions in the table `makers` are replaced during a run. A module that a program has imported
+can keep such a replacement for longer: it then calls the original.
 """
 
 from __future__ import annotations
@@ -21,8 +21,19 @@ from envlock.runtime.tables import table
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from concurrent.futures import Future
-    from types import ModuleType
-    from typing import Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
+    from types import FrameType, ModuleType
+    from typing import (
+        Callable,
+        Dict,
+        Iterable,
+        Iterator,
+        List,
+        Optional,
+        Sequence,
+        Set,
+        Tuple,
+        Union,
+    )
 
     from envlock.guest.tracing.source_lines import Places
 
@@ -32,18 +43,22 @@ if TYPE_CHECKING:
     Owner = Union[ModuleType, type, None]
 
 CALLS = 200
-"""How many calls of one line are kept, and how many lines."""
+"""How many calls of one line are recorded, and how many lines."""
 DIRECT = ("clock", "constant")
-"""Noted only where the user's own line asks: libraries measure durations, and name files by their
-process.
+"""Recorded only if the user's own line calls them: libraries measure durations, and name files
+after their process.
 """
-START = 1_700_000_000_000
-"""Milliseconds: the first time that a held clock gives."""
+STEADY = ("monotonic", "perf_counter")
+"""Clocks that count from the start of the machine, all the same on Linux."""
+IMPORTING = "<frozen importlib"
+"""How the name of the file of Python's own import begins."""
+SET_SEED = "set_random_seed"
+"""The function of Keras that seeds all generators."""
 _current: List[Makers] = []
 
 
 class Call:
-    """A call of a function of the table, and how the table says that it is held."""
+    """A call of a function in the table, and how the table says that it is held."""
 
     __slots__ = ("args", "how", "kwargs", "name", "original")
 
@@ -62,64 +77,106 @@ class Call:
         self.kwargs = kwargs
 
     def run(self) -> object:
-        """Return what the original function gives."""
+        """Return the result of the original function."""
         return self.original(*self.args, **self.kwargs)
+
+
+class Held:
+    """Which calls give the same in every run, and what clocks then show.
+
+    A held clock begins with what it showed before the first of the runs that are compared, and
+    moves on with every call. So a program that waits until a time, of which one line is held and
+    another one is not, finds it in the past or reaches it in a few thousand calls: one that began
+    at a time of its own would let it wait for years.
+    """
+
+    def __init__(
+        self, calls: Sequence[Sequence[object]] = (), now: Sequence[float] = (0.0, 0.0)
+    ) -> None:
+        """Take function, file and line of each; `now`: the time of day and the steady clocks, in seconds."""
+        self.calls = {tuple(call) for call in calls}
+        self._wall, self._steady = now
+        self._ticks = 0
+
+    def read_clock(self, name: str) -> Union[int, float]:
+        """Return what a held clock shows: a millisecond more with each call of any, in the end a second."""
+        self._ticks += 1
+        later = self._ticks + max(self._ticks - CALLS, 0) * 1_000
+        base = 0.0  # the time of a process begins with it
+        function = name.rpartition(".")[2]
+        if function.startswith(STEADY):
+            base = self._steady
+        elif not function.startswith("process_time"):
+            base = self._wall
+        now = int(base * 1_000) + later
+        if name.endswith("_ns"):
+            return now * 1_000_000
+        return now / 1_000
 
 
 class Makers:
     """The calls of one run."""
 
     def __init__(
-        self, places: Places, entries: Callable[[], int], held: Optional[Sequence[object]] = None
+        self, places: Places, entries: Callable[[], int], held: Optional[Held] = None
     ) -> None:
-        """Begin with none.
+        """Begin without calls.
 
-        `entries` tells how many entries the run's own trace has; `held` names function, file and
-        line of the calls that give the same in every run.
+        `entries` tells how many entries the run's own trace has; `held`: which calls give the same
+        in every run.
         """
         self._places = places
         self._entries = entries
-        self._held: Optional[Tuple[object, ...]] = None
-        if held is not None:
-            self._held = tuple(held)
+        self._held = held or Held()
         self._lock = threading.Lock()
         self._calls: Dict[Key, List[Tuple[int, int, Optional[str]]]] = {}
         self._number = 0
         self._counts: Dict[Key, int] = {}
+        self._importing: Set[Key] = set()
+        self._undo: List[Tuple[Owner, str, Function]] = []
 
     @contextmanager
     def watch(self) -> Iterator[None]:
         """Watch the calls inside."""
-        undo: List[Tuple[Owner, str, Function]] = []
-        for row in table("makers"):
-            for name in row["functions"]:
-                owner, last = _find_owner(name)
-                original = getattr(owner, last, None)
-                if original is not None:
-                    undo.append((owner, last, original))
-                    setattr(owner, last, _wrap(original, row["name"] or name, row["hold"]))
+        self.watch_module()
         _current.append(self)
         try:
             yield
         finally:
             _current.remove(self)
-            for owner, last, original in reversed(undo):
+            for owner, last, original in reversed(self._undo):
                 setattr(owner, last, original)
+            self._undo.clear()
+
+    def watch_module(self, module: Optional[ModuleType] = None) -> None:
+        """Watch the functions of what is imported by now, such as of a module that has just been."""
+        watched = {(id(owner), last) for owner, last, _ in self._undo}
+        for row in table("makers"):
+            for name in row["functions"]:
+                owner, last = _find_owner(name)
+                original = getattr(owner, last, None)
+                if original is not None and (id(owner), last) not in watched:
+                    self._undo.append((owner, last, original))
+                    setattr(owner, last, _wrap(original, row["name"] or name, row["hold"]))
 
     def answer(self, call: Call) -> object:
-        """Return what a call gives, or what it always gives where its line is held, and note it."""
-        # Two frames of ours lie between the user's line and here: this one and the wrapper.
+        """Record a call and return its result, or the constant result if its line is held."""
+        # Two frames of envlock lie between the user's line and this one: this one and the wrapper.
         place = self._places.find_caller(3, through_libraries=call.how not in DIRECT)
         if place is None or _is_seeded(call):
             return call.run()
+        if call.how == "given" and _is_seeded_by_keras(sys._getframe(2)):
+            call.name = SET_SEED
         key = call.name, place
         with self._lock:
             number = self._counts[key] = self._counts.get(key, 0) + 1
-        is_held = self._held == (call.name, place[0], place[1])
+        if number == 1 and call.how not in DIRECT and _is_importing(sys._getframe(2), self._places):
+            self._importing.add(key)
+        is_held = (call.name, place[0], place[1]) in self._held.calls
         if call.how == "submitted":
             return self._yield_futures(key, call, is_held=is_held)
         if is_held:
-            result = _compute_held(call, number)
+            result = self._compute_held(call, number)
         else:
             result = call.run()
         if number <= CALLS and (number > 1 or len(self._calls) < CALLS):
@@ -127,7 +184,7 @@ class Makers:
         return result
 
     def _yield_futures(self, key: Key, call: Call, *, is_held: bool) -> Iterator[Future[object]]:
-        """Yield futures as they end, or where they are held as they were given, and note the number
+        """Yield futures as they end, or in the given order if they are held, and record the number
         of each.
         """
         args, kwargs = call.args, call.kwargs
@@ -139,7 +196,7 @@ class Makers:
             order = call.original(futures, *args[1:], **kwargs)  # type: ignore[assignment]
         for future in order:
             if is_held:
-                future.exception()  # waits for its end
+                future.exception()  # waits until it has ended
             self._add(key, numbers.get(id(future)))
             yield future
 
@@ -151,24 +208,32 @@ class Makers:
 
     def to_json(self) -> List[Dict[str, object]]:
         """Return each function with its line and its calls: after how many entries, which call of
-        all, its result.
+        all, its result; and whether an import statement of the line called it.
         """
         with self._lock:
-            return [
-                {"name": name, "place": place, "calls": calls}
-                for (name, place), calls in self._calls.items()
-            ]
+            found: List[Dict[str, object]] = []
+            for key, calls in self._calls.items():
+                name, place = key
+                noted = {"name": name, "place": place, "calls": calls}
+                found.append({**noted, "importing": key in self._importing})
+            return found
+
+    def _compute_held(self, call: Call, number: int) -> object:
+        """Return what a held call gives in every run, by its number."""
+        if call.how == "clock":
+            with self._lock:
+                return self._held.read_clock(call.name)
+        return _compute_constant(call, number)
 
 
 def _is_seeded(call: Call) -> bool:
-    """Return whether a generator is made with a seed, so that it is the same in every run."""
+    """Return whether a generator is created with a seed, so that it is the same in every run."""
     return call.how == "seed" and (bool(call.kwargs) or call.args[1:2] not in ((), (None,)))
 
 
 def _find_owner(name: str) -> Tuple[Owner, str]:
-    """Return the module or class that has a function, and its name there.
-
-    None where it is not imported yet.
+    """Return the module or class that has a function, and its name there; None if it is not
+    imported yet.
     """
     *words, last = name.split(".")
     for end in range(len(words), 0, -1):
@@ -190,20 +255,39 @@ def _wrap(original: Function, name: str, how: str) -> Function:
     return call_watched
 
 
-def _compute_held(call: Call, number: int) -> object:
-    """Return what a held call gives in every run, by its number."""
-    if call.how == "clock":
-        # By a second a call in the end, so that a loop that waits for a time ends.
-        now = START + number + max(number - CALLS, 0) * 1_000
-        if call.name.endswith("_ns"):
-            return now * 1_000_000
-        return now / 1_000
+def _is_seeded_by_keras(frame: Optional[FrameType]) -> bool:
+    """Return whether a seeding function was called by the function that seeds all."""
+    for _ in range(3):  # a watcher of the seeding stands between
+        if frame is None:
+            return False
+        if frame.f_code.co_name == SET_SEED:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _is_importing(frame: Optional[FrameType], places: Places) -> bool:
+    """Return whether a module is being imported between a frame and the innermost one of the user's."""
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if file.startswith(IMPORTING):
+            return True
+        if places.find_name(file) is not None:
+            return False
+        frame = frame.f_back
+    return False
+
+
+def _compute_constant(call: Call, number: int) -> object:
+    """Return what a held call that is no clock gives in every run, by its number."""
     if call.how == "bytes":
         return shake_128(str(number).encode()).digest(*call.args, **call.kwargs)  # type: ignore[arg-type]
     if call.how == "constant":
         return 1
     if call.how == "seed":
         return call.original(call.args[0], number)
+    if call.how == "given":
+        return call.original(1)
     if call.how == "nothing":
         return call.run()
     if call.how == "numpy":
@@ -212,7 +296,7 @@ def _compute_held(call: Call, number: int) -> object:
     else:
         generator = random
         get_state, set_state = random.getstate, random.setstate
-    # The generator goes on from where it was: only this call is held.
+    # The generator continues from its own state: only this call is held.
     state = get_state()
     generator.seed(number)
     try:
@@ -222,13 +306,16 @@ def _compute_held(call: Call, number: int) -> object:
 
 
 def _hash_result(call: Call, result: object) -> Optional[str]:
-    """Return the fingerprint of what a call gave; of a generator, the state that it is in then."""
+    """Return the fingerprint of a call's result; for a generator, that of its state after the call."""
     if call.how == "numpy":
         return _hash_bytes(sys.modules["numpy"].random.get_state()[1].tobytes())
     if call.how == "random":
         return _hash_generator(random)
     if call.how == "seed":
         return _hash_generator(call.args[0])
+    if call.how == "given":
+        # What a call without a seed made of the generator shows in what is drawn later.
+        return _hash_value([*call.args, *call.kwargs.values()])
     return _hash_value(result)
 
 
@@ -238,9 +325,8 @@ def _hash_generator(generator: Union[ModuleType, object]) -> str:
 
 
 def _hash_value(value: object) -> Optional[str]:
-    """Return the fingerprint of a number, a text or an array, or of a tuple or list of them.
-
-    None of anything else.
+    """Return the fingerprint of a number, a text or an array, or of a tuple or list of these; None
+    for anything else.
     """
     if isinstance(value, (tuple, list)):
         return _hash_bytes(repr([_hash_value(element) for element in value]).encode())

@@ -1,3 +1,3 @@
-"""Programs for the user's interpreter: Python 3.8, standard library, and what the user has of numpy
-and TensorFlow.
+"""Programs for the user's interpreter: Python 3.8, standard library, and NumPy and TensorFlow if
+the user has them.
 """

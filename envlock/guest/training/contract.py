@@ -1,14 +1,14 @@
-"""How a user's script or function is loaded and run, and what of its result is a step of which
+"""How a user's script or function is loaded and run, and how its result is divided into steps and
 quantities.
 
-    load(script, function, args) -> a call, which takes the seed and gives a result
-    iterate_steps(result)        -> dicts of named values, one a step
+    load(script, function, args) -> a call, which takes the seed and returns a result
+    iterate_steps(result)        -> dicts of named values, one for each step
     is_model(result)             -> whether it is a model to train instead
 
-The contract, as the documentation has it: a function takes no argument (or `seed`) and returns a
-value, a dict of named values, a Keras model or what its `fit` returns (one step), an iterable of
-these (one each step), or `(model, data)` or `(model, data, fit_arguments)`. A whole script is run
-as `__main__`, and calls `envlock.record()`.
+The contract, as in the documentation: a function takes no argument (or `seed`) and returns a value,
+a dict of named values, a Keras model or what its `fit` returns (one step), an iterable of these
+(one for each step), or `(model, data)` or `(model, data, fit_arguments)`. A whole script is run as
+`__main__`, and calls `envlock.record()`.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ if TYPE_CHECKING:
     Quantities = Mapping[str, object]
 
 
-class Misuse(Exception):  # noqa: N818 (it is not about a run, but about what was asked for)
-    """The script or function cannot be run so, whatever it computes; the message is a whole
-    sentence.
+class Misuse(Exception):  # noqa: N818 (it is about the request, not about a run)
+    """The script or function cannot be run in this way, whatever it computes; the message is a
+    whole sentence.
     """
 
 
 def load(
     script: str, function: Optional[str], args: Sequence[str], *, module: bool = False
 ) -> Call:
-    """Return what runs the function, or the script, once.
+    """Return a function that runs the function, or the script, once.
 
     Args:
         script: a file, whose folder becomes `sys.path[0]`; or the name of a module, for which the
             current one does.
-        function: a function in it; None: run it as a program.
-        args: what the program finds in `sys.argv[1:]`.
+        function: a function in it; None runs it as a program.
+        args: the arguments for `sys.argv[1:]`.
         module: `script` is the name of a module.
 
     Raises:
-        Misuse: it cannot be imported, there is no such function, or it wants arguments.
+        Misuse: it cannot be imported, there is no such function, or it requires arguments.
     """
     if module:
         folder, name = os.getcwd(), script
@@ -77,11 +77,10 @@ def load(
 
 
 def find_folder(script: str, *, module: bool) -> str:
-    """Return the folder that the user's files are named from: the script's.
+    """Return the folder that names of the user's files are relative to: that of the script.
 
-    Of a module the current one, or its own.
-
-    The first where the module lies below the current folder, and is not installed there.
+    For a module, it is the current folder if the module is below it and not installed there, else
+    the module's own.
     """
     if not module:
         return os.path.dirname(os.path.abspath(script))
@@ -89,7 +88,7 @@ def find_folder(script: str, *, module: bool) -> str:
     spec = PathFinder.find_spec(script.partition(".")[0], [current, *sys.path])
     places = []
     if spec is not None:
-        # The folders of a package, or else the file of a module.
+        # The folders of a package, else the file of a module.
         places = list(spec.submodule_search_locations or [spec.origin or current])
     place = current
     if places:
@@ -103,17 +102,17 @@ def find_folder(script: str, *, module: bool) -> str:
 
 
 def _need_module(name: str, *, is_program: bool) -> None:
-    """Do nothing where a module, or with `is_program` one that can be run, is found; its packages
+    """Check that a module, or with `is_program` one that can be run, exists; its parent packages
     are imported.
 
     Raises:
-        Misuse: it is not.
+        Misuse: it does not exist.
     """
     try:
         spec = find_spec(name)
     except ModuleNotFoundError as error:
         if error.name is None or not (name + ".").startswith(error.name + "."):
-            raise  # something that a package imports
+            raise  # an import inside a package
         spec = None
     if spec is None:
         raise Misuse(f"unknown module {name}")
@@ -143,7 +142,7 @@ def _import_file(script: str) -> ModuleType:
     if spec is None or spec.loader is None:
         raise Misuse(f"{script} is not a Python file: its name must end in .py")
     module = module_from_spec(spec)
-    # So that its classes can be pickled, and where it imports itself it gets this one.
+    # So that its classes can be pickled, and that it gets this module if it imports itself.
     sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
@@ -178,7 +177,7 @@ def _make_function_call(module: ModuleType, name: str) -> Call:
 def _list_parameters(function: Callable[..., object]) -> Sequence[inspect.Parameter]:
     try:
         return list(inspect.signature(function).parameters.values())
-    except ValueError:  # one written in C
+    except ValueError:  # a function written in C
         return []
 
 
@@ -188,17 +187,15 @@ def _is_required(parameter: inspect.Parameter) -> bool:
 
 
 def _get_name(module: ModuleType) -> str:
-    """Return what the user calls a module: its file, or its dotted name where it belongs to a
-    package.
-    """
+    """Return the user's name for a module: its file, or its dotted name if it belongs to a package."""
     if "." in module.__name__ or module.__file__ is None:
         return module.__name__
     return os.path.basename(module.__file__)
 
 
 def iterate_steps(result: object) -> Iterator[Quantities]:
-    """Yield the named values of each step, as they come: a generator's step is over when the next
-    one is asked for.
+    """Yield the named values of each step as they arrive: a generator's step has ended when the
+    next one is requested.
     """
     if _is_stream(result):
         for step in result:  # type: ignore[attr-defined]
@@ -208,27 +205,27 @@ def iterate_steps(result: object) -> Iterator[Quantities]:
 
 
 def _is_stream(result: object) -> bool:
-    """Return whether a result gives a step after the other: a list of numbers is one value, a list
-    of dicts is not.
+    """Return whether a result consists of steps: a list of numbers is one value, a list of dicts is
+    not.
     """
     if isinstance(result, (list, tuple)):
         return bool(result) and all(map(_is_mapping, result))
     if isinstance(result, (str, bytes)) or _is_mapping(result):
         return False
-    # An array or tensor, and a model of Keras, can be iterated over, too.
+    # Arrays, tensors and Keras models can be iterated over, too.
     if hasattr(result, "shape") or hasattr(result, "get_weights"):
         return False
     return hasattr(result, "__iter__")
 
 
 def _name_quantities(value: object) -> Quantities:
-    """Return the named values of one step, of whatever a function returns: those of Keras say what
-    is in them.
+    """Return the named values of one step, for any return value of a function: those of Keras have
+    names for their parts.
     """
     if _is_mapping(value):
         return value  # type: ignore[return-value]
     history = getattr(value, "history", None)
-    if _is_mapping(history):  # what `fit` returns
+    if _is_mapping(history):  # the return value of `fit`
         return history  # type: ignore[return-value]
     if hasattr(value, "get_weights"):
         return {"weights": value.get_weights()}
@@ -245,13 +242,13 @@ def is_model(result: object) -> bool:
 
 
 def train_model(result: object, taker: Callable[[int, Quantities], None]) -> None:
-    """Train the model of a result for which `is_model` is true, and give every step to `taker(step,
+    """Train the model in a result for which `is_model` is true, and pass every step to `taker(step,
     values)`.
 
     Raises:
-        BaseException: whatever the user's model or data raise.
+        BaseException: any exception of the user's model or data.
     """
-    # Here: it imports TensorFlow, which only a function that gives a model needs.
+    # Imported here: it imports TensorFlow, which only a function that returns a model needs.
     from envlock.guest.training import keras_fit
 
     keras_fit.train(*result, taker=taker)  # type: ignore[misc]
@@ -261,7 +258,8 @@ def flatten(values: Quantities) -> Dict[str, object]:
     """Return the quantities of a step, flat: lists and dicts become `name/0`, `name/key`; None is
     left out.
 
-    What TensorFlow keeps as several tensors (a sparse gradient) becomes several quantities, too.
+    A value that TensorFlow stores as several tensors (a sparse gradient) becomes several
+    quantities, too.
     """
     flat: Dict[str, object] = {}
     for name, value in values.items():
@@ -279,7 +277,7 @@ def _flatten(name: str, value: object, flat: Dict[str, object]) -> None:
 
 
 def _split(value: object) -> Optional[Mapping[object, object]]:
-    """Return the parts of a value; None where it is one value."""
+    """Return the parts of a value; None if it is a single value."""
     if _is_mapping(value):
         return value  # type: ignore[return-value]
     if isinstance(value, (list, tuple)) and not _are_numbers(value):
@@ -292,12 +290,12 @@ def _split(value: object) -> Optional[Mapping[object, object]]:
 
 
 def _are_numbers(values: Sequence[object]) -> bool:
-    """Return whether a list holds nothing but numbers, so that it is one value."""
+    """Return whether a list has only numbers, so that it is one value."""
     return all(isinstance(value, (bool, int, float, complex)) for value in values)
 
 
 def _is_mapping(value: object) -> bool:
-    """Return whether a value is a dict or like one, and no array."""
+    """Return whether a value is a dict or similar, and not an array."""
     return hasattr(value, "keys") and hasattr(value, "items") and not hasattr(value, "__array__")
 
 

@@ -1,5 +1,4 @@
-"""How far arrays are from each other, pair by pair, read in parts: memory does not grow with their
-size.
+"""The distances of arrays, pair by pair, read in parts: memory does not grow with their size.
 
     main(): asked for {"folders": [...], "parts": BYTES, "jobs": [{"kind": "float32", "digests":
         [...]}]}
@@ -19,7 +18,7 @@ import sys
 try:
     import numpy as np
 except ImportError:
-    # `main` says so: a traceback of this module would say less.
+    # `main` reports it: a traceback of this module would say less.
     np = None  # type: ignore[assignment]
 
 TYPE_CHECKING = False
@@ -54,8 +53,8 @@ LEAST_WIDTH = 256
 
 
 class Reader:
-    """How the values of a kind are read: how they are stored, in what they are subtracted, and
-    their epsilon.
+    """How the values of a type are read: how they are stored, the type in which they are
+    subtracted, and their epsilon.
     """
 
     __slots__ = ("epsilon", "stored", "wide")
@@ -64,11 +63,11 @@ class Reader:
         self.stored = stored
         self.wide = wide
         self.epsilon = epsilon
-        """0 for whole numbers."""
+        """0 for integers."""
 
 
 def main() -> None:
-    """Answer what is asked for in `sys.argv[1]`."""
+    """Do what `sys.argv[1]` requests."""
     asked: Asked = json.loads(sys.argv.pop(1))
     if np is None:
         print(json.dumps({"failed": "numpy"}))
@@ -83,7 +82,7 @@ def _answer(job: Job, asked: Asked) -> Dict[str, object]:
         path = _find_array(digest, asked["folders"])
         if path is not None:
             paths.append(path)
-    if len(set(map(os.path.getsize, paths))) > 1:  # one is cut off
+    if len(set(map(os.path.getsize, paths))) > 1:  # one is truncated
         return {"failed": "damaged"}
     if len(paths) < len(job["digests"]):
         return {"kept": False}
@@ -95,7 +94,7 @@ def _tell(amount: int) -> None:
 
 
 def _find_array(digest: str, folders: List[str]) -> Optional[str]:
-    """Return the file of an array; None where it was not kept."""
+    """Return the file of an array; None if it was not stored."""
     for folder in folders:
         path = os.path.join(folder, digest)
         if os.path.isfile(path):
@@ -104,16 +103,16 @@ def _find_array(digest: str, folders: List[str]) -> Optional[str]:
 
 
 def _ignore(amount: int) -> None:
-    """Tell nobody how much was read."""
+    """Do not report how much was read."""
 
 
 def compute_distances(
     kind: str, paths: List[str], parts: int, tell: Callable[[int], None] = _ignore
 ) -> Optional[Distances]:
-    """Return the matrices of the arrays of one kind in files; None where its values are no numbers.
+    """Return the matrices of the arrays of one kind in files; None if its values are not numbers.
 
-    sum: of the absolute differences; max: the largest; norm: the largest, in units of the kind's
-    epsilon at the largest magnitude of both arrays (None for whole numbers).
+    sum: the sum of the absolute differences; max: the largest difference; norm: the largest, in
+    units of the type's epsilon at the largest magnitude of both arrays (None for integers).
     """
     reader = _make_reader(kind)
     if reader is None:
@@ -130,25 +129,25 @@ def compute_distances(
         matrices = {"sum": _mirror(total), "max": _mirror(largest), "norm": None}
         if reader.epsilon:
             scale = reader.epsilon * np.maximum(magnitude[:, None], magnitude[None, :])
-            # Where nothing differs the distance is 0, whatever the magnitude.
+            # If nothing differs the distance is 0, whatever the magnitude.
             norm = np.where(largest == 0, 0.0, largest / np.where(scale == 0, 1.0, scale))
             matrices["norm"] = _mirror(norm)
     return matrices
 
 
 def _mirror(triangle: NDArray[float64]) -> Rows:
-    """Return a whole matrix, of which only the upper triangle is filled."""
+    """Return a full matrix from one in which only the upper triangle is filled."""
     rows: Rows = (triangle + triangle.T).tolist()
     return rows
 
 
 def _make_reader(kind: str) -> Optional[Reader]:
-    """Return the reader of a kind of values; None where they are no numbers."""
-    if kind == "bfloat16":  # which is the upper half of a float32
+    """Return the reader for a type of values; None if they are not numbers."""
+    if kind == "bfloat16":  # it is the upper half of a float32
         return Reader(np.dtype("V2"), np.dtype("f8"), 2.0**-7)
     try:
         stored = np.dtype(kind)
-    except TypeError:  # float8 and others, which are not numpy's own
+    except TypeError:  # float8 and others, which numpy itself does not have
         return None
     wide: dtype[generic] = np.dtype("f8")
     if stored.kind == "c":
@@ -158,7 +157,7 @@ def _make_reader(kind: str) -> Optional[Reader]:
             wide = stored
         return Reader(stored, wide, float(np.finfo(stored).eps))
     if stored.kind in "biu":
-        # A float64 does not hold every integer of eight bytes.
+        # A float64 cannot represent every integer of eight bytes.
         if stored.itemsize >= wide.itemsize:
             wide = np.dtype(np.longdouble)
         return Reader(stored, wide, 0.0)
@@ -168,7 +167,7 @@ def _make_reader(kind: str) -> Optional[Reader]:
 def _read_rows(
     paths: List[str], reader: Reader, parts: int, tell: Callable[[int], None]
 ) -> Iterator[Array]:
-    """Yield the values of all arrays side by side, a row an array, a block at a time."""
+    """Yield the values of all arrays side by side, a row for each array, one block at a time."""
     item = reader.stored.itemsize
     size = os.path.getsize(paths[0]) // item
     part = max(1, min(size, parts // (len(paths) * item)))
@@ -186,7 +185,7 @@ def _read_rows(
 
 
 def _decode(values: Array) -> Array:
-    """Return values as numpy knows them: a bfloat16, which it does not, as a float32."""
+    """Return values in a type that numpy has: bfloat16, which it does not have, becomes float32."""
     if values.dtype.kind != "V":
         return values
     return (values.view("u2").astype("u4") << 16).view("f4")
@@ -204,8 +203,8 @@ def _add(rows: Array, total: NDArray[float64], largest: NDArray[float64]) -> Non
 
 
 def _fix_differences(apart: NDArray[float64], rows: Array, row: Array) -> None:
-    """Correct the differences where subtraction does not give the distance: of values that are not
-    finite.
+    """Correct the differences of values that are not finite, for which subtraction does not give
+    the distance.
     """
     alike = (rows == row) | (np.isnan(rows) & np.isnan(row))
     apart[alike] = 0.0

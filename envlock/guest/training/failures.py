@@ -1,5 +1,5 @@
-"""What a user's program raised, for people: one line, and the traceback of his own code. No folder
-is named.
+"""The exception of a user's program as one line, and the traceback of the user's own code. No
+folder is named.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import List, Optional
 
 LINES = 80
-"""Of a traceback; TensorFlow's can be longer, and the end says most."""
+"""Lines of a traceback; TensorFlow's can be longer, and the end says most."""
 LONGEST = 300
 """Characters of a message."""
 _OURS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
@@ -20,7 +20,7 @@ _LIBRARIES = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.s
 
 
 def describe_failure(error: BaseException) -> str:
-    """Return what was raised and where in the user's code, on one line."""
+    """Return the exception, and its place in the user's code, in one line."""
     if isinstance(error, SystemExit):
         return f"the script exited with code {error.code}"
     description = type(error).__name__
@@ -51,11 +51,10 @@ def _find_frame(error: BaseException) -> Optional[traceback.FrameSummary]:
 
 
 def format_traceback(error: BaseException) -> str:
-    """Return the traceback, from the first line of the user's own code on.
+    """Return the traceback, from the first line of the user's own code on, with file names relative
+    to the user's folder.
 
-    Files are named from his folder on.
-
-    Empty where none of the user's code was running.
+    Empty if none of the user's code was running.
     """
     formatted = traceback.TracebackException(type(error), error, error.__traceback__)
     _shorten(formatted)
@@ -68,7 +67,7 @@ def format_traceback(error: BaseException) -> str:
 
 
 def _shorten(formatted: traceback.TracebackException) -> None:
-    """Leave out what envlock and runpy did to get there, in an error and in those that led to it."""
+    """Remove the frames of envlock and runpy before the user's code, in an error and in its causes."""
     errors: List[Optional[traceback.TracebackException]] = [formatted]
     while errors:
         error = errors.pop()
@@ -78,7 +77,7 @@ def _shorten(formatted: traceback.TracebackException) -> None:
         while error.stack and _is_entry(error.stack[0].filename):
             del error.stack[0]
         for frame in error.stack:
-            # It is read now: under the short name there is no such file.
+            # The line is read now: there is no file with the shortened name.
             frame.line  # noqa: B018
             frame.filename = _shorten_name(frame.filename)
 
@@ -89,7 +88,7 @@ def _is_entry(file: str) -> bool:
 
 
 def _shorten_name(file: str) -> str:
-    """Return the path of a file from the current folder on, or from its library on, or only its own
+    """Return the path of a file relative to the current folder, or to its library, or only its
     name.
     """
     for libraries in _LIBRARIES:

@@ -1,9 +1,9 @@
-"""Train a Keras model with its own `fit`, and show inputs, predictions, loss, gradients and weights
-of every step.
+"""Train a Keras model with its own `fit`, and record inputs, predictions, loss, gradients and
+weights of every step.
 
-What a step computes is copied inside of the graph into variables, and read by a callback when the
-step is over: the mode of execution (eager, graph, XLA) stays the user's. Works with Keras 2 and 3
-over TensorFlow.
+The values of a step are copied into variables inside the graph, and a callback reads them after the
+step: the mode of execution (eager, graph, XLA) remains the user's. Works with Keras 2 and 3 over
+TensorFlow.
 
 Import it only when there is a model: it imports TensorFlow.
 """
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     """Attributes of objects that hide a method of their class."""
 
 ORDER = ("inputs", "predictions", "loss", "gradients", "weights")
-"""As they are computed: the first of them that differs is nearest to the cause."""
+"""In the order of computation: the first one that differs is nearest to the cause."""
 
 
 def train(
@@ -38,14 +38,14 @@ def train(
     *,
     taker: Taker,
 ) -> None:
-    """Call `model.fit`, and give what each batch computed to `taker(step, values)`.
+    """Call `model.fit`, and pass the values of each batch to `taker(step, values)`.
 
-    `data` is what `fit` takes first: a dataset or generator, or a tuple of `(x, y)` or
-    `(x, y, sample_weight)`.
+    `data` is the first argument of `fit`: a dataset or generator, or a tuple of `(x, y)` or `(x, y,
+    sample_weight)`.
     """
     taps = Taps()
     undo = [*_tap_step(model, taps), *_tap_gradients(model, taps)]
-    # One that was made before, without the taps, would be used again.
+    # A function that was built earlier, without the taps, would be used again.
     model.train_function = None
     arguments: Dict[str, object] = {"verbose": 0, **dict(fit_arguments or {})}
     callbacks: Sequence[object] = arguments.get("callbacks") or []  # type: ignore[assignment]
@@ -63,20 +63,20 @@ def train(
 
 
 class Taps:
-    """Variables that hold what the last step computed, by quantity.
+    """Variables with the values of the last step, by quantity.
 
-    A step that was traced for a batch of another shape has its own set of variables; the set that a
-    step has counted up is the one that it has filled.
+    A step that was traced for a batch of another shape has its own set of variables; the set whose
+    counter a step has increased is the one that it has filled.
     """
 
     def __init__(self) -> None:
         self.sets: Dict[str, List[Set]] = {}
 
     def hold(self, quantity: str, parts: Parts, *, is_static: bool = False) -> None:
-        """Copy tensors into variables, from inside of the step; compiled by XLA, only those of
-        known shape fit.
+        """Copy tensors into variables, inside the step; if XLA compiles it, only those of known
+        shape.
         """
-        # A replica's values would need variables of the strategy's own.
+        # The values of a replica would need variables of the strategy.
         if tf.distribute.has_strategy():
             return
         tensors = {name: tf.convert_to_tensor(part) for name, part in parts.items()}
@@ -87,19 +87,19 @@ class Taps:
         self._find_set(quantity, tensors, is_static=is_static).fill(tensors)
 
     def _find_set(self, quantity: str, parts: Parts, *, is_static: bool) -> Set:
-        """Return the set of variables for such parts, made when the first ones come."""
+        """Return the set of variables for such parts, which is created with the first ones."""
         sets = self.sets.setdefault(quantity, [])
         for candidate in sets:
             if candidate.can_hold(parts):
                 return candidate
-        # Outside of the step's graph, or the variables would be gone with it.
+        # Outside of the step's graph, or the variables would be deleted with it.
         with tf.init_scope():
             made = Set(parts, is_static=is_static)
         sets.append(made)
         return made
 
     def read(self) -> Dict[str, Dict[str, object]]:
-        """Return what the last step has filled, in the order in which a step computes it."""
+        """Return the values of the last step, in the order in which a step computes them."""
         values: Dict[str, Dict[str, object]] = {}
         for quantity in ORDER:
             for candidate in self.sets.get(quantity, []):
@@ -109,7 +109,7 @@ class Taps:
 
 
 class Set:
-    """Variables for parts of these kinds, and how often they were filled."""
+    """Variables for parts of these types, and how often they were filled."""
 
     def __init__(self, parts: Parts, *, is_static: bool) -> None:
         self.variables: Dict[str, Variable] = {
@@ -119,7 +119,7 @@ class Set:
         self.seen = 0
 
     def can_hold(self, parts: Parts) -> bool:
-        """Return whether the variables can hold these parts."""
+        """Return whether the variables can store these parts."""
         if self.variables.keys() != parts.keys():
             return False
         for name, variable in self.variables.items():
@@ -131,23 +131,25 @@ class Set:
         return True
 
     def fill(self, parts: Parts) -> None:
-        """Copy the parts, from inside of the step."""
+        """Copy the parts, inside the step."""
         for name, variable in self.variables.items():
             variable.assign(parts[name])
         self.filled.assign_add(1)
 
     def has_new_values(self) -> bool:
-        """Return whether it was filled since this was asked last."""
+        """Return whether it was filled since the last call."""
         before, self.seen = self.seen, int(self.filled.numpy())
         return self.seen != before
 
     def read(self) -> Dict[str, object]:
-        """Return what the variables hold."""
+        """Return the values of the variables."""
         return {name: variable.numpy() for name, variable in self.variables.items()}
 
 
 def _make_variable(value: Tensor, *, is_static: bool) -> Variable:
-    """Return a variable that can hold such a value: of its shape where that is static, else of any."""
+    """Return a variable that can store such a value: of its shape if that is static, else of any
+    shape.
+    """
     shape = tf.TensorShape(None)
     sizes: List[int] = []
     if is_static:
@@ -161,7 +163,7 @@ def _make_variable(value: Tensor, *, is_static: bool) -> Variable:
 
 
 def _split(values: object) -> Parts:
-    """Return the tensors of a structure by their number, those of ragged and sparse ones too."""
+    """Return the tensors in a structure by number, including those in ragged and sparse ones."""
     tensors = tf.nest.flatten(values, expand_composites=True)
     present = [tensor for tensor in tensors if tensor is not None]
     return {str(number): tensor for number, tensor in enumerate(present)}
@@ -181,7 +183,7 @@ def _name_gradients(gradients: Sequence[Tensor], variables: Sequence[Variable]) 
 
 
 def _tap_step(model: Model, taps: Taps) -> Undo:
-    """Let the model show its inputs, predictions and loss; return what to undo."""
+    """Record the inputs, predictions and loss of a model; return what to undo."""
     original_step = model.train_step
     original_loss = getattr(model, "compute_loss", None)  # TensorFlow before 2.8 has none
 
@@ -207,7 +209,7 @@ def _tap_step(model: Model, taps: Taps) -> Undo:
 
 
 def _tap_gradients(model: Model, taps: Taps) -> Undo:
-    """Let the optimizer show the gradients that it gets; return what to undo."""
+    """Record the gradients that the optimizer gets; return what to undo."""
     optimizer = getattr(model, "optimizer", None)
     if optimizer is None:
         return []
@@ -246,7 +248,7 @@ def _tap_gradients(model: Model, taps: Taps) -> Undo:
 
 
 def _is_compiled(model: Model) -> bool:
-    """Return whether XLA compiles the step, which has no room for values of unknown shape."""
+    """Return whether XLA compiles the step, which cannot store values of unknown shape."""
     compiled = getattr(model, "jit_compile", None)
     if compiled is None:
         compiled = getattr(model, "_jit_compile", False)
@@ -254,7 +256,7 @@ def _is_compiled(model: Model) -> bool:
 
 
 def _make_callback(model: Model, taps: Taps, taker: Taker) -> Callback:
-    """Return a callback of the model's own Keras that shows every batch."""
+    """Return a callback of the model's own Keras that passes on every batch."""
     keras = sys.modules.get("keras") or sys.modules["tensorflow"].keras
     packages = {base.__module__.partition(".")[0] for base in type(model).__mro__}
     if "keras" not in packages:
@@ -269,7 +271,7 @@ def _make_callback(model: Model, taps: Taps, taker: Taker) -> Callback:
             values: Dict[str, object] = {}
             for name, parts in taps.read().items():
                 values[name] = _unwrap_single(parts)
-            # Where a train_step of the user's own computes it without `compute_loss`.
+            # If the user's own train_step computes the loss without `compute_loss`.
             if "loss" not in values and logs and "loss" in logs:
                 values["loss"] = logs["loss"]
             weights = {}
@@ -283,12 +285,12 @@ def _make_callback(model: Model, taps: Taps, taker: Taker) -> Callback:
 
 
 def _unwrap_single(parts: Mapping[str, object]) -> object:
-    """Return the part where there is only one, or all by their names."""
+    """Return the part if there is only one, else all by name."""
     if parts.keys() == {"0"}:
         return parts["0"]
     return parts
 
 
 def _get_name(weight: Variable) -> str:
-    """Return the last word of a weight's name; the first ones count the models of the process."""
+    """Return the last component of a weight's name; the first ones count the models in the process."""
     return str(weight.name).rpartition("/")[2].partition(":")[0]

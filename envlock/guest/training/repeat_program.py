@@ -1,4 +1,4 @@
-"""Run a user's script or function several times and write down what it computes: a program for his
+"""Run a user's script or function several times and record its results: a program for the user's
 interpreter.
 """
 
@@ -12,11 +12,12 @@ import traceback
 
 from envlock.guest.training import contract, seed_setting, store
 from envlock.guest.training.failures import describe_failure, format_traceback
-from envlock.runtime import recording
+from envlock.runtime import own_variables, recording
+from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Callable, Dict, List, NoReturn, Optional, TypedDict
+    from typing import Callable, Dict, List, Mapping, NoReturn, Optional, TypedDict
 
     class Asked(TypedDict):
         folder: str
@@ -33,15 +34,15 @@ PACKAGES = ("tensorflow", "keras", "numpy", "jax", "torch")
 
 
 def main() -> None:
-    """Do what the JSON in `sys.argv[1]` asks for.
+    """Do what the JSON in `sys.argv[1]` requests.
 
     folder: where to write; script, module, function, args: what to run; runs: the numbers of the
     runs; seed: a number or null; limit: how many bytes of arrays to keep.
     """
     asked: Asked = json.loads(sys.argv.pop(1))
-    _end_with_parent()
     log = store.Log(asked["folder"])
     arrays = store.Store(asked["folder"], asked["limit"])
+    at_start = dict(os.environ)
     try:
         if asked["seed"] is not None:
             seed_setting.set_all_seeds(asked["seed"])
@@ -54,17 +55,45 @@ def main() -> None:
     is_useful = False
     for number in asked["runs"]:
         recorder = store.Recorder(number, arrays, log)
-        if _run(call, asked["seed"], recorder):
+        if _run(call, asked["seed"], recorder, at_start):
             is_useful = True
         arrays.end_run()
         # Nothing can be compared where the first run has recorded nothing, and a run may take hours.
-        if not is_useful:
+        if not is_useful or list_changed_variables(at_start):
             break
     log.write({"environment": read_versions()})
     _leave()
 
 
-def _run(call: contract.Call, seed: Optional[int], recorder: store.Recorder) -> bool:
+def list_changed_variables(at_start: Mapping[str, str]) -> List[str]:
+    """Return the variables of determinism that a program has changed which asks envlock to verify.
+
+    A library that sets one as it is imported does so for the rest of the process: the next run
+    would find it set on its first line, and be refused for what the first run was allowed.
+    """
+    if not _has_verified():
+        return []
+    ours = {*own_variables.settled, *own_variables.get_additions(os.environ)}
+    names = [row["name"] for row in table("environ") if row["name"] not in ours]
+    return [name for name in names if os.environ.get(name) != at_start.get(name)]
+
+
+def _has_verified() -> bool:
+    # A program that does not ask has not loaded them.
+    assertion = sys.modules.get("envlock.runtime.assertion")
+    activation = sys.modules.get("envlock.runtime.activation")
+    return bool(
+        (assertion is not None and assertion.has_matched())
+        or (activation is not None and activation.is_active())
+    )
+
+
+def _run(
+    call: contract.Call,
+    seed: Optional[int],
+    recorder: store.Recorder,
+    at_start: Mapping[str, str],
+) -> bool:
     """Run once, and write down how it ended; return whether there is a point in going on: it
     recorded, or failed.
     """
@@ -75,7 +104,7 @@ def _run(call: contract.Call, seed: Optional[int], recorder: store.Recorder) -> 
         recorder.log.write({"unusable": str(error)})
         _leave()
     except BaseException as error:
-        traceback.print_exc()  # into the log of what the script said
+        traceback.print_exc()  # into the log of the script's output
         failure = {
             "run": recorder.run,
             "end": "failed",
@@ -85,16 +114,20 @@ def _run(call: contract.Call, seed: Optional[int], recorder: store.Recorder) -> 
         recorder.log.write(failure)
         return True
     seconds = round(time.monotonic() - start, 3)
-    recorder.log.write({"run": recorder.run, "end": "finished", "seconds": seconds})
+    line: Dict[str, object] = {"run": recorder.run, "end": "finished", "seconds": seconds}
+    changed = list_changed_variables(at_start)
+    if changed:
+        line["changed"] = changed
+    recorder.log.write(line)
     return recorder.step >= 0
 
 
 def run_once(call: contract.Call, seed: Optional[int], taker: Callable[..., None]) -> None:
-    """Set the seeds, run, and give every step that comes to `taker(step, values)`.
+    """Set the seeds, run, and pass every step to `taker(step, values)`.
 
     Raises:
-        Misuse: the function cannot be called so.
-        BaseException: whatever the user's code raises.
+        Misuse: the function cannot be called in this way.
+        BaseException: any exception of the user's code.
     """
     if seed is not None:
         seed_setting.set_all_seeds(seed)
@@ -120,24 +153,8 @@ def read_versions() -> Dict[str, str]:
     return versions
 
 
-def _end_with_parent() -> None:
-    """Let Linux end this process when envlock is killed: nobody waits for its hours of training
-    then.
-    """
-    try:
-        # Optional: a Python can be built without it.
-        import ctypes
-
-        prctl = ctypes.CDLL(None).prctl
-    except (ImportError, OSError, AttributeError):  # another system
-        return
-    prctl(1, 9, 0, 0, 0)  # PR_SET_PDEATHSIG, SIGKILL
-
-
 def _leave() -> NoReturn:
-    """End at once: what TensorFlow's threads and the script's own atexit functions do now is of no
-    interest.
-    """
+    """Exit at once, without TensorFlow's threads and the script's own atexit functions."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)

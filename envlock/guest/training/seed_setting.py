@@ -1,4 +1,4 @@
-"""Set every seed that a run draws from: Python's, numpy's, TensorFlow's, Keras's."""
+"""Set every seed of a run: those of Python, NumPy, TensorFlow and Keras."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 def set_all_seeds(seed: int) -> None:
-    """Set the seeds of what is imported now, and those of the rest as soon as the script imports
-    it.
+    """Set the seeds of imported packages now, and those of the others as soon as the script imports
+    them.
 
-    Nothing is imported for it: a script may have variables to set before TensorFlow is.
+    Nothing is imported for this: a script may have to set variables before TensorFlow is imported.
     """
     random.seed(seed)
     actions: Dict[str, Action] = {
@@ -40,10 +40,11 @@ def set_all_seeds(seed: int) -> None:
 
 @contextmanager
 def watch_seeding(entries: Callable[[], int]) -> Iterator[List[int]]:
-    """Give a list that takes what `entries` says whenever the program calls
+    """Yield a list to which the result of `entries` is added whenever the program calls
     `keras.utils.set_random_seed`.
 
-    That calls `random.seed` in every Keras, under whatever name the program has imported it.
+    That function calls `random.seed` in every Keras, under whatever name the program has imported
+    it.
     """
     original = random.seed
     calls: List[int] = []
@@ -61,8 +62,8 @@ def watch_seeding(entries: Callable[[], int]) -> Iterator[List[int]]:
 
 
 def _set_tensorflow(tensorflow: ModuleType, seed: int) -> None:
-    """Set the seed of the graph; TensorFlow 1 has another name for that, and needs it once per
-    graph.
+    """Set the seed of the graph; in TensorFlow 1 the function has another name, and must be called
+    for each graph.
     """
     setter = getattr(tensorflow.random, "set_seed", None)
     if setter is None:
@@ -71,14 +72,14 @@ def _set_tensorflow(tensorflow: ModuleType, seed: int) -> None:
 
 
 def _set_keras(keras: ModuleType, seed: int) -> None:
-    """Let Keras set all seeds: its generator for layers without a seed starts anew."""
+    """Let Keras set all seeds: its generator for layers without a seed starts again."""
     setter = getattr(keras.utils, "set_random_seed", None)
-    if setter is not None:  # before Keras 2.7 there is none, nor a generator of its own
+    if setter is not None:  # before Keras 2.7 there is neither this function nor a generator
         setter(seed)
 
 
 class _AfterImport(importlib.abc.MetaPathFinder):
-    """Lets an action follow the first import of a module."""
+    """Runs an action after the first import of a module."""
 
     actions: Dict[str, Action] = {}  # noqa: RUF012 (of the class: there is one)
 
@@ -93,9 +94,10 @@ class _AfterImport(importlib.abc.MetaPathFinder):
 
 
 def make_spec(name: str, action: Action) -> Optional[ModuleSpec]:
-    """Return the spec of a module that calls `action` with it when it has been executed.
+    """Return the spec of a module that calls `action` with the module after its execution.
 
-    For a finder of `sys.meta_path` that is asked for this module only once: it asks the others.
+    For a finder on `sys.meta_path`, which asks the other finders and is asked for this module only
+    once.
     """
     spec = find_spec(name)
     if spec is not None and spec.loader is not None and hasattr(spec.loader, "exec_module"):

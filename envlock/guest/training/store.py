@@ -1,5 +1,5 @@
-"""What the runs compute, on the disk: every array once, under its digest, and a log of which run
-had which.
+"""The results of the runs on the disk: every array once, under its digest, and a log of the values
+of each run.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ARRAYS = "arrays"
 class Store:
     """A folder with arrays, each under its digest.
 
-    Up to `limit` bytes all are kept. Of those that come later only the digests are, and the arrays
+    Up to `limit` bytes all arrays are stored. After that, only digests are stored, and the arrays
     of each run's last step.
     """
 
@@ -41,7 +41,7 @@ class Store:
         self.passing: List[str] = []
 
     def keep(self, array: Array, digest: str) -> None:
-        """Write an array, unless it is there."""
+        """Write an array unless it is stored already."""
         path = os.path.join(self.folder, digest)
         if os.path.exists(path):
             return
@@ -49,20 +49,20 @@ class Store:
             self.passing.append(path)
         else:
             self.left -= array.nbytes
-        # Renamed when it is whole: a run can be killed while it writes.
+        # Renamed when it is complete: a run can be killed while it writes.
         part = f"{path}.{os.getpid()}"
         with open(part, "wb") as file:
             file.write(get_bytes(array))
         os.rename(part, path)
 
     def start_step(self) -> None:
-        """Remove the arrays that are kept only as long as no later step has come."""
+        """Remove the arrays that were stored only until the next step."""
         for path in self.passing:
             os.unlink(path)
         self.passing = []
 
     def end_run(self) -> None:
-        """Keep the arrays of the last step of a run that is over."""
+        """Keep the arrays of the last step of a run that has ended."""
         self.passing = []
 
 
@@ -76,13 +76,13 @@ class Log:
     def write(self, line: Mapping[str, object]) -> None:
         """Append one line."""
         data = (json.dumps(line) + "\n").encode("ascii")
-        # A signal can cut a write short; a full disk raises.
+        # A signal can interrupt a write; a full disk raises.
         while data:
             data = data[os.write(self.file, data) :]
 
 
 class Recorder:
-    """Takes the values of one run, and writes them down."""
+    """Receives the values of one run, and writes them."""
 
     def __init__(self, run: int, store: Store, log: Log) -> None:
         self.run = run
@@ -93,7 +93,7 @@ class Recorder:
         """The quantities of each step."""
 
     def take(self, step: Optional[int], values: Mapping[str, object]) -> None:
-        """Write down the values of a step; see `envlock.record`."""
+        """Write the values of a step; see `envlock.record`."""
         quantities = flatten(values)
         number = self._find_step(step, set(quantities))
         repeated = self.names.get(number, set()) & set(quantities)
@@ -112,7 +112,9 @@ class Recorder:
         self.log.write({"run": self.run, "step": number, "values": line})
 
     def _find_step(self, step: Optional[int], names: Set[str]) -> int:
-        """Return the step that is meant: without a number the last one, until a name comes again."""
+        """Return the number of the step: if not given, that of the last step, until a name is
+        repeated.
+        """
         if step is not None:
             number = int(step)
             if number < 0:
@@ -128,13 +130,13 @@ def make_array(value: object, name: str) -> Array:
     """Return the numbers of a value as a numpy array in C order and this machine's byte order.
 
     Raises:
-        ValueError: there are none in it, or they cannot be read.
+        ValueError: it has no numbers, or they cannot be read.
     """
-    # Not at the top: the user's program may have variables to set before NumPy is imported.
+    # Not at the top: the user's program may have to set variables before NumPy is imported.
     import numpy
 
     try:
-        if hasattr(value, "detach"):  # torch, where a tensor with a gradient refuses numpy()
+        if hasattr(value, "detach"):  # torch, whose tensors with a gradient refuse numpy()
             value = value.detach().cpu()
         reader = getattr(value, "numpy", None)
         if callable(reader):
@@ -151,9 +153,7 @@ def make_array(value: object, name: str) -> Array:
 
 
 def _join_strings(numpy: ModuleType, array: Array, name: str) -> Array:
-    """Return the strings of TensorFlow, which come as objects, as one array of their lengths and
-    bytes.
-    """
+    """Return TensorFlow's strings, which are objects, as one array of their lengths and bytes."""
     items = []
     for item in array.reshape(-1).tolist():
         if isinstance(item, str):
@@ -175,7 +175,7 @@ def get_bytes(array: Array) -> memoryview:
 
 
 def compute_digest(array: Array) -> Tuple[str, Tuple[int, ...], str]:
-    """Return kind, shape, and the SHA-256 over both and the bytes: equal where every bit is."""
+    """Return type, shape, and the SHA-256 of these and the bytes: equal if every bit is equal."""
     kind, shape = str(array.dtype.name), tuple(array.shape)
     header = f"{kind} {','.join(map(str, shape))} {sys.byteorder}\n"
     sha256 = hashlib.sha256(header.encode("ascii"))

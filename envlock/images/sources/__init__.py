@@ -1,4 +1,4 @@
-"""Where base images come from: one file a source, one line in `SOURCES`."""
+"""Where base images come from: one file and one line in `SOURCES` for each source."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from envlock.images.sources import cuda, ngc, slim, systems
 
 
 class Source(Protocol):
-    """A source: a function from the needs of a lock to its candidates, in any order."""
+    """A source: a function from the needs of a lockfile to its candidates, in any order."""
 
     def __call__(self, needs: BaseNeeds, tables: Tables) -> Iterable[Candidate]:
         """Return the candidates worth showing."""

@@ -1,4 +1,4 @@
-"""NVIDIA's CUDA images with a Python; TensorFlow is installed from hashed wheels. Pure."""
+"""NVIDIA's CUDA images with a Python added; TensorFlow is installed from hashed wheels. Pure."""
 
 from __future__ import annotations
 
@@ -15,14 +15,13 @@ from envlock.runtime.release import parse_release
 
 REPOSITORY = "nvidia/cuda"
 LAST_DELETED = (10, 2)
-"""Tags of this CUDA and older ones were announced to be deleted in July 2023."""
+"""Tags of this CUDA and older ones were announced for deletion in July 2023."""
 
 
 def list_candidates(needs: BaseNeeds, tables: Tables) -> Iterable[Candidate]:
-    """Return an image for each point release and Ubuntu of a CUDA that has the lock's libraries.
-
-    None where the lock has its CUDA from wheels, or TensorFlow from NVIDIA: then there is nothing
-    to gain.
+    """Return an image for each point release and Ubuntu of a CUDA that has the locked libraries;
+    none if the CUDA is locked as wheels, or TensorFlow is NVIDIA's build: such an image would not
+    help then.
     """
     if not needs.gpu or needs.tensorflow is None or needs.cuda_wheels or needs.label is not None:
         return []
@@ -31,7 +30,8 @@ def list_candidates(needs: BaseNeeds, tables: Tables) -> Iterable[Candidate]:
     cudnn = needs.cudnn
     if needs.cuda is not None:
         versions.append(needs.cuda)
-    if build is not None:
+    # What the official wheel was built for says nothing of somebody's own build.
+    if build is not None and (needs.local is None or not versions):
         versions.append(build.cuda)
         if not cudnn:
             cudnn = build.cudnn
@@ -44,7 +44,7 @@ def list_candidates(needs: BaseNeeds, tables: Tables) -> Iterable[Candidate]:
 
 
 def _find_nearest_line(wanted: tuple[int, ...], tables: Tables) -> tuple[int, ...]:
-    """Return the same line, else the newest of the older ones, else the oldest of all."""
+    """Return the same CUDA line, else the newest of the older ones, else the oldest of all."""
     known = {get_line(row.cuda) for row in tables.cuda.image}
     older = [line for line in known if line <= wanted]
     return max(older, default=min(known))
@@ -53,10 +53,10 @@ def _find_nearest_line(wanted: tuple[int, ...], tables: Tables) -> tuple[int, ..
 def _select_images(
     rows: list[CudaImage], oldest: tuple[int, ...], cudnn: str | None
 ) -> list[CudaImage]:
-    """Return the images from the locked CUDA on, and older ones where only they have its cuDNN major.
+    """Return the images from the locked CUDA on, and older ones if only they have its cuDNN major.
 
-    TensorFlow opens cuDNN by a name with the major version in it, so that another one is never
-    taken; the CUDA runtime is the same library in all of a line.
+    TensorFlow opens cuDNN under a name with the major version, so another one is never loaded; the
+    CUDA runtime is the same library in all of a line.
     """
     late = [row for row in rows if parse_release(row.cuda) >= oldest]
     same_cudnn = rows
@@ -105,7 +105,7 @@ def _make_candidate(row: CudaImage, needs: BaseNeeds, tables: Tables) -> Candida
         reference=Reference(DOCKER_HUB, REPOSITORY, row.tag),
         holds=holds,
         lead=f"It has CUDA {row.cuda} and cuDNN; "
-        f"TensorFlow {needs.tensorflow} is installed from its locked wheel.",
+        f"TensorFlow {needs.wheel} is installed from its locked wheel.",
         exact=True,
         obstacles=tuple(obstacles),
         notes=tuple(_list_notes(row, python, needs, tables)),

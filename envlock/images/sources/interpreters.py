@@ -1,4 +1,6 @@
-"""A Python for an image without one: a slim image's, or one of python-build-standalone. Pure."""
+"""A Python for an image without one: copied from a slim image, or a build of
+python-build-standalone. Pure.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from envlock.runtime.release import minor, parse_release
 
 @dataclass(frozen=True)
 class Interpreter:
-    """A Python: its version and compiler, where it is from, and a sentence on that."""
+    """A Python: its version and compiler, its origin, and a sentence on that."""
 
     python: Value
     compiler: Value
@@ -25,7 +27,7 @@ class Interpreter:
 
 
 def choose_interpreter(system: BaseSystem, needs: BaseNeeds, tables: Tables) -> Interpreter | None:
-    """Return the Python that loads on a system and is most like the lock's; None without one."""
+    """Return the Python that runs on a system and is most like the locked one; None without one."""
     copied = _find_copied_python(system, needs, tables)
     standalone = _find_standalone_python(needs, tables)
     if copied is None or standalone is None:
@@ -34,8 +36,7 @@ def choose_interpreter(system: BaseSystem, needs: BaseNeeds, tables: Tables) -> 
     standalone_likeness = compare_versions(needs.python, standalone.python)
     if copied_likeness != standalone_likeness:
         return copied if copied_likeness > standalone_likeness else standalone
-    # A Python that Clang built on Linux is one of python-build-standalone; any other is rather
-    # copied.
+    # A Python that Clang built on Linux is from python-build-standalone; any other is copied.
     return standalone if _has_clang(needs) else copied
 
 
@@ -44,10 +45,10 @@ def _has_clang(needs: BaseNeeds) -> bool:
 
 
 def find_unlisted_machine(needs: BaseNeeds, tables: Tables) -> str | None:
-    """Return the machine of a locked Python that only newer tables can have.
+    """Return the machine of a locked Python that only newer tables can have: a build of
+    python-build-standalone that may be in its newest release.
 
-    It is a build of python-build-standalone that its newest release may have. None where the tables
-    have it, or where it is no Python of that project.
+    None if the tables have it, or it is not a Python of that project.
     """
     if needs.python is None or not _has_clang(needs):
         return None
@@ -61,7 +62,9 @@ def find_unlisted_machine(needs: BaseNeeds, tables: Tables) -> str | None:
 
 
 def _find_copied_python(system: BaseSystem, needs: BaseNeeds, tables: Tables) -> Interpreter | None:
-    """Return the Python of a slim image, of the newest suite with no newer C library than the system."""
+    """Return the Python of a slim image: that of the newest suite whose C library is not newer than
+    the system's.
+    """
     systems = {row.name: row for row in tables.python.system}
 
     def get_libc(row: SlimImages) -> tuple[int, ...]:
@@ -84,7 +87,7 @@ def _find_copied_python(system: BaseSystem, needs: BaseNeeds, tables: Tables) ->
 
 
 def _find_standalone_python(needs: BaseNeeds, tables: Tables) -> Interpreter | None:
-    """Return a build of python-build-standalone, which loads on any glibc from 2.17 on.
+    """Return a build of python-build-standalone, which runs on any glibc from 2.17 on.
 
     Source: https://gregoryszorc.com/docs/python-build-standalone/main/running.html, Runtime
     Requirements

@@ -1,4 +1,4 @@
-"""NVIDIA's TensorFlow images: their TensorFlow, Python and CUDA stay as they are. Pure."""
+"""NVIDIA's TensorFlow images: their TensorFlow, Python and CUDA are used unchanged. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from envlock.runtime.release import minor, parse_release
 
 REGISTRY, REPOSITORY = "nvcr.io", "nvidia/tensorflow"
 FIRST_ARM64 = "21.10"
-"""The earliest release for which a source speaks of images for arm64."""
+"""The earliest release for which a source mentions images for arm64."""
 
 FIELDS = ("ubuntu", "python", "cuda", "cudnn", "nccl", "compute_capability")
 HOW_SURE = {
@@ -23,7 +23,7 @@ HOW_SURE = {
 
 
 class NgcImage(NamedTuple):
-    """One of NVIDIA's images; its TensorFlow is None where no source states it."""
+    """One of NVIDIA's images; its TensorFlow is None if no source states it."""
 
     release: NgcRelease
     tag: str
@@ -31,7 +31,7 @@ class NgcImage(NamedTuple):
 
 
 def list_candidates(needs: BaseNeeds, tables: Tables) -> Iterable[Candidate]:
-    """Return the release of the lock's label, and those with the nearest TensorFlow."""
+    """Return the release of the locked label, and those with the nearest TensorFlow."""
     if not needs.gpu or needs.tensorflow is None:
         return []
     images = [image for image in list_images(tables.ngc) if _is_same_line(image.tag, needs)]
@@ -59,7 +59,7 @@ def list_images(table: NgcTable) -> Iterator[NgcImage]:
 def describe_contents(release: NgcRelease, tables: Tables) -> dict[str, Value]:
     """Return the versions in an image of this release.
 
-    What only its siblings, or its Ubuntu, tell of it is expected.
+    A version is expected if only neighbouring releases, or its Ubuntu, show it.
     """
     siblings = [row for row in tables.ngc.sibling if row.release == release.release]
     contents = {}
@@ -96,7 +96,7 @@ def _find_system(ubuntu: str | None, tables: Tables) -> BaseSystem | None:
 
 
 def _find_system_with(python: str, tables: Tables) -> BaseSystem | None:
-    """Return the first system whose own Python is of this version."""
+    """Return the first system whose own Python has this version."""
     for row in tables.python.system:
         if row.python == python:
             return row
@@ -104,7 +104,9 @@ def _find_system_with(python: str, tables: Tables) -> BaseSystem | None:
 
 
 def _merge_versions(versions: Iterable[str | None]) -> str | None:
-    """Return the longest version, of which the others are a beginning; None where they contradict."""
+    """Return the longest version, of which the others are prefixes; None if they contradict each
+    other.
+    """
     known = [version for version in versions if version is not None]
     longest = max(known, key=len, default=None)
     if all(f"{longest}.".startswith(f"{version}.") for version in known):
@@ -113,7 +115,7 @@ def _merge_versions(versions: Iterable[str | None]) -> str | None:
 
 
 def _infer_ubuntu(release: NgcRelease, table: NgcTable) -> str | None:
-    """Return the Ubuntu of the releases before and after, where it is the same one."""
+    """Return the Ubuntu of the releases before and after, if it is the same."""
     known = {row.release: row.ubuntu for row in table.sibling if row.ubuntu}
     known |= {row.release: row.ubuntu for row in table.release if row.ubuntu}
     before = [name for name in known if parse_release(name) < parse_release(release.release)]
@@ -125,7 +127,7 @@ def _infer_ubuntu(release: NgcRelease, table: NgcTable) -> str | None:
 
 
 def _is_same_line(tag: str, needs: BaseNeeds) -> bool:
-    """Return whether an image is of the lock's line, TensorFlow 1 or later."""
+    """Return whether an image has the locked line of TensorFlow, 1 or 2."""
     return _has_tensorflow_2(needs) == ("-tf2-" in tag)
 
 
@@ -134,7 +136,7 @@ def _has_tensorflow_2(needs: BaseNeeds) -> bool:
 
 
 def _has_label(release: NgcRelease, needs: BaseNeeds) -> bool:
-    """Return whether a release has the lock's very build of TensorFlow."""
+    """Return whether a release has the locked build of TensorFlow."""
     if needs.label is None or needs.label not in release.labels:
         return False
     version = release.tf2 if _has_tensorflow_2(needs) else release.tf1

@@ -14,11 +14,11 @@ from envlock.runtime.release import minor, parse_release
 
 REPOSITORY = "library/python"
 NEWEST = "bookworm"
-"""The suite that is preferred where the lock does not have its C library."""
+"""The suite that is preferred if the lockfile has no C library."""
 
 
 def list_candidates(needs: BaseNeeds, tables: Tables) -> Iterable[Candidate]:
-    """Return an image for each suite of Debian that has the lock's Python, else the nearest."""
+    """Return an image for each suite of Debian that has the locked Python, else the nearest one."""
     systems = {row.name: row for row in tables.python.system}
     for row in find_nearest_pythons(needs.python, tables):
         tag, python = choose_tag(row, needs.python)
@@ -41,12 +41,14 @@ def list_candidates(needs: BaseNeeds, tables: Tables) -> Iterable[Candidate]:
 
 
 def describe_system(system: BaseSystem) -> dict[str, Value]:
-    """Return what a system brings: its name, its C library, and the compiler of its Python."""
+    """Return the contents of a system: its name, its C library, and the compiler of its Python."""
     return {"os": Value(system.os), "libc": Value(system.libc), "compiler": Value(system.compiler)}
 
 
 def find_nearest_pythons(python: str | None, tables: Tables) -> list[SlimImages]:
-    """Return the images of this minor version of Python, else of the nearest; None means the newest."""
+    """Return the images with this minor version of Python, else with the nearest one; None stands
+    for the newest.
+    """
     rows = tables.python.slim
     newest = max(rows, key=lambda row: parse_release(row.python)).python
     wanted = minor(python or newest)
@@ -55,14 +57,16 @@ def find_nearest_pythons(python: str | None, tables: Tables) -> list[SlimImages]
 
 
 class SlimTag(NamedTuple):
-    """A tag and its Python: a patch release, or a minor version, for the newest patch of it."""
+    """A tag and its Python: a patch release, or a minor version, which stands for its newest patch
+    release.
+    """
 
     tag: str
     python: str
 
 
 def choose_tag(row: SlimImages, python: str | None) -> SlimTag:
-    """Return the tag for a Python on a suite: that of its patch release, where there is an image."""
+    """Return the tag for a Python on a suite: that of its patch release, if there is such an image."""
     version = row.python
     patch = _get_patch(row, python)
     if patch is not None and row.first <= patch <= row.last:
@@ -74,14 +78,14 @@ def find_version(row: SlimImages, python: str | None) -> str:
     """Return the Python that the tag for this one stands for."""
     version = choose_tag(row, python).python
     patch = _get_patch(row, python)
-    # A tag without a patch release is never older than the newest one that is known.
+    # A tag without a patch release is never older than the newest known one.
     if version == row.python and patch is not None and patch < row.first:
         return f"{row.python}.{row.last}"
     return version
 
 
 def _get_patch(row: SlimImages, python: str | None) -> int | None:
-    """Return the third number of a Python; None without one, or where its minor version differs."""
+    """Return the third number of a Python; None without one, or if its minor version differs."""
     third = parse_release(python or "")[2:3]
     if minor(python or "") != row.python or not third:
         return None
@@ -89,7 +93,7 @@ def _get_patch(row: SlimImages, python: str | None) -> int | None:
 
 
 def list_installed(needs: BaseNeeds) -> dict[str, Value]:
-    """Return the versions that come with the lock's own wheels."""
+    """Return the versions that are installed from the lockfile's wheels."""
     versions = {}
     if needs.label is None:
         versions["tensorflow"] = Value(needs.tensorflow)
@@ -103,10 +107,10 @@ def list_installed(needs: BaseNeeds) -> dict[str, Value]:
 
 
 def list_wheel_notes(needs: BaseNeeds, tables: Tables) -> Iterator[str]:
-    """Yield notes on the lock's Python, and on its TensorFlow as a wheel."""
+    """Yield notes on the locked Python, and on its TensorFlow as a wheel."""
     if needs.prefix == "conda":
         yield "The locked Python is conda's build; this is another build of the same version."
-    if needs.tensorflow is None or needs.label is not None:
+    if needs.tensorflow is None or needs.label is not None or needs.local is not None:
         return
     build, python = find_tested_build(needs.tensorflow, tables), minor(needs.python or "")
     if build is None:
@@ -124,7 +128,7 @@ def list_wheel_notes(needs: BaseNeeds, tables: Tables) -> Iterator[str]:
 
 
 def describe_install(needs: BaseNeeds) -> str:
-    """Return how the lock's TensorFlow gets into an image without one, in a sentence."""
+    """Return a sentence on how the locked TensorFlow gets into an image without one."""
     if needs.tensorflow is None:
         return "A plain Python, as no TensorFlow is locked."
     if needs.label is not None:
@@ -134,14 +138,14 @@ def describe_install(needs: BaseNeeds) -> str:
         )
     if needs.cuda_wheels:
         return (
-            f"TensorFlow {needs.tensorflow} and its CUDA are installed from their locked wheels, "
+            f"TensorFlow {needs.wheel} and its CUDA are installed from their locked wheels, "
             "by hash."
         )
-    return f"TensorFlow {needs.tensorflow} is installed from its locked wheel, by hash."
+    return f"TensorFlow {needs.wheel} is installed from its locked wheel, by hash."
 
 
 def list_obstacles(needs: BaseNeeds) -> Iterator[str]:
-    """Yield why an image without CUDA cannot do what the lock does."""
+    """Yield why an image without CUDA cannot be the locked environment."""
     if needs.gpu and not needs.cuda_wheels:
         yield "It has no CUDA, and none of NVIDIA's wheels is locked."
 

@@ -1,4 +1,6 @@
-"""Ubuntu and Debian with the locked interpreter; all else is installed from hashed wheels. Pure."""
+"""Ubuntu and Debian with the locked interpreter; everything else is installed from hashed wheels.
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from envlock.runtime.release import minor
 
 
 def list_candidates(needs: BaseNeeds, tables: Tables) -> Iterable[Candidate]:
-    """Return each system with its own Python, and with another where no slim image is that."""
+    """Return each system with its own Python, and with another Python if no slim image has both."""
     for system in tables.python.system:
         if system.with_python and system.own and system.python == minor(needs.python or ""):
             note = f"Its Python {system.own} is the system's own."
@@ -23,7 +25,7 @@ def list_candidates(needs: BaseNeeds, tables: Tables) -> Iterable[Candidate]:
         if not system.image:
             continue
         other = choose_interpreter(system, needs, tables)
-        # A Debian with the Python of a slim image is that slim image.
+        # A Debian with the Python of a slim image equals that slim image.
         if other and (other.archive is not None or system.os.startswith("ubuntu")):
             yield _make_candidate(system.image, system, other, needs, tables)
 

@@ -113,9 +113,8 @@ class Base:
         self.rounds: list[int] = []  # when the loops and comprehensions around began, of any kind
         self.now = 0
         self.steps = budget
-        self.off: list[
-            int
-        ] = []  # branches around that nobody asks for by default: how deep their calls lie
+        # Enclosing branches that are not taken by default: the depth of their calls.
+        self.off: list[int] = []
         self.workers: list[
             list[int]
         ] = []  # for each worker around: when the loops that started it began
@@ -169,7 +168,7 @@ class Base:
         made.marks.update(marks)
         return made
 
-    def listed(
+    def make_sequence(
         self, items: list[Value] | None, element: Value | None = None, form: str = "list"
     ) -> Sequence:
         """Return a new container."""
@@ -248,18 +247,18 @@ class Base:
         ordered = in_mode(value.taints, "order")
         if not ordered:
             return each
-        return self.copied(each).tainted(as_mode(ordered, "each"))
+        return self.copy_value(each).add_taints(as_mode(ordered, "each"))
 
-    def copied(self, value: Value) -> Value:
+    def copy_value(self, value: Value) -> Value:
         """Return a value whose taints can be changed without changing what it was taken from."""
         if isinstance(value, Sequence):
-            items = None if value.items is None else [self.copied(each) for each in value.items]
-            copy = Sequence(value.form, items, self.copied(value.element), value.born)
+            items = None if value.items is None else [self.copy_value(each) for each in value.items]
+            copy = Sequence(value.form, items, self.copy_value(value.element), value.born)
             copy.taints, copy.most = value.taints, value.most
             return copy
         return value
 
-    def mixed(self, values: Iterable[Value], kind: str = "") -> Value:
+    def combine(self, values: Iterable[Value], kind: str = "") -> Value:
         """Return what is computed from values."""
         taints = self.deep_of(values)
         return Value(taints, kind)

@@ -97,7 +97,7 @@ class Chances(Base):
         return chance in self.frames[-1].handed
 
     def seed_problem(self, given: Value | None, call: Call) -> str:
-        """Return why a value is no seed that can be repeated, or an empty text."""
+        """Return why a value is not a seed that can be repeated, or an empty text."""
         if given is None:
             return ""
         for chance, mode in sorted(given.taints, key=lambda each: each[0].name):
@@ -113,7 +113,7 @@ class Chances(Base):
         return ""
 
     def is_none(self, value: Value) -> bool:
-        """Return whether a value is None where nobody asks for anything else."""
+        """Return whether a value is None unless it is given."""
         return value.default is None
 
     def is_seeded(self, call: Call, name: str = "seed", position: int | None = None) -> bool:
@@ -137,7 +137,7 @@ class Chances(Base):
         if own or generator in self.state.seeded or self.dead:
             return result
         chance = self.chance(rule, "draw", name, call.node, generator)
-        return result.tainted(frozenset({(chance, "value")}))
+        return result.add_taints(frozenset({(chance, "value")}))
 
     def is_carried(self, call: Call) -> bool:
         """Return whether what is drawn hangs on what the round before of a loop of TensorFlow computed."""
@@ -182,12 +182,12 @@ class Chances(Base):
         literal = isinstance(given, Sequence) and given.items is not None
         if word == "permutation":
             mixed = Value(drawn.taints, kind="number")
-            return mixed.tainted(self.deep(given))
+            return mixed.add_taints(self.deep(given))
         taken = as_mode(in_mode(given.taints, "order"), "value")
         if each.kind != "number" and not literal and not isinstance(given, Made):
             drawn = Value(as_mode(drawn.taints, "pick"))
         self.ledger.count(taken)
-        return self.copied(each).tainted(drawn.taints | taken)
+        return self.copy_value(each).add_taints(drawn.taints | taken)
 
     def lose(self, value: Value) -> None:
         """Forget the places of a container's elements."""
@@ -224,7 +224,7 @@ class Chances(Base):
         if variable:
             given = given or call.get("initializer", 3) is not None or call.get("shape", 1) is None
         result = self.make(name, call.node, "variable" if variable else "layer")
-        result.tainted(self.deep_of(call.values()))
+        result.add_taints(self.deep_of(call.values()))
         if given or call.starred or self.is_seeded(call):
             return result
         drawn = self.draw("ENV204", name, call, "tf")
@@ -252,7 +252,7 @@ class Chances(Base):
         elif not call.starred:
             chance = self.chance(rule, "draw", name, call.node)
             made.marks.add("unseeded")
-            made.tainted(frozenset({(chance, "value")}))
+            made.add_taints(frozenset({(chance, "value")}))
         return made
 
     def is_bound(self, value: Value) -> bool:
@@ -269,10 +269,10 @@ class Chances(Base):
         result: Value = (
             self.make("tf.data.Dataset", call.node) if dataset else self.make(name, call.node)
         )
-        result.tainted(self.deep_of(call.arguments))
+        result.add_taints(self.deep_of(call.arguments))
         if shuffles and not self.is_seeded(call, word):
             drawn = self.draw("ENV205", name, call, "numpy")
-            result = result.tainted(drawn.taints)
+            result = result.add_taints(drawn.taints)
         return result
 
     def read_mnist(self, name: str, call: Call) -> Value:
@@ -282,7 +282,7 @@ class Chances(Base):
         if not seeded and not self.is_seeded(call, NUMPY_RESEEDERS[name]):
             chance = self.chance("ENV205", "draw", name, call.node)
             self.ledger.show(frozenset({(chance, "value")}))  # it counts where batches are taken
-            made.tainted(frozenset({(chance, "value")}))
+            made.add_taints(frozenset({(chance, "value")}))
         return made
 
     # ------------------------------------------------------------ datasets
@@ -295,7 +295,7 @@ class Chances(Base):
         if name.endswith("list_files"):
             made.taints = frozenset()
         else:
-            made.tainted(self.deep_of(call.arguments))
+            made.add_taints(self.deep_of(call.arguments))
         ordered = told is False
         if ordered or self.is_seeded(call, "seed", SAMPLERS[name]):
             return made

@@ -36,7 +36,7 @@ class Containers(Orders):
         self.use_functions(call)
         by_time = self.sorts_by_chance(call)
         result = self.end_order(call.first(), "list")
-        return result.tainted(by_time) if by_time else result
+        return result.add_taints(by_time) if by_time else result
 
     def sorts_by_chance(self, call: Call) -> Taints:
         """Return the taints of a key that differs between machines, such as a file's time."""
@@ -85,30 +85,30 @@ class Containers(Orders):
     def make_list(self, name: str, call: Call) -> Value:
         """Return the elements of a value in their order."""
         if not call.arguments:
-            return self.listed([], form="list")
-        given = self.ordered(call.first(), call.node)
+            return self.make_sequence([], form="list")
+        given = self.take_in_turn(call.first(), call.node)
         form = "tuple" if name == "tuple" else "list"
         if name in ("iter", "reversed", "tqdm.tqdm", "tqdm", "tqdm.auto.tqdm"):
             form = "iterator"
         if isinstance(given, Sequence):
-            return given.copied(form, self.tick())
+            return given.copy_as(form, self.tick())
         if isinstance(given, Table):
-            keys = self.listed(None, given.key, form)
-            return keys.tainted(given.taints)
-        made = self.listed(None, self.elements(given), form)
-        return made.tainted(self.forget(given.taints, "each"))
+            keys = self.make_sequence(None, given.key, form)
+            return keys.add_taints(given.taints)
+        made = self.make_sequence(None, self.elements(given), form)
+        return made.add_taints(self.forget(given.taints, "each"))
 
     def enumerate(self, name: str, call: Call) -> Value:
         """Return pairs of a number and an element."""
-        given = self.ordered(call.first(), call.node)
+        given = self.take_in_turn(call.first(), call.node)
         orders = in_mode(given.taints, "order")
         number = Value(as_mode(orders, "place"), "number")
-        pair = self.listed([number, self.elements(given)], form="tuple")
-        return self.listed(None, pair, "iterator").tainted(orders)
+        pair = self.make_sequence([number, self.elements(given)], form="tuple")
+        return self.make_sequence(None, pair, "iterator").add_taints(orders)
 
     def zip(self, name: str, call: Call) -> Value:
         """Return tuples of elements; numbers beside what comes by chance count it."""
-        given = [self.ordered(each, call.node) for each in call.arguments]
+        given = [self.take_in_turn(each, call.node) for each in call.arguments]
         orders = CLEAN
         for each in given:
             orders |= in_mode(each.taints, "order")
@@ -120,15 +120,17 @@ class Containers(Orders):
             items.append(item)
         if call.starred:
             every = self.elements(join_all(given))
-            one = self.listed(None, self.elements(every), "tuple").tainted(
+            one = self.make_sequence(None, self.elements(every), "tuple").add_taints(
                 orders | in_mode(every.taints, "order")
             )
-            return self.listed(None, one, "iterator")
-        return self.listed(None, self.listed(items, form="tuple"), "iterator").tainted(orders)
+            return self.make_sequence(None, one, "iterator")
+        return self.make_sequence(
+            None, self.make_sequence(items, form="tuple"), "iterator"
+        ).add_taints(orders)
 
     def map(self, name: str, call: Call) -> Value:
         """Return what a function makes of each element."""
-        given = [self.ordered(each, call.node) for each in call.arguments[1:]]
+        given = [self.take_in_turn(each, call.node) for each in call.arguments[1:]]
         each = [self.elements(value) for value in given]
         function = call.first()
         result = self.call(function, Call(call.node, each))
@@ -139,14 +141,14 @@ class Containers(Orders):
         orders = CLEAN
         for value in given:
             orders |= in_mode(value.taints, "order")
-        return self.listed(None, result, "iterator").tainted(orders)
+        return self.make_sequence(None, result, "iterator").add_taints(orders)
 
     def sum(self, name: str, call: Call) -> Value:
         """Return a sum; of lists it is a list in the order in which they come."""
         given = call.first()
         if len(call.arguments) > 1 and isinstance(call.arguments[1], Sequence):
             inner = self.elements(given)
-            return self.listed(None, self.elements(inner)).tainted(
+            return self.make_sequence(None, self.elements(inner)).add_taints(
                 in_mode(inner.taints, "order") | in_mode(given.taints, "order")
             )
         taints = self.array_taints([given])
@@ -163,15 +165,15 @@ class Containers(Orders):
         for word, value in call.keywords.items():
             table.store(Constant(word), value)
         if call.arguments:
-            given = self.ordered(call.first(), call.node)
+            given = self.take_in_turn(call.first(), call.node)
             if isinstance(given, Table):
                 return given
             pair = self.elements(given)
             first, second = self.unpack(pair, 2)
             placed = in_mode(second.taints, "place")
-            table.store(first, second.tainted(as_mode(placed, "value")))
+            table.store(first, second.add_taints(as_mode(placed, "value")))
             table.most = None
-            table.tainted(in_mode(given.taints, "order"))
+            table.add_taints(in_mode(given.taints, "order"))
         return table
 
     def unpack(self, value: Value, count: int) -> list[Value]:
@@ -183,7 +185,9 @@ class Containers(Orders):
             return [join_all(each) for each in zip(*parts, strict=True)]
         if isinstance(value, Sequence):
             return [
-                self.copied(value.element).tainted(as_mode(in_mode(value.taints, "order"), "value"))
+                self.copy_value(value.element).add_taints(
+                    as_mode(in_mode(value.taints, "order"), "value")
+                )
             ] * count
         if isinstance(value, Made):
             return [value] * count
@@ -193,7 +197,7 @@ class Containers(Orders):
 
     def make_range(self, name: str, call: Call) -> Value:
         """Return whole numbers."""
-        return self.listed(None, Value(kind="number"), "iterator")
+        return self.make_sequence(None, Value(kind="number"), "iterator")
 
     def make_text(self, name: str, call: Call) -> Value:
         """Return text: what was drawn is part of a name."""
@@ -225,7 +229,9 @@ class Containers(Orders):
     def take_next(self, name: str, call: Call) -> Value:
         """Return one element."""
         each = self.elements(call.first())
-        return self.copied(each).tainted(as_mode(in_mode(call.first().taints, "order"), "value"))
+        return self.copy_value(each).add_taints(
+            as_mode(in_mode(call.first().taints, "order"), "value")
+        )
 
     def reduce(self, name: str, call: Call) -> Value:
         """Return `functools.reduce`: the order counts where what is reduced comes late or early."""
@@ -235,10 +241,10 @@ class Containers(Orders):
 
     def fill_from(self, name: str, call: Call) -> Value:
         """Return `dict.fromkeys(...)`."""
-        given = self.ordered(call.first(), call.node)
+        given = self.take_in_turn(call.first(), call.node)
         table = Table(self.tick())
         table.store(self.elements(given), Value())
-        return table.tainted(in_mode(given.taints, "order"))
+        return table.add_taints(in_mode(given.taints, "order"))
 
     def list_append(self, owner: Value, call: Call) -> Value:
         """Put something into a container."""
@@ -259,7 +265,7 @@ class Containers(Orders):
 
     def list_pop(self, owner: Sequence, call: Call) -> Value:
         """Take one element."""
-        return self.take_next("pop", Call(call.node, [self.ordered(owner, call.node)]))
+        return self.take_next("pop", Call(call.node, [self.take_in_turn(owner, call.node)]))
 
     def list_index(self, owner: Value, call: Call) -> Value:
         """Return the place of an element."""
@@ -267,28 +273,30 @@ class Containers(Orders):
 
     def list_copy(self, owner: Sequence, call: Call) -> Value:
         """Copy."""
-        return owner.copied(owner.form, self.tick())
+        return owner.copy_as(owner.form, self.tick())
 
     def set_combine(self, owner: Sequence, call: Call) -> Value:
         """Combine sets."""
         parts = [self.elements(each) for each in (owner, *call.arguments)]
         element = join_all([owner.element, *parts[1:]]) if call.arguments else owner.element
-        return self.listed(None, self.plain(element), "set")
+        return self.make_sequence(None, self.plain(element), "set")
 
     def table_keys(self, owner: Table, call: Call) -> Value:
         """Return the keys in their order."""
-        return self.listed(None, owner.key, "iterator").tainted(in_mode(owner.taints, "order"))
+        return self.make_sequence(None, owner.key, "iterator").add_taints(
+            in_mode(owner.taints, "order")
+        )
 
     def table_values(self, owner: Table, call: Call) -> Value:
         """Return the values in their order."""
-        found = self.listed(None, owner.element, "iterator")
+        found = self.make_sequence(None, owner.element, "iterator")
         found.most = owner.most
-        return found.tainted(in_mode(owner.taints, "order"))
+        return found.add_taints(in_mode(owner.taints, "order"))
 
     def table_items(self, owner: Table, call: Call) -> Value:
         """Return pairs in their order."""
-        pair = self.listed([owner.key or Value(), owner.element or Value()], form="tuple")
-        return self.listed(None, pair, "iterator").tainted(in_mode(owner.taints, "order"))
+        pair = self.make_sequence([owner.key or Value(), owner.element or Value()], form="tuple")
+        return self.make_sequence(None, pair, "iterator").add_taints(in_mode(owner.taints, "order"))
 
     def table_get(self, owner: Table, call: Call) -> Value:
         """Return the value of a key, or another one."""
@@ -300,7 +308,7 @@ class Containers(Orders):
         for given in call.arguments:
             if isinstance(given, Table):
                 self.store(owner, given.key or Value(), given.element or Value())
-                owner.tainted(in_mode(given.taints, "order"))
+                owner.add_taints(in_mode(given.taints, "order"))
         for word, value in call.keywords.items():
             self.store(owner, Constant(word), value)
         return Constant(None)

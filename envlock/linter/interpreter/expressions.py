@@ -28,10 +28,10 @@ from envlock.linter.interpreter.values import (
     Table,
     Value,
     as_mode,
+    as_picks,
     in_mode,
     join,
     join_all,
-    picked,
 )
 from envlock.linter.names import canonical
 
@@ -158,7 +158,7 @@ class Expressions(Functions):
         found = scope.find(name)
         if found is not None:
             return found
-        below = self.sources.below(owner.source, name)
+        below = self.sources.find_below(owner.source, name)
         if below is not None:
             self.run_file(below)
             return FileValue(below)
@@ -173,7 +173,7 @@ class Expressions(Functions):
         starred = False
         for each in node.args:
             if isinstance(each, ast.Starred):
-                value = self.ordered(self.evaluate(each.value), each)
+                value = self.take_in_turn(self.evaluate(each.value), each)
                 starred = starred or not (isinstance(value, Sequence) and value.items is not None)
                 if isinstance(value, Sequence) and value.items is not None:
                     arguments.extend(value.items)
@@ -200,7 +200,7 @@ class Expressions(Functions):
         return Function(node, self.closure())
 
     def closure(self) -> Scope:
-        """Return the scope that a function made here closes over: that of a class is passed over."""
+        """Return the scope that a function made here closes over; that of a class is skipped."""
         scope = self.scope
         while scope.is_class and scope.parent is not None:
             scope = scope.parent
@@ -215,7 +215,7 @@ class Expressions(Functions):
         taints = CLEAN
         for each in node.elts:
             if isinstance(each, ast.Starred):
-                value = self.ordered(self.evaluate(each.value), each)
+                value = self.take_in_turn(self.evaluate(each.value), each)
                 taints |= in_mode(value.taints, "order")
                 every.append(self.elements(value))
                 items = None
@@ -225,7 +225,7 @@ class Expressions(Functions):
             if items is not None:
                 items.append(value)
         result = Sequence(form, items, join_all(every) if every else None, self.tick())
-        return result.tainted(taints)
+        return result.add_taints(taints)
 
     def evaluate_dict(self, node: ast.Dict) -> Value:
         table = Table(self.tick())
@@ -253,7 +253,7 @@ class Expressions(Functions):
             isinstance(each, ast.Slice) for each in node.slice.elts
         ):
             placed = as_mode(in_mode(self.deep(key), "place"), "value")
-            drawn = picked(self.deep(key))
+            drawn = as_picks(self.deep(key))
             return Value(self.deep(owner) | placed | drawn, "number")
         return self.item(owner, key, node)
 
@@ -264,16 +264,16 @@ class Expressions(Functions):
         taken = as_mode(in_mode(owner.taints, "order"), "value")
         if isinstance(owner, Sequence):
             part = Sequence(
-                owner.form, None, self.copied(owner.element).tainted(taken), self.tick()
+                owner.form, None, self.copy_value(owner.element).add_taints(taken), self.tick()
             )
-            return part.tainted(owner.taints)
+            return part.add_taints(owner.taints)
         return Value(owner.taints | taken, owner.kind)
 
     def item(self, owner: Value, key: Value, node: ast.AST) -> Value:
         """Return `owner[key]`."""
         if isinstance(owner, Either):
             return join_all(self.item(each, key, node) for each in owner.options)
-        drawn = picked(self.deep(key))
+        drawn = as_picks(self.deep(key))
         taken = as_mode(in_mode(owner.taints, "order"), "value")
         plain = key.value if isinstance(key, Constant) else ...
         if isinstance(owner, Sequence):
@@ -282,8 +282,8 @@ class Expressions(Functions):
                 and isinstance(plain, int)
                 and -len(owner.items) <= plain < len(owner.items)
             ):
-                return owner.items[plain].tainted(taken)
-            return self.copied(owner.element).tainted(taken | drawn)
+                return owner.items[plain].add_taints(taken)
+            return self.copy_value(owner.element).add_taints(taken | drawn)
         if isinstance(owner, Table):
             try:
                 if plain in owner.items:
@@ -291,7 +291,7 @@ class Expressions(Functions):
             except TypeError:
                 pass
             found = owner.element or Value()
-            return self.copied(found).tainted(drawn)
+            return self.copy_value(found).add_taints(drawn)
         if isinstance(owner, Made) and not owner.taints and not drawn:
             return owner
         if isinstance(owner, Instance):
@@ -316,9 +316,9 @@ class Expressions(Functions):
             if left.items is not None and right.items is not None:
                 items = [*left.items, *right.items]
             both = Sequence("list", items, join(left.element, right.element), self.tick())
-            return both.tainted(left.taints | right.taints)
+            return both.add_taints(left.taints | right.taints)
         if isinstance(left, Sequence) and left.most is not None and isinstance(node.op, ast.Mult):
-            return Sequence("list", None, left.element, self.tick()).tainted(left.taints)
+            return Sequence("list", None, left.element, self.tick()).add_taints(left.taints)
         if left.kind == "text" and isinstance(node.op, ast.Mod):
             return self.make_text("format", Call(node, [right]))
         whole = self.calculate(left, right, node.op)
@@ -480,14 +480,14 @@ class Expressions(Functions):
         result.element = self.plain(element) if form == "set" else element
         if len(node.generators) == 1 and not node.generators[0].ifs:
             result.most = self.size
-        return result if form == "set" else result.tainted(orders)
+        return result if form == "set" else result.add_taints(orders)
 
     def enter_comprehension(self, generators: list[ast.comprehension]) -> None:
         """Bind the names of the loops of a comprehension in a scope of their own."""
         frame = self.frames[-1]
         frame.scope = Scope(self.source, frame.scope)
         for generator in generators:
-            values = self.ordered(self.evaluate(generator.iter), generator.iter)
+            values = self.take_in_turn(self.evaluate(generator.iter), generator.iter)
             self.size = self.size_of(values, generator.iter)
             self.enter_loop(values)
             self.assign_to(generator.target, self.elements(values))
@@ -525,13 +525,13 @@ class Expressions(Functions):
         self.enter_comprehension(node.generators)
         key, value = self.evaluate(node.key), self.evaluate(node.value)
         placed = in_mode(value.taints, "place")
-        table.store(key, value.tainted(as_mode(placed, "value")))
+        table.store(key, value.add_taints(as_mode(placed, "value")))
         orders = CLEAN
         for loop in self.loops[before:]:
             orders |= as_mode(loop.taints, "order")
         self.leave_comprehension(before, len(node.generators))
         table.most = None
-        return table.tainted(orders)
+        return table.add_taints(orders)
 
 
 def _row(function: object) -> Callable[[Expressions, ast.AST], Value]:

@@ -42,18 +42,18 @@ class Findings:
         self.has_data = any(DATA & source.packages for source in programs.sources.all)
 
     def __iter__(self) -> Iterator[Found]:
-        yield from self.direct()
-        yield from self.drawn()
-        yield from self.seeded()
-        yield from self.environments()
+        yield from self.find_direct()
+        yield from self.find_draws()
+        yield from self.find_seeds()
+        yield from self.find_environments()
         for chance in self.ledger.chances.values():
             if chance.kind != "draw" and chance in self.ledger.counted:
-                yield from self.ordered(chance)
+                yield from self.find_order(chance)
         for source, hit, trained in self.ledger.noisy.values():
             if not trained or self.learns(source):
                 yield source, "ENV401", hit
 
-    def direct(self) -> Iterator[Found]:
+    def find_direct(self) -> Iterator[Found]:
         """Yield what was reported while programs ran."""
         first: dict[tuple[str, Source], Hit] = {}
         for (rule, _, _), (source, hit) in self.ledger.hits.items():
@@ -66,7 +66,7 @@ class Findings:
         for (rule, source), hit in first.items():
             yield source, rule, hit
 
-    def drawn(self) -> Iterator[Found]:
+    def find_draws(self) -> Iterator[Found]:
         """Yield draws that nothing seeds: the first of a file from each generator, and generators of one's own."""
         by_file: dict[tuple[str, Source], list[Chance]] = defaultdict(list)
         for chance in self.ledger.chances.values():
@@ -74,7 +74,7 @@ class Findings:
                 continue
             if chance.name in OWN:
                 if chance.node not in self.ledger.seeded_later:
-                    yield from self.beside_data(chance.source, chance.rule, _own_hit(chance))
+                    yield from self.filter_tools(chance.source, chance.rule, _own_hit(chance))
             else:
                 by_file[chance.rule, chance.source].append(chance)
         for (rule, source), chances in by_file.items():
@@ -84,7 +84,7 @@ class Findings:
             message = f"{first.name} draws from {GLOBALS[rule]}{more}, which nothing seeds"
             hit = Hit(first.node, message, fix=f"Call {SEEDS[rule]} before the first of them.")
             if rule == "ENV206":
-                yield from self.beside_data(source, rule, hit)
+                yield from self.filter_tools(source, rule, hit)
             else:
                 yield source, rule, hit
 
@@ -107,13 +107,13 @@ class Findings:
             if each in self.programs.trained_in
         )
 
-    def seeded(self) -> Iterator[Found]:
+    def find_seeds(self) -> Iterator[Found]:
         """Yield calls that seed by chance, or not at all where nobody asks for it."""
         for node, (source, seeding) in self.ledger.seedings.items():
             if not seeding.gives and seeding.problem:
                 yield source, "ENV207", Hit(node, seeding.problem)
 
-    def environments(self) -> Iterator[Found]:
+    def find_environments(self) -> Iterator[Found]:
         """Yield environments that nothing seeds, one of a file."""
         said: set[Source] = set()
         for node, made in self.ledger.environments.items():
@@ -132,7 +132,7 @@ class Findings:
                     Hit(node, f"{made[0][1].name} makes an environment that nothing seeds"),
                 )
 
-    def ordered(self, chance: Chance) -> Iterator[Found]:
+    def find_order(self, chance: Chance) -> Iterator[Found]:
         """Yield an order by chance that reaches data."""
         if chance.rule == "ENV305":
             if chance in self.ledger.reduced or chance in self.ledger.seeds:
@@ -152,21 +152,21 @@ class Findings:
         if chance.rule == "ENV304" and isinstance(chance.node, ast.Call):
             message = f"a set is turned into a sequence{SALTED}"
         if message is not None:
-            yield from self.of_data(chance.source, chance.rule, Hit(chance.node, message))
+            yield from self.filter_by_data(chance.source, chance.rule, Hit(chance.node, message))
 
-    def of_data(self, source: Source, rule: str, hit: Hit) -> Iterator[Found]:
+    def filter_by_data(self, source: Source, rule: str, hit: Hit) -> Iterator[Found]:
         """Yield a finding where data is handled: by the file, by its programs, or by a project for which it writes."""
         if DATA & source.packages:
             yield source, rule, hit
             return
         if not BUILDERS.isdisjoint(source.packages):
             return
-        if self.handles_data(source) or (self.has_data and source.module.methods(WRITERS)):
+        if self.handles_data(source) or (self.has_data and _writes(source)):
             yield source, rule, hit
 
-    def beside_data(self, source: Source, rule: str, hit: Hit) -> Iterator[Found]:
+    def filter_tools(self, source: Source, rule: str, hit: Hit) -> Iterator[Found]:
         """Yield a finding less where it is a tool's: a file without data that writes none, in a project that has some."""
-        tool = not (DATA & source.packages or source.module.methods(WRITERS))
+        tool = not (DATA & source.packages or _writes(source))
         if not tool or self.handles_data(source) or not self.has_data:
             yield source, rule, hit
 
@@ -192,6 +192,10 @@ def _own_hit(chance: Chance) -> Hit:
     name = f"{chance.name}()" if chance.name == "random.Random" else chance.name
     message = f"{name} without a seed takes entropy from the operating system"
     return Hit(chance.node, message, fix="Pass it a seed: the global seeds do not reach it.")
+
+
+def _writes(source: Source) -> bool:
+    return any(True for _ in source.module.find_methods(WRITERS))
 
 
 def _line(node: ast.AST) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections import Counter
 
-from envlock.data.determinism import matches_version
+from envlock.data.specifiers import matches_version
 from envlock.linter.interpreter.arguments import Call
 from envlock.linter.interpreter.base import DEPTH, Deed, Frame
 from envlock.linter.interpreter.chances import find_chance
@@ -257,10 +257,10 @@ class Functions(Operations):
             return self.evaluate(node.body)
         self.run_body(node.body)
         if frame.yielded:
-            result = self.listed(
+            result = self.make_sequence(
                 None, join_all(frame.yielded), "wrapped" if frame.wrapped else "iterator"
             )
-            return result.tainted(frame.ordered)
+            return result.add_taints(frame.ordered)
         return join_all(frame.returned) if frame.returned else Constant(None)
 
     def key_of(self, function: Function, call: Call) -> Key | None:
@@ -315,12 +315,12 @@ class Functions(Operations):
                 value = self.default_of(defaults.get(each), function.scope)
             if isinstance(value, Constant):
                 value = value.as_argument()
-            scope.bind(each.arg, self.told(value, each, function.scope))
+            scope.bind(each.arg, self.apply_annotation(value, each, function.scope))
         if arguments.vararg is not None:
             rest = given[len(plain) :]
             scope.bind(
                 arguments.vararg.arg,
-                self.listed(None if call.starred else list(rest), form="tuple"),
+                self.make_sequence(None if call.starred else list(rest), form="tuple"),
             )
         if arguments.kwarg is not None:
             table = Table(self.tick())
@@ -340,7 +340,7 @@ class Functions(Operations):
         self.frames.pop()
         return value
 
-    def told(self, value: Value, parameter: ast.arg, scope: Scope) -> Value:
+    def apply_annotation(self, value: Value, parameter: ast.arg, scope: Scope) -> Value:
         """Return a parameter as what its annotation says, where nothing else is known of it."""
         if (
             parameter.annotation is None
@@ -362,13 +362,13 @@ class Functions(Operations):
             return value
         name = said.name
         if name.startswith("tf.data."):
-            return self.make("tf.data.Dataset", node).tainted(value.taints)
+            return self.make("tf.data.Dataset", node).add_taints(value.taints)
         if name.startswith(DISTRIBUTIONS):
             return self.make(name, node, "distribution")
         if name == "tf.Variable":
             return self.make(name, node, "variable")
         if name in SET_TYPES:
-            return self.listed(None, Value(), "set")
+            return self.make_sequence(None, Value(), "set")
         if name in NUMBER_TYPES:
             return Value(value.taints, "number", value.default)
         if name.startswith(("keras.Model", "keras.Sequential")):

@@ -72,7 +72,7 @@ class Libraries(Containers):
             return self.make_keras(name, call)
         if name.startswith(DISTRIBUTIONS):
             made = self.make(name, call.node, "distribution")
-            return made.tainted(self.deep_of(call.values()))
+            return made.add_taints(self.deep_of(call.values()))
         if name in DATASETS or name.startswith("tf.data."):
             return self.make_dataset(name, call)
         if name.startswith(OPTIMIZERS) or name in ("tf.Variable", "tf.GradientTape"):
@@ -90,7 +90,7 @@ class Libraries(Containers):
         if name and name.rpartition(".")[2][:1].isupper():
             made = self.make(name, call.node)
             made.arguments = call.arguments
-            return made.tainted(self.deep_of(call.values()))
+            return made.add_taints(self.deep_of(call.values()))
         kept = [value for word, value in call.keywords.items() if word not in NAMING_KEYWORDS]
         for word in NAMING_KEYWORDS & call.keywords.keys():
             self.ledger.show(self.deep(call.keywords[word]))
@@ -121,7 +121,7 @@ class Libraries(Containers):
         if word[:1].isupper() and not name.startswith("numpy."):
             made = self.make(name, call.node, *(["writer"] if word.endswith("Writer") else []))
             made.arguments = call.arguments
-            return made.tainted(self.deep_of(values))
+            return made.add_taints(self.deep_of(values))
         if call.discarded:
             self.hand_out(call)
         if word in MEASURES:
@@ -160,7 +160,7 @@ class Libraries(Containers):
         loads = name.endswith(("load_model", "model_from_json", "clone_model"))
         if not name.endswith(WEIGHTLESS) and not loads:
             self.make_weights(made)
-        made.tainted(self.deep_of(call.arguments))
+        made.add_taints(self.deep_of(call.arguments))
         self.use_functions(call)
         if name in RANDOM_LAYERS:
             made.marks.add("random")
@@ -211,7 +211,7 @@ class Libraries(Containers):
         if name == "tensorflow_datasets.load":
             self.check_files_shuffled(call)
         made = self.make("tf.data.Dataset", call.node)
-        return made.tainted(self.array_taints(call.values()))
+        return made.add_taints(self.array_taints(call.values()))
 
     def check_files_shuffled(self, call: Call) -> None:
         """Report files that are read as they come."""
@@ -237,7 +237,7 @@ class Libraries(Containers):
             taints = self.deep_of(call.values())
             drawn = frozenset(each for each in taints if each[0].rule == "ENV204")
             self.ledger.weigh(drawn, self.in_entry)
-            return made.tainted(taints - drawn)
+            return made.add_taints(taints - drawn)
         if name == "tf.GradientTape":
             made.marks.add("tape")
             self.trains.add(self.source)
@@ -290,7 +290,9 @@ class Libraries(Containers):
     def make_system_random(self, name: str, call: Call) -> Value:
         """Return a generator that cannot be seeded."""
         made = self.make(name, call.node, "generator")
-        return made.tainted(frozenset({(self.chance("ENV206", "draw", name, call.node), "value")}))
+        return made.add_taints(
+            frozenset({(self.chance("ENV206", "draw", name, call.node), "value")})
+        )
 
     def make_partial(self, name: str, call: Call) -> Value:
         """Return `functools.partial`."""
@@ -305,7 +307,7 @@ class Libraries(Containers):
         if set(mode) & set("wax") and mode not in ("None", "Ellipsis"):
             made.marks.add("writer")
             return made
-        return made.tainted(self.deep_of(call.arguments))
+        return made.add_taints(self.deep_of(call.arguments))
 
     def switch_on(self, name: str, call: Call) -> Value:
         """Turn op determinism on."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from envlock.data.determinism import matches_version
+from envlock.data.specifiers import matches_version
 from envlock.linter.interpreter.arguments import Call
 from envlock.linter.interpreter.base import Deed
 from envlock.linter.interpreter.containers import LIST_METHODS, TABLE_METHODS
@@ -102,7 +102,7 @@ class Methods(Libraries):
         return self.result_of(owner, name, taints)
 
     def ask_or_tell(self, owner: Value, name: str, call: Call) -> None:
-        """Let chances count that a method of something else is told."""
+        """Record that a method of an unknown object is given values that depend on chance."""
         if name == "run" and self.is_only_asked(call):
             return
         asks = name in ASKING_METHODS or owner.kind in ("text", "number")
@@ -261,7 +261,7 @@ class Methods(Libraries):
         taints = self.deep(owner)
         if name not in ("map", "filter", "interleave", "flat_map"):
             taints |= self.array_taints(call.values())
-        return made.tainted(taints)
+        return made.add_taints(taints)
 
     def shuffle(self, owner: Value, name: str, call: Call) -> Value | None:
         """Shuffle a dataset; what is shuffled may be something else, until it is used as a dataset."""
@@ -277,7 +277,7 @@ class Methods(Libraries):
         if seeded or (isinstance(owner, Made) and owner.marks):
             return None
         made = self.make("shuffled", call.node, "pending")
-        made.tainted(self.deep(owner))
+        made.add_taints(self.deep(owner))
         return made
 
     def confirm(self, owner: Made, name: str, call: Call) -> Value:
@@ -286,7 +286,7 @@ class Methods(Libraries):
             return self.call_any(Value(owner.taints), name, call)
         shuffled = Call(owner.node)
         self.leave_unseeded(shuffled, "the dataset is shuffled without a seed")
-        made = self.make("tf.data.Dataset", owner.node).tainted(owner.taints)
+        made = self.make("tf.data.Dataset", owner.node).add_taints(owner.taints)
         return self.call_method(made, name, call)
 
     def map_each(self, owner: Value, name: str, call: Call) -> Value | None:
@@ -313,14 +313,14 @@ class Methods(Libraries):
                 what = f"{first.name}, whose function is not visible here,"
             self.report_mended("ENV301", call.node, f"{what} runs in parallel", SERIAL)
         made = self.make("tf.data.Dataset", call.node)
-        return made.tainted(self.deep(owner))
+        return made.add_taints(self.deep(owner))
 
     def look_into(self, mapped: Value | None, owner: Value, call: Call) -> list[Deed]:
         """Return what a function does that is stateful."""
         raise NotImplementedError
 
     def report_mended(self, rule: str, node: ast.AST, message: str, remark: str) -> None:
-        """Report what op determinism mends from TensorFlow 2.7 on."""
+        """Report what op determinism fixes from TensorFlow 2.7 on."""
         if matches_version(["<2.7"], self.tensorflow) or not self.state.switched:
             self.ledger.hit(rule, self.source, Hit(node, message))
         else:
@@ -335,7 +335,7 @@ class Methods(Libraries):
         if not call.arguments:
             return None
         function, given = call.arguments[0], call.arguments[1:]
-        values = [self.ordered(each, call.node) for each in given]
+        values = [self.take_in_turn(each, call.node) for each in given]
         each = [self.elements(value) for value in values]
         if (
             name == "starmap"
@@ -347,16 +347,16 @@ class Methods(Libraries):
         if isinstance(function, Function | Partial | Method | Class | Instance):
             result = self.call(function, Call(call.node, each))
         else:
-            result = self.mixed(each)
+            result = self.combine(each)
         if name in ARRIVAL_METHODS:
             chance = self.chance("ENV307", "order", name, call.node)
-            return self.listed(None, self.plain(result), "iterator").tainted(
+            return self.make_sequence(None, self.plain(result), "iterator").add_taints(
                 frozenset({(chance, "order")})
             )
         orders = CLEAN
         for value in values:
             orders |= in_mode(value.taints, "order")
-        return self.listed(None, result, "iterator").tainted(orders)
+        return self.make_sequence(None, result, "iterator").add_taints(orders)
 
     def submit(self, owner: Value, name: str, call: Call) -> Value:
         """Run a function by a pool; of a queue that several fill it takes what comes first."""
@@ -369,14 +369,14 @@ class Methods(Libraries):
     def take_batch(self, owner: Made, name: str, call: Call) -> Value:
         """Take a batch in the order of NumPy's generator."""
         self.count(owner)
-        return self.listed([Value(owner.taints), Value(owner.taints)], form="tuple")
+        return self.make_sequence([Value(owner.taints), Value(owner.taints)], form="tuple")
 
     def put(self, owner: Made, name: str, call: Call) -> Value:
         """Fill a queue: workers that a loop started do so in any order."""
         for rounds in self.workers[-1:]:
             many = any(began > owner.born for began in rounds) or "fed" in owner.marks
             owner.marks.add("many" if many else "fed")
-        owner.tainted(self.forget(self.deep_of(call.values()), "each"))
+        owner.add_taints(self.forget(self.deep_of(call.values()), "each"))
         return Value()
 
     def take(self, owner: Made, name: str, call: Call) -> Value:
@@ -468,7 +468,7 @@ class Methods(Libraries):
         return Value()
 
     def flag_value(self, call: Call, *, positional: bool) -> Value:
-        """Return what a flag is where nobody gives it."""
+        """Return the value of a flag if it is not given."""
         given = call.get("default")
         if isinstance(given, Constant):
             return Constant(given.value, optional=True, taints=given.taints)
@@ -483,7 +483,7 @@ class Methods(Libraries):
         made = self.make("argparse.Namespace", call.node, "flags")
         made.attributes = owner.attributes
         if name == "parse_known_args":
-            return self.listed([made, Value()], form="tuple")
+            return self.make_sequence([made, Value()], form="tuple")
         return made
 
     def use_parser(self, owner: Made, name: str, call: Call) -> Value:
@@ -529,7 +529,7 @@ class Methods(Libraries):
         return Value(self.forget(self.deep(owner), "order", "each"))
 
     def write_away(self, owner: Value, name: str, call: Call) -> Value | None:
-        """Keep what something unknown is told to keep."""
+        """Record the values that an unknown object is given to store."""
         if not isinstance(owner, Library | Instance):
             for value in call.values():
                 self.teach(owner, value)

@@ -1,4 +1,6 @@
-"""Operations that give other bits from run to run, by the table of sources, and sums whose order nobody promised."""
+"""Operations that give different bits from run to run, by the table of sources, and sums whose
+order is not guaranteed.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,9 @@ from collections.abc import Callable
 from collections.abc import Sequence as Several
 from functools import cache
 
-from envlock.data.determinism import Solution, load_source_table, matches_version
+from envlock.data.determinism import Solution, load_source_table
 from envlock.data.determinism import Source as Row
+from envlock.data.specifiers import matches_version
 from envlock.linter.interpreter.arguments import Call
 from envlock.linter.interpreter.methods import Methods
 from envlock.linter.interpreter.values import (
@@ -58,9 +61,9 @@ class Operations(Methods):
         if not row.is_active(self.tensorflow) or self.dead:
             return
         said = (
-            _with_switch(row, self.tensorflow)
+            _describe_with_switch(row, self.tensorflow)
             if self.state.switched
-            else _without(row, self.tensorflow)
+            else _describe_without_switch(row, self.tensorflow)
         )
         if said is not None:
             hit = Hit(call.node, said[0], None, said[1], f"source:{row.id}")
@@ -139,13 +142,15 @@ class Operations(Methods):
         return not any("apply_sparse" in getattr(frame.node, "name", "") for frame in self.frames)
 
     def is_sparsely_updated(self, name: str, call: Call) -> bool:
-        """Return whether an embedding is made: whether its optimizer adds sparse gradients is asked where it is told."""
+        """Return whether an embedding is made; whether its optimizer adds sparse gradients is
+        checked where the optimizer is given.
+        """
         return name == "keras.layers.Embedding" and self.has_sparse_optimizer(call.node)
 
     def has_sparse_optimizer(self, node: ast.AST) -> bool:
         """Return whether the function around, or else the file, trains with an optimizer that updates sparsely."""
         module = self.source.module
-        if not module.methods(TRAINING_METHODS):
+        if not any(True for _ in module.find_methods(TRAINING_METHODS)):
             return False
         here = module.function_around(node)
         made = [(call, name) for call, name in module.calls if "optim" in name]
@@ -153,7 +158,7 @@ class Operations(Methods):
             each for each in made if here is not None and module.function_around(each[0]) is here
         ]
         names = [name.rpartition(".")[2] for _, name in near or made]
-        for call, _ in module.methods(("compile",)):
+        for call in module.find_methods(("compile",)):
             given = [
                 *call.args[:1],
                 *(word.value for word in call.keywords if word.arg == "optimizer"),
@@ -212,7 +217,7 @@ class Operations(Methods):
         return isinstance(given, Sequence) and given.element.kind == "whole"
 
     def is_asserted(self, call: Call) -> bool:
-        """Return whether a test looks at the sum at once: then it is no part of a graph."""
+        """Return whether a test reads the sum at once: then it is not part of a graph."""
         parent = self.source.module.parent(call.node)
         function = parent.func if isinstance(parent, ast.Call) else None
         return isinstance(function, ast.Attribute) and function.attr.startswith("assert")
@@ -249,35 +254,35 @@ def _operations() -> dict[str, list[Row]]:
     return found
 
 
-def _with_switch(source: Row, tensorflow: str) -> tuple[str, str] | None:
+def _describe_with_switch(source: Row, tensorflow: str) -> tuple[str, str] | None:
     """Return what an operation does under op determinism, and the remedy; None where nothing need be said."""
     solutions = source.find_solutions(tensorflow)
     kinds = {solution.kind for solution in solutions}
     errors = source.find_errors(tensorflow)
     if errors and "raises" in kinds:
         text = f"under op determinism this raises {errors[0].error} on a GPU: {source.component}"
-        return text, _note(solutions) or "Replace it, or run it on the CPU."
+        return text, _find_note(solutions) or "Replace it, or run it on the CPU."
     if kinds & {"api", "env", "raises", "default"}:
         return None
-    text = f"this differs from run to run{_where(source)}, even under op determinism: {source.component}"
-    return text, _note(solutions) or "Replace it."
+    text = f"this differs from run to run{_name_platform(source)}, even under op determinism: {source.component}"
+    return text, _find_note(solutions) or "Replace it."
 
 
-def _without(source: Row, tensorflow: str) -> tuple[str, str] | None:
+def _describe_without_switch(source: Row, tensorflow: str) -> tuple[str, str] | None:
     """Return what an operation does without op determinism, and the remedy; what it mends on GPUs is ENV108's."""
     solutions = source.find_solutions(tensorflow)
     switches = [each for each in solutions if each.kind in ("api", "env")]
     if any(each.kind == "default" for each in solutions) or (switches and source.platform == "gpu"):
         return None
-    text = f"this differs from run to run{_where(source)}: {source.component}"
+    text = f"this differs from run to run{_name_platform(source)}: {source.component}"
     if switches and switches[0].api:
         return text, f"Turn op determinism on: {switches[0].api}."
-    return text, _note(solutions) or "Replace it."
+    return text, _find_note(solutions) or "Replace it."
 
 
-def _where(source: Row) -> str:
+def _name_platform(source: Row) -> str:
     return {"gpu": " on a GPU", "cpu": " on a CPU"}.get(source.platform, "")
 
 
-def _note(solutions: Several[Solution]) -> str | None:
+def _find_note(solutions: Several[Solution]) -> str | None:
     return next((each.note for each in solutions if each.kind == "workaround" and each.note), None)

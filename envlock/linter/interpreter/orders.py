@@ -26,20 +26,20 @@ SALTED = ", which differs from process to process for strings and for objects ha
 
 
 class Orders(Chances):
-    """What has an order that nobody promised."""
+    """Values with an order that is not guaranteed."""
 
     def list_folder(self, name: str, call: Call) -> Value:
         """Return the names in a folder."""
         chance = self.chance("ENV303", "order", name, call.node)
         text: Value = Value(kind="text")
         if name in WALKS:
-            files = self.listed(None, text).tainted(frozenset({(chance, "order")}))
-            folders = self.listed(None, text).tainted(frozenset({(chance, "order")}))
-            text = self.listed([Value(kind="text"), folders, files], form="tuple")
-        found = self.listed(None, text, "iterator")
+            files = self.make_sequence(None, text).add_taints(frozenset({(chance, "order")}))
+            folders = self.make_sequence(None, text).add_taints(frozenset({(chance, "order")}))
+            text = self.make_sequence([Value(kind="text"), folders, files], form="tuple")
+        found = self.make_sequence(None, text, "iterator")
         if call.arguments and all(self.is_parameter(each) for each in call.arguments):
             found.form = "wrapped"
-        return found.tainted(frozenset({(chance, "order")}))
+        return found.add_taints(frozenset({(chance, "order")}))
 
     def is_parameter(self, value: Value) -> bool:
         """Return whether a value is what a caller that is not seen gives, unchanged."""
@@ -49,18 +49,18 @@ class Orders(Chances):
         """Return results in the order in which workers finish."""
         chance = self.chance("ENV307", "order", name, call.node)
         self.use_functions(call)
-        element = self.mixed([])
-        found = self.listed(None, element, "iterator")
-        return found.tainted(frozenset({(chance, "order")}))
+        element = self.combine([])
+        found = self.make_sequence(None, element, "iterator")
+        return found.add_taints(frozenset({(chance, "order")}))
 
     def use_functions(self, call: Call) -> None:
         """Run the functions that a call hands on."""
         raise NotImplementedError
 
-    def ordered(self, value: Value, node: ast.AST) -> Value:
+    def take_in_turn(self, value: Value, node: ast.AST) -> Value:
         """Return a value as what its elements are taken from in turn: the order of a set is by chance."""
         if isinstance(value, Either):
-            parts = [self.ordered(each, node) for each in value.options]
+            parts = [self.take_in_turn(each, node) for each in value.options]
             result = parts[0]
             for part in parts[1:]:
                 result = join(result, part)
@@ -68,9 +68,9 @@ class Orders(Chances):
         if not isinstance(value, Sequence) or value.form != "set" or self.is_stable(value):
             return value
         chance = self.chance("ENV304", "order", "set", node)
-        copy = value.copied("iterator", value.born)
+        copy = value.copy_as("iterator", value.born)
         copy.items = None
-        return copy.tainted(frozenset({(chance, "order")}))
+        return copy.add_taints(frozenset({(chance, "order")}))
 
     def is_stable(self, value: Sequence) -> bool:
         """Return whether a set holds whole numbers, or tuples of them, whose hashes are the same in every run."""
@@ -86,7 +86,7 @@ class Orders(Chances):
 
     def end_order(self, value: Value, form: str) -> Sequence:
         """Return the same elements in an order that is always the same, as `sorted` does."""
-        result = self.listed(None, self.plain(self.elements(value)), form)
+        result = self.make_sequence(None, self.plain(self.elements(value)), form)
         if isinstance(value, Sequence):
             result.most = value.most
             if form != "list":
@@ -99,7 +99,7 @@ class Orders(Chances):
     def plain(self, value: Value) -> Value:
         """Return a value without the orders it was taken from."""
         if isinstance(value, Sequence):
-            copy = value.copied(value.form, value.born)
+            copy = value.copy_as(value.form, value.born)
             copy.taints = self.forget(copy.taints, "each")
             copy.element = self.plain(copy.element)
             copy.items = None if copy.items is None else [self.plain(each) for each in copy.items]
@@ -128,7 +128,7 @@ class Orders(Chances):
         arrived = frozenset(
             each for each in orders if each in self.outside(born) or self.is_arrival(each[0].rule)
         )
-        container.tainted(as_mode(arrived, "order"))
+        container.add_taints(as_mode(arrived, "order"))
 
     def is_arrival(self, rule: str) -> bool:
         """Return whether what comes by such a chance comes late or early, whatever loop it is in."""
@@ -155,7 +155,7 @@ class Orders(Chances):
 
     def extend(self, container: Value, values: Value, node: ast.AST) -> None:
         """Put all elements of a value into a container."""
-        values = self.ordered(values, node)
+        values = self.take_in_turn(values, node)
         for each in options(container):
             if not isinstance(each, Sequence):
                 self.teach(each, values)
@@ -165,7 +165,7 @@ class Orders(Chances):
                 each.add(self.plain(self.elements(values)))
                 continue
             each.add(self.elements(values))
-            each.tainted(in_mode(values.taints, "order"))
+            each.add_taints(in_mode(values.taints, "order"))
             self.keep(each, self.elements(values), each.born)
 
     def teach(self, learner: Value, value: Value) -> None:
@@ -184,10 +184,10 @@ class Orders(Chances):
         for each in options(container):
             if isinstance(each, Table):
                 placed = in_mode(value.taints, "place")
-                kept = value.tainted(as_mode(placed, "value")) if placed else value
+                kept = value.add_taints(as_mode(placed, "value")) if placed else value
                 each.store(key, kept)
                 orders = self.outside(each.born) & in_mode(self.deep(key), "each")
-                each.tainted(as_mode(orders, "order"))
+                each.add_taints(as_mode(orders, "order"))
             elif isinstance(each, Sequence):
                 each.element = join(each.element, value)
                 self.place(each, key, value)
@@ -205,10 +205,10 @@ class Orders(Chances):
             if type(container) is Value:
                 container.taints |= order
             else:
-                container.tainted(order)
+                container.add_taints(order)
         if not isinstance(container, Sequence):
             drawn = frozenset(each for each in self.deep(value) if each[1] in ("value", "order"))
-            container.tainted(drawn)
+            container.add_taints(drawn)
 
     # ------------------------------------------------------------ hashes
 

@@ -99,7 +99,9 @@ class Programs(Statements):
     # ------------------------------------------------------------ what no program calls
 
     def add_loaded(self, edges: list[set[int]], imported: set[int]) -> None:
-        """Let a file that imports by a name of the run import what lies below it or its users and nobody imports."""
+        """Let a file that imports names computed at run time import the modules below it, or those
+        of its users, that no file imports.
+        """
         every = self.sources.all
         loaders = [each for each in every if each.loads]
         rest = [
@@ -164,12 +166,12 @@ class Programs(Statements):
         names: set[str] = set()
         attributes: Counter[str] = Counter()
         for source in self.sources.all:
-            names.update(source.module.read)
-            attributes.update({each.attr for each in source.module.nodes(ast.Attribute)})
+            names.update(source.module.read_names)
+            attributes.update(set(source.module.attributes))
         late: list[tuple[Source, ast.FunctionDef | ast.AsyncFunctionDef]] = []
         self.in_entry = True
         for source in self.sources.all:
-            own = {each.attr for each in source.module.nodes(ast.Attribute)}
+            own = set(source.module.attributes)
             for node in source.functions:
                 if node in self.visited:
                     continue

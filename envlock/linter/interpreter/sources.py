@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from envlock.linter.module import Module
-from envlock.linter.names import TENSORFLOW_1, canonical
+from envlock.linter.names import TENSORFLOW_1
 from envlock.linter.places import Places, absolute
 
 LOADERS = ("importlib.import_module", "imp.load_source", "importlib.util.spec_from_file_location")
@@ -34,11 +34,10 @@ class Source:
         """The file as it is shown."""
         return self.module.path
 
-    @cached_property
+    @property
     def packages(self) -> frozenset[str]:
         """The top-level names of what it imports, canonical."""
-        plain = (name for name in self.module.imports if not name.startswith("."))
-        return frozenset(canonical(name).partition(".")[0] for name in plain)
+        return self.module.packages
 
     @cached_property
     def is_program(self) -> bool:
@@ -59,13 +58,13 @@ class Source:
     @cached_property
     def loads(self) -> bool:
         """Whether it imports by a name that only the run knows."""
-        loaded = self.module.called(LOADERS)
+        loaded = self.module.find_calls(LOADERS)
         return any(call.args and not isinstance(call.args[0], ast.Constant) for call, _ in loaded)
 
     @cached_property
     def has_sessions(self) -> bool:
         """Whether it works with the graphs of TensorFlow 1, in which Keras takes its seeds from the graph."""
-        return not self.module.named.keys().isdisjoint(TENSORFLOW_1)
+        return not self.module.call_names.isdisjoint(TENSORFLOW_1)
 
     @cached_property
     def functions(self) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
@@ -97,12 +96,12 @@ class Sources:
             return None
         return self.all[place[0]], place[1]
 
-    def below(self, package: Source, name: str) -> Source | None:
+    def find_below(self, package: Source, name: str) -> Source | None:
         """Return the module of a name in a package, or None."""
         if not package.path.endswith("__init__.py"):
             return None
         path = (*self._places.paths[package.index], name)
-        found = self._places.meant(path, self._places.folders[package.index])
+        found = self._places.find_files(path, self._places.folders[package.index])
         return next((self.all[at] for at in found if self._places.paths[at] == path), None)
 
     def namespace(self, name: str, importer: Source) -> list[Source]:
@@ -130,6 +129,6 @@ class Sources:
             folder = self._places.folders[source.index]
             imported: set[int] = set()
             for name in source.module.imports:
-                imported.update(self._places.meant(absolute(name, folder), folder))
+                imported.update(self._places.find_files(absolute(name, folder), folder))
             found.append(imported)
         return found

@@ -84,7 +84,7 @@ class Statements(Imports):
     def note_dropped(self, target: ast.expr, value: ast.expr) -> None:
         """Note a call whose first result nothing uses."""
         first = target.elts[0] if isinstance(target, ast.Tuple) and target.elts else None
-        if isinstance(first, ast.Name) and first.id not in self.source.module.read:
+        if isinstance(first, ast.Name) and first.id not in self.source.module.read_names:
             self.first_dropped.add(value)
 
     def carry(self, name: str, node: ast.expr, value: Value) -> Value:
@@ -101,7 +101,7 @@ class Statements(Imports):
             for taint in loop.taints
             if begun is None or begun < loop.began
         )
-        return self.copied(value).tainted(as_mode(each & outer, "order"))
+        return self.copy_value(value).add_taints(as_mode(each & outer, "order"))
 
     def run_annotated(self, node: ast.AnnAssign) -> bool:
         if node.value is not None:
@@ -121,12 +121,12 @@ class Statements(Imports):
         elif isinstance(target, ast.Subscript):
             self.assign_item(target, value)
         elif isinstance(target, ast.Starred):
-            self.assign_to(target.value, self.listed(None, self.elements(value)))
+            self.assign_to(target.value, self.make_sequence(None, self.elements(value)))
 
     def assign_parts(self, targets: list[ast.expr], value: Value) -> None:
         """Give the parts of a value to several names."""
         if any(isinstance(each, ast.Starred) for each in targets):
-            parts = [self.copied(self.elements(value)) for _ in targets]
+            parts = [self.copy_value(self.elements(value)) for _ in targets]
         else:
             parts = self.unpack(value, len(targets))
         for each, part in zip(targets, parts, strict=True):
@@ -144,7 +144,7 @@ class Statements(Imports):
             return
         drawn = frozenset(each for each in self.deep(key) if each[0].kind == "draw")
         if drawn:
-            value = self.copied(value).tainted(as_mode(drawn, "pick"))
+            value = self.copy_value(value).add_taints(as_mode(drawn, "pick"))
         self.store(owner, key, value)
 
     def set_variable(self, key: Value, value: Value) -> None:
@@ -187,7 +187,7 @@ class Statements(Imports):
             return False
         born = self.scope.times.get(target.id, 0) if isinstance(target, ast.Name) else 0
         orders = self.outside(born)
-        result = self.mixed([known, value], known.kind if known.kind == value.kind else "")
+        result = self.combine([known, value], known.kind if known.kind == value.kind else "")
         each = in_mode(self.deep(value), "each")
         if isinstance(value, Constant):
             result.taints |= as_mode(orders, "place")
@@ -378,7 +378,7 @@ class Statements(Imports):
             owner = self.evaluate(test.value)
             if isinstance(owner, Instance) and test.attr in owner.attributes:
                 before = owner.attributes[test.attr]
-                owner.attributes[test.attr] = _given(before)
+                owner.attributes[test.attr] = _exclude_none(before)
                 return lambda: owner.attributes.update({test.attr: before})
         return lambda: None
 
@@ -388,7 +388,7 @@ class Statements(Imports):
         before = scope.names.get(name)
         if before is None:
             return lambda: None
-        now = _given(before) if said is None else self.of_type(before, said, node)
+        now = _exclude_none(before) if said is None else self.of_type(before, said, node)
         scope.names[name] = now
 
         def restore() -> None:
@@ -418,7 +418,7 @@ class Statements(Imports):
     # ------------------------------------------------------------ loops
 
     def run_for(self, node: ast.For | ast.AsyncFor) -> bool:
-        values = self.ordered(self.evaluate(node.iter), node.iter)
+        values = self.take_in_turn(self.evaluate(node.iter), node.iter)
         before = len(self.loops)
         self.enter_loop(values)
         taken = self.elements(values)
@@ -507,7 +507,7 @@ def _call_all(functions: list[Callable[[], None]]) -> None:
         each()
 
 
-def _given(value: Value) -> Value:
+def _exclude_none(value: Value) -> Value:
     """Return a value that is not None."""
     if type(value) is Value and value.default is None:
         return Value(value.taints, value.kind)

@@ -49,12 +49,12 @@ LIMIT = 24  # taints of one value; more tell nothing new
 
 
 class Value:
-    """Something of which nothing is known.
+    """A value about which nothing is known.
 
     Attributes:
         taints: how chance is in it.
-        default: the constant that it is where nobody asks for anything else, or `...`.
-        kind: `number`, `text`, or empty where that is not known.
+        default: the constant that it is unless another value is given, or `...`.
+        kind: `number`, `text`, or empty if unknown.
     """
 
     __slots__ = ("default", "kind", "taints")
@@ -64,7 +64,7 @@ class Value:
         self.kind = kind
         self.default = default
 
-    def tainted(self, taints: Taints) -> Value:
+    def add_taints(self, taints: Taints) -> Value:
         """Return the value with more taints; containers and objects are changed in place."""
         if taints <= self.taints:
             return self
@@ -92,7 +92,7 @@ class Constant(Value):
         self.optional = optional
         self.passed = optional
 
-    def tainted(self, taints: Taints) -> Value:
+    def add_taints(self, taints: Taints) -> Value:
         more = Constant(self.value, optional=self.optional, taints=_few(self.taints | taints))
         more.passed = self.passed
         return more
@@ -116,20 +116,20 @@ class Library(Value):
         super().__init__()
         self.name = name
 
-    def tainted(self, taints: Taints) -> Value:
+    def add_taints(self, taints: Taints) -> Value:
         return self
 
 
 class Made(Value):
-    """What a call of a library's name returned.
+    """The result of calling a name of a library.
 
     Attributes:
-        name: of what was called.
-        arguments, keywords: that it was given.
-        attributes: that the program gave it.
+        name: the name that was called.
+        arguments, keywords: those of the call.
+        attributes: those that the program set on it.
         born: when it was made; loops that began later go around its use, not around it.
         node: the call.
-        marks: what else is known of it.
+        marks: what else is known.
     """
 
     __slots__ = ("arguments", "attributes", "born", "keywords", "marks", "name", "node")
@@ -144,7 +144,7 @@ class Made(Value):
         self.attributes: dict[str, Value] = {}
         self.marks: set[str] = set()
 
-    def tainted(self, taints: Taints) -> Value:
+    def add_taints(self, taints: Taints) -> Value:
         self.taints = _few(self.taints | taints)
         return self
 
@@ -158,7 +158,7 @@ class FileValue(Value):
         super().__init__()
         self.source = source
 
-    def tainted(self, taints: Taints) -> Value:
+    def add_taints(self, taints: Taints) -> Value:
         return self
 
 
@@ -229,7 +229,7 @@ class Function(Value):
         method.arguments, method.keywords = self.arguments, self.keywords
         return method
 
-    def tainted(self, taints: Taints) -> Value:
+    def add_taints(self, taints: Taints) -> Value:
         return self
 
     def truth(self) -> bool | None:
@@ -247,7 +247,7 @@ class Partial(Value):
         self.arguments = arguments
         self.keywords = keywords
 
-    def tainted(self, taints: Taints) -> Value:
+    def add_taints(self, taints: Taints) -> Value:
         return self
 
 
@@ -273,7 +273,7 @@ class Class(Value):
         self.scope = scope
         self.bases = bases
 
-    def tainted(self, taints: Taints) -> Value:
+    def add_taints(self, taints: Taints) -> Value:
         return self
 
     def lineage(self) -> Iterator[Class]:
@@ -311,7 +311,7 @@ class Instance(Value):
         self.read: set[str] = set()
         self.marks: set[str] = set()
 
-    def tainted(self, taints: Taints) -> Value:
+    def add_taints(self, taints: Taints) -> Value:
         return self
 
 
@@ -338,11 +338,11 @@ class Sequence(Value):
         self.most: int | None = None if items is None else len(items)
         self.element: Value = element or join_all(items or [])
 
-    def tainted(self, taints: Taints) -> Value:
+    def add_taints(self, taints: Taints) -> Value:
         self.taints = _few(self.taints | taints)
         return self
 
-    def copied(self, form: str, born: int) -> Sequence:
+    def copy_as(self, form: str, born: int) -> Sequence:
         """Return another container of the same elements in the same order."""
         items = None if self.items is None else list(self.items)
         copy = Sequence(form, items, self.element, born)
@@ -371,7 +371,7 @@ class Table(Value):
         self.born = born
         self.most: int | None = 0
 
-    def tainted(self, taints: Taints) -> Value:
+    def add_taints(self, taints: Taints) -> Value:
         self.taints = _few(self.taints | taints)
         return self
 
@@ -399,8 +399,8 @@ class Either(Value):
         super().__init__(frozenset[tuple[Chance, Mode]]().union(*(each.taints for each in options)))
         self.options = options
 
-    def tainted(self, taints: Taints) -> Value:
-        return Either(tuple(each.tainted(taints) for each in self.options))
+    def add_taints(self, taints: Taints) -> Value:
+        return Either(tuple(each.add_taints(taints) for each in self.options))
 
     def truth(self) -> bool | None:
         found = {each.truth() for each in self.options}
@@ -424,21 +424,21 @@ def join(one: Value, other: Value) -> Value:
         if not any(each is known or _is_same(each, known) for known in found):
             found.append(each)
     if all(type(each) is Value for each in found):
-        return _merged(found)
+        return _merge_unknown(found)
     if len(found) > OPTIONS:
         return Value(frozenset[tuple[Chance, Mode]]().union(*(each.taints for each in found)))
     return found[0] if len(found) == 1 else Either(tuple(found))
 
 
 def join_all(values: Iterable[Value]) -> Value:
-    """Return a value that can be any of some; unknown where there is none."""
+    """Return a value that can be any of some; unknown if there are no values."""
     result: Value | None = None
     for value in values:
         result = value if result is None else join(result, value)
     return Value() if result is None else result
 
 
-def _merged(found: list[Value]) -> Value:
+def _merge_unknown(found: list[Value]) -> Value:
     kinds = {each.kind for each in found}
     taints = frozenset[tuple[Chance, Mode]]().union(*(each.taints for each in found))
     defaults = {id(type(each.default)): each.default for each in found}
@@ -487,7 +487,7 @@ def as_mode(taints: Taints, mode: Mode) -> Taints:
     return frozenset((chance, mode) for chance, _ in taints)
 
 
-def picked(taints: Taints) -> Taints:
+def as_picks(taints: Taints) -> Taints:
     """Return what an index brings into what it takes: a draw picks."""
     found: set[tuple[Chance, Mode]] = set()
     for chance, mode in taints:

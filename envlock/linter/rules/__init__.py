@@ -13,18 +13,15 @@ Check = Callable[[Module, str], Iterator[Hit]]
 UNREADABLE, BAD_IGNORE, UNUSED_IGNORE = "ENV001", "ENV002", "ENV003"
 """Rules that no function finds: reading the file and its comments does."""
 
-SWITCHED = "switch"
-"""The programs of a file turn op determinism on; what has it in `unless` is then not said."""
-
 DIRECT: dict[str, Check] = {
-    "ENV101": variables.not_called,
-    "ENV102": variables.assigned,
-    "ENV103": variables.too_late,
-    "ENV104": variables.hash_seed,
-    "ENV105": variables.value,
-    "ENV106": variables.unread,
-    "ENV107": variables.of_another_version,
-    "ENV109": variables.of_tensorflow_1,
+    "ENV101": variables.find_uncalled,
+    "ENV102": variables.find_assigned,
+    "ENV103": variables.find_late,
+    "ENV104": variables.find_hash_seeds,
+    "ENV105": variables.find_bad_values,
+    "ENV106": variables.find_unread,
+    "ENV107": variables.find_other_recipes,
+    "ENV109": variables.find_old_programs,
 }
 """Rules that the text of one file decides."""
 

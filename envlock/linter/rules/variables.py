@@ -6,15 +6,11 @@ import ast
 from collections.abc import Iterator
 from functools import cache
 
-from envlock.data import load_variables
-from envlock.data.determinism import (
-    VariableRules,
-    load_source_table,
-    load_variable_table,
-    matches_version,
-)
+from envlock.data.determinism import VariableRules, load_source_table, load_variable_table
+from envlock.data.runtime_tables import load_variables
+from envlock.data.specifiers import matches_version
 from envlock.linter.environ import Setting, assignments
-from envlock.linter.module import Hit, Module
+from envlock.linter.module import Function, Hit, Module
 from envlock.linter.names import (
     OLD_PATCHES,
     SETTERS,
@@ -22,7 +18,6 @@ from envlock.linter.names import (
     SWITCH,
     TENSORFLOW_1,
 )
-from envlock.linter.scopes import Function
 from envlock.runtime.recipe import find_recipe
 
 HASH_SEED = "PYTHONHASHSEED"
@@ -57,7 +52,7 @@ def _read_once() -> dict[str, str]:
     return {name: moment for name, moment in read.items() if moment in ("import", "first-use")}
 
 
-def too_late(module: Module, tensorflow: str) -> Iterator[Hit]:
+def find_late(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV103: `os.environ[...] = ...` after `import tensorflow`."""
     settings = list(assignments(module))
     top = (
@@ -74,10 +69,10 @@ def too_late(module: Module, tensorflow: str) -> Iterator[Hit]:
         elif setting.name in _read_once():
             first = _import_before(module, setting, top)
             if first is not None:
-                yield from _late(module, setting, first)
+                yield from _judge_moment(module, setting, first)
 
 
-def _late(module: Module, setting: Setting, first: ast.stmt) -> Iterator[Hit]:
+def _judge_moment(module: Module, setting: Setting, first: ast.stmt) -> Iterator[Hit]:
     """Yield a hit where the variable is read at import, or at first use and TensorFlow has worked before."""
     message = f"{setting.name} is set after the import in line {first.lineno}"
     if _read_once()[setting.name] == "import":
@@ -101,9 +96,9 @@ def _worked_before(module: Module, setting: Setting) -> ast.Call | None:
     return None
 
 
-def hash_seed(module: Module, tensorflow: str) -> Iterator[Hit]:
+def find_hash_seeds(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV104: PYTHONHASHSEED set inside, unless the program starts Python anew."""
-    if any(name.startswith(("os.exec", "os.spawn", "subprocess.")) for name in module.named):
+    if any(name.startswith(("os.exec", "os.spawn", "subprocess.")) for name in module.call_names):
         return
     for setting in assignments(module):
         if setting.name == HASH_SEED:
@@ -113,7 +108,7 @@ def hash_seed(module: Module, tensorflow: str) -> Iterator[Hit]:
             )
 
 
-def value(module: Module, tensorflow: str) -> Iterator[Hit]:
+def find_bad_values(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV105: a value outside the variable's syntax."""
     for setting in assignments(module):
         row = _rules().get(setting.name)
@@ -156,7 +151,7 @@ def _newest() -> str:
     return load_source_table().checked_through.rpartition(".")[0]
 
 
-def unread(module: Module, tensorflow: str) -> Iterator[Hit]:
+def find_unread(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV106: a name that no TensorFlow reads, or none of this version."""
     for setting in assignments(module):
         row = _rules().get(setting.name)
@@ -167,21 +162,21 @@ def unread(module: Module, tensorflow: str) -> Iterator[Hit]:
                 f"no TensorFlow from 1.13 to {_newest()} reads {setting.name}",
                 fix=fix,
             )
-        elif setting.name not in _known():
-            meant = _meant(setting.name)
+        elif setting.name not in _list_names():
+            meant = _guess_name(setting.name)
             if meant is not None:
                 yield Hit(setting.node, f"nothing reads {setting.name!r}", fix=f"Write {meant}.")
 
 
 @cache
-def _known() -> frozenset[str]:
+def _list_names() -> frozenset[str]:
     return frozenset({*_rules(), *(row.name for row in load_variables())})
 
 
-def _meant(name: str) -> str | None:
+def _guess_name(name: str) -> str | None:
     """Return the variable that a name differs from by blanks, case or punctuation only."""
     plain = name.strip().upper().replace("-", "_")
-    return plain if plain in _known() else None
+    return plain if plain in _list_names() else None
 
 
 def _imports(module: Module) -> list[ast.Import | ast.ImportFrom]:
@@ -221,15 +216,19 @@ def _import_before(
         return None
     if around is None:
         return first if first.lineno < line else None
-    calls = [call.lineno for call in module.nodes(ast.Call) if _calls(module, call, around)]
-    return None if any(number < first.lineno for number in calls) else first
+    for call in module.nodes(ast.Call):
+        if call.lineno < first.lineno and _calls(module, call, around):
+            return None
+    return first
 
 
 def _calls(module: Module, call: ast.Call, function: Function) -> bool:
-    return module.function_around(call) is None and module.definition(call.func) is function
+    """Return whether a call outside of all functions is of a function, by its name."""
+    named = isinstance(call.func, ast.Name) and call.func.id == getattr(function, "name", "")
+    return named and module.function_around(call) is None
 
 
-def not_called(module: Module, tensorflow: str) -> Iterator[Hit]:
+def find_uncalled(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV101: `tf.config.experimental.enable_op_determinism` as a statement."""
     for statement in module.nodes(ast.Expr):
         name = module.name(statement.value)
@@ -237,7 +236,7 @@ def not_called(module: Module, tensorflow: str) -> Iterator[Hit]:
             yield Hit(statement, f"{name} is named but not called, so this does nothing")
 
 
-def assigned(module: Module, tensorflow: str) -> Iterator[Hit]:
+def find_assigned(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV102: `tf.random.set_seed = 1`."""
     statements: list[tuple[ast.stmt, list[ast.expr], ast.expr | None]] = []
     statements += [(each, each.targets, each.value) for each in module.nodes(ast.Assign)]
@@ -256,13 +255,15 @@ def _is_function(module: Module, value: ast.expr) -> bool:
     """Return whether a function is put in another's place on purpose, as tests do."""
     if isinstance(value, ast.Call):
         return not (isinstance(value.func, ast.Name) and value.func.id in ("int", "str", "bool"))
-    return module.definition(value) is not None or module.name(value) is not None
+    names = [each.name for each in module.nodes(ast.FunctionDef)]
+    mine = isinstance(value, ast.Name) and value.id in names
+    return mine or isinstance(value, ast.Lambda) or module.name(value) is not None
 
 
-def of_another_version(module: Module, tensorflow: str) -> Iterator[Hit]:
+def find_other_recipes(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV107: the API before 2.8, NVIDIA's patch after 2.7, TF_CUDNN_DETERMINISTIC alone after 2.0."""
     fix = recipe(tensorflow)
-    for call, name in module.called((SWITCH, *OLD_PATCHES)):
+    for call, name in module.find_calls((SWITCH, *OLD_PATCHES)):
         if name == SWITCH and matches_version(["<2.8"], tensorflow):
             yield Hit(call, f"{SWITCH} came with TensorFlow 2.8; this is {tensorflow}", fix=fix)
         elif name in OLD_PATCHES and matches_version([">=2.8"], tensorflow):
@@ -274,19 +275,21 @@ def of_another_version(module: Module, tensorflow: str) -> Iterator[Hit]:
                 message = (
                     f"in TensorFlow {tensorflow} TF_CUDNN_DETERMINISTIC alone affects only cuDNN"
                 )
-                yield Hit(setting.node, message, "warning", fix, unless=frozenset({"switch"}))
+                yield Hit(setting.node, message, "warning", fix, unless_switched=True)
 
 
 EITHER = ("compat", "__version__", "hasattr(", "disable_v2", "VERSION")
 """What stands in a file that runs with TensorFlow 2 although it names what TensorFlow 1 had."""
 
 
-def of_tensorflow_1(module: Module, tensorflow: str) -> Iterator[Hit]:
+def find_old_programs(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV109: `tf.placeholder`, `tf.Session`: once a file."""
     if "tensorflow" not in module.imports or any(word in module.text for word in EITHER):
         return
-    gone = [name for name in module.named if name in TENSORFLOW_1 or name.startswith("tf.contrib.")]
-    for call, name in module.called(gone)[:1]:
+    gone = [
+        name for name in module.call_names if name in TENSORFLOW_1 or name.startswith("tf.contrib.")
+    ]
+    for call, name in module.find_calls(gone)[:1]:
         yield Hit(
             call, f"{name} is not in TensorFlow {tensorflow}: this program cannot run with it"
         )

@@ -1,4 +1,4 @@
-"""Compare two canaries: what differs, by how much, and the likely causes, as findings. Pure."""
+"""Compare two canaries: the differences, their size, and the likely causes, as findings. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PROGRAM = "program"
 INCOMPARABLE = "Only results from equal conditions can be compared."
 CALLED = {"tensorflow": "TensorFlow", "numpy": "NumPy"}
 FINE_TYPE = "<f8"
-"""The type float64, as NumPy writes it."""
+"""The type float64, by NumPy's name."""
 
 _CALLED = {
     "intra_op_threads": "threads",
@@ -32,19 +32,21 @@ _CALLED = {
     "xla": "XLA",
 }
 _PINNED = frozenset({"intra_op_threads", "inter_op_threads", "determinism"})
-"""What the canary sets for itself: where it differs, one of the two was not computed by the command."""
+"""Settings of the canary itself: if these differ, one of the two canaries was not computed by the
+command.
+"""
 _AGAIN = "Compute the canary again on the locked machine: `envlock canary --update`."
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One operation that computes other bits, or one group that died on one side.
+    """One operation that computes different bits, or one group that crashed on one side.
 
     Attributes:
-        group, operation: where; the operation is None where the whole group died.
-        locked, live: the digests, or what stands in their place.
-        what: what differs, in a sentence without a full stop.
-        distance: how far apart, where both sides have values of the same shape.
+        group, operation: the place; the operation is None if the whole group crashed.
+        locked, live: the digests, or the words instead of them.
+        what: the difference, as a sentence without a full stop.
+        distance: the size of the difference, if both sides have values of the same shape.
     """
 
     group: str
@@ -65,7 +67,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Incomparable:
-    """What could not be compared: its path, the reason, a word for programs, and what to do."""
+    """A result that could not be compared: its path, the reason, a word for programs, and a remedy."""
 
     path: str
     reason: str
@@ -75,17 +77,17 @@ class Incomparable:
 
 @dataclass
 class Comparison:
-    """What differs between two canaries, and why.
+    """The differences between two canaries, and their causes.
 
     Attributes:
         equal: paths of the operations with equal bits.
-        differences: of bits.
-        incomparable: what could not be compared.
-        unstable: paths of operations that differ from themselves on both sides, or in the lock; never compared.
-        versions: `tensorflow` and `numpy`, where they differ: the lock's and the live one.
+        differences: operations with different bits.
+        incomparable: results that could not be compared.
+        unstable: paths of operations that vary on both sides, or in the lockfile; never compared.
+        versions: `tensorflow` and `numpy`, if they differ: the lockfile's and the live one.
         suspects: the likeliest causes of the differences, likeliest first.
-        unexplained: operations that the first of them was never seen to change.
-        covers: how much of each program the lock's canary covers.
+        unexplained: operations that the first of these causes was never seen to change.
+        covers: how much of each program the lockfile's canary covers.
         estimates: which side is that of an emulated processor, a phrase each.
     """
 
@@ -110,15 +112,15 @@ class CanaryEvidence(Evidence):
     """What a canary attaches to a report.
 
     Attributes:
-        canary: what was computed; None in a report that has other things for its subject.
-        causes: of a difference, the likeliest first; None where nothing was compared.
+        canary: the computed canary; None in a report on another subject.
+        causes: the causes of a difference, the likeliest first; None if nothing was compared.
     """
 
     canary: Canary | None = None
     causes: tuple[Suspect, ...] | None = None
 
     def to_json(self) -> dict[str, object]:
-        """Return JSON values."""
+        """Return it as JSON values."""
         document: dict[str, object] = {}
         if self.canary is not None:
             document["numerics"] = self.canary.numerics.model_dump(mode="json", exclude_unset=True)
@@ -130,17 +132,19 @@ class CanaryEvidence(Evidence):
 
 
 def compare(locked: Numerics, live: Numerics) -> Comparison:
-    """Return what differs between two canaries, and the likeliest causes."""
+    """Return the differences between two canaries, and the likeliest causes."""
     found = Comparison(estimates=_list_estimates(locked, live))
     if locked.tensorflow != live.tensorflow:
         found.versions["tensorflow"] = (locked.tensorflow, live.tensorflow)
     if locked.numpy != live.numpy:
         found.versions["numpy"] = (locked.numpy, live.numpy)
-    if locked.battery != live.battery:
+    if locked.battery > live.battery:
         versions = f"locked {locked.battery}, live {live.battery}"
         reason = f"not comparable: battery of operations {versions}"
         found.incomparable.append(Incomparable("numerics", reason, "another-battery", _AGAIN))
         return found
+    if locked.battery < live.battery:
+        locked, live = _leave_out_newer(found, locked, live)
     for name, group in locked.groups.items():
         _compare_group(found, name, group, live.groups.get(name))
     for name in live.groups:
@@ -161,6 +165,35 @@ def _list_estimates(locked: Numerics, live: Numerics) -> list[str]:
         if canary.emulated is not None:
             phrases.append(f"{side} results are those of an emulated {canary.emulated}")
     return phrases
+
+
+def _leave_out_newer(
+    found: Comparison, locked: Numerics, live: Numerics
+) -> tuple[Numerics, Numerics]:
+    """Return both without the operations that the battery of an older lock had not got yet, or had otherwise.
+
+    They are named: equal bits of the others prove that much less.
+    """
+    newer = {row.name for row in load_canary_table().operation if row.since > locked.battery}
+    lacking: dict[str, None] = {}
+    sides = []
+    for side in (locked, live):
+        groups = {}
+        for name, group in side.groups.items():
+            kept = {}
+            for operation, result in group.operations.items():
+                if operation in newer:
+                    lacking[operation] = None
+                else:
+                    kept[operation] = result
+            # A group of which nothing is left was not there; one that ended its process was.
+            if kept or group.ended is not None:
+                groups[name] = group.model_copy(update={"operations": kept})
+        sides.append(side.model_copy(update={"groups": groups}))
+    what = f"the lockfile's battery {locked.battery} has no {', '.join(lacking)}"
+    found.incomparable.append(Incomparable("numerics", what, "older-battery", _AGAIN))
+    before, here = sides
+    return before, here
 
 
 def _compare_group(found: Comparison, name: str, locked: Group, live: Group | None) -> None:
@@ -184,7 +217,9 @@ def _compare_group(found: Comparison, name: str, locked: Group, live: Group | No
 
 
 def _report_addition(path: str) -> Incomparable:
-    """Return that the lockfile lacks a part of the battery: the rest would prove too little."""
+    """Return that the lockfile lacks a part of the battery, without which the rest would prove too
+    little.
+    """
     reason = "computed here; the lockfile's canary has no result for it"
     return Incomparable(path, reason, "not-locked", _AGAIN)
 
@@ -202,14 +237,15 @@ def _compare_program(found: Comparison, locked: Program, live: Program | None) -
     for name, old in locked.operations.items():
         new = live.operations.get(name)
         result = None
-        # A name is a number of its kind: the same name can be another operation in another program.
+        # A name is a number among operations of its kind: the same name can be another operation in
+        # another program.
         if new is not None and str(new) == str(old) and new.attributes == old.attributes:
             result = new.result
         _compare_operation(found, PROGRAM, name, old.result, result, f"{old}: ")
 
 
 def describe_coverage(targets: Mapping[str, Coverage]) -> list[str]:
-    """Return how much of each program a canary covers, a phrase each."""
+    """Return how much of each program a canary covers, as phrases."""
     phrases = []
     for name, program in targets.items():
         part = f"{program.covered} of {program.distinct}"
@@ -218,7 +254,7 @@ def describe_coverage(targets: Mapping[str, Coverage]) -> list[str]:
 
 
 def _compare_ends(group: str, locked: str | None, live: str | None) -> Difference:
-    """Return the difference where TensorFlow crashed on one side, or in another way."""
+    """Return the difference if TensorFlow crashed on one side only, or in different ways."""
     if locked is None:
         what = f"TensorFlow crashes ({live}); locked with a result"
     elif live is None:
@@ -229,10 +265,11 @@ def _compare_ends(group: str, locked: str | None, live: str | None) -> Differenc
 
 
 def _compare_conditions(path: str, locked: Group | Program, live: Group | Program) -> Incomparable:
-    """Return which conditions differ, so that the results cannot be compared."""
+    """Return the conditions that differ, so that the results cannot be compared."""
     old, new = locked.conditions.model_dump(), live.conditions.model_dump()
     names = []
-    # Both numbers of threads are called "threads", and often differ alike: such a phrase stands once.
+    # Both numbers of threads are called "threads", and often differ alike: such a phrase is listed
+    # once.
     pairs: dict[str, None] = {}
     for name, value in old.items():
         if value != new[name]:
@@ -252,7 +289,7 @@ def _compare_operation(
     new: Operation | None,
     title: str = "",
 ) -> None:
-    """Add what is to be said of one operation; `title` stands before how far two results are apart."""
+    """Add the result of comparing one operation; `title` comes before the distance of two results."""
     path = f"numerics.{group}.{name}"
     if old.unstable:
         found.unstable.append(path)
@@ -264,7 +301,7 @@ def _compare_operation(
         fix = "Turn op determinism on, and check the device."
         found.incomparable.append(Incomparable(path, reason, "unstable", fix))
     elif new.failed is not None or old.failed is not None:
-        # Failing on both sides is neither equal bits nor a difference: nothing was computed.
+        # Failing on both sides is neither equality nor a difference: nothing was computed.
         if old.failed is None or new.failed is None:
             reason = new.failed or "it computes; locked as failed"
             found.incomparable.append(Incomparable(path, reason, "failed", _AGAIN))
@@ -286,7 +323,7 @@ def _measure_difference(
 
 
 def _find_precision(group: str, name: str, operation: Operation) -> Precision:
-    """Return the precision of an operation: the table's, which can be coarser than its type."""
+    """Return the precision of an operation: that of the table, which can be coarser than its type."""
     if group != PROGRAM:
         for row in load_canary_table().operation:
             if row.name == name:
@@ -301,17 +338,19 @@ def _describe_form(operation: Operation) -> str:
 
 
 def is_on_cpu(group: str) -> bool:
-    """Return whether the table's causes speak of a group: they were all measured on processors."""
+    """Return whether the causes in the table apply to a group: all of them were measured on
+    processors.
+    """
     return not group.startswith("gpu-")
 
 
 def is_sign(group: str) -> bool:
-    """Return whether the table of causes knows the operations of a group; it knows no program's."""
+    """Return whether the table of causes has the operations of a group; it has none of programs."""
     return is_on_cpu(group) and group != PROGRAM
 
 
 def _find_causes(found: Comparison, locked: Numerics) -> None:
-    """Fill in the suspects, where an operation differs that the table knows."""
+    """Fill in the suspects if an operation differs that the table has."""
     signs = set()
     for difference in found.differences:
         if not is_sign(difference.group):
@@ -328,7 +367,7 @@ def _find_causes(found: Comparison, locked: Numerics) -> None:
 
 
 def _collect_possible_signs(found: Comparison, locked: Numerics) -> set[str]:
-    """Return the signs that could have been seen beside the differences."""
+    """Return the signs that could have been seen besides the differences."""
     signs = {"version:tensorflow", "version:numpy"}
     for group in locked.groups:
         if is_on_cpu(group):
@@ -341,9 +380,10 @@ def _collect_possible_signs(found: Comparison, locked: Numerics) -> set[str]:
 
 
 def list_findings(found: Comparison, policy: Policy) -> list[Finding]:
-    """Return a finding for every result with other bits, and for all that could not be compared.
+    """Return a finding for every result with different bits, and for every one that could not be
+    compared.
 
-    A path that the policy ignores gives information only, as everywhere.
+    A path that the policy ignores gives only information, as in all reports.
     """
     return [*_list_differences(found, policy), *_list_incomparable(found, policy)]
 
@@ -404,7 +444,7 @@ LIMIT_OF_EMULATION = "an estimate, which only the canary on such a machine can c
 
 
 def list_notes(found: Comparison) -> list[str]:
-    """Return what is equal and what was left out, a sentence each."""
+    """Return what is equal and what was left out, as sentences."""
     lines = []
     number = len(found.equal)
     if found.match:
@@ -427,9 +467,9 @@ def _list_versions(found: Comparison) -> str:
     return f", although {' and '.join(pairs)}"
 
 
-# Neither 1 nor 0, with which one sign out of character would rule a cause out for good.
+# Neither 1 nor 0, with which a single unexpected sign would rule out a cause for good.
 ALWAYS, OFTEN, NEVER = 0.97, 0.5, 0.015
-"""How probable a sign is where the cause shows it always, often, or was never seen to show it."""
+"""The probability of a sign that a cause always shows, often shows, or was never seen to show."""
 
 LEAST = 0.005
 """A cause with a smaller share is not reported."""
@@ -443,7 +483,7 @@ class Suspect:
     share: float
 
     def to_json(self) -> dict[str, object]:
-        """Return JSON values."""
+        """Return it as JSON values."""
         row = self.cause
         return {
             "id": row.id,
@@ -458,12 +498,13 @@ class Suspect:
 def rank_causes(
     signs: Collection[str], possible: Collection[str], causes: Sequence[Cause]
 ) -> list[Suspect]:
-    """Return the causes that explain the signs, likeliest first; none where there is no sign.
+    """Return the causes that explain the signs, likeliest first; empty without signs.
 
     Args:
-        signs: what differs: names of operations, `ended:GROUP`, `version:NAME`, `coarse:GROUP`.
-        possible: all signs that could have been seen: an operation that was not compared says nothing.
-        causes: the table's.
+        signs: the differences: names of operations, `ended:GROUP`, `version:NAME`, `coarse:GROUP`.
+        possible: all signs that could have been seen: an operation that was not compared tells
+        nothing.
+        causes: those of the table.
     """
     if not signs:
         return []
@@ -480,7 +521,7 @@ def rank_causes(
 
 
 def _weigh_cause(cause: Cause, signs: Collection[str], possible: Collection[str]) -> float:
-    """Return the logarithm of how probable exactly these signs are, if this is the cause."""
+    """Return the logarithm of the probability of exactly these signs, given this cause."""
     logarithms = []
     for sign in possible:
         probability = NEVER
@@ -495,7 +536,9 @@ def _weigh_cause(cause: Cause, signs: Collection[str], possible: Collection[str]
 
 
 def find_unexplained(ranked: Sequence[Suspect], signs: Collection[str]) -> list[str]:
-    """Return the operations that differ and that the likeliest cause was never seen to change, sorted."""
+    """Return the operations that differ and that the likeliest cause was never seen to change,
+    sorted.
+    """
     if not ranked:
         return []
     known = {*ranked[0].cause.always, *ranked[0].cause.often}
@@ -503,7 +546,9 @@ def find_unexplained(ranked: Sequence[Suspect], signs: Collection[str]) -> list[
 
 
 def describe_causes(ranked: Sequence[Suspect], left: Sequence[str] = ()) -> str:
-    """Return the likeliest cause with its share, the runner-up, and what is `left` unexplained."""
+    """Return the likeliest cause with its share, the runner-up, and the operations that are `left`
+    unexplained.
+    """
     if not ranked:
         return "No known cause explains it."
     second = "no other cause is close"

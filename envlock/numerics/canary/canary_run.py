@@ -1,4 +1,4 @@
-"""Let child processes compute the battery in an environment, with a bounded wait."""
+"""Compute the battery in child processes of an environment, with a time limit."""
 
 from __future__ import annotations
 
@@ -16,29 +16,33 @@ from envlock.numerics.canary.emulation import Emulation
 from envlock.runtime.errors import FactError
 from envlock.runtime.report import clean
 
-# Five seconds are usual, most of them `import tensorflow`.
+# Five seconds are usual, most of them for `import tensorflow`.
 TIMEOUT = 300.0
 """Seconds that a child may take."""
 THREADS = 2
-"""What the canary pins, so that machines with other numbers of processors compare."""
+"""The numbers of threads that the canary fixes, so that machines with different numbers of
+processors can be compared.
+"""
 # A device has five groups, each of which can end its process.
 MOST_CHILDREN = 20
 CPU = "cpu"
 LIBRARY = "library"
 FATAL = "bf16"
-"""The group that can end its process: of a job, a launcher would end all other processes, too."""
+"""The group that can crash its process: in a job, a launcher would then end all other processes,
+too.
+"""
 
 HEAD = {"battery": int, "tensorflow": str, "numpy": str, "groups": list, "devices": list}
 GROUP = {"group": str, "execution": str}
-"""What is used of an answer before the whole is checked as a section of a lockfile."""
+"""The parts of an answer that are used before the whole is validated as a section of a lockfile."""
 TIMES = ("seconds", "cpu_seconds")
 _NO_NAME = re.compile(r"[^A-Za-z0-9 _.()/+-]")
-"""What a lockfile does not take as a character of a device's name."""
+"""Characters that a lockfile does not accept in a device's name."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the canary sets for itself; None: as the environment has it."""
+    """The settings of the canary; None leaves one to the environment."""
 
     threads: int | None = THREADS
     determinism: bool | None = True
@@ -76,7 +80,7 @@ class Settings:
 
     @classmethod
     def of(cls, conditions: Conditions) -> Settings:
-        """Return what was set for a group of TensorFlow."""
+        """Return the settings of a group of TensorFlow."""
         threads = None
         if isinstance(conditions.intra_op_threads, int):
             threads = conditions.intra_op_threads
@@ -86,9 +90,9 @@ class Settings:
 
 @dataclass
 class Canary:
-    """What was computed, and how long it took from the end of TensorFlow's import on.
+    """The results, and the time that they took after TensorFlow's import.
 
-    `cpu_seconds` is the time of the processor; both are None where a group ended the process.
+    `cpu_seconds` is CPU time; both are None if a group crashed the process.
     """
 
     numerics: Numerics
@@ -98,12 +102,12 @@ class Canary:
 
 @dataclass
 class _Answers:
-    """What children have answered so far about one device.
+    """The answers of child processes so far about one device.
 
     Attributes:
         head: the versions, and the names of groups and devices; empty until the first answer.
         groups: the groups that are done, by name.
-        begun: the name and the execution of a group that has begun and is not done.
+        begun: the name and the execution of a group that has begun and is not finished.
         seconds: how long it took.
     """
 
@@ -116,7 +120,7 @@ class _Answers:
         """Add one line of a child's answer.
 
         Raises:
-            FactError: it says that TensorFlow or NumPy cannot be imported, or has another form.
+            FactError: it says that TensorFlow or NumPy cannot be imported, or is malformed.
         """
         if "failed" in answer:
             python = "`--python .venv/bin/python`"
@@ -137,7 +141,7 @@ class _Answers:
                     self.seconds[name] = answer[name]
 
     def end_group(self, reason: str) -> None:
-        """Make the group that had begun a result: it has ended its process."""
+        """Record a result for the group that had begun: it has crashed its process."""
         if self.begun is not None:
             name, execution = self.begun
             self.groups[name] = {"execution": execution, "operations": {}, "ended": reason}
@@ -148,7 +152,7 @@ class _Answers:
         return bool(self.head) and set(self.head["groups"]) <= set(self.groups)
 
     def render_groups(self, settings: Settings, device: str) -> dict[str, dict[str, object]]:
-        """Return the groups as a lockfile has them."""
+        """Return the groups in the form of a lockfile."""
         groups: dict[str, dict[str, object]] = {}
         for name, group in self.groups.items():
             conditions = settings.conditions(device, group.pop("execution"))
@@ -156,7 +160,7 @@ class _Answers:
         return groups
 
     def render_head(self) -> dict[str, object]:
-        """Return the versions as a lockfile has them."""
+        """Return the versions in the form of a lockfile."""
         return {
             "battery": self.head["battery"],
             "tensorflow": self.head["tensorflow"],
@@ -172,15 +176,16 @@ def compute(
     program: str | None = None,
     emulation: Emulation | None = None,
 ) -> Canary:
-    """Return the exact results of the battery in an interpreter, with `gpus` also on each visible GPU.
+    """Return the exact results of the battery in an interpreter, with `gpus` also on each visible
+    GPU.
 
-    A group that ends its process is a result with the signal, and the groups after it are computed by another.
-    `program` takes the battery's place, in tests. `emulation` is the processor that computes it; this machine's when not
-    given.
+    For a group that crashes its process, the signal is the result, and another process computes the
+    groups after it. `program` replaces the battery in tests. `emulation` is the processor that computes
+    it; the processor of this machine when not given.
 
     Raises:
         UsageError: there is no such interpreter.
-        FactError: TensorFlow or NumPy cannot be imported, or the answer is not one.
+        FactError: TensorFlow or NumPy cannot be imported, or the answer is malformed.
     """
     text = program or launch.read("battery")
     on_cpu = _compute_on_device(python, settings, CPU, text, emulation)
@@ -188,7 +193,7 @@ def compute(
     number = 0
     while gpus:
         on_gpu = _compute_on_device(python, settings, number, text)
-        # The names of the GPUs are known only from a child that looks for one of them.
+        # The names of the GPUs are known only from a child that uses one of them.
         names = on_gpu.head["devices"]
         if number >= len(names):
             break
@@ -216,15 +221,18 @@ def _make_request(settings: Settings, device: str | int, skipped: list[str]) -> 
 
 
 def make_request(settings: Settings) -> dict[str, object]:
-    """Return what the battery is asked as a rank of a job: all but one group, on the processor."""
+    """Return the request to the battery as a rank of a job: all groups except one, on the
+    processor.
+    """
     return _make_request(settings, CPU, [FATAL])
 
 
 def read_answers(ended: launch.Ended, settings: Settings) -> Numerics:
-    """Return what a battery has answered that ran elsewhere; a group in which it ended has the word `ended`.
+    """Return the answers of a battery that ran elsewhere; a group in which it crashed has the word
+    `ended`.
 
     Raises:
-        FactError: TensorFlow or NumPy cannot be imported there, or the answer is not one.
+        FactError: TensorFlow or NumPy cannot be imported there, or the answer is malformed.
     """
     answers = _Answers()
     for answer in ended.answers:
@@ -247,7 +255,7 @@ def _compute_on_device(
     program: str,
     emulation: Emulation | None = None,
 ) -> _Answers:
-    """Return all that can be computed on a device, in as many processes as it takes."""
+    """Return everything that can be computed on a device, in as many processes as necessary."""
     answers = _Answers()
     for _ in range(MOST_CHILDREN):
         request = _make_request(settings, device, list(answers.groups))
@@ -277,7 +285,7 @@ def _compute_on_device(
 
 
 def _check_fields(answer: Any, wanted: Mapping[str, type]) -> dict[str, Any]:
-    """Return an answer with the wanted fields and lists of texts; raise FactError for another."""
+    """Return an answer with the wanted fields and lists of texts; raise FactError for any other."""
     fits = isinstance(answer, dict)
     for name, kind in wanted.items():
         fits = fits and isinstance(answer.get(name), kind)
@@ -303,7 +311,9 @@ def _refuse_answer(why: str) -> FactError:
 
 
 def _describe_end(code: int | None) -> str:
-    """Return how a process ended, as a lockfile has it; None: it was ended, as it took too long."""
+    """Return how a process ended, in the form of a lockfile; None if it was ended because it took
+    too long.
+    """
     if code is None:
         return f"no answer within {TIMEOUT:g} s"
     if code >= 0:

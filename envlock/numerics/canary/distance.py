@@ -1,4 +1,6 @@
-"""How far two results of one operation are apart, told from their samples. Pure: values in, a distance out."""
+"""The distance of two results of one operation, from their samples. Pure: values in, a distance
+out.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from typing import Literal
 from envlock.data.canary_tables import EPSILON, Precision
 from envlock.lock.numerics import Operation
 
-# In eps. Measured: another order of the same sums is 0.4 to 17 eps apart, and products of bfloat16 are
+# In eps. Measured: sums in a different order are 0.4 to 17 eps apart, and products of bfloat16 are
 # 2,500 to 36,000 eps apart.
 SAME_ALGORITHM = 64
 OTHER_ALGORITHM = 1000
@@ -22,17 +24,20 @@ _BITS = {"<f4": ("<f", "<i", 31), "<f8": ("<d", "<q", 63)}
 
 @dataclass(frozen=True)
 class Distance:
-    """What the samples show.
+    """The distance that the samples show.
 
     Attributes:
         size: how many values the result has.
-        sampled: how many of them were kept.
+        sampled: how many of them are in the sample.
         differing: how many of those differ.
-        median_ulp: of the values that differ, how many representable numbers lie between the two; None where
-            one of them is no number.
-        normwise: the largest difference, in units of the precision's epsilon times the largest value; None
-            where a value is infinite or no number.
-        kind: `unseen`: no sampled value differs; `order`: at most 64 eps; `precision`: 1000 eps or more.
+        median_ulp: of the values that differ, how many representable numbers lie between the two;
+        None if
+            one of them is not a number.
+        normwise: the largest difference, in units of the precision's epsilon times the largest
+        value; None
+            if a value is infinite or not a number.
+        kind: `unseen`: no sampled value differs; `order`: at most 64 eps; `precision`: 1000 eps or
+        more.
     """
 
     size: int
@@ -43,11 +48,11 @@ class Distance:
     kind: Kind
 
     def to_json(self) -> dict[str, object]:
-        """Return JSON values."""
+        """Return it as JSON values."""
         return asdict(self)
 
     def describe(self) -> str:
-        """Return the distance for people, without a full stop."""
+        """Return the distance as a phrase without a full stop."""
         values, rest = "values", ""
         if self.sampled < self.size:
             values, rest = "sampled values", f" ({self.size:,} in all)"
@@ -77,9 +82,10 @@ def _round_number(number: float) -> str:
 def measure_distance(
     locked: Operation, live: Operation, precision: Precision = "float32"
 ) -> Distance:
-    """Return how far two computed results of equal type and shape are apart.
+    """Return the distance of two results of equal type and shape.
 
-    A `precision` that is coarser than the type (bfloat16, kept as float32) is the unit in which they are measured.
+    A `precision` that is coarser than the type (bfloat16, stored as float32) is the unit of the
+    distance.
     """
     pairs = list(zip(locked.values, live.values, strict=True))
     apart = [(a, b) for a, b in pairs if _has_other_bits(a, b)]
@@ -88,7 +94,8 @@ def measure_distance(
     for a, b in pairs:
         if not math.isfinite(a) or not math.isfinite(b):
             return Distance(locked.size, len(pairs), len(apart), None, None, "precision")
-    # Units in the last place are those of the type that the values are kept in, not of a coarser precision.
+    # Units in the last place are those of the type in which the values are stored, not of a coarser
+    # precision.
     kept_as: Precision = "float32"
     if locked.dtype == "<f8":
         kept_as = precision = "float64"
@@ -101,7 +108,7 @@ def measure_distance(
     if largest == 0:
         largest = max(map(abs, live.values))
     normwise = 0.0
-    # Only signs of zeros differ where both sides are zero everywhere.
+    # If both sides are zero everywhere, only signs of zeros differ.
     if largest:
         normwise = max(abs(a - b) for a, b in apart) / (epsilon * largest)
     kind = _find_kind(normwise)
@@ -117,12 +124,14 @@ def _find_kind(normwise: float) -> Kind:
 
 
 def _has_other_bits(a: float, b: float) -> bool:
-    """Return whether two values differ in a bit: 0.0 and -0.0 do, two NaNs of the same bits do not."""
+    """Return whether two values differ in a bit: 0.0 and -0.0 do, two NaNs with the same bits do
+    not.
+    """
     return struct.pack("<d", a) != struct.pack("<d", b)
 
 
 def _find_place(value: float, dtype: str | None) -> int:
-    """Return the place of a float among all of its type, in order."""
+    """Return the index of a float among all floats of its type, in ascending order."""
     real, integer, bits = _BITS[dtype or "<f4"]
     number: int = struct.unpack(integer, struct.pack(real, value))[0]
     if number >= 0:

@@ -1,4 +1,4 @@
-"""Which nodes of a job compute the same bits, and which operation does not on which node. Pure."""
+"""Which nodes of a job compute the same bits, and which operations differ on which node. Pure."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ from envlock.runtime.report import Finding
 def compare_nodes(
     found: Mapping[str, Numerics], locked: Numerics | None, policy: Policy
 ) -> tuple[list[Finding], str]:
-    """Return what nodes compute otherwise than the lockfile's canary, or than most nodes; and a sentence.
+    """Return the nodes that compute different bits from the lockfile's canary, or from most nodes,
+    as findings; and a sentence.
 
     Args:
         found: the canary by node.
-        locked: that of the lockfile; None where it has none.
-        policy: how closely to compare.
+        locked: that of the lockfile; None if it has none.
+        policy: how strictly to compare.
     """
     alike: dict[str, list[str]] = {}
     for node, numerics in sorted(found.items()):
         alike.setdefault(numerics.model_dump_json(), []).append(node)
     groups = sorted(alike.values(), key=lambda nodes: -len(nodes))
-    # Without a canary in the lockfile, what most nodes compute stands for it.
+    # If the lockfile has no canary, that of most nodes is used instead.
     base, against, others = locked, "the lockfile", groups
     if base is None:
         base, against, others = found[groups[0][0]], few(groups[0], NAMED), groups[1:]
@@ -44,7 +45,9 @@ def compare_nodes(
 
 
 def _select_groups(numerics: Numerics) -> Numerics:
-    """Return what ranks compute of a canary: on the processor, no group that can end the job."""
+    """Return the parts of a canary that ranks compute: on the processor, without the group that can
+    end the job.
+    """
     groups = {
         name: group for name, group in numerics.groups.items() if is_on_cpu(name) and name != FATAL
     }

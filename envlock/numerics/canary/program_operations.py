@@ -1,4 +1,6 @@
-"""A program's own operations: noted while it runs once, and each computed alone, in child processes."""
+"""A program's own operations: recorded while it runs once, and then each computed on its own, in
+child processes.
+"""
 
 from __future__ import annotations
 
@@ -20,31 +22,36 @@ from envlock.runtime.errors import FactError
 from envlock.runtime.report import clean
 
 SECONDS = 60.0
-"""How long a program is traced, and how long its operations may take, at a capture."""
+"""How long a program is traced, and how long its operations may take, during a capture."""
 MOST_SECONDS = 10 * SECONDS
-"""How long the operations of a lockfile may take: it may be anybody's. A capture keeps what took `SECONDS` in all."""
+"""How long the operations of a lockfile may take, which can come from anyone. A capture keeps those
+that took `SECONDS` together.
+"""
 STEPS = 2
-# Each operation can end its process.
+# Each operation can crash its process.
 MOST_CHILDREN = 10
 POISON = ("85", "170")
-"""What glibc fills memory with before use: bytes of a result that no kernel writes then differ, and show themselves.
+"""The byte with which glibc fills memory before use: bytes of a result that no kernel writes then
+differ, and become visible.
 
 Source: https://man7.org/linux/man-pages/man3/mallopt.3.html (M_PERTURB)
 """
 _NO_NAME = re.compile(r"[^A-Za-z0-9 _.()/+-]")
 _TEXTS = ("failed", "begin", "device", "name", "left_out")
-"""Fields of an answer that are texts."""
+"""Fields of an answer that are strings."""
 
 Operations = dict[str, dict[str, Any]]
-"""Operations by name, as a lockfile has them."""
+"""Operations by name, in the form of a lockfile."""
 Counts = dict[str, dict[str, int]]
-"""How many operations of each type are left out, by the reason."""
+"""How many operations of each type are left out, by reason."""
 Say = Callable[[str], None]
 
 
 @dataclass
 class Results:
-    """What children answered: the results of operations, or why there is none, by name; the device."""
+    """The answers of child processes: results of operations, or the reasons for missing ones, by
+    name; the device.
+    """
 
     device: str = "cpu"
     results: Operations = field(default_factory=dict)
@@ -54,7 +61,8 @@ class Results:
 def compute_programs(
     targets: Mapping[str, Target], python: Path | None, settings: Settings, *, gpus: bool, say: Say
 ) -> dict[str, object]:
-    """Return the section `program`: what these programs run, each operation computed alone, twice.
+    """Return the section `program`: the operations that these programs run, each computed on its
+    own, twice.
 
     Raises:
         UsageError: a program cannot be run.
@@ -94,7 +102,9 @@ def compute_programs(
 def recompute_program(
     program: Program, python: Path | None, settings: Settings, *, gpus: bool, say: Say
 ) -> dict[str, object]:
-    """Return the section of a lock with the results here; an operation without one has failed."""
+    """Return the section of a lockfile with the results on this machine; an operation without a
+    result has failed.
+    """
     document = program.model_dump(mode="json", exclude_unset=True)
     operations: Operations = {}
     for name, operation in document["operations"].items():
@@ -118,10 +128,11 @@ def recompute_program(
 
 
 def record(target: Target, python: Path | None) -> dict[str, Any]:
-    """Run a program and return what `guest/operations/record_program.py` writes about its operations.
+    """Run a program and return what `guest/operations/record_program.py` writes about its
+    operations.
 
     Raises:
-        UsageError: it cannot be run so.
+        UsageError: it cannot be run in this way.
         FactError: it fails.
     """
     with open_draft_folder(None) as folder:
@@ -143,7 +154,7 @@ def record(target: Target, python: Path | None) -> dict[str, Any]:
     for operation in answer["operations"]:
         if is_noted(operation):
             kept.append(operation)
-        else:  # an attribute or a shape that the format has no room for
+        else:  # an attribute or a shape that the format cannot represent
             _count_left_out(answer["left_out"], "unlisted", operation["type"])
     return {**answer, "operations": kept}
 
@@ -157,9 +168,10 @@ def replay(
     seconds: float,
     poison: str | None,
 ) -> Results:
-    """Let children compute operations, each alone; one that ends its process is left out.
+    """Compute operations in child processes, each on its own; one that crashes its process is left
+    out.
 
-    After `seconds` no operation begins, whichever child it would be.
+    After `seconds` no operation begins, in any of the processes.
 
     Raises:
         FactError: TensorFlow or NumPy cannot be imported.
@@ -197,15 +209,16 @@ def replay(
 
 
 def _take_answers(ended: launch.Ended, found: Results) -> bool:
-    """Add what a child has answered, and return whether it was all.
+    """Add the answers of a child, and return whether they are complete.
 
     Raises:
-        FactError: TensorFlow or NumPy cannot be imported, or TensorFlow ended before an operation.
+        FactError: TensorFlow or NumPy cannot be imported, or TensorFlow crashed before an
+        operation.
     """
     begun: str | None = None
     for answer in ended.answers:
         if not all(isinstance(answer.get(name, ""), str) for name in _TEXTS):
-            continue  # not from our program
+            continue  # not from the program of envlock
         if "failed" in answer:
             message = f"the program's operations cannot be computed: {answer['failed']}"
             raise FactError(message, hint="run `envlock doctor`")
@@ -227,7 +240,7 @@ def _take_answers(ended: launch.Ended, found: Results) -> bool:
 
 
 def _add_operation(operations: Operations, noted: dict[str, Any]) -> str:
-    """Add an operation, unless an equal one is there, and return its name."""
+    """Add an operation unless an equal one exists, and return its name."""
     number = 1
     for name, operation in operations.items():
         if operation == noted:

@@ -1,1 +1,1 @@
-"""The package indexes: which there are, what they offer, and their files, in parts or whole."""
+"""The package indexes: the configured ones, their pages, and their files, in parts or whole."""

@@ -1,4 +1,4 @@
-"""User and password for an index, from the usual places; they are used, never stored and never shown."""
+"""User and password for an index, from the usual places; they are used, but never stored or shown."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from envlock.packages.indexes.index_settings import Index
 from envlock.web.client import Credentials
 
 SECONDS = 10
-"""How long the keyring may take: one that waits for somebody to type is given up."""
+"""The most seconds for the keyring: one that waits for input is abandoned."""
 
 
 def find_credentials(
@@ -25,7 +25,7 @@ def find_credentials(
 ) -> Credentials:
     """Return a function from URL to credentials: those of the index URLs, of uv and of netrc.
 
-    Those of an index count for everything on its host; where several indexes are on one host, those
+    Those of an index are used for everything on its host; if several indexes are on one host, those
     of the nearest path.
     """
     if environ is None:
@@ -51,8 +51,8 @@ def find_credentials(
         if best is not None:
             return best
         host = parts.hostname or ""
-        # The `default` login of netrc is for the indexes only: pages name other hosts, which must
-        # not receive it.
+        # The `default` login of netrc is used for the indexes only: pages name other hosts, which
+        # must not receive it.
         if machines is None or not (host in machines.hosts or host in index_hosts):
             return None
         found = machines.authenticators(host)
@@ -69,7 +69,7 @@ def use_keyring(indexes: Sequence[Index]) -> Credentials:
     It is slow, so it is meant for a URL that was refused without credentials.
     """
     users = {_get_origin(urlsplit(index.url)): index.user for index in indexes if index.user}
-    # Of several indexes on one host, the first one wins.
+    # Of several indexes on one host, the first one is used.
     addresses = {_get_origin(urlsplit(index.url)): index.url for index in reversed(indexes)}
 
     @cache
@@ -90,7 +90,7 @@ def _get_origin(parts: SplitResult) -> tuple[str, str, int | None]:
 
 
 def _count_shared_folders(path: str, other: str) -> int:
-    """Return how many folders two paths have in common, from the first one on."""
+    """Return how many folders two paths have in common, counted from the first."""
     count = 0
     for folder, other_folder in zip(path.split("/"), other.split("/"), strict=False):
         if folder != other_folder:
@@ -120,14 +120,14 @@ def _read_netrc(environ: Mapping[str, str]) -> netrc.netrc | None:
     if named:
         paths = [Path(named)]
     for path in paths:
-        # pip passes over a file that is missing or damaged, too.
+        # pip ignores a missing or damaged file, too.
         with suppress(OSError, ValueError, netrc.NetrcParseError):
             return netrc.netrc(str(path))
     return None
 
 
 def _ask_keyring(service: str, user: str | None) -> tuple[str, str] | None:
-    """Return user and password; None where there is no keyring, or it does not answer by itself."""
+    """Return user and password; None if there is no keyring, or it does not answer without input."""
     program = shutil.which("keyring")
     if program is None:
         return None
@@ -140,7 +140,7 @@ def _ask_keyring(service: str, user: str | None) -> tuple[str, str] | None:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=SECONDS,
-            start_new_session=True,  # no terminal on which it could ask
+            start_new_session=True,  # no terminal, so that it cannot ask
             check=False,
         )
     except (OSError, ValueError, subprocess.TimeoutExpired):

@@ -1,6 +1,6 @@
-"""Download a file whole or not at all.
+"""Download a file completely or not at all.
 
-A download that broke off goes on from `NAME.part`, which one process uses at a time.
+An interrupted download continues from `NAME.part`, which only one process uses at a time.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from envlock.web.client import Client, Stream, make_refusal
 from envlock.web.web_errors import WebError, show_url
 
 FRUITLESS = 4
-"""How often in a row a download may break off before another `CHUNK` has come."""
+"""How often in a row a download may be interrupted before another `CHUNK` has arrived."""
 CHUNK = 1024 * 1024
 """Bytes that are read or written at a time."""
 OPEN_ATTEMPTS = 10
-"""How often a part is opened again that another process finished in between."""
+"""How often a part is opened again after another process has finished it in the meantime."""
 
 
 class WrongFileError(OutsideError):
-    """A file is not the expected one."""
+    """A file differs from the expected one."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,9 @@ class Downloaded:
 
 @dataclass(frozen=True)
 class _Request:
-    """A file, what it must be as far as that is known, and who is told of new bytes."""
+    """A file, its expected hash and size as far as they are known, and the function that is called
+    with new bytes.
+    """
 
     url: str
     sha256: str | None
@@ -64,23 +66,24 @@ def download(
     size: int | None,
     on_bytes: Callable[[int], None] | None = None,
 ) -> Downloaded:
-    """Download a file to `target`, which appears when the file is complete and the expected one.
+    """Download a file to `target`, which appears only when the file is complete and the expected
+    one.
 
-    When the download breaks off, its bytes stay in `target.part`, and the next call goes on from
-    there, if the server still has the same file. A process that downloads the same file at the same
-    time uses a file of its own.
+    If the download is interrupted, its bytes stay in `target.part`, and the next call continues
+    from there if the server still has the same file. A process that downloads the same file at the
+    same time uses a file of its own.
 
     Args:
-        client: asks.
-        url: of the file; a `file:` URL is copied.
+        client: the HTTP client.
+        url: that of the file; a `file:` URL is copied.
         target: the path of the download; its folder exists.
-        sha256, size: what it must be, as far as that is known.
-        on_bytes: called with the number of new bytes; a negative number where the download begins
-            anew.
+        sha256, size: the expected values, as far as they are known.
+        on_bytes: called with the number of new bytes; a negative number if the download starts
+            again.
 
     Raises:
-        WrongFileError: it is another file than the expected one; nothing is kept.
-        WebError: the server cannot be reached, refuses, or breaks off again and again.
+        WrongFileError: the file differs from the expected one; nothing is kept.
+        WebError: the server cannot be reached, refuses, or interrupts the download repeatedly.
         UsageError: it cannot be written.
     """
     request = _Request(url, sha256, size, on_bytes or (lambda count: None))
@@ -111,14 +114,14 @@ def _get(client: Client, request: _Request, part: Part) -> None:
             raise
     else:
         return
-    # The bytes of the earlier download may have been of another file: once more, from the start.
+    # The bytes of the earlier download may come from another file, so it starts again once.
     _begin(request, part)
     _persist(client, request, part)
     _check(request, part)
 
 
 def _persist(client: Client, request: _Request, part: Part) -> None:
-    """Fetch what is missing, and go on where it breaks off."""
+    """Fetch the missing bytes, and continue after an interruption."""
     fruitless = 0
     while True:
         before = part.size
@@ -189,7 +192,7 @@ def _check_place(answer: Stream, part: Part) -> None:
 
 
 def _get_validator(answer: Stream) -> str | None:
-    """Return what If-Range takes: a strong tag, else a date."""
+    """Return the value for If-Range: a strong tag, else a date."""
     tag = answer.headers.get("ETag")
     if tag and not tag.startswith("W/"):
         return tag
@@ -219,8 +222,8 @@ class Part:
     Args:
         file: open for reading and writing.
         path: of the file.
-        notes: the path of a file that says of what this is a part; None where no later download
-            goes on with it.
+        notes: the path of a file that records the URL and version of the download; None if no later
+            download continues it.
     """
 
     def __init__(self, file: IO[bytes], path: Path, notes: Path | None) -> None:
@@ -233,16 +236,16 @@ class Part:
 
     @property
     def sha256(self) -> str:
-        """The hash of what was downloaded so far."""
+        """The hash of the bytes so far."""
         return self._digest.hexdigest()
 
     def resume(self, url: str, *, trusted: bool) -> None:
-        """Take over the bytes that an earlier download of the same URL has left.
+        """Continue from the bytes of an earlier download of the same URL.
 
         Args:
-            url: of the file.
-            trusted: whether the hash of the whole file is known, which shows in the end that the
-                parts belong together; without it, the server must say that they do.
+            url: that of the file.
+            trusted: whether the hash of the whole file is known, which shows in the end whether the
+                parts belong together; without it, the server must confirm that.
         """
         is_same, self.validator = self._read_notes(url)
         if not is_same or (self.validator is None and not trusted):
@@ -254,7 +257,7 @@ class Part:
             self.size += len(chunk)
 
     def _read_notes(self, url: str) -> tuple[bool, str | None]:
-        """Return whether the bytes are of a URL, and what If-Range takes for them."""
+        """Return whether the bytes come from a URL, and their value for If-Range."""
         if self._notes is None:
             return False, None
         try:
@@ -268,7 +271,7 @@ class Part:
         return is_same, validator
 
     def begin(self) -> None:
-        """Throw away what was downloaded so far."""
+        """Discard the bytes so far."""
         self._file.seek(0)
         self._file.truncate()
         self._digest = hashlib.sha256()
@@ -276,10 +279,10 @@ class Part:
         self.validator = None
 
     def note(self, url: str, validator: str | None) -> None:
-        """Write down of what this is a part."""
+        """Record the URL and the version of the file."""
         self.validator = validator
         if self._notes is not None:
-            # The hash of the URL, not the URL itself, which may hold a signature.
+            # The hash of the URL, not the URL itself, which may contain a signature.
             notes = {"url": _hash_url(url), "validator": validator}
             self._notes.write_text(json.dumps(notes), encoding="utf-8")
 
@@ -291,14 +294,14 @@ class Part:
 
     def finish(self, target: Path) -> None:
         """Rename the file to `target`."""
-        # Synced before it is renamed, so that after a crash there is a whole file or none.
+        # Synced before it is renamed, so that after a crash there is either a whole file or none.
         self._file.flush()
         os.fsync(self._file.fileno())
         self._path.replace(target)
         self._drop_notes()
 
     def forget(self) -> None:
-        """Remove the bytes: they are not the expected file."""
+        """Remove the bytes, which are not those of the expected file."""
         self._path.unlink(missing_ok=True)
         self._drop_notes()
 
@@ -315,7 +318,7 @@ def _hash_url(url: str) -> str:
 def open_part(target: Path) -> Iterator[Part]:
     """Yield `target.part` to one process at a time.
 
-    A second process gets a file of its own, which is removed where the download fails.
+    A second process gets a file of its own, which is removed if the download fails.
 
     Raises:
         UsageError: it cannot be written.
@@ -342,7 +345,8 @@ def _open_part(target: Path) -> Iterator[Part]:
             if _is_at(path, handle):
                 yield Part(file, path, notes)
                 return
-        # The process that held it has renamed it in between: what was opened is its finished file.
+        # The process that had locked it has renamed it in the meantime: the opened file is its
+        # finished one.
     own = target.with_name(f".envlock.{secrets.token_hex(8)}.part")
     handle = os.open(own, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     with os.fdopen(handle, "r+b") as file:
@@ -353,10 +357,10 @@ def _open_part(target: Path) -> Iterator[Part]:
 
 
 def _lock(handle: int) -> bool:
-    """Return whether a file is now locked by this process."""
+    """Lock a file for this process; return whether that succeeded."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:  # another process holds it, or the file system has no locks
+    except OSError:  # another process has locked it, or the file system has no locks
         return False
     return True
 

@@ -1,4 +1,6 @@
-"""Which package indexes to ask: those that pip and uv would ask, by their variables and settings files."""
+"""The package indexes to ask: those that pip and uv would ask, from their variables and settings
+files.
+"""
 
 from __future__ import annotations
 
@@ -22,24 +24,24 @@ else:
     import tomli as tomllib
 
 NAMED = re.compile(r"([A-Za-z0-9._-]+)=(.+)", re.DOTALL)
-"""An index with its name, as uv's variables have it: NAME=URL."""
+"""An index with its name, in the form of uv's variables: NAME=URL."""
 YES = ("1", "true", "yes", "on", "y", "t")
 SIZE_LIMIT = 128 * 1024
 """Bytes of a settings file."""
 
 Table: TypeAlias = "dict[str, object]"
-"""A table of a TOML file that nobody has checked."""
+"""A table of a TOML file, not yet checked."""
 
 
 @dataclass(frozen=True)
 class Index:
-    """A place that offers packages.
+    """An index of packages.
 
     Attributes:
         url: without user and password.
         kind: `simple`: a page for each project; `links`: one page or folder with files (pip's
             find-links).
-        name: uv's name for it, where it has one.
+        name: uv's name for it, if it has one.
         user, password: those of its URL; never shown, compared or stored.
     """
 
@@ -52,11 +54,11 @@ class Index:
 
 @dataclass(frozen=True)
 class Settings:
-    """What is asked for packages.
+    """The indexes to ask, and the certificates to trust.
 
     Attributes:
         indexes: in the order in which they are asked.
-        ca: the file with the certificates to trust, if pip names one.
+        ca: the file with the certificates to trust, if pip's settings name one.
     """
 
     indexes: tuple[Index, ...]
@@ -76,10 +78,11 @@ class _Indexes:
     """The indexes that one tool would ask.
 
     Attributes:
-        default: in the place of the public index.
+        default: the one instead of the public index.
         extra: besides the default one.
         links: pages and folders with files.
-        is_closed: whether the public index is not asked: another one is named in its place, or none
+        is_closed: whether the public index is not asked, because another one replaces it, or no
+        index
             is wanted.
     """
 
@@ -99,19 +102,19 @@ def choose_indexes(
 ) -> Settings:
     """Return which indexes to ask.
 
-    Those of `--index-url` or ENVLOCK_INDEX_URL are the only ones: names of private packages go
-    nowhere else. Without them, all that pip and uv would ask, and the public one unless one of them
-    has another in its place.
+    If `--index-url` or ENVLOCK_INDEX_URL is set, only these are asked, so that names of private
+    packages are sent nowhere else. Otherwise, all that pip and uv would ask, and the public one
+    unless either of them replaces it.
 
     Args:
         environ: the variables.
         asked: `--index-url`.
-        pip: pip's files, in the order in which it reads them: the last one wins.
-        uv: uv's files, the one that wins first.
-        folder: what relative paths are relative to.
+        pip: pip's files in the order in which it reads them; the last one has priority.
+        uv: uv's files; the first one has priority.
+        folder: the one that relative paths start from.
 
     Raises:
-        UsageError: a file cannot be parsed, or names what is no index.
+        UsageError: a file cannot be parsed, or names something that is not an index.
     """
     options = _read_pip_options(environ, pip)
     ca = options.get("cert")
@@ -134,7 +137,7 @@ def choose_indexes(
 
 
 def _read_pip_options(environ: Mapping[str, str], files: Sequence[ConfigFile]) -> dict[str, str]:
-    """Return pip's options as `pip install` has them; an empty one does not count."""
+    """Return pip's options as `pip install` sees them, without empty ones."""
     sections: dict[str, dict[str, str]] = {"global": {}, "install": {}}
     for file in files:
         parser = configparser.RawConfigParser()
@@ -173,13 +176,13 @@ def _find_pip_indexes(options: Mapping[str, str], folder: Path) -> _Indexes:
 def _find_uv_indexes(
     environ: Mapping[str, str], files: Sequence[ConfigFile], folder: Path
 ) -> _Indexes:
-    """Return what uv's variables and files name, in the order in which uv prefers them."""
+    """Return the indexes in uv's variables and files, in the order in which uv prefers them."""
     found = _Indexes()
     _add_table(found, _read_uv_variables(environ), folder)
     for file in files:
         table = _parse_uv_file(file)
         _add_table(found, table, file.path.parent)
-        # The older section of `uv pip` has indexes of its own.
+        # The older section for `uv pip` has its own indexes.
         section = table.get("pip")
         if isinstance(section, dict):
             _add_table(found, section, file.path.parent)
@@ -202,7 +205,7 @@ def _add_table(found: _Indexes, table: Table, folder: Path) -> None:
 
 
 def _add_row(found: _Indexes, row: Table, folder: Path) -> None:
-    """Add an entry of `[[tool.uv.index]]`; one without a URL is left out."""
+    """Add an entry of `[[tool.uv.index]]`; one without a URL is skipped."""
     url = row.get("url")
     name = row.get("name")
     if not isinstance(url, str):
@@ -237,7 +240,7 @@ def _read_uv_variables(environ: Mapping[str, str]) -> Table:
 
 
 def _parse_uv_file(file: ConfigFile) -> Table:
-    """Return the table of uv's settings in a file; an empty one where the file has none."""
+    """Return the table of uv's settings in a file; empty if the file has none."""
     try:
         table: object = tomllib.loads(file.text)
     except (ValueError, RecursionError):
@@ -257,7 +260,7 @@ def _not_toml(file: ConfigFile) -> UsageError:
 
 
 def _words(value: object) -> list[str]:
-    """Return the texts of a setting that is a text or a list of texts."""
+    """Return the strings in a setting that is a string or a list of strings."""
     values = [value]
     if isinstance(value, list):
         values = value
@@ -276,12 +279,12 @@ def _index(
     """Return the index at a URL or at a path.
 
     Raises:
-        UsageError: it is at neither.
+        UsageError: the text is neither a URL nor a path.
     """
     try:
         parts = urlsplit(text)
         user, password = parts.username, parts.password
-        _ = parts.port  # raises for a port that is no number
+        _ = parts.port  # raises for a port that is not a number
     except ValueError:
         raise _no_index() from None
     if parts.scheme in ("http", "https") and parts.hostname:
@@ -302,20 +305,20 @@ def _index(
     if text.startswith("~"):
         try:
             path = Path(text).expanduser()
-        except RuntimeError:  # there is no user of this name
+        except RuntimeError:  # there is no user with this name
             raise _no_index() from None
     return Index(path.absolute().as_uri(), kind, name)
 
 
 def _no_index() -> UsageError:
     return UsageError(
-        "a package index is neither a URL nor a folder",  # not shown: it may hold a password
+        "a package index is neither a URL nor a folder",  # not shown, because it may contain a password
         hint="check `--index-url`, ENVLOCK_INDEX_URL, `pip config list` and the settings of uv",
     )
 
 
 def _merge_mentions(found: Iterable[Index]) -> tuple[Index, ...]:
-    """Return each place once, where it is mentioned first, with the name and login of any mention."""
+    """Return each index once, at its first occurrence, with the name and login of any occurrence."""
     merged: dict[tuple[str, str], Index] = {}
     for index in found:
         key = (index.url.rstrip("/"), index.kind)
@@ -339,13 +342,13 @@ def load(
     """Return which indexes to ask for the packages of an environment.
 
     Args:
-        asked: `--index-url`; nothing else is asked then.
+        asked: `--index-url`; then no other index is asked.
         prefix: the environment's `sys.prefix`, which may hold a `pip.conf`.
         environ: the variables; `os.environ` when not given.
         folder: the project's; the current one when not given.
 
     Raises:
-        UsageError: a file cannot be read, or names what is no index.
+        UsageError: a file cannot be read, or names something that is not an index.
     """
     if environ is None:
         environ = os.environ
@@ -361,16 +364,15 @@ def load(
 
 
 def list_pip_files(environ: Mapping[str, str], prefix: Path | None) -> list[Path]:
-    """Return pip's settings files in its order.
-
-    For all users, for this one, for the environment, and the one that PIP_CONFIG_FILE names.
+    """Return pip's settings files in its order: for all users, for this user, for the environment,
+    and the one that PIP_CONFIG_FILE names.
     """
     named = environ.get("PIP_CONFIG_FILE", "")
     if named == os.devnull:
         return []
     shared = reversed(_list_shared_folders(environ))
     files = [*(folder / "pip/pip.conf" for folder in shared), Path("/etc/pip.conf")]
-    # A file that is named and exists replaces the user's own.
+    # A file that PIP_CONFIG_FILE names and that exists replaces the user's own.
     if not (named and os.access(named, os.F_OK)):
         files.append(_get_home(environ) / ".pip/pip.conf")
         files.append(_get_user_folder(environ) / "pip/pip.conf")
@@ -382,7 +384,7 @@ def list_pip_files(environ: Mapping[str, str], prefix: Path | None) -> list[Path
 
 
 def list_uv_files(environ: Mapping[str, str], folder: Path) -> list[Path]:
-    """Return uv's settings files in its order: of the project, of this user, of all users."""
+    """Return uv's settings files in its order: of the project, of this user, for all users."""
     if environ.get("UV_NO_CONFIG", "").lower() in ("1", "true"):
         return []
     if environ.get("UV_CONFIG_FILE"):
@@ -408,7 +410,7 @@ def _find_uv_project(folder: Path) -> Path | None:
         return folder / "uv.toml"
     project = folder / "pyproject.toml"
     for file in _read_files([project]):
-        # Parsed later: here it is enough that the words are there.
+        # It is parsed later: here it is enough that the words occur.
         if "uv" in file.text and "tool" in file.text:
             return project
     return None
@@ -436,7 +438,7 @@ def _read_files(paths: Sequence[Path]) -> Iterator[ConfigFile]:
 
 
 def _get_home(environ: Mapping[str, str]) -> Path:
-    # Not `Path.home()`, which raises where the home is unknown.
+    # Not `Path.home()`, which raises if the home folder is unknown.
     return Path(environ.get("HOME") or os.path.expanduser("~"))  # noqa: PTH111
 
 

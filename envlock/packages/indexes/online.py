@@ -1,4 +1,6 @@
-"""The package indexes over HTTP: pages, RECORDs read by ranges, whole wheels by way of the cache."""
+"""The package indexes over HTTP: pages, RECORDs read with range requests, and whole wheels through
+the cache.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ NOWHERE = (
 
 
 class Whole(NamedTuple):
-    """A wheel that was read whole: hash, size in bytes, and the RECORD in these very bytes."""
+    """A wheel that was read completely: hash, size in bytes, and the RECORD in these bytes."""
 
     sha256: str
     size: int
@@ -38,7 +40,7 @@ class Whole(NamedTuple):
 
 
 class Glance(NamedTuple):
-    """A wheel of which a part was read: its RECORD, and its size in bytes."""
+    """A wheel that was read in part: its RECORD, and its size in bytes."""
 
     record: str
     size: int
@@ -46,24 +48,24 @@ class Glance(NamedTuple):
 
 @dataclass(frozen=True)
 class Online:
-    """Every index that is asked, and the folder of the cache for whole wheels."""
+    """All indexes that are asked, and the folder of the cache for whole wheels."""
 
     client: Client
     indexes: tuple[Index, ...]
     cache: Path
 
     def files(self, name: str) -> list[IndexFile]:
-        """Return what all indexes offer under a normalised name, each file once."""
+        """Return the files of all indexes under a normalised name, each file once."""
         found: dict[tuple[str, str | None], IndexFile] = {}
-        # Those on the web come first: a lock that names a folder of this machine is of no use on
-        # another one.
+        # Those on the web come first: a lockfile that names a folder of this machine does not help
+        # on another one.
         for index in sorted(self.indexes, key=lambda index: index.url.startswith("file:")):
             for file in page.list_index_files(self.client, index, name):
                 found.setdefault((file.name, file.sha256), file)
         return list(found.values())
 
     def glance(self, file: IndexFile) -> Glance | None:
-        """Return the RECORD of a wheel and its size; None where the server sends only whole files."""
+        """Return the RECORD of a wheel and its size; None if the server sends only whole files."""
         wheel = read_remote_record(self.client, file)
         if wheel is None:
             return None
@@ -89,7 +91,7 @@ class Online:
         return target, download(self.client, file.url, target, sha256=file.sha256, size=file.size)
 
     def _fetch_unhashed(self, file: IndexFile) -> tuple[Path, Downloaded]:
-        """Download a file whose hash its index does not say, and move it to the place of its hash."""
+        """Download a file whose hash the index does not give, and move it to its place by hash."""
         wheels = self.cache / "wheels"
         wheel_cache.prepare(wheels / "any")
         with open_draft_folder(wheels) as folder:
@@ -99,15 +101,15 @@ class Online:
 
 
 def configure_indexes(urls: Sequence[str], prefix: Path, folder: Path) -> Online:
-    """Return the indexes that are named, else those of pip's and uv's settings.
+    """Return the given indexes, else those of pip's and uv's settings.
 
     Args:
-        urls: of indexes; nothing else is asked then.
+        urls: those of indexes; then no other index is asked.
         prefix: the environment's `sys.prefix`, which may hold a `pip.conf`.
-        folder: of the cache.
+        folder: that of the cache.
 
     Raises:
-        UsageError: a setting names what is no index.
+        UsageError: a setting names something that is not an index.
     """
     found = index_settings.load(urls, prefix=prefix)
     client = Client(
@@ -130,8 +132,8 @@ def _decode(record: bytes, file: IndexFile) -> str:
 def make_fetch(online: Online, *, by_address: bool) -> Fetch:
     """Return a function that fetches a wheel from the indexes, by its name and hash.
 
-    With `by_address`, the lock's own address is asked first; an index that the user names is asked
-    instead of that address, which may be out of reach.
+    With `by_address`, the address in the lockfile is tried first. It is not used if the user has
+    named an index, because it may be unreachable.
     """
 
     def fetch(package: Proven, target: Path, advance: Advance) -> None:
@@ -154,7 +156,7 @@ def make_fetch(online: Online, *, by_address: bool) -> Fetch:
 def _try_download(
     online: Online, url: str, wheel: WheelFile, target: Path, advance: Advance
 ) -> OutsideError | None:
-    """Return what went wrong; None where the wheel was downloaded."""
+    """Return the error, or None if the wheel was downloaded."""
     try:
         download(online.client, url, target, sha256=wheel.sha256, size=wheel.size, on_bytes=advance)
     except OutsideError as error:

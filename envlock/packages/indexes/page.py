@@ -1,4 +1,4 @@
-"""What a package index offers of a project, and which of its files can be the installed one."""
+"""The files that a package index offers for a project, and those that can be the installed one."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from html.parser import HTMLParser
 from http import HTTPStatus
 from ipaddress import ip_address
 from itertools import islice
+from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit, urlunsplit
@@ -49,16 +50,16 @@ PAGE_LIMIT = 64 * 1024 * 1024
 SECONDS = 60
 """How long parsing a page may take.
 
-No page that was met takes a tenth of it, and some can be made to take for ever.
+No page seen takes a tenth of that, and a malicious one could take for ever.
 """
 PIECE = 4096
 """Bytes of HTML that the parser gets at a time."""
 TAG_LIMIT = 32 * 1024
 """Characters of one tag, comment or script; a link with its hashes has some hundreds."""
 HEAD = 64 * 1024
-"""Bytes at the beginning of a page that are searched for what it says it is."""
+"""Bytes at the beginning of a page that are searched for its declaration."""
 FILES = 200_000
-"""How many files a page may offer: a page made of nothing but links must not fill the memory."""
+"""How many files a page may offer: a page of nothing but links must not fill the memory."""
 
 ARCHIVES = (
     ".whl",
@@ -73,20 +74,21 @@ ARCHIVES = (
     ".rpm",
 )
 SOURCES_ONLY = "the index has only a source archive of"
-"""Begins the reason of a package whose wheel can be built again."""
+"""The beginning of the reason for a package whose wheel can be built again."""
 NAME = re.compile(r"[A-Za-z0-9][^/\\\x00-\x1f\x7f]{0,250}")
 SHA256 = re.compile(r"[0-9a-f]{64}")
 
-# `catch_warnings` is not for threads, and parsing in two of them would not be faster anyway.
+# `catch_warnings` is not thread-safe, and parsing in two threads would not be faster anyway.
 _PARSING = threading.Lock()
 
 
 def list_index_files(client: Client, index: Index, project: str) -> list[IndexFile]:
-    """Return what an index offers of a project, in the index's order; nothing for an unknown one.
+    """Return the files that an index offers for a project, in its order; empty for an unknown
+    project.
 
     Raises:
         WebError: the index cannot be reached, refuses (`status` has its answer), or its answer is
-            no page of an index.
+            not a page of an index.
     """
     name = canonicalize_name(project)
     if index.url.startswith("file:"):
@@ -103,7 +105,7 @@ def list_index_files(client: Client, index: Index, project: str) -> list[IndexFi
 
 
 def _select_project(offered: list[IndexFile], index: Index, project: str) -> list[IndexFile]:
-    """Return the files of one project: a page of find-links has those of many."""
+    """Return the files of one project: a find-links page has those of many."""
     if index.kind == "simple":
         return offered
     return [file for file in offered if _is_of(file.name, project)]
@@ -111,7 +113,7 @@ def _select_project(offered: list[IndexFile], index: Index, project: str) -> lis
 
 def _page(body: bytes, url: str, index: Index, project: str) -> list[IndexFile]:
     """Return the files on a page."""
-    # The first character decides between JSON and HTML: servers send wrong content types.
+    # The first character distinguishes JSON from HTML: servers send wrong content types.
     start = body[:HEAD].removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
     if start == b"{":
         parse = _parse_json
@@ -121,7 +123,7 @@ def _page(body: bytes, url: str, index: Index, project: str) -> list[IndexFile]:
         raise _no_page(url, "it is neither JSON nor HTML")
     try:
         with _PARSING, warnings.catch_warnings():
-            # A newer minor version of the protocol is readable.
+            # A newer minor version of the protocol can be read.
             warnings.simplefilter("ignore", UnexpectedRepoVersionWarning)
             offered = list(islice(parse(body, url, project), FILES + 1))
     except UnsupportedRepoVersionError:
@@ -166,13 +168,13 @@ def _parse_html(body: bytes, url: str, project: str) -> Iterator[DistributionPac
 
 
 def _is_marked_as_index(body: bytes) -> bool:
-    """Return whether a page without files says that it is a page of an index."""
+    """Return whether a page without files declares that it is a page of an index."""
     head = body[:HEAD].lower()
     return b"pypi:repository-version" in head or b"links for " in head or b"simple index" in head
 
 
 class _LinkParser(HTMLParser):
-    """Takes the links where their tags begin: their texts and nesting mean nothing here."""
+    """Collects the links where their tags begin: texts and nesting do not matter."""
 
     def __init__(self, url: str) -> None:
         super().__init__()
@@ -193,14 +195,14 @@ class _LinkParser(HTMLParser):
 
 
 def _find_links(pieces: Iterable[bytes], url: str) -> Iterator[Link]:
-    """Yield the links of a page; a tag that the end of the page cuts off is left out.
+    """Yield the links of a page; a tag that the end of the page truncates is skipped.
 
     Raises:
-        ValueError: something in it is longer than `TAG_LIMIT`, or no address.
+        ValueError: a tag is longer than `TAG_LIMIT`, or an address is malformed.
         UnsupportedRepoVersionError: its protocol is too new.
     """
-    # The parser is never told of the end, and gets small pieces: it reads what is still open again
-    # with every piece, and at the end once for each `<` in it, which takes a minute for 60 KB
+    # The parser never learns that the page has ended, and gets small pieces: it reads an open tag
+    # again with every piece, and at the end once for each `<` in it, which takes a minute for 60 KB
     # (CVE-2025-6069).
     parser = _LinkParser(url)
     for text in iterhtmldecode(pieces):
@@ -220,7 +222,7 @@ def _limit_time(items: Iterable[T], url: str) -> Iterator[T]:
 
 
 def _file(offered: DistributionPackage, index: Index, page: str) -> IndexFile | None:
-    """Return a file of a page; None where its name or its URL is not to be trusted."""
+    """Return a file of a page; None if its name or its URL cannot be trusted."""
     try:
         parts = urlsplit(offered.url)
         is_web = (
@@ -254,20 +256,19 @@ def _file(offered: DistributionPackage, index: Index, page: str) -> IndexFile | 
 
 
 def _can_link(page: SplitResult, link: SplitResult) -> bool:
-    """Return whether a page may name a file at an address: pip asks the same of every link."""
-    # Anybody on the way can change what comes by HTTP, so a page that came by HTTPS must not
-    # offer it.
+    """Return whether a page may link to an address; pip applies the same test to every link."""
+    # HTTP can be changed on the way, so a page that came over HTTPS must not link to it.
     if page.scheme == "https" and link.scheme != "https":
         return False
     if page.scheme == "file" or page.hostname == link.hostname:
         return True
-    # A page of another host must not make us ask this machine's own addresses, or those of its
+    # A page on another host must not make us request this machine's own addresses, or those of its
     # network link, where a cloud keeps its credentials.
     return not _is_own_address(link.hostname or "")
 
 
 def _is_own_address(host: str) -> bool:
-    """Return whether a host is this machine, or only reachable on its network link.
+    """Return whether a host is this machine, or can be reached only on its network link.
 
     Source: https://docs.python.org/3/library/ipaddress.html (`is_loopback`, `is_link_local`,
     `is_unspecified`)
@@ -284,9 +285,8 @@ def _is_own_address(host: str) -> bool:
 
 
 def _is_number(name: str) -> bool:
-    """Return whether a host is an address in another notation, such as 2130706433 or 0x7f.1.
-
-    Nobody publishes files under such a name.
+    """Return whether a host is an address in another notation, such as 2130706433 or 0x7f.1, under
+    which no real index publishes files.
     """
     return all(part.isdigit() or part.startswith("0x") for part in name.split("."))
 
@@ -299,7 +299,9 @@ def _get_sha256(digests: Mapping[str, object]) -> str | None:
 
 
 def _list_local(index: Index, project: str) -> list[IndexFile]:
-    """Return what a folder offers: a page (or files) for each project, or all files in one place."""
+    """Return the files in a folder: with a page (or files) for each project, or with all files in
+    one place.
+    """
     place = get_local_path(index.url)
     if index.kind == "simple":
         place = place / project
@@ -344,7 +346,7 @@ def _describe_file(path: Path, index: Index) -> IndexFile:
 
 
 def _is_of(name: str, project: str) -> bool:
-    """Return whether a file's name begins with the project's."""
+    """Return whether a file's name begins with that of the project."""
     if name.endswith(".whl"):
         return canonicalize_name(name.partition("-")[0]) == project
     for suffix in ARCHIVES:
@@ -360,15 +362,16 @@ def _no_page(url: str, why: str, hint: str = "check the address of the index") -
 
 @dataclass(frozen=True)
 class IndexFile:
-    """A file that an index offers, as the index describes it: nothing of this is verified.
+    """A file as an index describes it; none of this is verified.
 
     Attributes:
-        name: of the file.
-        url: without user and password, but perhaps with a query that holds a signature.
-        sha256, size: None where the index does not say.
+        name: that of the file.
+        url: without user and password, but perhaps with a query that contains a signature.
+        sha256, size: None if the index does not give them.
         yanked: its maintainers ask not to use it.
-        metadata_sha256: of the METADATA file that lies beside it (`.metadata`), if the index says.
-        index_url: of the index.
+        metadata_sha256: the hash of the METADATA file beside it (`.metadata`), if the index gives
+        it.
+        index_url: the URL of the index.
     """
 
     name: str
@@ -381,7 +384,9 @@ class IndexFile:
 
 
 class Choice(NamedTuple):
-    """The wheels that may be the installed one, likeliest first; or the reason for none."""
+    """The wheels that may be the installed one, the likeliest first; or the reason why there are
+    none.
+    """
 
     wheels: list[IndexFile]
     reason: str | None
@@ -390,9 +395,9 @@ class Choice(NamedTuple):
 def choose(files: Iterable[IndexFile], name: str, version: str, tags: Sequence[str]) -> Choice:
     """Return the wheels of a version that may have been installed with these tags, likeliest first.
 
-    First those of exactly these tags, then those that share one, then those of the same Python and
-    ABI: a wheel may be renamed for a wider platform after its WHEEL file was written (auditwheel
-    does).
+    First those with exactly these tags, then those that share one, then those for the same Python
+    and ABI: a wheel may be renamed for a wider platform after its WHEEL file was written
+    (auditwheel does).
     """
     offered = list(files)
     if not offered:
@@ -404,7 +409,8 @@ def choose(files: Iterable[IndexFile], name: str, version: str, tags: Sequence[s
     for tag in tags:
         wanted |= parse_tag(tag)
     built = [file for file in of_version if file.name.endswith(".whl")]
-    ranked = sorted((_rank_wheel(file, wanted), file) for file in built)
+    # By the rank only: two indexes can offer one name, each with another hash, and files have no order.
+    ranked = sorted(((_rank_wheel(file, wanted), file) for file in built), key=itemgetter(0))
     wheels = [file for rank, file in ranked if rank[0] < OTHER_ABI]
     if wheels:
         return Choice(wheels, None)
@@ -415,18 +421,20 @@ def choose(files: Iterable[IndexFile], name: str, version: str, tags: Sequence[s
 
 
 def find_source_archives(files: Iterable[IndexFile], version: str) -> list[IndexFile]:
-    """Return the source archives of this version, those of the web first."""
+    """Return the source archives of this version, those on the web first."""
     archives = [file for file in files if file.name.endswith((".tar.gz", ".zip"))]
     found = [file for file in archives if _is_version(file.name, version)]
     return sorted(found, key=lambda file: (not file.url.startswith("http"), file.name))
 
 
 SAME_TAGS, SHARED_TAG, SAME_ABI, OTHER_ABI = range(4)
-"""How far the tags of a wheel are from those that are wanted."""
+"""How far the tags of a wheel are from the wanted ones."""
 
 
 def _rank_wheel(file: IndexFile, wanted: set[Tag]) -> tuple[int, bool, str]:
-    """Return what sorts wheels from the likeliest on, those of the web before those of a disk."""
+    """Return the sort key of wheels: the likeliest first, and those on the web before those on a
+    disk.
+    """
     tags = parse_wheel_filename(file.name)[3]
     if tags == wanted:
         distance = SAME_TAGS

@@ -1,4 +1,4 @@
-"""Read the RECORD of a wheel on a server: only the blocks of the file that are read are fetched."""
+"""Read the RECORD of a wheel on a server, fetching only the blocks of the file that are needed."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ from envlock.web.web_errors import WebError, show_url
 BLOCK = 64 * 1024
 """Bytes that are fetched at a time."""
 BUDGET = 64 * 1024 * 1024
-"""Bytes that reading one RECORD may fetch; TensorFlow's takes three million."""
+"""Bytes that reading one RECORD may fetch; that of TensorFlow takes three million."""
 RECORD_LIMIT = 64 * 1024 * 1024
-"""Bytes of an unpacked RECORD."""
+"""Bytes of an uncompressed RECORD."""
 CONTENTS = 8 * 1024 * 1024
-"""Bytes of a table of contents.
+"""Bytes of a zip file's table of contents.
 
-`zipfile` makes an object for each of its entries; TensorFlow's has 1.8 MB.
+`zipfile` creates an object for each of its entries; that of TensorFlow has 1.8 MB.
 """
 FAULTY = "use another index: this server is faulty"
 RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})")
 Fetch = Callable[[int, int], bytes]
-"""Takes the offsets of the first byte and of the one after the last, returns the bytes between."""
+"""A function from the offsets of the first byte and of the one after the last to the bytes between."""
 
 
 class BadWheel(OutsideError):  # noqa: N818 (it says what it is)
-    """A wheel does not follow the specification, so that what it installs is unknown."""
+    """A wheel does not follow the specification, so it is unknown what it installs."""
 
 
-class NoRanges(Exception):  # noqa: N818 (an answer: whoever gets it downloads the whole file)
-    """The server sends a file whole or not at all."""
+class NoRanges(Exception):  # noqa: N818 (not an error: the caller then downloads the whole file)
+    """The server sends a file only as a whole."""
 
 
 class BlockFile(io.RawIOBase):
@@ -48,8 +48,8 @@ class BlockFile(io.RawIOBase):
 
     Args:
         fetch: returns the bytes between two offsets.
-        size: of the whole file.
-        name: of the file in messages.
+        size: that of the whole file.
+        name: that of the file in messages.
     """
 
     def __init__(self, fetch: Fetch, size: int, name: str) -> None:
@@ -88,7 +88,7 @@ class BlockFile(io.RawIOBase):
         wanted = range(start // BLOCK, (end - 1) // BLOCK + 1)
         missing = [number for number in wanted if number not in self._blocks]
         if missing:
-            # One request for all between the first and the last one: requests cost more than bytes.
+            # One request from the first to the last: requests cost more than bytes.
             self._fetch_blocks(missing[0], (missing[-1] + 1) * BLOCK)
         joined = b"".join(self._blocks[number] for number in wanted)
         return joined[start - wanted[0] * BLOCK : end - wanted[0] * BLOCK]
@@ -105,7 +105,7 @@ class BlockFile(io.RawIOBase):
         self.put(start, self._fetch(start, end))
 
     def put(self, start: int, data: bytes) -> None:
-        """Keep bytes that were fetched, as far as they fill blocks; `start` is their offset."""
+        """Store bytes that were fetched, as far as they fill blocks; `start` is their offset."""
         for offset in range(-start % BLOCK, len(data), BLOCK):
             block = data[offset : offset + BLOCK]
             if len(block) == BLOCK or start + offset + len(block) == self.size:
@@ -113,13 +113,13 @@ class BlockFile(io.RawIOBase):
 
 
 class Ranges:
-    """Fetches parts of one file by HTTP, and refuses an answer that is of another version of the file.
+    """Fetches parts of one file over HTTP, and refuses an answer from another version of the file.
 
     The first request is for the last bytes, where a zip file has its table of contents.
 
     Raises:
         NoRanges: the server sends only whole files.
-        WebError: it cannot be reached, refuses, or sends another part than was requested.
+        WebError: it cannot be reached, refuses, or sends a part that was not requested.
     """
 
     def __init__(self, client: Client, url: str) -> None:
@@ -129,7 +129,7 @@ class Ranges:
         answer = self._ask(f"bytes=-{2 * BLOCK}")
         self.start, end, self.size = _parse_range(answer)
         self.tail = answer.body
-        if end != self.size:  # it knows ranges, but not those that count from the end
+        if end != self.size:  # it supports ranges, but not those that count from the end
             raise NoRanges
         self._version = _get_version(answer)
         self._headers = _make_condition(answer)
@@ -184,7 +184,7 @@ def open_remote_file(client: Client, url: str) -> BlockFile:
 
 
 class PartialWheel(NamedTuple):
-    """What is known of a wheel after a part of it was read: its RECORD, and its size in bytes."""
+    """A wheel that was read in part: its RECORD, and its size in bytes."""
 
     record: bytes
     size: int
@@ -193,11 +193,11 @@ class PartialWheel(NamedTuple):
 def read_remote_record(client: Client, file: IndexFile) -> PartialWheel | None:
     """Return the RECORD and the size of a wheel on an index.
 
-    It is None where the server sends only whole files.
+    None if the server sends only whole files.
 
     Raises:
-        BadWheel: the file is no valid wheel.
-        WebError: the server cannot be reached, refuses, or sends another part than was requested.
+        BadWheel: the file is not a valid wheel.
+        WebError: the server cannot be reached, refuses, or sends a part that was not requested.
     """
     if file.url.startswith("file:"):
         path = get_local_path(file.url)
@@ -218,7 +218,7 @@ def read_wheel_record(wheel: Path | BinaryIO) -> bytes:
     """Return the RECORD of a wheel on this machine.
 
     Raises:
-        BadWheel: it is no valid wheel, or cannot be read.
+        BadWheel: it is not a valid wheel, or cannot be read.
     """
     try:
         if isinstance(wheel, Path):
@@ -255,9 +255,9 @@ def _read_record(file: BlockFile) -> bytes:
 
 
 class _LimitedReader(io.BufferedReader):
-    """A file without a table of contents that would fill the memory."""
+    """A file whose table of contents is limited in size, so that it cannot fill the memory."""
 
-    # `zipfile` reads the table of contents in one call, whatever size the file claims for it.
+    # `zipfile` reads the table of contents in one call, whatever size the file gives for it.
     def read(self, size: int | None = -1) -> bytes:
         if size is not None and size > CONTENTS:
             raise zipfile.BadZipFile(f"its table of contents is larger than {CONTENTS} bytes")
@@ -272,7 +272,7 @@ def _find_record(file: BlockFile, entries: list[zipfile.ZipInfo]) -> zipfile.Zip
     """Return the entry of the RECORD.
 
     Raises:
-        BadWheel: there is not exactly one, or readers could disagree about what is in it.
+        BadWheel: there is not exactly one, or readers could disagree about its content.
     """
     names: set[str] = set()
     for entry in entries:
@@ -313,7 +313,7 @@ def _parse_range(answer: Answer) -> tuple[int, int, int]:
 
 
 def _get_version(answer: Answer) -> tuple[str | None, str | None]:
-    """Return the tag of a version of the file, or else its date."""
+    """Return the tag of a version of the file, else its date."""
     tag = answer.headers.get("ETag")
     if tag:
         return tag, None
@@ -321,7 +321,7 @@ def _get_version(answer: Answer) -> tuple[str | None, str | None]:
 
 
 def _make_condition(answer: Answer) -> dict[str, str]:
-    """Return the header that asks for parts of this version of the file only."""
+    """Return the header that requests parts only of this version of the file."""
     tag, date = _get_version(answer)
     if tag and not tag.startswith("W/"):  # a weak tag is not allowed in If-Range
         return {"If-Range": tag}

@@ -1,10 +1,10 @@
-"""The collectors, one file a subject and one line in `COLLECTORS`.
+"""The collectors, one file for each subject and one line in `COLLECTORS`.
 
-Together, the live environment as facts.
+Together they describe the live environment as facts.
 
-A collector is a module with `collect(host)`. It returns a tree of facts, None where what it looks
-for does not exist, or `Unavailable`. It reads through the host, imports nothing of what it
-describes, and leaves no trace.
+A collector is a module with `collect(host)`. It returns a tree of facts, None if its subject does
+not exist, or `Unavailable`. It reads through the host, imports nothing that it describes, and
+leaves no trace.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ COLLECTORS: Dict[str, Collector] = {
 class Snapshot:
     """What the collectors found: `facts`, and by dotted path what was `unavailable`.
 
-    `tooling` names the packages that only envlock requires, where they were looked for
+    `tooling` has the packages that only envlock requires, if they were searched for
     (envlock/runtime/tooling.py).
     """
 
@@ -68,7 +68,7 @@ def take_snapshot(
 ) -> Snapshot:
     """Return the facts of this process and machine.
 
-    Nothing is changed, nothing of TensorFlow is imported.
+    Nothing is changed, and no part of TensorFlow is imported.
     """
     if host is None:
         host = Host()
@@ -82,6 +82,6 @@ def _ask(collect: Collector, host: Host) -> Optional[Union[Tree, Unavailable]]:
     try:
         return collect(host)
     except OSError as error:
-        # The file exists and cannot be read. Its name may be private, so only the errno's text is
-        # kept.
+        # The file exists and cannot be read. Its name may be private, so only the text of the errno
+        # is recorded.
         return Unavailable(f"cannot read a file: {error.strerror}", "unreadable")

@@ -1,4 +1,4 @@
-"""The processor: flags that choose kernels, and thread counts that choose summation orders."""
+"""The processor: flags that select kernels, and thread counts that determine the order of sums."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def collect(host: Host) -> Union[Tree, Unavailable]:
 def _parse_first_processor(text: str) -> Dict[str, str]:
     """Return the first block of /proc/cpuinfo.
 
-    The others differ from it in numbers that are no facts.
+    The other blocks differ from it only in numbers that are not recorded.
     """
     processor = {}
     for line in text.partition("\n\n")[0].splitlines():
@@ -54,7 +54,7 @@ def _parse_first_processor(text: str) -> Dict[str, str]:
 
 
 def _parse_threads(environ: Mapping[str, str], name: str, default: Optional[int]) -> Optional[int]:
-    """Return the threads that a variable sets, else the default."""
+    """Return the number of threads that a variable sets, else the default."""
     # 0 or garbage means "default", and the default is the affinity mask (measured with TensorFlow
     # 2.21).
     value = environ.get(name, "").strip()
@@ -87,8 +87,8 @@ def read_quota(host: Host) -> Optional[float]:
 
 
 def _read_v2_quota(host: Host, path: str) -> Optional[float]:
-    # In a container the path may be the host's, while the root of what is mounted is the
-    # container's group.
+    # In a container the path may be that of the host, while the mounted root is the container's own
+    # group.
     for folder in dict.fromkeys((path, "")):
         text = host.read(os.path.normpath(f"/sys/fs/cgroup/{folder}/cpu.max"))
         if text is None:

@@ -1,4 +1,4 @@
-"""The CUDA libraries that TensorFlow takes in this process, where it is a CUDA build."""
+"""The CUDA libraries that TensorFlow loads in this process, for a CUDA build."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def collect(host: Host) -> Optional[Tree]:
     if not build.get("is_cuda_build"):
         return None
     from envlock.runtime.cuda.section import (
-        collect_section,  # costs 3 ms, which a CPU build need not pay
+        collect_section,  # takes 3 ms, which a CPU build does not need
     )
 
     return collect_section(host, package, build)

@@ -1,4 +1,4 @@
-"""The determinism variables, by name from a table: never the whole environment."""
+"""The determinism variables, by name from a table; other variables are never read."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _SHOWN_LIMIT = 200
 
 
 def collect(host: Host) -> Tree:
-    """Return every variable of the table: its value as it may be recorded, None where it is unset.
+    """Return every variable of the table with the value that may be recorded; None if it is unset.
 
-    Some count only as they were when the process started (the loader's, glibc's). The others
-    TensorFlow reads when it first needs them and caches; once it is imported, the value of one that
-    has changed since the start is `Unavailable`. What envlock itself has set was unset before, and
-    is recorded as unset.
+    The value of some variables (the loader's, glibc's) matters only at the start of the process.
+    TensorFlow reads the others when it first needs them, and caches them; once it is imported, a
+    variable that has changed since the start is `Unavailable`. A variable that envlock itself has
+    set was unset before, and is recorded as unset.
     """
     at_start = host.start_environ()
     is_tensorflow_imported = host.has_imported("tensorflow")
@@ -48,7 +48,7 @@ def _collect_variable(
     name = row["name"]
     at_start = environ_at_start.get(name)
     if row["read_by"] == "python" and sys.flags.ignore_environment:
-        return None  # `python -E` and `-I` do not look at it
+        return None  # `python -E` and `-I` ignore it
     if row["read_at"] == "process-start":
         return make_recordable(_strip_appended(at_start, row, environ_at_start), row)
     now = host.environ.get(name)
@@ -65,10 +65,11 @@ def _collect_variable(
 
 
 def _strip_appended(value: Optional[str], row: Tree, environ: Mapping[str, str]) -> Optional[str]:
-    """Return a path list without the entries that a container runtime appends, where it runs.
+    """Return a path list without the entries that a container runtime appends, if that runtime
+    runs.
 
-    Without that runtime's own variable, or elsewhere in the list, the same entries may be the
-    user's and stay.
+    Elsewhere in the list, or without that runtime's own variable, the same entries may be the
+    user's, and are kept.
     """
     if value is None or not any(environ.get(name) for name in row.get("appended_under", ())):
         return value
@@ -89,13 +90,14 @@ def _describe_value(recorded: Optional[str]) -> str:
 
 
 def make_recordable(value: Optional[str], row: Tree) -> Optional[str]:
-    """Return a value as a lock may hold it: itself where its variable takes it, else its SHA-256.
+    """Return a value as it may be recorded in a lockfile: itself if it is valid for its variable,
+    else its SHA-256.
 
-    Thus no secret that was put into one of these variables, by mistake or not, can enter a lock. Of
-    GPUs that are named by UUID only the kind of UUID is recorded.
+    So no secret that was put into one of these variables, by mistake or not, can enter a lockfile.
+    If GPUs are listed by UUID, only the kind of UUID is recorded.
 
     Args:
-        value: the variable's; None where it is unset.
+        value: that of the variable; None if it is unset.
         row: the variable's row of the table `environ`.
     """
     if value is None or value in row.get("as_unset", ()):
@@ -115,11 +117,11 @@ def make_recordable(value: Optional[str], row: Tree) -> Optional[str]:
 
 
 def _find_uuid_kind(value: str) -> Optional[str]:
-    """Return the kind of UUID that names GPUs, or None; a UUID's digest would identify one too."""
+    """Return the kind of UUID in a list of GPUs, or None; the digest of a UUID would identify a
+    GPU, too.
+    """
     if value == "mig-uuid":
-        return (
-            None  # the word in a lock must not look like a value that `envlock run` can set again
-        )
+        return None  # the word in a lockfile must not look like a value that `envlock run` can set again
     kinds = {part.strip()[:4].upper() for part in value.split(",")}
     if "MIG-" in kinds:
         return "mig-uuid"
@@ -129,7 +131,9 @@ def _find_uuid_kind(value: str) -> Optional[str]:
 
 
 def _make_flag_recordable(flag: str, words: Sequence[str]) -> str:
-    """Return a flag as a lock may hold it: one that no table names may be a secret itself."""
+    """Return a flag as it may be recorded in a lockfile: the name of an unknown flag may itself be
+    a secret.
+    """
     name, equals, value = flag.partition("=")
     if not name.startswith("--") or name[2:] not in table("flags"):
         return hash_value(flag)
@@ -153,7 +157,7 @@ def _is_recordable(value: str, kind: str, words: Sequence[str]) -> bool:
 
 
 def _has_only_known_words(value: str, words: Sequence[str]) -> bool:
-    """Return whether a value consists of known words; `#` among them stands for numbers."""
+    """Return whether a value consists of known words, among which `#` stands for any number."""
     if not value.isascii() or len(value) > _WORDS_LIMIT:
         return False
     for word in value.lower().translate(_PUNCTUATION).split(" "):
@@ -171,7 +175,7 @@ _PUNCTUATION = {ord(char): " " for char in ".,:^+;=-()"}
 
 
 def hash_value(text: str) -> str:
-    """Return the SHA-256 of a value that must not be recorded itself."""
-    from hashlib import sha256  # loads OpenSSL, and most environments have nothing to hash
+    """Return the SHA-256 of a value that must not be recorded as it is."""
+    from hashlib import sha256  # loads OpenSSL, and in most environments there is nothing to hash
 
     return "sha256:" + sha256(text.encode("utf-8", "surrogateescape")).hexdigest()

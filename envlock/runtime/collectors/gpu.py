@@ -1,4 +1,4 @@
-"""Driver and GPU facts: what CUDA will see, and nothing that identifies a card."""
+"""Driver and GPU facts: the GPUs that CUDA will use, and nothing that identifies a card."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ LIBRARY_NOT_FOUND = 12
 def collect(host: Host) -> Optional[Union[Tree, Unavailable]]:
     """Return the facts of the driver and of the GPUs that CUDA will show, in CUDA's order.
 
-    None means that nothing hints at an NVIDIA GPU; NVML is not touched then. Where NVML fails as a
-    whole, every fact that only NVML has is `Unavailable` with the same reason, and what the kernel
-    exposes is still recorded.
+    None means that there is no sign of an NVIDIA GPU; NVML is not loaded then. If NVML fails as a
+    whole, every fact that only NVML provides is `Unavailable` for the same reason, and the facts
+    that the kernel exposes are still recorded.
     """
     if not hostfs.has_gpu_hint(host):
         return None
-    # ctypes and the child process are loaded only where there may be a GPU.
+    # ctypes and the child process are needed only if there may be a GPU.
     from envlock.runtime.gpu import probe
 
     answer = probe.ask(host, probe.compute_limit(hostfs.count_gpus(host)))
@@ -47,7 +47,9 @@ def collect(host: Host) -> Optional[Union[Tree, Unavailable]]:
 
 
 def _is_wsl_without_nvidia(answer: Answer, host: Host) -> bool:
-    """Return whether /dev/dxg is another maker's GPU: WSL2 brings NVML with an NVIDIA driver."""
+    """Return whether /dev/dxg is the GPU of another manufacturer: on WSL2, NVML comes with the
+    NVIDIA driver.
+    """
     return (
         answer["status"] == "init-failed"
         and answer["code"] == LIBRARY_NOT_FOUND

@@ -1,8 +1,8 @@
-"""Keras' other back ends, JAX and PyTorch: their versions, and their settings that change bits.
+"""The other back ends of Keras, JAX and PyTorch: their versions, and the settings that change bits.
 
-Which settings those are, a table says. They are collected only where Keras computes with one.
-Nothing is imported: before the program has imported the library, its variables are what it will
-take; afterwards, what it has in effect counts as well.
+The settings are listed in a table. They are collected only if Keras computes with that back end.
+Nothing is imported: before the program imports the library, the variables are what it will read;
+afterwards, its effective settings count as well.
 """
 
 from __future__ import annotations
@@ -31,16 +31,25 @@ if TYPE_CHECKING:
 
     Fact = Union[str, Unavailable, None]
 
-DISTRIBUTIONS = {"jax": ("jax", "jaxlib"), "torch": ("torch",)}
-"""The distributions of each back end that has facts."""
+LIBRARIES = {"jax": "jax", "numpy": "jax", "torch": "torch"}
+"""The library whose facts are those of a back end: Keras' numpy takes its neural network operations
+from JAX (keras/src/backend/numpy/nn.py)."""
+
+DISTRIBUTIONS = {
+    "jax": ("jax", "jaxlib"),
+    "numpy": ("jax", "jaxlib", "scipy"),
+    "torch": ("torch",),
+}
+"""The distributions that a back end with facts cannot do without."""
 
 TRUE = ("y", "yes", "t", "true", "on", "1")
-"""What JAX takes for true (jax/_src/config.py), and PyTorch in part (c10/util/env.h)."""
+"""The words for true of JAX (jax/_src/config.py), some of which PyTorch accepts (c10/util/env.h)."""
 
 
 def collect_backend(host: Host, backend: str) -> Union[Tree, Unavailable]:
-    """Return versions, build and settings of a back end of `DISTRIBUTIONS`."""
-    hidden = find_shadow(host, backend) or find_shadows(host).get(backend)
+    """Return versions, build and settings of the library of a back end of `LIBRARIES`."""
+    library = LIBRARIES[backend]
+    hidden = find_shadow(host, library) or find_shadows(host).get(library)
     if hidden is not None:
         return hidden
     distributions = find_distributions(host)
@@ -49,17 +58,17 @@ def collect_backend(host: Host, backend: str) -> Union[Tree, Unavailable]:
             return Unavailable(
                 f"Keras is to compute with {backend}, but no {name} is installed", "no-backend"
             )
-    facts: Tree = {"version": distributions[backend].version}
-    if backend == "torch":
+    facts: Tree = {"version": distributions[library].version}
+    if library == "torch":
         facts.update(_read_torch_build(host))
     else:
         facts["jaxlib"] = distributions["jaxlib"].version
-    facts["settings"] = _collect_settings(host, backend)
+    facts["settings"] = _collect_settings(host, library)
     return facts
 
 
 def _read_torch_build(host: Host) -> Tree:
-    """Return PyTorch's CUDA or ROCm version and its commit, as its version.py says."""
+    """Return PyTorch's CUDA or ROCm version and its commit, from its version.py."""
     build: Tree = {"cuda": None, "git_version": None, "hip": None}
     text = read_text(os.path.join(find_package_folder(host, "torch") or "", "version.py")) or ""
     for line in text.splitlines():
@@ -78,10 +87,10 @@ def _collect_settings(host: Host, backend: str) -> Tree:
 
 
 def _collect_setting(row: Tree, host: Host, library: object) -> Fact:
-    """Return a setting as a lock may hold it; None where nothing sets it."""
+    """Return a setting as it may be recorded in a lockfile; None if it is not set."""
     name = row["name"]
     value = at_start = None
-    if name.isupper():  # the others are no variables
+    if name.isupper():  # the others are not variables
         value = host.environ.get(name)
     if library is None:
         return make_recordable(value, row)
@@ -102,15 +111,14 @@ def _collect_setting(row: Tree, host: Host, library: object) -> Fact:
         return None
     if in_effect != expected:
         return make_recordable(in_effect, row)
-    # A variable that was changed after the start has not set what is in effect, so it is not
+    # A variable that was changed after the start is not what the library uses, so it is not
     # recorded.
     return make_recordable(value if value == at_start else None, row)
 
 
 def _read_setting(library: object, path: Optional[str]) -> Optional[str]:
-    """Return what an imported library has in effect, in lower case.
-
-    None where it cannot be read.
+    """Return the effective value of a setting of an imported library, in lower case; None if it
+    cannot be read.
     """
     if not path:
         return None
@@ -122,13 +130,15 @@ def _read_setting(library: object, path: Optional[str]) -> Optional[str]:
             value = value()
         if value is library:
             return None
-        return str(getattr(value, "value", value)).lower()  # `value`: that of an enumeration
+        return str(
+            getattr(value, "value", value)
+        ).lower()  # `value`: that of a member of an enumeration
     except (AttributeError, TypeError, RuntimeError, ValueError):
         return None
 
 
 def _normalize_value(value: str, row: Tree) -> str:
-    """Return what a library makes of a variable's value, as text."""
+    """Return the value that a library reads from a variable, as text."""
     if row["records"] == "bool":
         return str(value.lower() in TRUE).lower()
     return value.lower()

@@ -1,4 +1,4 @@
-"""Keras: its version, and the defaults that `keras.json` in the home folder sets unseen."""
+"""Keras: its version, and the defaults that `keras.json` in the home folder changes unnoticed."""
 
 from __future__ import annotations
 
@@ -24,18 +24,19 @@ DEFAULTS: Dict[str, Union[str, float, bool]] = {
     "image_data_format": "channels_last",
     "nnx_enabled": False,
 }
-"""What Keras uses where `keras.json` is silent (keras 2.12 to 3.15,
-keras/src/backend/config.py)."""
+"""The values that Keras uses if `keras.json` does not set them (keras 2.12 to 3.15,
+keras/src/backend/config.py).
+"""
 
 WORDS = {
     "backend": ("tensorflow", "jax", "torch", "numpy", "openvino"),
     "floatx": ("bfloat16", "float16", "float32", "float64"),
     "image_data_format": ("channels_first", "channels_last"),
 }
-"""Every word that Keras accepts; anything else is its error, and may be anybody's secret."""
+"""Every word that Keras accepts; any other text is an error for Keras, and may be a secret."""
 
-FACTS = ("jax", "torch")
-"""The back ends beside TensorFlow whose facts a lock holds where Keras computes with them."""
+FACTS = {"jax": "jax", "numpy": "jax", "torch": "torch"}
+"""The back ends beside TensorFlow whose facts a lock holds where Keras computes with them, and where."""
 
 DISTRIBUTIONS = ("keras", "tf-keras", "keras-nightly", "tf-keras-nightly")
 
@@ -63,12 +64,12 @@ def collect(host: Host) -> Optional[Union[Tree, Unavailable]]:
             collect_backend,  # few have another back end
         )
 
-        facts[backend] = collect_backend(host, backend)
+        facts[FACTS[backend]] = collect_backend(host, backend)
     return facts
 
 
 def find_keras_backend(host: Host) -> Optional[str]:
-    """Return Keras' back end; None without Keras or with unreadable settings."""
+    """Return the back end of Keras; None without Keras, or if its settings cannot be read."""
     facts = collect(host)
     if facts is None or isinstance(facts, Unavailable):
         return None
@@ -131,12 +132,13 @@ def _locate_keras_home(host: Host) -> str:
 
 
 def _parse_as_keras(data: bytes) -> object:
-    """Return what Keras reads from a file that is not strict JSON: it accepts double keys and NaN.
+    """Return what Keras reads from a file that is not strict JSON: it accepts duplicate keys and
+    NaN.
 
-    Source: keras/src/backend/config.py reads it with `json.load` and takes a ValueError for an
+    Source: keras/src/backend/config.py reads it with `json.load` and ignores a ValueError for an
     empty file.
     """
-    import json  # dear at start-up, and nearly every file is strict JSON
+    import json  # slow to import, and nearly every file is strict JSON
 
     try:
         settings: object = json.loads(data.decode("utf-8"))

@@ -44,12 +44,12 @@ def collect(host: Host) -> Optional[Union[Tree, Unavailable]]:
 
 
 def _collect_blas(folder: str) -> Tree:
-    """Return NumPy's BLAS, and the BLAS files that its wheel brings (their names carry a hash)."""
+    """Return NumPy's BLAS, and the BLAS files in its wheel (whose names contain a hash)."""
     config = read_text(os.path.join(folder, "__config__.py")) or ""
     block = config.partition('"blas": {')[2].partition("}")[0]  # NumPy 1.26 and later
     name = _get_field(block, "name")
     if not block:
-        # Up to 1.25 there is one assignment for each library that the build found.
+        # Up to 1.25 the file has one assignment for each library that the build found.
         for library in ("openblas64_", "openblas", "blas_mkl", "blis"):
             if f"{library}_info={{" in config:
                 name = library

@@ -1,4 +1,4 @@
-"""Every installed distribution: what it is, and where it came from."""
+"""Every installed distribution: its version, and where it came from."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     Fact = Union[List[str], Unavailable, None]
     Tags = Dict[Optional[str], Fact]
-    """By the text of a WHEEL file: many are equal."""
+    """Parsed tags by the text of a WHEEL file, because many of these files are equal."""
 
 
 ORIGIN = "direct_url.json"
@@ -88,7 +88,7 @@ def _parse_installer(text: Optional[str]) -> Optional[str]:
 
 
 def _parse_origin(text: Optional[str]) -> Union[Tree, Unavailable, None]:
-    """Return the content of `direct_url.json` without what may be secret.
+    """Return the content of `direct_url.json` without the parts that may be secret.
 
     None means that the distribution came from an index.
 
@@ -112,7 +112,8 @@ def _convert_origin(document: Tree) -> Tree:
     is_local = document["url"][:5].lower() == "file:"
     commit = vcs.get("commit_id")
     if is_local and is_editable:
-        # The specification gives a local folder no commit, so the checkout's own is read.
+        # The specification has no commit for a local folder, so the commit is read from the
+        # checkout itself.
         commit = find_checkout_commit(_parse_local_path(document["url"]))
     sha256 = archive.get("hashes", {}).get("sha256")
     if not sha256:  # older installers write `hash`: "sha256=..."
@@ -148,10 +149,11 @@ def _check_subdirectory(folder: object) -> Union[str, Unavailable]:
 
 
 def strip_url_secrets(url: str) -> Optional[str]:
-    """Return a URL without user, password, query and fragment, or None where they cannot be found.
+    """Return a URL without user, password, query and fragment, or None if these cannot be
+    separated.
 
-    Of a local one only `file:` and a wheel's name stay: a path on this machine names its user, and
-    differs for every checkout.
+    Of a local URL only `file:` and the name of a wheel remain: a path on this machine contains the
+    name of its user, and differs in every checkout.
     """
     scheme, separator, rest = url.partition("://")
     scheme = scheme.lower()
@@ -168,8 +170,8 @@ def strip_url_secrets(url: str) -> Optional[str]:
     authority, slash, path = location.partition("/")
     host = authority.rpartition("@")[2]
     port = host.rpartition("]")[2].partition(":")[2]
-    # An `@` after the host may be the end of a password that holds a slash or the like; a `%`
-    # before the path, or a port that is no number, may be the rest of one.
+    # An `@` after the host may end a password that contains a slash or the like; a `%` before the
+    # path, or a port that is not a number, may be the rest of a password.
     after_authority = rest[len(authority) :].replace("%40", "@")
     if "%" in authority or "@" in after_authority or port.strip("0123456789"):
         return None
@@ -177,7 +179,9 @@ def strip_url_secrets(url: str) -> Optional[str]:
 
 
 def find_checkout_commit(folder: str) -> Optional[str]:
-    """Return the commit checked out in a Git work tree, from its files, or None without one."""
+    """Return the commit that is checked out in a Git work tree, read from its files; None if it is
+    not a work tree.
+    """
     try:
         git = os.path.join(folder, ".git")
         if os.path.isfile(git):
@@ -210,7 +214,7 @@ def _parse_local_path(url: str) -> str:
     path = "/" + url.partition("#")[0].partition("?")[0].partition("://")[2].partition("/")[2]
     if "%" not in path:
         return path
-    from urllib.parse import unquote  # costs as much as the whole assertion
+    from urllib.parse import unquote  # takes as long as the whole assertion
 
     return unquote(path)
 

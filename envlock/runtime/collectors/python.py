@@ -32,17 +32,17 @@ def collect(host: Host) -> Tree:
 def _get_abi() -> str | None:
     """Return the tag of extension modules, such as `cpython-311-x86_64-linux-gnu`.
 
-    A free-threaded interpreter's has a `t` after the version.
+    The tag of a free-threaded interpreter has a `t` after the version.
     """
-    import _imp  # built in, so that it costs nothing; a private module of CPython
+    import _imp  # built in, so that the import costs nothing; a private module of CPython
 
     suffix = next(iter(_imp.extension_suffixes()), "")
     return suffix.partition(".")[2].rpartition(".")[0] or None
 
 
 def _parse_compiler(version: str) -> str | None:
-    """Return the part of `sys.version` in brackets; the build date before it is no fact."""
-    return version.rpartition("[")[2].rpartition("]")[0].strip() or None  # Clang leaves a blank
+    """Return the part of `sys.version` in brackets; the build date before it is not recorded."""
+    return version.rpartition("[")[2].rpartition("]")[0].strip() or None  # Clang leaves a space
 
 
 def _find_prefix_kind() -> str:

@@ -43,10 +43,12 @@ def _read_os_release(host: Host) -> Dict[str, str]:
 
 
 def _find_libc(host: Host) -> Tuple[Optional[str], Optional[str]]:
-    """Return the C library's name and version: glibc's own, or "musl" by its loader's file."""
+    """Return the name and version of the C library: glibc reports its own; musl is recognised by
+    the file of its loader.
+    """
     try:
         name, _, version = (os.confstr("CS_GNU_LIBC_VERSION") or "").partition(" ")
-    except (ValueError, OSError, AttributeError):  # musl and macOS know no such name
+    except (ValueError, OSError, AttributeError):  # musl and macOS do not have this name
         name = version = ""
     if name:
         return name, version
@@ -56,7 +58,9 @@ def _find_libc(host: Host) -> Tuple[Optional[str], Optional[str]]:
 
 
 def _find_container_evidence(host: Host) -> List[str]:
-    """Return which rules fired, never what they read: names and paths there can identify a site."""
+    """Return the names of the rules that matched, never the texts that they read: names and paths
+    there can identify a site.
+    """
     evidence = [path for path in _FILES if host.exists(path)]
     evidence += [name for name in _VARIABLES if name in host.environ]
     try:

@@ -1,4 +1,4 @@
-"""TensorFlow as its files tell it; it is never imported."""
+"""TensorFlow, described from its files; it is never imported."""
 
 from __future__ import annotations
 
@@ -38,12 +38,15 @@ DISTRIBUTIONS = (
     "tf-nightly-cpu",
     "tf-nightly-gpu",
 )
-"""Every name the `tensorflow` package is distributed under; several at once overwrite each other's
-files."""
+"""Every name under which the `tensorflow` package is distributed; if several are installed, they
+overwrite each other's files.
+"""
 
 
 def collect(host: Host) -> Optional[Union[Tree, Unavailable]]:
-    """Return which TensorFlow `import tensorflow` loads and how it was built; None without one."""
+    """Return the TensorFlow that `import tensorflow` loads, and how it was built; None if there is
+    no TensorFlow.
+    """
     hidden = find_shadow(host, "tensorflow") or find_shadows(host).get("tensorflow")
     if hidden is not None:
         return hidden
@@ -74,9 +77,10 @@ def collect(host: Host) -> Optional[Union[Tree, Unavailable]]:
 
 
 def _find_version(folder: str, owners: List[Distribution]) -> Union[str, Unavailable]:
-    """Return one distribution's version, or where several lie over each other that of the headers.
+    """Return the version of the distribution, or that of the headers if several overwrite each
+    other.
 
-    The headers carry the number up to 2.19; later ones get it from the build, and then it is
+    The headers have the number up to 2.19; later ones get it from the build, and then it is
     unavailable.
     """
     versions = {owner.version for owner in owners}
@@ -109,7 +113,7 @@ def _parse_nvidia_build(version: Union[str, Unavailable]) -> Optional[str]:
 
 
 def _parse_defines(header: str, names: tuple[str, ...]) -> Optional[str]:
-    """Return the `#define`d numbers of a C header joined by dots, or None when one is missing."""
+    """Return the `#define`d numbers of a C header joined by dots, or None if one is missing."""
     numbers = {}
     for line in (read_text(header) or "").splitlines():
         words = line.split()

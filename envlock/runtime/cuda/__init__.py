@@ -1,1 +1,1 @@
-"""TensorFlow's CUDA libraries, told without loading one of them."""
+"""TensorFlow's CUDA libraries, identified without loading one."""

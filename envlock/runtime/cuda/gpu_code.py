@@ -1,4 +1,5 @@
-"""Whether a TensorFlow build holds code that a GPU can run or that the driver can compile for it.
+"""Whether a TensorFlow build contains code that a GPU can run, or that the driver can compile for
+it.
 
 Rules (CUDA C++ Programming Guide, "Application Compatibility" and "Binary Compatibility"; nvcc
 manual, "GPU Architecture Features"): machine code (SASS) for X.y runs on X.z with z >= y; PTX for
@@ -31,7 +32,7 @@ class Target:
         """Read `sm_80`, `sm_90a`, `compute_90` or `8.0`.
 
         Raises:
-            ValueError: it is something else.
+            ValueError: the text has another form.
         """
         self.text = text
         kind, _, number = text.rpartition("_")
@@ -46,7 +47,7 @@ class Target:
         self.has_ptx = kind != "sm"
 
     def can_run_on(self, gpu: Capability) -> bool:
-        """Return whether the machine code runs."""
+        """Return whether the machine code runs on that GPU."""
         if self.suffix == "a":
             return gpu == self.capability
         return gpu[0] == self.capability[0] and gpu[1] >= self.capability[1]
@@ -68,10 +69,10 @@ class Verdict:
     Attributes:
         kind: `native` (machine code), `ptx` (compiled by the driver at first use), `none`, or
             `unknown`.
-        runs: whether it will run; None where that depends on the driver and its CUDA version is not
+        runs: whether it will run; None if that depends on the driver and its CUDA version is not
             known.
         target: the entry that the GPU uses, such as `sm_80`, or None.
-        sentence: the verdict for people.
+        sentence: the verdict as a sentence.
     """
 
     __slots__ = ("kind", "runs", "sentence", "target")
@@ -96,9 +97,9 @@ def judge(
     Args:
         targets: `cuda_compute_capabilities` of the build info.
         capability: the GPU's compute capability, such as `9.0`.
-        toolkit: CUDA version that the PTX needs: `GpuCode.ptx_cuda` of the doctor where it was read
-            (12.3 for TensorFlow 2.18 to 2.21), else `cuda_version` of the build info, which asks
-            for more than is needed.
+        toolkit: CUDA version that the PTX needs: `GpuCode.ptx_cuda` of the doctor if it was read
+            (12.3 for TensorFlow 2.18 to 2.21), else `cuda_version` of the build info, which is
+            higher than necessary.
         driver_cuda: CUDA version of the driver's API, such as `12.4`.
     """
     gpu = _parse_version(capability)
@@ -153,12 +154,12 @@ def _parse_targets(texts: Iterable[str]) -> List[Target]:
 def _parse_target(text: str) -> Optional[Target]:
     try:
         return Target(text)
-    except ValueError:  # the notation of a later TensorFlow, about which nothing is known
+    except ValueError:  # the notation of a later TensorFlow, which is not known yet
         return None
 
 
 def _parse_version(text: Optional[str]) -> Optional[Capability]:
-    """Return (major, minor) of `12.5.1`, None when it is not one."""
+    """Return (major, minor) of `12.5.1`; None if the text is not a version."""
     parts = (text or "").split(".")
     if len(parts) < 2 or not all(part.isdigit() for part in parts[:2]):
         return None

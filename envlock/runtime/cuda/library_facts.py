@@ -1,4 +1,4 @@
-"""The facts of one CUDA library: the loader's answer as version, path and owner.
+"""The facts about one CUDA library: version, path and owner of the file that the loader finds.
 
 They are the same on every machine with the same file.
 """
@@ -45,11 +45,10 @@ class CudaFacts:
     def describe_library(self, resolved: Resolved) -> Tree:
         """Return the facts of one library.
 
-        Keys: `linkage`; where there is a soname `soname`, `file`, `resolved_by`, `version`,
-        `wheel_version`; where there is a file one of `build_id`, `record_sha256` (as RECORD writes
-        it) and `size` (bytes); `claimed_by` where several wheels hold the file; `problem` where
-        loading it would fail; `compat_cuda` and `compat_drivers` (branches) for a
-        forward-compatible libcuda.
+        Keys: `linkage`; for a library with a soname `soname`, `file`, `resolved_by`, `version`,
+        `wheel_version`; for a file one of `build_id`, `record_sha256` (in the form of RECORD) and
+        `size` (bytes); `claimed_by` if several wheels list the file; `problem` if loading it would
+        fail; `compat_cuda` and `compat_drivers` (branches) for a forward-compatible libcuda.
         """
         facts: Tree = {"linkage": resolved.linkage}
         if resolved.linkage == ABSENT:
@@ -73,7 +72,7 @@ class CudaFacts:
         return facts
 
     def describe_file(self, path: str, elf: Optional[Elf], library: Optional[Library]) -> Tree:
-        """Return where a file lies, its version, and what identifies its bytes."""
+        """Return the location of a file, its version, and what identifies its bytes."""
         canonical = self._paths.resolve_path(path)
         claims = self._owners.find_claims(canonical)
         wheel_version = _find_wheel_version(claims, _get_size(canonical))
@@ -117,7 +116,7 @@ def _get_size(path: str) -> Optional[int]:
 
 
 def _find_wheel_version(claims: List[Claim], size: Optional[int]) -> Text:
-    """Return the version of the wheel whose RECORD fits the file; None when no wheel claims it."""
+    """Return the version of the wheel whose RECORD matches the file; None if no wheel lists it."""
     if not claims:
         return None
     fitting = [claim for claim in claims if claim.size is None or claim.size == size]
@@ -135,9 +134,8 @@ def _find_wheel_version(claims: List[Claim], size: Optional[int]) -> Text:
 
 
 def _get_identity(path: str, elf: Optional[Elf], claims: List[Claim]) -> Tree:
-    """Return the strongest cheap evidence of the file's bytes.
-
-    That is the GNU build-id, else the wheel's sha256, else the size.
+    """Return the strongest evidence of the file's bytes that is cheap to get: the GNU build-id,
+    else the wheel's sha256, else the size.
     """
     if elf is not None and elf.build_id is not None:
         return {"build_id": elf.build_id}
@@ -152,7 +150,9 @@ def _get_identity(path: str, elf: Optional[Elf], claims: List[Claim]) -> Tree:
 
 
 def _is_short_number(text: str) -> bool:
-    """Return whether `int` reads it: it refuses a superscript, and some thousands of digits."""
+    """Return whether `int` can parse it: it refuses superscript digits, and numbers of some
+    thousands of digits.
+    """
     return text.isascii() and text.isdigit() and len(text) < 19
 
 
@@ -173,23 +173,24 @@ def _parse_compat(note: str) -> Tree:
 
 
 _SYSTEM_PREFIXES = ("/", "/usr")
-"""Of a system Python: only its site folders are the environment, not all of /usr."""
+"""Folders of a system Python: of these, only the site folders are the environment, not all of /usr."""
 _SYSTEM = ("/usr/", "/lib/", "/lib64/", "/opt/nvidia/")
 _LOCAL = "/usr/local/"
 
 
 class PortablePaths:
-    """Rewrites paths of one process: `{prefix}/...` in the environment, a system's path as it is.
+    """Rewrites the paths of one process: `{prefix}/...` in the environment, and system paths
+    unchanged.
 
-    Any other folder may name its user, or depend on HOME or the working folder: it becomes
-    `{elsewhere}/NAME`.
+    Any other folder may contain the name of its user, or depend on HOME or the working folder: it
+    becomes `{elsewhere}/NAME`.
     """
 
     def __init__(self, host: Host, prefix: Optional[str] = None) -> None:
-        """Prepare.
+        """Store the folders that are rewritten.
 
         Args:
-            host: gives the import path and the root.
+            host: provides the import path and the root.
             prefix: folder of the environment; `sys.prefix` when not given.
         """
         self._prefix = os.path.realpath(sys.prefix if prefix is None else prefix)
@@ -206,14 +207,14 @@ class PortablePaths:
         return any(path.startswith(folder + "/") for folder in self._site)
 
     def resolve_path(self, path: str) -> str:
-        """Return the one path that stands for a file: links are followed inside the environment.
+        """Return the canonical path of a file: links are followed inside the environment.
 
-        Installers may link files from a cache (`uv --link-mode symlink`); the cache's path says
-        nothing.
+        Installers may link files from a cache (`uv --link-mode symlink`); the path in the cache
+        carries no information.
         """
         folder, name = os.path.split(path)
         if folder not in self._real_folders:
-            # Eleven calls of lstat, and many files share a folder.
+            # Resolving takes eleven calls of lstat, and many files share a folder.
             self._real_folders[folder] = os.path.realpath(folder)
         unlinked = os.path.join(self._real_folders[folder], name)
         if not os.path.islink(unlinked):
@@ -224,7 +225,7 @@ class PortablePaths:
         return target
 
     def render_path(self, path: str) -> str:
-        """Return a canonical path as a lock holds it."""
+        """Return a canonical path in the form that a lockfile has."""
         if self.is_inside(path):
             base = "" if self._prefix == "/" else self._prefix
             return "{prefix}" + path[len(base) :]
@@ -236,7 +237,7 @@ class PortablePaths:
 
 
 def _is_system(path: str) -> bool:
-    """Return whether a path lies where packages of the system and NVIDIA's installers put files."""
+    """Return whether a path is in a folder of system packages or of NVIDIA's installers."""
     if not path.startswith(_LOCAL):
         return path.startswith(_SYSTEM)
     folder = path[len(_LOCAL) :].partition("/")[0]
@@ -247,16 +248,16 @@ def _is_system(path: str) -> bool:
 
 
 _VENDORS = ("nvidia_", "nvidia-", "tensorrt")
-"""Whose RECORDs are read: the others hold no CUDA library of TensorFlow."""
+"""Makers whose RECORDs are read: the wheels of others contain no CUDA library of TensorFlow."""
 
 
 class Claim:
-    """One wheel's line about a file.
+    """The row of one wheel's RECORD for a file.
 
     Attributes:
         wheel: normalised project name, such as `nvidia-cudnn-cu12`.
         version: version of the wheel.
-        sha256: the recorded digest as RECORD writes it (urlsafe base64), or None.
+        sha256: the recorded digest in the form of RECORD (urlsafe base64), or None.
         size: the recorded size in bytes, or None.
     """
 
@@ -279,12 +280,14 @@ class WheelOwners:
         self._records: Dict[str, List[Record]] = {}
 
     def find_folder(self, file: str) -> Optional[str]:
-        """Return the folder of the import path that holds the file, the innermost if several do."""
+        """Return the folder of the import path that contains the file; the innermost, if several
+        do.
+        """
         folders = [folder for folder in self._folders if file.startswith(folder + "/")]
         return max(folders, key=len, default=None)
 
     def find_claims(self, file: str) -> List[Claim]:
-        """Return the claims of all wheels on the file (a real path), in order of their names."""
+        """Return the rows of all wheels for the file (a real path), in the order of their names."""
         folder = self.find_folder(file)
         if folder is None:
             return []
@@ -306,7 +309,7 @@ class WheelOwners:
 
 
 def _parse_claim(wheel: str, version: str, row: bytes) -> Claim:
-    """Return a claim from the rest of a row of RECORD, `sha256=...,size`."""
+    """Return a claim, parsed from the rest of a row of RECORD, `sha256=...,size`."""
     digest, _, size = row.decode("ascii", "replace").partition(",")
     claim = Claim(wheel, version, None, None)
     if digest.startswith("sha256="):
@@ -331,7 +334,8 @@ def _read_vendor_records(folder: str) -> List[Record]:
         except OSError:
             continue
         if record is not None:
-            # With a line end before the first row too, every row can be found by "\n" and its path.
+            # With a line break also before the first row, every row can be found by "\n" and its
+            # path.
             record = b"\n" + record.replace(b"\r", b"")
             records.append((wheel.lower().replace("_", "-"), version, record))
     return records

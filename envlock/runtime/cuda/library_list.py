@@ -1,4 +1,4 @@
-"""The CUDA libraries that TensorFlow loads: their names, their order, and who asks for them.
+"""The CUDA libraries that TensorFlow loads: their names, their order, and which library loads them.
 
 Measured on TensorFlow 2.18.1 and 2.21.0 with `LD_DEBUG=files` while `tsl::internal::DsoLoader` was
 called (every `dlopen` comes from libtensorflow_framework.so.2), and read from `cuda_config.h`, the
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 PREFIXES = ("libcu", "libnv", "libnccl")
-"""What names of CUDA libraries begin with; `is_cuda` says more exactly."""
+"""How the names of CUDA libraries begin; `is_cuda` is more precise."""
 
 _OTHERS = (
     "libcurl",
@@ -49,8 +49,9 @@ class Versioning:
     """How the version of a library is found.
 
     Attributes:
-        header: the header that defines it, None where no header does.
-        parts: how many parts of the version the library itself answers (`nvrtcVersion` says 12.9,
+        header: the header that defines it; None if no header does.
+        parts: how many parts of the version the library itself reports (`nvrtcVersion` returns
+        12.9,
             not 12.9.86).
     """
 
@@ -65,12 +66,12 @@ class Library:
     """One library.
 
     Attributes:
-        key: name of its fact, `cuda.<key>`.
+        key: the name of its fact, `cuda.<key>`.
         stem: file name before `.so`.
-        macro: `TF_<macro>_VERSION` of cuda_config.h holds the number after `.so.`; None where
-            `number` does.
+        macro: `TF_<macro>_VERSION` of cuda_config.h has the number after `.so.`; None if `number`
+            has it.
         number: the fixed number after `.so.`.
-        unversioned: TensorFlow asks for the bare `.so` when the numbered one does not load.
+        unversioned: TensorFlow tries the plain `.so` if the numbered one does not load.
         versioning: how its version is found.
         asker: key of the library that loads it; the framework when None.
     """
@@ -115,8 +116,8 @@ CUDNN = Versioning(CUDNN_HEADER, parts=3)
 _WITHOUT_HEADER = Versioning()
 
 # The order of `TryDlopenCUDALibraries` (xla/tsl/platform/default/dlopen_checker.cc), then what is
-# loaded on demand. A library that a former one needs is in the process before TensorFlow asks for
-# it, so the order is part of the answer.
+# loaded on demand. A library that an earlier one needs is loaded before TensorFlow asks for it, so
+# the order affects the result.
 LIBRARIES = (
     Library("cuda_driver", "libcuda", _WITHOUT_HEADER, number="1"),
     Library("cudart", "libcudart", _CUDART, macro="CUDART"),
@@ -145,7 +146,7 @@ def list_cudnn_parts(major: str) -> List[CudnnPart]:
 
 
 def get_tensorrt_number(release: Optional[str]) -> Optional[str]:
-    """Return the number after `libnvinfer.so.` in TensorFlow major.minor; None where it is unknown.
+    """Return the number after `libnvinfer.so.` in TensorFlow major.minor; None if unknown.
 
     Sources: `envlock/data/cuda.toml`, tensorrt.
     """
@@ -163,10 +164,10 @@ def list_other_users() -> List[str]:
 
 
 def list_cudnn_part_sonames(part: str, major: str, version: Optional[str]) -> Tuple[str, ...]:
-    """Return the names that cuDNN asks for, in order.
+    """Return the file names that cuDNN tries, in order.
 
     cuDNN 9 tries its full version first, then major.minor, then the soname (seen with 9.3.0 and
-    9.28.0 under `LD_DEBUG=files`); cuDNN 8 asks for the soname only (8.9.4).
+    9.28.0 under `LD_DEBUG=files`); cuDNN 8 tries only the soname (8.9.4).
     """
     name = f"libcudnn_{part}.so."
     if major != "9" or version is None:

@@ -1,6 +1,5 @@
-"""TensorFlow's loading of CUDA libraries, replayed on files.
-
-Which library it asks for, how, and which file it would get.
+"""How TensorFlow loads CUDA libraries, replayed on files: the names that it tries, and the file
+that it would load.
 """
 
 from __future__ import annotations
@@ -34,19 +33,19 @@ _DSO = "_ZN3tsl8internal9DsoLoader{}Get{}DsoHandleEv"
 _CURAND = _DSO.format(18, "Curand")  # exported up to 2.12; 2.14 and later do not load cuRAND
 _NCCL = _DSO.format(16, "Nccl")  # exported since 2.15, though NCCL is static up to 2.20
 _NCCL_STATIC = "include/external/nccl_archive/src/nccl.h"
-"""TensorFlow's own NCCL sources: 2.12 to 2.20, gone in 2.21."""
+"""Releases with TensorFlow's own copy of the NCCL sources: 2.12 to 2.20, removed in 2.21."""
 _CONFIG = "include/third_party/gpus/cuda/cuda_config.h"
 
 
 class Resolved:
-    """The answer for one library: its file, or its static version, or neither.
+    """The result for one library: its file, its static version, or neither.
 
     Attributes:
         library: the library; a part of cuDNN has an entry of its own.
         linkage: `dlopen`, `needed` (DT_NEEDED of another), `static` or `absent` (this TensorFlow
             does not use it).
-        found: the loader's answer; None where the linkage is static or absent.
-        version: the version, where the linkage is static.
+        found: the file that the loader finds; None if the linkage is static or absent.
+        version: the version, if the linkage is static.
     """
 
     __slots__ = ("found", "library", "linkage", "version")
@@ -65,7 +64,7 @@ class Resolved:
 
 
 def read_config(package: str) -> Optional[Dict[str, str]]:
-    """Return the `TF_*` macros of TensorFlow's cuda_config.h; None without the file.
+    """Return the `TF_*` macros of TensorFlow's cuda_config.h; None if the file does not exist.
 
     For example {"CUDNN_VERSION": "9"}.
     """
@@ -84,7 +83,7 @@ def read_config(package: str) -> Optional[Dict[str, str]]:
 
 
 class Replay:
-    """One replay of what TensorFlow loads, in its order."""
+    """A replay of how TensorFlow loads its libraries, in its order."""
 
     def __init__(
         self,
@@ -94,12 +93,12 @@ class Replay:
         build: Mapping[str, object],
         release: Optional[str],
     ) -> None:
-        """Prepare.
+        """Read TensorFlow's own library.
 
         Args:
             package: the tensorflow folder.
-            loader: the process's view.
-            headers: reader of version macros.
+            loader: the dynamic loader as this process sees it.
+            headers: reads version macros.
             build: TensorFlow's build info.
             release: TensorFlow's major.minor for a build of Google's, None for any other.
 
@@ -126,7 +125,7 @@ class Replay:
         return Found(name, path, "", self._loader.read(path))
 
     def run(self) -> Iterator[Tuple[str, Union[Resolved, Unavailable]]]:
-        """Yield (key, answer) for every library, cuDNN's parts after cuDNN."""
+        """Yield (key, result) for every library; the parts of cuDNN follow cuDNN."""
         for library in LIBRARIES:
             answer = self._resolve(library)
             if isinstance(answer, Resolved):
@@ -140,7 +139,9 @@ class Replay:
             version = self._find_static_nccl()
             if version is not None:
                 return Resolved(library, STATIC, version=version)
-        for owner in self._owners:  # a build that links a CUDA library instead of opening it
+        for (
+            owner
+        ) in self._owners:  # a build that is linked with a CUDA library instead of opening it
             found = self._open_needed(library, owner)
             if found is not None:
                 return Resolved(library, NEEDED, found)
@@ -154,7 +155,7 @@ class Replay:
         return Resolved(library, DLOPEN, self._open_first(sonames, self._framework))
 
     def _open_needed(self, library: Library, caller: Found) -> Optional[Found]:
-        """Open a library that the caller is linked with; None where it is not."""
+        """Open a library that the caller is linked with; None if it is not linked with it."""
         if caller.elf is None:
             return None
         for need in caller.elf.needed:
@@ -175,7 +176,7 @@ class Replay:
         return self._headers.read_version([folder], (name, NCCL_MACROS))
 
     def _list_sonames(self, library: Library) -> Union[Tuple[str, ...], Unavailable]:
-        """Return the names that TensorFlow asks for, in order."""
+        """Return the file names that TensorFlow tries, in order."""
         if library.macro is None:
             return (f"{library.stem}.so.{library.number}",)
         number = self._find_number(library, library.macro)
@@ -188,7 +189,7 @@ class Replay:
         return (numbered,)
 
     def _find_number(self, library: Library, macro: str) -> Union[str, Unavailable]:
-        """Return what follows `.so.` in the name that TensorFlow asks for."""
+        """Return the number after `.so.` in the name that TensorFlow asks for."""
         if library.key == "tensorrt":
             number = get_tensorrt_number(self._release)
             if number is None:
@@ -207,7 +208,7 @@ class Replay:
         return number
 
     def _open_first(self, sonames: Tuple[str, ...], caller: Found) -> Found:
-        """Return the first answer that loads, else the first that has a file, else the first."""
+        """Return the first result that loads, else the first that has a file, else the first."""
         fallback: Optional[Found] = None
         for soname in sonames:
             found = self._loader.open(soname, caller, PREFIXES)
@@ -220,14 +221,14 @@ class Replay:
         return fallback
 
     def _resolve_indirect(self, library: Library, asker: Optional[Resolved]) -> Resolved:
-        """Resolve a library that another CUDA library brings in."""
+        """Resolve a library that another CUDA library loads."""
         if asker is None or asker.found is None or asker.found.elf is None:
             return Resolved(library, ABSENT)
         found = self._open_needed(library, asker.found)
         if found is not None:
             return Resolved(library, NEEDED, found)
         major = (self.config or {}).get("CUDART_VERSION", "").partition(".")[0]
-        # CUDA 11 has no nvJitLink, and numbers NVRTC otherwise.
+        # CUDA 11 has no nvJitLink, and numbers NVRTC differently.
         if not major.isdigit() or int(major) < 12:
             return Resolved(library, ABSENT)
         soname = f"{library.stem}.so.{major}"
@@ -264,7 +265,9 @@ class Replay:
 
 
 def list_header_folders(file: str) -> List[str]:
-    """Return where the headers that belong to a library lie: wheel, toolkit, and Debian layouts."""
+    """Return the folders of the headers that belong to a library, in the layouts of wheels, the
+    toolkit and Debian.
+    """
     folder = os.path.dirname(file)
     folders = [os.path.normpath(f"{folder}/../include")]
     if folder.startswith(("/usr/lib", "/lib")):

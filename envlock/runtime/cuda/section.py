@@ -1,7 +1,7 @@
-"""The section `cuda`: the libraries that TensorFlow takes in this process, and XLA's `ptxas`.
+"""The section `cuda`: the libraries that TensorFlow loads in this process, and XLA's `ptxas`.
 
-They are found from files alone. No CUDA library is loaded: whoever loads one before TensorFlow is
-imported changes which one TensorFlow uses.
+They are found from files alone. No CUDA library is loaded: loading one before TensorFlow is
+imported would change which one TensorFlow uses.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def collect_section(host: Host, package: str, build: Mapping[str, object]) -> Tr
 
 
 def find_google_release(host: Host, package: str) -> Optional[str]:
-    """Return major.minor of a TensorFlow with a plain version; None of other builds (`+nv`)."""
+    """Return major.minor of a TensorFlow with a plain version; None for other builds (`+nv`)."""
     distributions = find_distributions(host)
     for name in ("tensorflow", "tensorflow-cpu", "tensorflow-gpu"):
         distribution = distributions.get(name)
@@ -104,7 +104,7 @@ def _describe_ptxas(paths: Iterator[Tuple[str, str]], facts: CudaFacts, loader: 
 
 
 def _find_other_users(host: Host, loader: Loader) -> List[str]:
-    """Return the imported packages that use CUDA on their own, where a CUDA library is mapped."""
+    """Return the imported packages that use CUDA on their own, if a CUDA library is mapped."""
     for path in loader.mapped:
         if is_cuda(os.path.basename(path)):
             return [package for package in list_other_users() if host.has_imported(package)]
@@ -119,7 +119,7 @@ DEFAULT_DATA_DIR = "./cuda_sdk_lib"
 def list_ptxas_candidates(
     environ: Mapping[str, str], toolkit: str, package: str, cuda_home: bool
 ) -> Iterator[Tuple[str, str]]:
-    """Yield (path, reason) in XLA's order.
+    """Yield (path, reason) in the order in which XLA looks for `ptxas`.
 
     Args:
         environ: the variables as they are when XLA looks (XLA_FLAGS, PATH, CUDA_HOME).
@@ -144,12 +144,12 @@ def list_ptxas_candidates(
 
 
 def is_cuda_home_read(release: Optional[str]) -> bool:
-    """Return whether TensorFlow major.minor looks at CUDA_HOME; False for an unknown version."""
+    """Return whether TensorFlow major.minor uses CUDA_HOME; False for an unknown version."""
     return parse_release(release or "") >= tuple(table("cuda")["ptxas"]["cuda_home_since"])
 
 
 def is_ptxas_refused(version: Optional[str]) -> bool:
-    """Return whether XLA passes over a ptxas of this version; False for an unknown version."""
+    """Return whether XLA skips a ptxas of this version; False for an unknown version."""
     if version is None:
         return False
     rules = table("cuda")["ptxas"]

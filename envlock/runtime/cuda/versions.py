@@ -1,4 +1,4 @@
-"""The version of a CUDA library by its file name or by the header that was installed with it."""
+"""The version of a CUDA library, from its file name or from the header that was installed with it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from envlock.runtime.cuda.library_list import Header
 
 HEADER_LIMIT = 1 << 14
-"""Bytes: the version macros of every CUDA header met are in the first 7 KiB."""
+"""Bytes: the version macros of every CUDA header seen are in the first 7 KiB."""
 
 
 def parse_name_version(path: str) -> List[str]:
-    """Return the numbers after `.so.` of a file name: ['9', '3', '0'] of `libcudnn.so.9.3.0`."""
+    """Return the numbers after `.so.` in a file name: ['9', '3', '0'] for `libcudnn.so.9.3.0`."""
     numbers = os.path.basename(path).partition(".so.")[2].split(".")
     if all(number.isdigit() for number in numbers):
         return numbers
@@ -25,16 +25,16 @@ def parse_name_version(path: str) -> List[str]:
 
 
 class Headers:
-    """Version macros of headers, each header read once."""
+    """Version macros of headers; each header is read once."""
 
     def __init__(self) -> None:
         self._texts: Dict[str, Optional[bytes]] = {}
 
     def read_version(self, folders: List[str], header: Header) -> Optional[str]:
-        """Return the version that a header in the first folder that has it defines, or None.
+        """Return the version that a header defines, in the first folder that contains it, or None.
 
-        A single macro holds 1000 x major + 10 x minor (`CUDART_VERSION 12050`) or a plain number
-        (`CUPTI_API_VERSION 28`); several hold one part each.
+        A single macro has 1000 x major + 10 x minor (`CUDART_VERSION 12050`) or a plain number
+        (`CUPTI_API_VERSION 28`); several macros have one part each.
         """
         name, macros = header
         for folder in folders:
@@ -66,7 +66,7 @@ def _find_version(text: bytes, macros: Tuple[str, ...]) -> Optional[str]:
 
 
 def _find_macro(text: bytes, name: str) -> Optional[str]:
-    """Return the number that `#define name` gives, or None."""
+    """Return the number that `#define name` sets, or None."""
     define = b"define " + name.encode()
     start = text.find(define)
     while start >= 0:

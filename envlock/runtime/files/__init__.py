@@ -1,1 +1,3 @@
-"""Deep verification: whether the files on the disk are what the RECORDs say, and unowned files."""
+"""Deep verification: compare the installed files with their RECORDs, and find files that no package
+owns.
+"""

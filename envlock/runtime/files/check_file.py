@@ -1,9 +1,10 @@
-"""Whether one file is what RECORD says: its bytes, its size, and an installer's permissions. Pure.
+"""Whether one file matches its RECORD: its bytes, its size, and permissions that an installer sets.
+Pure.
 
-A RECORD holds no modes. But an installer gives all files of a package the same read and write bits
+A RECORD has no modes. But an installer gives all files of a package the same read and write bits
 (those that its umask leaves), and x, if at all, to everyone or to those who may read; so a file
-that differs from the rest of its package was changed since. Whether a *library or module* has x
-differs from wheel to wheel and means nothing: that is not judged.
+that differs from the rest of its package was changed later. Whether a *library or module* has x
+differs from wheel to wheel and means nothing, so it is not judged.
 """
 
 from __future__ import annotations
@@ -19,16 +20,18 @@ from envlock.runtime.files.read_file import State, can_compute
 
 SPECIAL = 0o7000  # setuid, setgid, sticky
 ENOUGH_ALIKE = 20
-"""Files of a kind without x, so that one with x is odd: wheels themselves have a few such."""
+"""Files of one kind without x that make one with x conspicuous: wheels themselves have a few of
+these.
+"""
 
 
 class FileMode(NamedTuple):
-    """A file as far as its mode is concerned.
+    """What matters about a file for its mode.
 
     Attributes:
-        program: "a program" or "a script" where it must be one that can be run.
-        may_run: whether x on it is usual: a script, a library, a program.
-        generated: whether an installer wrote it (an entry point), which gives it x and r for
+        program: "a program" or "a script" if it must be executable.
+        may_run: whether x is usual for it: a script, a library, a program.
+        generated: whether an installer wrote it (an entry point) and gave it x and r for
             everyone.
     """
 
@@ -42,7 +45,7 @@ class FileMode(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What is wrong with a file's mode; `expected` is None where several modes would be right."""
+    """The problem with a file's mode; `expected` is None if several modes would be right."""
 
     path: str
     mode: int
@@ -52,7 +55,7 @@ class Verdict(NamedTuple):
 
 
 def judge_modes(files: Iterable[FileMode]) -> list[Verdict]:
-    """Return the files whose mode is not that of an installed file."""
+    """Return the files whose mode is not one that an installer sets."""
     files = list(files)
     environment_bits: Counter[int] = Counter()
     package_bits: dict[str, Counter[int]] = {}
@@ -76,7 +79,9 @@ def judge_modes(files: Iterable[FileMode]) -> list[Verdict]:
 
 
 def find_world_writable(files: Iterable[FileMode]) -> list[str]:
-    """Return the packages most of whose files anyone may write to: their installer had no umask."""
+    """Return the packages most of whose files anyone may write to: they were installed without a
+    umask.
+    """
     totals: Counter[str] = Counter()
     writable: Counter[str] = Counter()
     for file in files:
@@ -91,11 +96,10 @@ def _get_rw_bits(mode: int) -> int:
 
 
 def _find_usual_bits(counts: Counter[int], environment_bits: Counter[int]) -> int:
-    """Return the read and write bits of most of a package's files.
-
-    Where two occur as often, those that are commoner in the environment.
+    """Return the read and write bits of most files of a package; of equally frequent ones, those
+    that are more frequent in the environment.
     """
-    # Bits without which the owner cannot read are never an installer's, however many files have
+    # Bits with which the owner cannot read never come from an installer, however many files have
     # them.
     return max(
         counts, key=lambda bits: (bool(bits & 0o400), counts[bits], environment_bits[bits], bits)
@@ -103,7 +107,7 @@ def _find_usual_bits(counts: Counter[int], environment_bits: Counter[int]) -> in
 
 
 def _judge_mode(file: FileMode, usual: int) -> Verdict | None:
-    """Return the gravest thing that is wrong with a mode, by the package's usual bits."""
+    """Return the most serious problem of a mode, given the usual bits of the package."""
     mode, rw, x = file.mode, _get_rw_bits(file.mode), file.mode & 0o111
     expected = usual
     if x or file.program:
@@ -139,11 +143,11 @@ def _judge_lone_executable(file: FileMode, kinds: Counter[tuple[str, str, bool]]
 
 MISSING, UNREADABLE = "missing", "unreadable"
 UNSIGNED = ("/RECORD", "/RECORD.jws", "/RECORD.p7s")
-"""Files that no RECORD can give the hash of."""
+"""Files whose hash no RECORD can have."""
 
 
 def judge(claims: list[Claim], state: State) -> Fault | None:
-    """Return what is wrong with a file, or None when it is as every RECORD says that lists it."""
+    """Return the problem of a file, or None if it matches every RECORD that lists it."""
     if state.problem is not None:
         return _explain_problem(claims, state)
     hashed = [claim for claim in claims if can_be_checked(claim)]
@@ -158,14 +162,14 @@ def judge(claims: list[Claim], state: State) -> Fault | None:
     if len(names) > 1 and len(hashes) > 1:
         return _explain_two_owners(hashed, sound, state)
     if sound and len(packages) > 1:
-        return None  # two versions of one package lie beside each other: a finding of its own
+        return None  # two versions of one package are installed beside each other, which is a finding of its own
     if sound:
         return _make_fault("record", claims, state, "is listed twice, with two hashes")
     return _make_fault("modified", claims, state, _describe_change(claims, state))
 
 
 def can_be_checked(claim: Claim) -> bool:
-    """Return whether the row has a hash that can be computed here."""
+    """Return whether the row has a hash of a kind that can be computed here."""
     return claim.hash is not None and can_compute(claim.hash.partition("=")[0])
 
 
@@ -175,12 +179,12 @@ def has_hash(claims: list[Claim]) -> bool:
 
 
 def is_sound(claim: Claim, state: State) -> bool:
-    """Return whether the file has the row's hash."""
+    """Return whether the file has the hash of the row."""
     name, _, value = (claim.hash or "").partition("=")
     own = state.hashes.get(name)
     if own is None:
         return False
-    # Some builders of the system's packages write hexadecimal digits.
+    # Some builders of system packages write hexadecimal digits.
     return value in (own, _convert_to_digits(own))
 
 
@@ -198,7 +202,7 @@ def _explain_problem(claims: list[Claim], state: State) -> Fault | None:
     kind, what = "modified", problem
     if problem == MISSING:
         if state.path.endswith(".pyc") and not has_hash(claims):
-            return None  # Python makes it again
+            return None  # Python compiles it again
         kind, what = "missing", "is missing"
     elif "is a broken link" in problem:
         kind = "missing"
@@ -256,7 +260,7 @@ def _list_owners(claims: list[Claim]) -> tuple[str, ...]:
 
 
 def _get_expected(claims: list[Claim]) -> dict[str, object]:
-    """Return the first hash and the first size that RECORDs give."""
+    """Return the first hash and the first size in the RECORDs."""
     expected: dict[str, object] = {}
     for claim in claims:
         if claim.hash is not None:
@@ -272,12 +276,12 @@ def _get_expected(claims: list[Claim]) -> dict[str, object]:
 def _convert_to_hex(recorded: str | None) -> str | None:
     """Return RECORD's `sha256=BASE64` as `sha256:HEX`, as `sha256sum` prints it.
 
-    What has neither form is returned as it is, cut to 200 characters.
+    A value of another form is returned unchanged, cut to 200 characters.
     """
     if recorded is None:
         return None
     name, _, value = recorded.partition("=")
-    if len(value) == 64:  # digits already
+    if len(value) == 64:  # already in digits
         return f"{name}:{value}"
     try:
         return f"{name}:{_convert_to_digits(value)}"

@@ -1,7 +1,7 @@
-"""What the metadata folders of an environment claim: each file's owner, hash and size.
+"""What the metadata folders of an environment list: each file's owner, hash and size.
 
-Metadata is hostile input: every read is bounded and does not wait. A RECORD's defect is kept beside
-the rows that could be read.
+Metadata is hostile input: every read is bounded and never blocks. A defect of a RECORD is reported
+together with the rows that could be read.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from envlock.runtime.files.record_rows import Row, parse_row, parse_rows
 from envlock.runtime.host import read_bytes
 
 RECORD_LIMIT = 16 * 1024 * 1024
-"""Bytes; the largest RECORD met, TensorFlow's, has 3.2 million."""
+"""Bytes; the largest RECORD seen, that of TensorFlow, has 3.2 million."""
 ROW_LIMIT = 200_000
-"""Rows; TensorFlow has 23 thousand, and all rows are held in memory."""
+"""Rows; TensorFlow has 23 thousand, and all rows are kept in memory."""
 INSTALLERS_WITH_RECORD = ("pip", "uv")
 
 
@@ -34,7 +34,7 @@ class Claim(NamedTuple):
 
 @dataclass
 class Package:
-    """A metadata folder, what its RECORD says, and what is wrong with that."""
+    """A metadata folder, the rows of its RECORD, and the defects of that file."""
 
     name: str
     version: str
@@ -47,19 +47,23 @@ class Package:
 
     @property
     def title(self) -> str:
-        """Name and version, as findings show them."""
+        """Name and version, as in findings."""
         return f"{self.name} {self.version}".rstrip()
 
 
 class Places(NamedTuple):
-    """The roots below which files of RECORDs may lie, and the real paths of folders so far."""
+    """The root folders that files of RECORDs may be in, and the real paths of the folders seen so
+    far.
+    """
 
     roots: tuple[str, ...]
     real: dict[str, str]
 
 
 def read_packages(folders: Iterable[str]) -> list[Package]:
-    """Return every package with a metadata folder in one of the folders, in order, then by name."""
+    """Return every package with a metadata folder in one of the folders, by folder and then by
+    name.
+    """
     packages = []
     for folder in folders:
         try:
@@ -71,7 +75,7 @@ def read_packages(folders: Iterable[str]) -> list[Package]:
 
 
 def _is_metadata(name: str) -> bool:
-    # pip renames what it removes to `~NAME`.
+    # pip renames a package that it is removing to `~NAME`.
     return name.endswith((".dist-info", ".egg-info")) and not name.startswith("~")
 
 
@@ -88,7 +92,9 @@ def find_places(prefix: str, folders: Iterable[str]) -> Places:
 
 
 def resolve(path: str, folder: str, where: Places) -> str | None:
-    """Return the absolute path of a row, its folder's links followed; None for a path outside."""
+    """Return the absolute path of a row, with links in its folder followed; None for a path
+    outside.
+    """
     absolute = os.path.normpath(os.path.join(folder, path))
     if not any(absolute.startswith(root.rstrip("/") + "/") for root in where.roots):
         return None
@@ -105,7 +111,7 @@ def _resolve_folder(folder: str, real_folders: dict[str, str]) -> str:
         return real_folders[folder]
     parent, _, name = folder.rpartition("/")
     if parent in real_folders and not os.path.islink(folder):
-        # Most are so: their ancestors need not be looked at again.
+        # Most folders are of this kind, and their ancestors need no second look.
         real = f"{real_folders[parent]}/{name}"
     else:
         real = os.path.realpath(folder)
@@ -152,7 +158,7 @@ def _read_record(path: str) -> str | None:
 
 
 def _read_installer(info: str) -> str:
-    """Return the installer's name in lower case; "" where the metadata folder does not give one."""
+    """Return the name of the installer in lower case; "" if the metadata folder does not have it."""
     try:
         data = read_bytes(f"{info}/INSTALLER", 1000)
     except OSError:
@@ -163,9 +169,9 @@ def _read_installer(info: str) -> str:
 
 
 def _parse_record(text: str) -> tuple[list[Row], str | None]:
-    """Return the rows of a RECORD, and what is wrong with it.
+    """Return the rows of a RECORD, and its defect, if any.
 
-    Where the whole cannot be read, it is read line by line.
+    If the file as a whole cannot be parsed, it is parsed line by line.
     """
     try:
         return parse_rows(text), None

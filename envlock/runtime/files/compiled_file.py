@@ -1,4 +1,4 @@
-"""Which source a .pyc file is compiled from, by its name. Pure."""
+"""The source that a .pyc file is compiled from, according to its name. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _NAME = re.compile(
     r"(?:\.opt-(?P<optimization>\w+))?\.pyc",
     re.DOTALL,
 )
-"""As PEP 3147 and PEP 488 say, and as pytest names what it has rewritten."""
+"""The forms of PEP 3147 and PEP 488, and that of the files that pytest has rewritten."""
 
 
 class CompiledFile(NamedTuple):
@@ -18,7 +18,7 @@ class CompiledFile(NamedTuple):
 
     Attributes:
         path: the file.
-        source: the source whose code it should hold.
+        source: the source that it should be compiled from.
         tag: the Python it is for; "" for an unknown level of optimization.
         optimization: 0, 1 or 2.
     """
@@ -30,7 +30,7 @@ class CompiledFile(NamedTuple):
 
 
 def parse_compiled_name(path: str) -> CompiledFile | None:
-    """Return what the name of a file in a `__pycache__` says; None for a name without that form."""
+    """Return what the name of a file in a `__pycache__` says; None if the name has another form."""
     folder, _, name = path.rpartition("/")
     match = _NAME.fullmatch(name)
     if match is None:

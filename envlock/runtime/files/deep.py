@@ -1,9 +1,10 @@
-"""Every file of this process's own environment: `ENVLOCK_MODE=deep`, and verification in an image.
+"""Check every file of this process's own environment: `ENVLOCK_MODE=deep`, and verification in an
+image.
 
-It does what `envlock verify --deep` does outside, without the bytecode, which that compares in
-processes of its own. In an image everything that the build wrote has one time; bytecode of the
-locked packages with another time is compared here, and what the base had is accepted as the build
-has written it down.
+This is what `envlock verify --deep` does from outside, except for the bytecode, which that command
+compares in processes of its own. In an image all files that the build wrote have the same time;
+bytecode of locked packages with another time is compared here, and files of the base are accepted
+if the build has listed them.
 """
 
 from __future__ import annotations
@@ -33,18 +34,18 @@ if TYPE_CHECKING:
 
 HOME = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 EPOCH = 315532800
-"""The time of everything that a build of an image writes (envlock/containers/plan.py)."""
+"""The time of every file that the build of an image writes (envlock/containers/plan.py)."""
 
 HEADER = 16
 """Bytes of a .pyc file before the code (PEP 552)."""
 
 
 AS_BUILT = os.path.join(HOME, "base.json")
-"""The list of what no RECORD vouches for in the base of an image, which its build has written."""
+"""The list of those files of the base that no RECORD covers; the build of an image writes it."""
 
 
 def verify_files(lock: Lock) -> list[Finding]:
-    """Return every file that is not as its RECORD says, or whose RECORD is not the locked one."""
+    """Return every file that does not match its RECORD, or whose RECORD is not the locked one."""
     installed = _survey_environment()
     own = lock.get("project", {}).get("name")
     locked = {}
@@ -52,7 +53,7 @@ def verify_files(lock: Lock) -> list[Finding]:
         if name != own:
             locked[name] = (identity["content"], identity.get("built"))
     faults, compiled = check(installed, locked)
-    # Only in an image that `envlock build` has made.
+    # This exists only in an image that `envlock build` has made.
     if os.path.exists(os.path.join(HOME, "entrypoint.py")):
         faults = image_baseline.accept(installed, faults, image_baseline.read(AS_BUILT))
         if sys.prefix != sys.base_prefix:
@@ -61,9 +62,9 @@ def verify_files(lock: Lock) -> list[Finding]:
 
 
 def write_down() -> None:
-    """Write down what no RECORD vouches for, where `verify_files` looks for it.
+    """Write the list of files that no RECORD covers to the place where `verify_files` reads it.
 
-    A build does it before it installs.
+    A build does this before it installs packages.
     """
     installed = _survey_environment()
     faults, _ = check(installed, {})
@@ -82,7 +83,9 @@ def _survey_environment() -> Survey:
 def find_newer_bytecode(
     compiled: list[CompiledFile], prefix: str, epoch: int = EPOCH
 ) -> list[Fault]:
-    """Return the bytecode below `prefix` that is newer than the build and not its source's."""
+    """Return the bytecode below `prefix` that is newer than the build and not compiled from its
+    source.
+    """
     what = "was written after the build, and differs from the source beside it"
     faults = []
     for file in compiled:
@@ -101,7 +104,9 @@ def _is_newer(path: str, epoch: int) -> bool:
 
 
 def _is_of_its_source(file: CompiledFile) -> bool:
-    """Return whether this Python would not load the file, or find its source's code in it."""
+    """Return whether this Python would not load the file, or whether the file has the code of its
+    source.
+    """
     if file.tag != sys.implementation.cache_tag:
         return True
     try:
@@ -109,7 +114,7 @@ def _is_of_its_source(file: CompiledFile) -> bool:
             expected = compile(
                 source.read(), file.source, "exec", dont_inherit=True, optimize=file.optimization
             )
-            # Python itself would load it in the same way.
+            # Python itself loads it in the same way.
             return bool(marshal.loads(bytecode.read()[HEADER:]) == expected)  # noqa: S302
     except FileNotFoundError:
         return True  # without a source it is never imported

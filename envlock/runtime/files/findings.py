@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 
 
 class Fault(NamedTuple):
-    """One thing that is not as recorded.
+    """A difference between a file and its record.
 
     Attributes:
         kind: a kind of files.toml.
         path: absolute.
-        what: a short phrase for people, after the path.
-        packages: titles of those that own it.
+        what: a short phrase that follows the path in a message.
+        packages: titles of the packages that own it.
         expected, actual: further facts of the two sides.
-        severity: of the finding.
+        severity: that of the finding.
         why: instead of the kind's own reason.
     """
 
@@ -99,7 +99,7 @@ def _load_kinds() -> dict[str, Kind]:
 
 
 def _get_path_weight(path: str) -> int:
-    """Return by how much a fault of this file weighs more, by the first pattern that fits it."""
+    """Return the weight that a fault of this file adds, from the first pattern that matches it."""
     for row in table("files")["first"]:
         if fnmatchcase(path, row["path"]):
             return int(row["weight"])

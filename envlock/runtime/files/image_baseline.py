@@ -1,8 +1,9 @@
-"""What no RECORD vouches for in an image: a build writes it down, and every start compares it.
+"""The files in an image that no RECORD covers: a build writes their state down, and every start
+compares it.
 
 NVIDIA's images, and others, have files that contradict their RECORDs, belong to no package or have
-no hash. The digest of the base identifies them, but nothing in a container knows it: so a build
-writes down what they are.
+no hash. The digest of the base identifies them, but it is unknown inside a container: so the build
+records these files.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ FOR_ANYBODY = 0o004
 
 
 class BaselineEntry(NamedTuple):
-    """Something that no RECORD vouches for.
+    """A file or folder that no RECORD covers.
 
     Attributes:
         kind: the kind of fault, or "" for none.
@@ -42,7 +43,7 @@ class BaselineEntry(NamedTuple):
 
 
 def collect_baseline(survey: Survey, faults: Iterable[Fault]) -> list[BaselineEntry]:
-    """Return what a build writes down of an environment: its faults, and what has no hash."""
+    """Return what a build records about an environment: its faults, and the files without a hash."""
     entries = set()
     for fault in faults:
         if fault.severity != INFO:
@@ -60,7 +61,9 @@ def collect_baseline(survey: Survey, faults: Iterable[Fault]) -> list[BaselineEn
 def accept(
     survey: Survey, faults: Iterable[Fault], written: Iterable[BaselineEntry]
 ) -> list[Fault]:
-    """Return the faults, accepted ones as information, and what has changed since the build."""
+    """Return the faults, those in the baseline as information, and the files that have changed
+    since the build.
+    """
     accepted = set()
     changed = set()
     for row in written:
@@ -85,10 +88,10 @@ def write(rows: Iterable[BaselineEntry], path: str) -> None:
 
 
 def read(path: str) -> list[BaselineEntry]:
-    """Return the rows of a file; none where there is no file.
+    """Return the rows of a file; no rows if the file does not exist.
 
     Raises:
-        FactError: it is not what `write` has written.
+        FactError: the file was not written by `write`.
     """
     rows = []
     try:
@@ -103,11 +106,11 @@ def read(path: str) -> list[BaselineEntry]:
 
 
 def hash_paths(paths: Iterable[str]) -> str:
-    """Return the SHA-256 of what lies at paths.
+    """Return the SHA-256 of the files and folders at some paths.
 
-    It covers kinds, modes, names, targets and bytes, and of a folder all that is in it. A file that
-    not everybody may read counts with its mode and size, so that the answer is the same for
-    everybody; so do files above 4 GB, which may be sparse.
+    It covers kinds, modes, names, targets and bytes, and everything inside a folder. A file that
+    not every user may read counts with its mode and size only, so that the result is the same for
+    every user; so do files above 4 GB, which may be sparse.
     """
     digest = hashlib.sha256()
     for path in paths:
@@ -120,8 +123,8 @@ def _get_state(survey: Survey, kind: str, path: str) -> str:
     if kind == "permission":
         return _get_mode(path)
     if not path.startswith("/"):
-        # A row that leads outside: the metadata of the packages that list it is what must not
-        # change.
+        # A row that leads outside: what must not change is the metadata of the packages that list
+        # it.
         return hash_paths(_find_metadata(survey, path))
     if os.path.islink(path):
         return hash_paths([path, os.path.realpath(path)])
@@ -143,7 +146,7 @@ def _find_unhashed(survey: Survey) -> Iterator[str]:
 
 
 def _find_unrecorded(survey: Survey) -> Iterator[str]:
-    """Yield what belongs to packages without a readable RECORD."""
+    """Yield the files of packages without a readable RECORD."""
     for package in survey.packages:
         yield from guess_trees(package)
 
@@ -163,9 +166,9 @@ def _get_mode(path: str) -> str:
 
 
 def _describe_tree(path: str) -> Iterator[tuple[str, str]]:
-    """Yield (path, description) of a path and, where it is a folder, of all that is in it."""
+    """Yield (path, description) of a path and, if it is a folder, of everything in it."""
     yield path, _describe_path(path)
-    for folder, folders, names in os.walk(path):  # follows no link; a file has none
+    for folder, folders, names in os.walk(path):  # follows no link; a file has no entries
         folders.sort()
         for name in sorted([*folders, *names]):
             yield f"{folder}/{name}", _describe_path(f"{folder}/{name}")

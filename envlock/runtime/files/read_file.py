@@ -1,9 +1,9 @@
-"""The state of files on the disk: kind, size, mode and hash, of many at once.
+"""The state of files on the disk: kind, size, mode and hash, for many files in parallel.
 
-It is the one adapter to their bytes.
+This is the only module that reads their bytes.
 
-Threads, not processes: hashlib lets go of the interpreter while it works, and a thread costs one
-buffer only. Each file is read once, the large ones first.
+Threads, not processes: hashlib releases the GIL while it works, and a thread needs only one buffer.
+Each file is read once, the large ones first.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 BUFFER = 1 << 20
-"""Bytes a thread: with a smaller one, threads wait for each other where processors are busy."""
-BATCH_BYTES, BATCH_FILES = 8 << 20, 128  # what a thread takes at once
+"""Bytes for each thread: with a smaller buffer, threads wait for each other on busy processors."""
+BATCH_BYTES, BATCH_FILES = 8 << 20, 128  # files that a thread takes at once
 ODD_SIZE_LIMIT = 1 << 32
 """Bytes; a file that is larger and not of the recorded size is not read (it may be sparse)."""
 
@@ -34,7 +34,9 @@ class FileRequest(NamedTuple):
 
 
 class State(NamedTuple):
-    """What a file is: `hashes` by algorithm, as in RECORD, or a `problem` with reading it."""
+    """The state of a file: `hashes` by algorithm, in the form of RECORD, or the `problem` with
+    reading it.
+    """
 
     path: str
     size: int
@@ -45,7 +47,7 @@ class State(NamedTuple):
 
 
 class _ThreadBuffer(threading.local):
-    """One buffer a thread."""
+    """One buffer for each thread."""
 
     def __init__(self) -> None:
         self.buffer = memoryview(bytearray(BUFFER))
@@ -60,7 +62,7 @@ def can_compute(algorithm: str) -> bool:
 
 
 def count_workers() -> int:
-    """Return how many processors this process may use."""
+    """Return the number of processors that this process may use."""
     get_affinity = getattr(os, "sched_getaffinity", None)
     if get_affinity is not None:
         return len(get_affinity(0))
@@ -70,7 +72,7 @@ def count_workers() -> int:
 def read_states(
     requests: Iterable[FileRequest], advance: Callable[[int], None] = lambda _: None
 ) -> Iterator[State]:
-    """Yield the state of each file, large ones first, as each is done.
+    """Yield the state of each file as soon as it is known, large files first.
 
     `advance` gets the number of bytes read.
     """
@@ -89,18 +91,20 @@ def read_states(
         for states_of_batch in pool.map(read_batch, batches):
             yield from states_of_batch
     finally:
-        stop.set()  # after an interrupt each thread ends its batch, and begins no other
+        stop.set()  # after an interrupt each thread finishes its batch, and starts no other
         pool.shutdown(wait=True)
 
 
 def look(request: FileRequest) -> State:
-    """Return the state of one file; what is no regular file is never opened, and nothing waits."""
+    """Return the state of one file; anything but a regular file is never opened, and nothing
+    blocks.
+    """
     path = request.path
     try:
         status = os.stat(path)
         if not stat.S_ISREG(status.st_mode):
             return _make_problem(path, f"is {_describe_kind(status.st_mode)}, not a file", status)
-        if not request.algorithms:  # bytecode, as a rule: that it exists is all that is checked
+        if not request.algorithms:  # usually bytecode: only its existence is checked
             return State(path, status.st_size, stat.S_IMODE(status.st_mode), b"", {}, None)
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     except (FileNotFoundError, NotADirectoryError):
@@ -119,7 +123,7 @@ def look(request: FileRequest) -> State:
 
 def _read(fd: int, request: FileRequest) -> State:
     status = os.fstat(fd)
-    if not stat.S_ISREG(status.st_mode):  # another file has its name since `os.stat`
+    if not stat.S_ISREG(status.st_mode):  # another file has taken its name since `os.stat`
         return _make_problem(
             request.path, f"is {_describe_kind(status.st_mode)}, not a file", status
         )
@@ -131,7 +135,7 @@ def _read(fd: int, request: FileRequest) -> State:
         for name in request.algorithms:
             hashers[name] = _create_hasher(name)
     buffer, head = _thread_buffer.buffer, b""
-    # No further than its size was, so that the reading of a file that grows ends, too.
+    # Not beyond the size that it had, so that reading a growing file ends, too.
     while remaining > 0:
         count = os.readv(fd, [buffer])
         if not count:
@@ -149,7 +153,7 @@ def _read(fd: int, request: FileRequest) -> State:
 
 
 def _create_hasher(name: str) -> hashlib._Hash:
-    # A system in FIPS mode refuses MD5 and the like without the argument, which came in Python 3.9.
+    # A system in FIPS mode refuses MD5 and the like without this argument, which Python 3.9 added.
     if sys.version_info >= (3, 9):
         return hashlib.new(name, usedforsecurity=False)  # novm: guarded
     return hashlib.new(name)
@@ -182,7 +186,7 @@ def _describe_kind(mode: int) -> str:
 
 
 def get_expected_size(request: FileRequest) -> int:
-    """Return how many bytes there are to read, as far as RECORDs can be believed."""
+    """Return how many bytes there are to read, according to the RECORDs."""
     return max(0, min(max(request.sizes, default=0), ODD_SIZE_LIMIT))
 
 

@@ -1,8 +1,9 @@
-"""What a RECORD says of a distribution's files, and whether two RECORDs list the same ones. Pure.
+"""The rows of a RECORD, and whether two RECORDs list the same files. Pure.
 
 A wheel's RECORD and that of its installation differ in what the installer adds (INSTALLER,
-bytecode, scripts for entry points) and moves (`NAME.data/`); `content` is what both must have in
-common. Source: https://packaging.python.org/en/latest/specifications/recording-installed-packages/
+bytecode, scripts for entry points) and moves (`NAME.data/`); `get_common_content` returns what both
+must have in common. Source:
+https://packaging.python.org/en/latest/specifications/recording-installed-packages/
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def parse_rows(text: str) -> list[Row]:
     """Return the rows of a RECORD.
 
     Raises:
-        FactError: it is not what the specification says.
+        FactError: it does not follow the specification.
     """
     lines = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
@@ -55,26 +56,26 @@ def parse_rows(text: str) -> list[Row]:
 
 
 def parse_row(fields: list[str]) -> Row:
-    """Return the row that the three fields of a line make.
+    """Return the row with the three fields of a line.
 
     Raises:
-        ValueError: they are not what the specification says.
+        ValueError: they do not follow the specification.
     """
     path, digest, size = fields
     if not path or "\0" in path or (digest and "=" not in digest):
         raise ValueError(path)
     if path.endswith(".pyc") and "__pycache__/" in path:
-        # numpy 2.0's wheel lists one with a hash, and every installer compiles it anew.
+        # numpy 2.0's wheel lists one with a hash, and every installer compiles it again.
         return Row(path, None, None)
     return Row(path, digest.rstrip("=") or None, int(size) if size else None)
 
 
 def get_common_content(listed: Iterable[Row]) -> dict[str, str]:
-    """Return path -> hash of what a wheel and its installation have in common.
+    """Return path -> hash of the files that a wheel and its installation have in common.
 
-    A file that is installed outside `site-packages` is known by its last name only: where it goes
-    is up to the installer. Scripts are left out, since their first line is rewritten, and so is
-    bytecode, which has no hash.
+    A file that is installed outside `site-packages` has only its last name as path, because the
+    installer decides where it goes. Scripts are left out, because installers rewrite their first
+    line, and so is bytecode, which has no hash.
     """
     hashes: dict[str, list[str]] = {}
     for row in listed:
@@ -88,7 +89,7 @@ def get_common_content(listed: Iterable[Row]) -> dict[str, str]:
 
 
 def _find_common_path(row: Row) -> str | None:
-    """Return the path under which `content` knows a file; None for one that it leaves out."""
+    """Return the path of a file in the common content; None if it is left out."""
     parts = row.path.replace("\\", "/").split("/")
     moved = f"../{parts[-1]}"
     if len(parts) > 2 and parts[0].endswith(".data"):
@@ -108,13 +109,13 @@ def _find_common_path(row: Row) -> str | None:
 
 
 def hash_content(common: dict[str, str]) -> str:
-    """Return the sha256 of `content`, as a lock holds it."""
+    """Return the sha256 of the common content, in the form that a lockfile has."""
     text = "".join([f"{path}\t{value}\n" for path, value in sorted(common.items())])
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def describe_difference(installed: dict[str, str], remote: dict[str, str]) -> str | None:
-    """Return in words how installed files differ from the wheel's, or None when they do not."""
+    """Return a phrase on how the installed files differ from the wheel's, or None if they do not."""
     common = installed.keys() & remote.keys()
     differing = sorted(path for path in common if installed[path] != remote[path])
     missing = sorted(remote.keys() - installed.keys())

@@ -1,4 +1,6 @@
-"""Files beside those of packages: strangers, leftovers, and what Python reads at every start."""
+"""Files in `site-packages` that no RECORD lists: foreign files, leftovers, and code that Python
+runs at every start.
+"""
 
 from __future__ import annotations
 
@@ -36,13 +38,13 @@ if TYPE_CHECKING:
 
 
 def judge_site(survey: Survey, site: str, seen: Surroundings, *, by: str | None) -> Iterator[Fault]:
-    """Yield the faults of a `site-packages` beside those of the files that RECORDs list.
+    """Yield the faults of a `site-packages`, other than those of the files that RECORDs list.
 
     Args:
-        survey: what RECORDs list.
+        survey: the files that RECORDs list.
         site: the folder.
         seen: the files in it that belong to no package.
-        by: who looks after the folder, where that is the system: then nothing in it is foreign.
+        by: the system's package manager, if it manages the folder: then no file in it is foreign.
     """
     for stranger in seen.strangers:
         fault = _judge_stranger(stranger, site)
@@ -57,7 +59,7 @@ def judge_site(survey: Survey, site: str, seen: Surroundings, *, by: str | None)
 def find_customizations(survey: Survey) -> Iterator[Fault]:
     """Yield `sitecustomize` and `usercustomize` in the other folders of the import path.
 
-    The unchanged one of a distribution's own Python does not count.
+    The one that a Linux distribution ships with its Python does not count if it is unchanged.
     """
     for folder in survey.folders:
         if folder in survey.sites:
@@ -115,7 +117,7 @@ def _judge_pth(path: str, row: KnownFile | None) -> Fault:
 
 
 def _find_owned_startup(survey: Survey, site: str) -> Iterator[Fault]:
-    """Yield what the packages themselves let Python do at every start, for information."""
+    """Yield, for information, the code of the packages themselves that Python runs at every start."""
     for name in sorted(_list_names(site)):
         path = f"{site}/{name}"
         owners = survey.list_owners(path)
@@ -128,7 +130,9 @@ def _find_owned_startup(survey: Survey, site: str) -> Iterator[Fault]:
 
 
 def _judge_sourceless(path: str) -> Fault:
-    """Judge a .pyc file outside a `__pycache__`, which Python imports where it has no source."""
+    """Return the fault of a .pyc file outside a `__pycache__`, which Python imports if it finds no
+    source.
+    """
     if os.path.exists(path[:-1]):
         what = "is beside its source, which Python uses instead"
         return Fault("bytecode", path, what, severity=INFO)

@@ -14,7 +14,7 @@ from envlock.runtime.host import read_bytes
 from envlock.runtime.report import INFO
 
 MOST_PATHS_SHOWN = 200
-"""Of one package's rows that lead outside."""
+"""Rows of one package that lead outside and are listed in a finding."""
 
 
 @dataclass
@@ -23,11 +23,11 @@ class Survey:
 
     Attributes:
         folders: the import path.
-        sites: those of it that only installers should write to.
+        sites: the folders of the import path that only installers should write to.
         packages: every metadata folder.
-        claims: absolute path -> the rows of every RECORD about it.
-        links: folder as a RECORD names it -> the folder that a link leads to; only where they
-            differ.
+        claims: absolute path -> the rows of every RECORD that lists it.
+        links: folder as a RECORD names it -> the folder that it links to; only folders for which
+            these differ.
         faults: what is wrong with the metadata itself.
     """
 
@@ -53,11 +53,11 @@ class Survey:
 
     @property
     def size(self) -> int:
-        """How many bytes there are to read, as the RECORDs say."""
+        """How many bytes there are to read, according to the RECORDs."""
         return sum(map(get_expected_size, self.list_requests()))
 
     def get_ownership(self, site: str) -> Ownership:
-        """Return what belongs to somebody in a folder of the import path."""
+        """Return the files and folders in a folder of the import path that belong to packages."""
         trees: set[str] = set()
         for package in self.packages:
             if package.folder == site:
@@ -75,7 +75,7 @@ class Survey:
 
 
 def survey(prefix: str, folders: list[str]) -> Survey:
-    """Return what there is to look at; nothing but metadata is read."""
+    """Return the files of an environment that are to be checked; only metadata is read."""
     result = Survey(folders, list_sites(folders), read_packages(folders))
     where = find_places(prefix, folders)
     for package in result.packages:
@@ -110,7 +110,7 @@ def _explain_outside(package: Package, paths: list[str]) -> Iterator[Fault]:
 
 
 def _find_rivals(packages: list[Package]) -> Iterator[Fault]:
-    """Yield the packages of which several versions lie in one folder."""
+    """Yield the packages that are installed in several versions in one folder."""
     groups: dict[tuple[str, str], list[Package]] = {}
     for package in packages:
         groups.setdefault((package.folder, package.name), []).append(package)
@@ -125,9 +125,8 @@ def _find_rivals(packages: list[Package]) -> Iterator[Fault]:
 
 
 def guess_trees(package: Package) -> Iterator[str]:
-    """Yield what a package without a readable RECORD owns in all likelihood.
-
-    That is what its top_level.txt names, or else what is named like the package.
+    """Yield the paths that a package without a readable RECORD probably owns: those that its
+    top_level.txt names, or else those named like the package.
     """
     if package.rows:
         return

@@ -1,4 +1,6 @@
-"""Files that no package owns, such as leftovers of upgrades, and what Python runs at its start."""
+"""Files that no package owns, such as leftovers of upgrades, and files that Python runs when it
+starts.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ class Ownership(NamedTuple):
 
 
 class Stranger(NamedTuple):
-    """A file or folder; `files` is how many files a folder holds, None for a file."""
+    """A file or folder that no package owns; `files` is the number of files in a folder, None for a
+    file.
+    """
 
     path: str
     is_link: bool
@@ -30,7 +34,7 @@ class Stranger(NamedTuple):
 
 
 class Surroundings(NamedTuple):
-    """What nobody owns, and every .pyc file of a `__pycache__`."""
+    """The files that no package owns, and every .pyc file of a `__pycache__`."""
 
     strangers: list[Stranger]
     bytecode: list[str]
@@ -42,7 +46,7 @@ def list_sites(folders: Iterable[str]) -> list[str]:
 
 
 def find_manager(folder: str, patterns: Iterable[tuple[str, str]]) -> str | None:
-    """Return who looks after a folder, by (pattern, name) pairs, or None."""
+    """Return the package manager of a folder, from (pattern, name) pairs, or None."""
     for pattern, name in patterns:
         if fnmatchcase(folder, pattern):
             return name
@@ -50,7 +54,7 @@ def find_manager(folder: str, patterns: Iterable[tuple[str, str]]) -> str | None
 
 
 def list_folders(files: Iterable[str], site: str) -> set[str]:
-    """Return every folder below `site` that holds one of the files, and `site` itself."""
+    """Return every folder below `site` that contains one of the files, and `site` itself."""
     folders = {site}
     for path in files:
         folder = path.rpartition("/")[0]
@@ -61,7 +65,7 @@ def list_folders(files: Iterable[str], site: str) -> set[str]:
 
 
 def look_around(owned: Ownership) -> Surroundings:
-    """Return what is in the folders of owned files and in their `__pycache__`, sorted by path."""
+    """Return the contents of the folders of owned files and of their `__pycache__`, sorted by path."""
     strangers, bytecode = [], []
     caches = set()
     for folder in owned.folders:
@@ -120,7 +124,7 @@ class Pth(NamedTuple):
 
     @property
     def what(self) -> str:
-        """What it does, for people; empty when it does nothing."""
+        """What it does, as a phrase for messages; empty if it does nothing."""
         parts = []
         if self.code:
             parts.append(f"runs {_shorten_lines(self.code)}")
@@ -145,7 +149,7 @@ def read_pth(text: str) -> Pth:
 
 
 def matches_patterns(pth: Pth, patterns: Sequence[str]) -> bool:
-    """Return whether each line that does something is one that the known tool writes."""
+    """Return whether each line with an effect is one that the known tool writes."""
     return all(_matches_any(line, patterns) for line in (*pth.code, *pth.folders))
 
 
@@ -154,13 +158,13 @@ def _matches_any(line: str, patterns: Sequence[str]) -> bool:
 
 
 def is_customization(name: str) -> bool:
-    """Return whether `import sitecustomize` or `usercustomize` loads a file of this name."""
+    """Return whether `import sitecustomize` or `import usercustomize` loads a file of this name."""
     stem, _, suffix = name.partition(".")
     return stem in CUSTOMIZE and (suffix in ("", "py", "pyc", "so") or suffix.endswith(".so"))
 
 
 def _shorten_lines(lines: Sequence[str]) -> str:
-    """Return the first line, cut where it is long, and the number of the others."""
+    """Return the first line, shortened if it is long, and the number of the others."""
     first = lines[0]
     if len(first) > SHOWN:
         first = first[: SHOWN - 3] + "..."

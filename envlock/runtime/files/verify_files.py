@@ -1,6 +1,6 @@
-"""Deep verification: whether every file of an environment is what its RECORD says.
+"""Deep verification: whether every file of an environment matches its RECORD.
 
-Files that no RECORD lists are found as well.
+Files that no RECORD lists are reported as well.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
     Advance = Callable[[int], None]
     Locked = Mapping[str, tuple[Optional[str], ...]]
-    """The contents that a lock has of each package, by name."""
+    """The contents that a lockfile has for each package, by name."""
 
 
 class Watch(Protocol):
-    """Shows the progress of a piece of work while it is open."""
+    """Shows the progress of one task while it is open."""
 
     def __call__(
         self, title: str, total: int, *, in_bytes: bool = False
@@ -86,12 +86,12 @@ def find_unowned(survey: Survey) -> tuple[list[Fault], list[CompiledFile]]:
 
 
 def _list_managed_folders() -> list[tuple[str, str]]:
-    """Return (pattern of a folder, who looks after it) of the system's folders."""
+    """Return (pattern, package manager) for the folders that the system manages."""
     return [(row["folder"], row["by"]) for row in table("files")["managed"]]
 
 
 def check_permissions(survey: Survey, states: list[State]) -> list[Fault]:
-    """Return the files and folders whose mode no installer has left."""
+    """Return the files and folders whose mode no installer sets."""
     files = [_describe_mode(survey, state) for state in states if _has_own_mode(survey, state)]
     faults = []
     for verdict in check_file.judge_modes(files):
@@ -166,9 +166,10 @@ def check(
     """Return all faults of the files, and the bytecode that was not compared.
 
     Args:
-        survey: the files to look at.
-        locked: the contents that a lock has of each package, by name: as installed, and of a wheel
-            that was built.
+        survey: the files to check.
+        locked: the contents that a lockfile has for each package, by name: as installed, and those
+        of
+            a wheel that was built.
         watch: shows the progress.
     """
     with watch("reading files", survey.size, in_bytes=True) as advance:
@@ -183,13 +184,13 @@ def check(
 
 
 def report(survey: Survey, faults: list[Fault]) -> list[Finding]:
-    """Return faults as findings; of the system's own packages they are information."""
+    """Return faults as findings; those of the system's own packages are information."""
     managers = _find_managers(survey)
     return make_findings([_reduce_severity(fault, managers) for fault in faults], survey.sites)
 
 
 def _find_managers(survey: Survey) -> dict[str, str]:
-    """Return title -> who looks after it, for the packages in folders of the system."""
+    """Return title -> package manager, for the packages in folders of the system."""
     folders = _list_managed_folders()
     managers = {}
     for package in survey.packages:
@@ -200,9 +201,8 @@ def _find_managers(survey: Survey) -> dict[str, str]:
 
 
 def _reduce_severity(fault: Fault, managers: Mapping[str, str]) -> Fault:
-    """Return a fault of the system's packages as information.
-
-    They strip and move what a RECORD lists.
+    """Return a fault of a system package as information: distributors strip and move files that a
+    RECORD lists.
     """
     if fault.severity == INFO or not fault.packages:
         return fault
@@ -213,7 +213,9 @@ def _reduce_severity(fault: Fault, managers: Mapping[str, str]) -> Fault:
 
 
 def _check_folders(folders: set[str]) -> list[Fault]:
-    """Return the folders that anyone may write to; one fault for all if most of them are such."""
+    """Return the folders that every user may write to; a single fault if that is true of most of
+    them.
+    """
     # With the sticky bit only the owner of a file can replace it.
     writable = sorted(folder for folder in folders if _get_mode(folder) & 0o1002 == 0o002)
     if len(writable) * 2 > len(folders):
@@ -234,12 +236,14 @@ def _get_mode(path: str) -> int:
 
 
 def _is_of_replaced_version(fault: Fault, rivals: set[str]) -> bool:
-    """Return whether a missing file is of one of two versions that lie beside each other."""
+    """Return whether a missing file belongs to one of two versions of a package that are installed
+    in one folder.
+    """
     return fault.kind == "missing" and len(fault.packages) == 1 and fault.packages[0] in rivals
 
 
 def _has_own_mode(survey: Survey, state: State) -> bool:
-    """Return whether a file exists whose mode an installer has set.
+    """Return whether the file exists with a mode that an installer has set.
 
     Python gives bytecode the mode of its source.
     """

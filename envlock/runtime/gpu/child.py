@@ -1,8 +1,8 @@
-"""What runs in the child process: import `pynvml`, ask NVML, print one JSON object, leave.
+"""The program of the child process: import `pynvml`, ask NVML, print one JSON object, exit.
 
 Started as `python -I -S child.py FOLDER...` by `probe`, with the import path of the asking process
-as arguments. It exits with `os._exit`: the atexit work of a half-broken driver library is one more
-chance to hang.
+as arguments. It exits with `os._exit`: the atexit handlers of a half-broken driver library could
+hang.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 LIBRARY = "libnvidia-ml.so"
 _DISTRIBUTIONS = ("nvidia_ml_py", "pynvml", "nvidia_ml_py3")
-"""Each puts a module called pynvml into site-packages."""
+"""Each of these installs a module called pynvml into site-packages."""
 
 
 def main(folders: List[str]) -> None:
     """Print the answer to standard output and end the process."""
     out = os.dup(1)
     null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, 1)  # whatever the library prints must not mix with the answer
+    os.dup2(null, 1)  # output of the library must not mix with the answer
     _disable_core_dump()
     root = os.path.abspath(__file__)
     for _ in ("child.py", "gpu", "runtime", "envlock"):
@@ -41,7 +41,7 @@ def main(folders: List[str]) -> None:
 
 
 def _disable_core_dump() -> None:
-    # A crash inside NVML must not drop a file where the user works.
+    # A crash inside NVML must not write a core file to the user's folder.
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
@@ -52,21 +52,23 @@ def query_nvml(environ: Mapping[str, str]) -> Answer:
     """
     _replace_ctypes_util()
     try:
-        import pynvml  # type: ignore[import-untyped,unused-ignore]  # not everyone has it
+        import pynvml  # type: ignore[import-untyped,unused-ignore]  # not always installed
     except ImportError:
         return {"status": "no-binding"}
-    except Exception:  # whatever a module of that name does when it is not NVIDIA's
+    except Exception:  # any error of a module with that name that is not NVIDIA's
         return {"status": "foreign-binding"}
     description = describe_binding(pynvml)
     if not hasattr(pynvml, "nvmlInit") or not hasattr(pynvml, "NVMLError"):
         return {"status": "foreign-binding", "binding": description}
-    # Found only on the path that `main` has made; a child is started by its file.
+    # Found only on the path that `main` has set up; the child is started by its file.
     from envlock.runtime.gpu import nvml
 
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError as error:
-        version = nvml.ask(pynvml, "nvmlSystemGetNVMLVersion")  # needs no init from driver 535 on
+        version = nvml.ask(
+            pynvml, "nvmlSystemGetNVMLVersion"
+        )  # needs no initialisation since driver 535
         return {
             "status": "init-failed",
             "binding": description,
@@ -85,7 +87,9 @@ def query_nvml(environ: Mapping[str, str]) -> Answer:
 
 
 def _replace_ctypes_util() -> None:
-    """Import `ctypes.util` when it is used: pynvml needs it on Windows only, and it costs 10 ms."""
+    """Import `ctypes.util` only when it is used: pynvml needs it only on Windows, and it takes 10
+    ms.
+    """
 
     def find_library(name: str) -> Optional[str]:
         del sys.modules["ctypes.util"]
@@ -99,7 +103,7 @@ def _replace_ctypes_util() -> None:
 
 
 def _get_loader_message(error: BaseException) -> Optional[str]:
-    """Return the loader's message about the library, without the paths that it names."""
+    """Return the loader's message about the library, without the paths in it."""
     cause = error.__context__
     if cause is None:
         return None
@@ -139,7 +143,7 @@ def describe_binding(module: ModuleType) -> Dict[str, Optional[str]]:
 
 
 def _find_versions(folder: str) -> Dict[str, str]:
-    """Return the versions of the distributions in `folder` that bring a module called pynvml."""
+    """Return the versions of the distributions in `folder` that contain a module called pynvml."""
     versions: Dict[str, str] = {}
     try:
         names = os.listdir(folder)
@@ -156,7 +160,7 @@ def _find_versions(folder: str) -> Dict[str, str]:
 def find_library_version() -> Optional[str]:
     """Return the version in the file name of the loaded NVML library, or None.
 
-    The name is such as libnvidia-ml.so.535.161.08.
+    For example from libnvidia-ml.so.535.161.08.
     """
     try:
         with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:

@@ -1,4 +1,6 @@
-"""The child's answer as facts: names, units, SM counts, and a reason where it has no value."""
+"""The child's answer as facts: names, units, SM counts, and a reason for each value that is
+missing.
+"""
 
 from __future__ import annotations
 
@@ -44,15 +46,16 @@ NONE_IF_UNSUPPORTED = (
     "power_limit_milliwatts",
     "virtualization",
 )
-"""Where NVML's "not supported" is an answer: the card has none (ECC of a GeForce, memory of its own
-of a Thor)."""
+"""Fields for which NVML's "not supported" means that the card does not have it (ECC of a GeForce,
+own memory of a Thor).
+"""
 
 
 def convert_answer(answer: Answer, *, wsl2: bool) -> Tree:
     """Return the facts of an answer whose status is `ok`: driver, NVML, CUDA, binding and devices.
 
-    `devices` is keyed "0", "1", ... in the order in which CUDA shows them; a GPU that is lost is
-    one `Unavailable`.
+    `devices` has the keys "0", "1", ... in CUDA's order; a GPU that is lost is a single
+    `Unavailable`.
     """
     reader = _Reader(answer, wsl2=wsl2)
     devices: Union[Tree, Unavailable]
@@ -89,7 +92,7 @@ class _Reader:
     def convert_field(self, field: str, convert: Optional[Callable[[Any], Fact]] = None) -> Fact:
         """Return the field's value, converted.
 
-        None where the card has no such thing, `Unavailable` where NVML gave no value.
+        None if the card does not have it, `Unavailable` if NVML gave no value.
         """
         value = self.raw[field]
         if is_unavailable(value):
@@ -103,11 +106,11 @@ class _Reader:
         return fact
 
     def look_up_name(self, field: str, names: Mapping[str, str]) -> Fact:
-        """Return the name of the field's number, or the number itself when it has no name yet."""
+        """Return the name of the field's number, or the number itself if it has no name yet."""
         return self.convert_field(field, lambda number: names.get(str(number), f"number {number}"))
 
     def convert_version(self, field: str, convert: Optional[Callable[[Any], Fact]] = None) -> Fact:
-        """Return the field's value; `Unavailable` where a lock could not hold it as a version."""
+        """Return the field's value; `Unavailable` if a lockfile cannot have it as a version."""
         value = self.convert_field(field, convert)
         if isinstance(value, str) and not is_version(value):
             return nvml_failures.explain_missing_answer(
@@ -136,7 +139,7 @@ def _convert_device(raw: Answer, meanings: Tree, *, wsl2: bool) -> Union[Tree, U
         "mig": mig,
         "virtualization": reader.look_up_name("virtualization", meanings["virtualization"]),
         "info": {
-            # The case of its digits differs between systems.
+            # The case of the digits differs between systems.
             "vbios": reader.convert_field("vbios", str.upper),
             "persistence": reader.convert_field("persistence", bool),
             "compute_mode": reader.look_up_name("compute_mode", meanings["compute_mode"]),
@@ -187,7 +190,9 @@ def _convert_mig(raw: Optional[Answer], *, wsl2: bool) -> Union[Tree, Unavailabl
 
 
 def _compute_sm_count(facts: Tree, cores_per_sm: Mapping[str, int]) -> Fact:
-    """Return cores over cores per SM, which is NVML's only way to the SM count of a whole GPU."""
+    """Return the number of cores divided by cores per SM, which is the only way to get a whole
+    GPU's SM count from NVML.
+    """
     cores, capability = facts["cores"], facts["compute_capability"]
     if isinstance(cores, int) and isinstance(capability, str):
         per_sm = cores_per_sm.get(capability)
@@ -220,12 +225,12 @@ def shorten_model_name(name: str) -> str:
 
 
 def parse_mig_profile(name: str) -> Optional[str]:
-    """Return "3g.20gb" of "NVIDIA A100-SXM4-40GB MIG 3g.20gb"; None for a name without profile."""
+    """Return "3g.20gb" of "NVIDIA A100-SXM4-40GB MIG 3g.20gb"; None for a name without a profile."""
     return name.partition("MIG ")[2].strip() or None
 
 
 def format_pci_id(number: int) -> str:
-    """Return NVML's 32 bits (device, then vendor) as "10de:2335", the way lspci writes them."""
+    """Return NVML's 32 bits (device, then vendor) as "10de:2335", the form that lspci prints."""
     return f"{number & 0xFFFF:04x}:{number >> 16 & 0xFFFF:04x}"
 
 

@@ -1,9 +1,9 @@
-"""What /sys, /proc and /dev say about NVIDIA GPUs, without asking the driver.
+"""What /sys, /proc and /dev show about NVIDIA GPUs, without asking the driver.
 
-NVML itself is not free of side effects: on a machine without the kernel module `nvmlInit` makes
+NVML itself has side effects: on a machine without the kernel module `nvmlInit` creates
 `/dev/nvidiactl` as root, and runs the setuid `nvidia-modprobe` as another user (seen with
-470.256.02, 525.147.05 and 535.261.03). So these files are read first, and NVML is asked only where
-one of them hints at a GPU that CUDA could use.
+470.256.02, 525.147.05 and 535.261.03). So these files are read first, and NVML is used only if one
+of them shows a GPU that CUDA could use.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ DISPLAY_CLASS = "0x03"
 CONTROL_NODE = "/dev/nvidiactl"
 WSL_NODE = "/dev/dxg"
 GVISOR_BUILD = "#1 SMP Sun Jan 10 15:06:54 PST 2016"
-"""What gVisor gives as its kernel build (pkg/sentry/kernel/version.go)."""
+"""The kernel build that gVisor reports (pkg/sentry/kernel/version.go)."""
 
 _DRIVER_SIGNS = ("/sys/module/nvidia", "/proc/driver/nvidia", CONTROL_NODE)
 
@@ -34,17 +34,14 @@ def has_driver_sign(host: Host) -> bool:
 
 
 def has_gpu_hint(host: Host) -> bool:
-    """Return whether anything hints at an NVIDIA GPU.
-
-    Where nothing does, NVML must not be touched.
-    """
+    """Return whether there is any sign of an NVIDIA GPU; otherwise NVML must not be loaded."""
     return has_driver_sign(host) or host.exists(WSL_NODE)
 
 
 def count_gpus(host: Host) -> int:
-    """Return how many NVIDIA display devices on the PCI bus the nvidia driver holds or could take.
+    """Return how many NVIDIA display devices on the PCI bus the nvidia driver uses or could use.
 
-    CUDA cannot use a card that another driver holds (nouveau, vfio-pci).
+    CUDA cannot use a card that another driver uses (nouveau, vfio-pci).
     """
     return sum(_is_usable_gpu(host, f"{PCI}/{name}") for name in host.listdir(PCI))
 
@@ -57,14 +54,14 @@ def _is_usable_gpu(host: Host, folder: str) -> bool:
     try:
         driver = os.path.basename(os.readlink(host.system(folder + "/driver")))
     except OSError:
-        return True  # no driver holds it
+        return True  # no driver uses it
     return driver == "nvidia"
 
 
 def read_kernel_module(host: Host) -> Optional[Dict[str, Optional[str]]]:
-    """Return {version, flavour} of the loaded NVIDIA kernel module, or None when none is loaded.
+    """Return {version, flavour} of the loaded NVIDIA kernel module, or None if it is not loaded.
 
-    `flavour` is `open` or `proprietary`, or null when only `/sys` tells of the module.
+    `flavour` is `open` or `proprietary`, or null if only `/sys` shows the module.
     """
     line = _read_text(host, "/proc/driver/nvidia/version").partition("\n")[0]
     version = _read_text(host, "/sys/module/nvidia/version").strip() or parse_module_version(line)
@@ -81,10 +78,10 @@ def read_kernel_module(host: Host) -> Optional[Dict[str, Optional[str]]]:
 def parse_module_version(line: str) -> Optional[str]:
     """Return the version in the first line of /proc/driver/nvidia/version, or None.
 
-    It is the first dotted number after the word "Module". Four shapes were met: "NVIDIA UNIX x86_64
+    It is the first dotted number after the word "Module". Four forms were seen: "NVIDIA UNIX x86_64
     Kernel Module 550.90.07 Fri May ...", "... Open Kernel Module for x86_64 565.57.01 Release Build
     ...", "... Open Kernel x86_64 Kernel Module 590.48.01 ...", and on Jetson "... for aarch64
-    35.3.1 Release Build", where the number is the one of the board support package.
+    35.3.1 Release Build", where the number is that of the board support package.
     """
     _, separator, rest = line.rpartition("Module")
     if not separator:
@@ -97,16 +94,16 @@ def parse_module_version(line: str) -> Optional[str]:
 
 
 def detect_surroundings(host: Host) -> List[str]:
-    """Return which of `wsl2`, `gvisor` and `cdi` there is evidence for."""
+    """Return those of `wsl2`, `gvisor` and `cdi` for which there is evidence."""
     names: List[str] = []
     kernel = _read_text(host, "/proc/version")
     if host.exists(WSL_NODE) or "microsoft" in kernel.lower():
         names.append("wsl2")
     if GVISOR_BUILD in kernel:
         names.append("gvisor")
-    # A spec of the Container Device Interface sets NVIDIA_VISIBLE_DEVICES=void although the
-    # container has GPUs, and newer toolkits set NVIDIA_CTK_LIBCUDA_DIR; "void" alone is also what a
-    # container without GPUs has.
+    # A specification of the Container Device Interface sets NVIDIA_VISIBLE_DEVICES=void although
+    # the container has GPUs, and newer toolkits set NVIDIA_CTK_LIBCUDA_DIR; a container without
+    # GPUs has "void" alone.
     is_void = host.environ.get("NVIDIA_VISIBLE_DEVICES") == "void"
     if (is_void and host.exists(CONTROL_NODE)) or "NVIDIA_CTK_LIBCUDA_DIR" in host.environ:
         names.append("cdi")
@@ -114,11 +111,11 @@ def detect_surroundings(host: Host) -> List[str]:
 
 
 def get_control_node_errno(host: Host) -> Optional[int]:
-    """Return why `/dev/nvidiactl` cannot be opened, an errno, or 0 when it can; None when untried.
+    """Return the errno with which `/dev/nvidiactl` cannot be opened, 0 if it can, None if it was
+    not tried.
 
-    Opening is tried only while the kernel module is loaded: opening a node whose driver is missing
-    makes the kernel load the module. EPERM where the mode would allow it is the answer of a device
-    cgroup.
+    It is tried only while the kernel module is loaded: opening a node whose driver is missing makes
+    the kernel load the module. EPERM in spite of a sufficient mode comes from a device cgroup.
     """
     if not host.exists("/sys/module/nvidia"):
         return None
@@ -131,7 +128,7 @@ def get_control_node_errno(host: Host) -> Optional[int]:
 
 
 def _read_text(host: Host, path: str) -> str:
-    """Return a file's text; "" when it does not exist or cannot be read (sysfs may be masked)."""
+    """Return a file's text; "" if it does not exist or cannot be read (sysfs may be masked)."""
     try:
         return host.read(path, 4096) or ""
     except OSError:

@@ -1,9 +1,9 @@
-"""The questions put to NVML, and the only answers that may leave the child process.
+"""The calls to NVML, and the list of the only values that may leave the child process.
 
-`capture` takes the `pynvml` module as an argument, so tests hand in one that talks to a stand-in. A
-value in the answer is JSON; a question without an answer is `{"unavailable": code}`, where the code
-is NVML's number or one of the words of `failures.WORDS`. UUIDs are read only when
-CUDA_VISIBLE_DEVICES names devices by them, are compared here, and never enter the answer.
+`capture` takes the `pynvml` module as an argument, so tests pass one that uses a stand-in. Every
+value in the answer is JSON; a value that is missing is `{"unavailable": code}`, where the code is
+NVML's number or one of the words of `failures.WORDS`. UUIDs are read only when CUDA_VISIBLE_DEVICES
+names devices by them, are compared here, and never enter the answer.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Any, Dict, List, Mapping, Optional, Protocol, Tuple, Type, Union
 
     Answer = Dict[str, Any]
-    """A JSON object: what may leave the child process."""
+    """A JSON object with the values that may leave the child process."""
 
     Instances = Dict[Tuple[int, int], object]
     """NVML's handle of each MIG device, by the indexes of its GPU and its slot."""
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 NOT_SUPPORTED = 3  # nvml.h: NVML_ERROR_NOT_SUPPORTED, "not supported on target device"
-FUNCTION_NOT_FOUND = 13  # the driver's library is older than the question
+FUNCTION_NOT_FOUND = 13  # the driver's library is older than this function
 GPU_IS_LOST = 15
 
 DEVICE_FIELDS = (
@@ -56,10 +56,12 @@ MIG_SLOTS = 64
 
 
 def ask(nvml: Binding, function: str, *arguments: object) -> Any:
-    """Return what one NVML function answers, or `{"unavailable": code}`; never raises an NVMLError.
+    """Return the result of one NVML function, or `{"unavailable": code}`; never raises an
+    NVMLError.
 
-    The code is `NVMLError.value`, as the texts of binding and library differ. Bindings before
-    11.515 give bytes; both kinds decode strictly, so garbage in a name is a UnicodeDecodeError.
+    The code is `NVMLError.value`, because the texts differ between binding and library. Bindings
+    before 11.515 return bytes; both kinds decode strictly, so garbage in a name is a
+    UnicodeDecodeError.
     """
     call = getattr(nvml, function, None)
     if call is None:
@@ -81,13 +83,13 @@ def is_unavailable(value: object) -> bool:
 
 
 def capture(nvml: Binding, environ: Mapping[str, str]) -> Answer:
-    """Return driver versions and the devices CUDA will show, in its order.
+    """Return driver versions and the devices that CUDA will use, in its order.
 
     NVML must be initialised.
 
     Args:
         nvml: the `pynvml` module.
-        environ: where CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER are looked up.
+        environ: the variables, of which CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER are used.
     """
     order = environ.get("CUDA_DEVICE_ORDER", "")
     if order not in visible.ORDERS:
@@ -95,7 +97,7 @@ def capture(nvml: Binding, environ: Mapping[str, str]) -> Answer:
     answer: Answer = {
         "driver_version": ask(nvml, "nvmlSystemGetDriverVersion"),
         "nvml_version": ask(nvml, "nvmlSystemGetNVMLVersion"),
-        # v1 of this call answers with a guess when libcuda is missing
+        # version 1 of this call returns a guess if libcuda is missing
         "cuda_driver_version": ask(nvml, "nvmlSystemGetCudaDriverVersion_v2"),
         "device_order": order,
     }
@@ -107,7 +109,7 @@ def capture(nvml: Binding, environ: Mapping[str, str]) -> Answer:
 def _collect_devices(
     nvml: Binding, selection: visible.Selection, answer: Answer
 ) -> Union[List[Answer], Answer]:
-    """Return the facts of the devices that CUDA shows, or `{"unavailable": code}`."""
+    """Return the facts of the devices that CUDA will use, or `{"unavailable": code}`."""
     if selection.ids == [] or selection.ordinals == []:
         return []
     count = ask(nvml, "nvmlDeviceGetCount")
@@ -115,8 +117,7 @@ def _collect_devices(
         return dict(count)
     handles = [ask(nvml, "nvmlDeviceGetHandleByIndex", index) for index in range(count)]
     instances: Instances = {}
-    # UUIDs identify cards: they are read only where they are needed to find the devices that are
-    # named by one.
+    # UUIDs identify cards, so they are read only if a device is selected by one.
     by_name = selection.ids is not None
     gpus = []
     for index, handle in enumerate(handles):
@@ -139,9 +140,9 @@ def _collect_devices(
 def _describe_gpu(
     nvml: Binding, index: int, handle: object, instances: Instances, *, by_name: bool
 ) -> visible.Gpu:
-    """Return what `visible.choose` needs of one GPU.
+    """Return the properties of one GPU that `visible.choose` needs.
 
-    Put the handles of its MIG devices into `instances`.
+    The handles of its MIG devices are added to `instances`.
     """
     if is_unavailable(handle):
         return visible.Gpu(index, None, None)
@@ -166,7 +167,7 @@ def _get_uuid(nvml: Binding, handle: object) -> Optional[str]:
 def _list_instances(
     nvml: Binding, gpu: int, handle: object, instances: Instances, *, by_name: bool
 ) -> List[visible.Instance]:
-    """Return the MIG devices of one GPU and put their handles into `instances`."""
+    """Return the MIG devices of one GPU, and add their handles to `instances`."""
     slots = ask(nvml, "nvmlDeviceGetMaxMigDeviceCount", handle)
     if is_unavailable(slots):
         return []
@@ -174,12 +175,12 @@ def _list_instances(
     for slot in range(min(slots, MIG_SLOTS)):
         instance = ask(nvml, "nvmlDeviceGetMigDeviceHandleByIndex", handle, slot)
         if is_unavailable(instance):
-            continue  # a hole: slots are sparse
+            continue  # an empty slot: the numbers have gaps
         instances[gpu, slot] = instance
         uuid = _get_uuid(nvml, instance) if by_name else None
         gpu_instance = ask(nvml, "nvmlDeviceGetGpuInstanceId", instance)
         compute_instance = ask(nvml, "nvmlDeviceGetComputeInstanceId", instance)
-        # A number that no other device has stands for one that NVML does not give.
+        # A number that no other device has stands for one that NVML does not return.
         if is_unavailable(gpu_instance):
             gpu_instance = -1 - slot
         if is_unavailable(compute_instance):
@@ -189,7 +190,7 @@ def _list_instances(
 
 
 def _collect_device(nvml: Binding, handle: object, instance: Optional[object]) -> Answer:
-    """Return the allowed facts of one GPU, and of its MIG device when `instance` is its handle."""
+    """Return the allowed facts of one GPU, and of its MIG device if `instance` is its handle."""
     if isinstance(handle, dict) and is_unavailable(handle):
         return dict(handle)
     facts: Answer = {field: ask(nvml, function, handle) for field, function in _PLAIN.items()}
@@ -204,7 +205,7 @@ def _collect_device(nvml: Binding, handle: object, instance: Optional[object]) -
         facts["mig"] = _explain_mig_mode(nvml, handle)
     else:
         facts["mig"] = _collect_mig(nvml, instance)
-        facts["cores"] = None  # of the whole GPU; NVML has no such question for a MIG device
+        facts["cores"] = None  # that of the whole GPU; NVML has no such function for a MIG device
     if any(
         is_unavailable(value) and value["unavailable"] == GPU_IS_LOST for value in facts.values()
     ):
@@ -220,11 +221,11 @@ def _collect_pci_ids(nvml: Binding, handle: object) -> Answer:
 
 
 def _explain_mig_mode(nvml: Binding, handle: object) -> Optional[Answer]:
-    """Return None for a GPU outside MIG mode, `{"unavailable": code}` where NVML does not say."""
+    """Return None for a GPU outside MIG mode, `{"unavailable": code}` if NVML does not say."""
     mode = ask(nvml, "nvmlDeviceGetMigMode", handle)
     if is_unavailable(mode) and mode["unavailable"] not in (NOT_SUPPORTED, FUNCTION_NOT_FOUND):
         return dict(mode)
-    return None  # a card without MIG, or a driver from before it
+    return None  # a card without MIG, or a driver older than MIG
 
 
 def _collect_mig(nvml: Binding, instance: object) -> Answer:

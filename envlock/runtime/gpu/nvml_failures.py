@@ -1,8 +1,8 @@
-"""A sentence with its fix, and a stable code, for every way in which asking about GPUs can fail.
+"""A sentence with its remedy, and a stable code, for every way in which asking about GPUs can fail.
 
-Sentences name no path, user or host of the machine. Which situation gives which NVML code was
-measured with NVIDIA's own libraries 470.256.02, 525.147.05 and 535.261.03; the codes themselves are
-those of nvml.h.
+Sentences contain no path, user or host of the machine. The NVML code of each situation was measured
+with NVIDIA's own libraries 470.256.02, 525.147.05 and 535.261.03; the codes themselves are those of
+nvml.h.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ PROBE: Dict[str, str] = {
         "nvidia-ml-py, and search `dmesg` for NVRM."
     ),
 }
-"""Status of the child or of the wait for it -> sentence; the status is the code."""
+"""Status of the child, or of waiting for it -> sentence; the status is the code."""
 
 BINDING: Dict[str, str] = {
     "shadowed": (
@@ -138,7 +138,7 @@ UNDECIDED: Dict[str, str] = {
         "not give; name one MIG device in CUDA_VISIBLE_DEVICES."
     ),
 }
-"""Why the visible devices are unknown -> sentence; the key is the code."""
+"""Why the visible devices are unknown -> sentence, by code."""
 
 WORDS: Dict[Union[str, int], Tuple[str, str]] = {
     "binding-too-old": (
@@ -179,7 +179,7 @@ WORDS: Dict[Union[str, int], Tuple[str, str]] = {
     ),
     999: ("nvml-unknown", "NVML cannot read {what} and gives no reason; search `dmesg` for NVRM."),
 }
-"""Code of one unanswered question -> (our code, sentence)."""
+"""Code of one value that is missing -> (our code, sentence)."""
 
 OTHER = (
     "NVML answers the query for {what} with error {code} (see nvml.h); update the NVIDIA driver."
@@ -203,12 +203,12 @@ DRIVER_NOT_LOADED, LIBRARY_NOT_FOUND, VERSION_MISMATCH, UNKNOWN_ERROR = 9, 12, 1
 def explain_start_failure(
     answer: Answer, kernel_version: Optional[str], node_errno: Optional[int]
 ) -> Unavailable:
-    """Return why NVML as a whole gave nothing.
+    """Return why NVML as a whole returned nothing.
 
     Args:
         answer: what `probe.ask` returned; its status is not `ok`.
         kernel_version: version of the loaded kernel module, from /sys or /proc.
-        node_errno: as `hostfs.get_control_node_errno` gives it.
+        node_errno: the result of `hostfs.get_control_node_errno`.
     """
     status = answer["status"]
     if status != "init-failed":
@@ -267,9 +267,9 @@ def _explain_version_mismatch(answer: Answer, kernel_version: Optional[str]) -> 
 
 
 def explain_missing_answer(code: Union[str, int], what: str, *, wsl2: bool = False) -> Unavailable:
-    """Return why one question got no answer.
+    """Return why one value is missing.
 
-    `code` is NVML's number or a word, `what` names the fact for people.
+    `code` is NVML's number or a word; `what` is the name of the fact in messages.
     """
     if isinstance(code, str) and code in UNDECIDED:
         return Unavailable(UNDECIDED[code], code)
@@ -290,6 +290,6 @@ def explain_missing_cuda_version(code: Union[str, int], *, wsl2: bool = False) -
 
 
 def explain_binding(problem: str, version: Optional[str]) -> Unavailable:
-    """Return why a binding that answers is to be replaced: sentence and code."""
+    """Return why a binding that works should be replaced: sentence and code."""
     sentence = BINDING[problem].format(version=version or "of unknown version")
     return Unavailable(sentence, f"binding-{problem}")

@@ -1,8 +1,8 @@
-"""The parent's side of the NVML child process: start it, wait with a bound, read one answer.
+"""The parent's side of the NVML child process: start it, wait for a limited time, read one answer.
 
-NVML can crash, and can hang in a way that no signal ends (a task stuck in the driver), so it never
-runs in the user's process. `subprocess` is not used: importing it costs more than the child's own
-start, and after a timeout `subprocess.run` waits for the killed child without a bound.
+NVML can crash, and can hang in a way that no signal ends (a task that is stuck in the driver), so
+it never runs in the user's process. `subprocess` is not used: importing it takes longer than
+starting the child, and after a timeout `subprocess.run` waits for the killed child without a limit.
 """
 
 from __future__ import annotations
@@ -22,45 +22,48 @@ if TYPE_CHECKING:
 
 START_SECONDS = 10.0
 SECONDS_PER_GPU = 3.0
-"""The limit, together: without persistence mode a GPU takes 1 to 3 s to wake up (NVIDIA, "Driver
-Persistence")."""
+"""These two make the time limit: without persistence mode a GPU takes 1 to 3 s to wake up (NVIDIA,
+"Driver Persistence").
+"""
 
 GRACE_SECONDS = 0.2
-"""How long the child may take to die, once after SIGTERM and once after SIGKILL.
+"""How long the child may take to end, once after SIGTERM and once after SIGKILL.
 
 SIGTERM comes first: SIGKILL of an NVML process has itself frozen a GPU (NVIDIA/dcgm-exporter#84).
 """
 
 ANSWER_LIMIT = 1 << 20
-"""Bytes: more than this is no answer (64 devices are about 40 kB)."""
+"""Bytes: longer output is not an answer (64 devices take about 40 kB)."""
 
 LAST_RESORT: List[str] = []
-"""Folders with a `pynvml` for an environment that has none of its own."""
+"""Folders with a `pynvml`, for an environment that does not have one."""
 
 _SIGINT, _SIGTERM, _SIGKILL, _SIGPIPE = 2, 15, 9, 13
-"""POSIX; importing `signal` costs half a millisecond."""
+"""POSIX; importing `signal` takes half a millisecond."""
 _LOADER_VARIABLES = ("LD_LIBRARY_PATH", "LD_PRELOAD")
 _stuck: List[int] = []
-"""Process ids of children that no signal ended; the next `ask` reaps them, so that no zombie stays
-for longer."""
+"""Process ids of children that no signal has ended; the next `ask` reaps them, so that no zombie
+stays longer.
+"""
 
 
 def compute_limit(gpus: int) -> float:
-    """Return how many seconds a machine with this many GPUs may take to answer."""
+    """Return the time limit in seconds for a machine with this many GPUs."""
     return START_SECONDS + SECONDS_PER_GPU * max(gpus, 1)
 
 
 def ask(host: Host, limit_seconds: float) -> Answer:
-    """Return the child's answer (see `child.query_nvml`), or a `status` that says why it has none.
+    """Return the child's answer (see `child.query_nvml`), or a `status` that says why there is no
+    answer.
 
-    Takes at most `limit_seconds` + 0.4 s, and + 0.2 s when the child can be ended. The further
+    Takes at most `limit_seconds` + 0.4 s, and + 0.2 s if the child can be ended. The further
     statuses are `no-interpreter`, `probe-timeout` {seconds}, `probe-stuck` {seconds}, `probe-died`
     {signal or exit}, and `probe-garbled`. Raises nothing of its own.
     """
     _stuck[:] = [pid for pid in _stuck if _reap(pid) is None]
     python = sys.executable
     if not python or getattr(sys, "frozen", False) or "py" not in os.path.basename(python).lower():
-        # Embedded: sys.executable would start the user's own program.
+        # An embedded Python: sys.executable would start the user's own program.
         return {"status": "no-interpreter"}
     try:
         pid, reader = _start(_build_command(python, host), build_child_environ(host))
@@ -110,8 +113,8 @@ def _build_command(python: str, host: Host) -> List[str]:
     """Return the child's command line: isolated, without `site`, with this process's import path.
 
     The folder of the running script and relative folders are left out, so that a `pynvml.py` of the
-    user's project does not stand in for NVIDIA's. `-S` also keeps `.pth` hooks from running once
-    more.
+    user's project is not imported instead of NVIDIA's. `-S` also keeps `.pth` hooks from running
+    once more.
     """
     script_folder = None
     if sys.argv and sys.argv[0]:
@@ -127,7 +130,8 @@ def _build_command(python: str, host: Host) -> List[str]:
 
 
 def build_child_environ(host: Host) -> Mapping[str, str]:
-    """Return the child's variables: the current ones, but the loader's as they were at the start.
+    """Return the child's variables: the current ones, except that the loader's are those of the
+    start of this process.
 
     CUDA reads its variables when it starts; the loader of *this* process has read its own already.
     """
@@ -141,9 +145,8 @@ def build_child_environ(host: Host) -> Mapping[str, str]:
 
 
 def _start(command: List[str], environ: Mapping[str, str]) -> Tuple[int, int]:
-    """Start the child in its own process group.
-
-    Return (its id, the read end of its standard output).
+    """Start the child in its own process group, and return its id and the read end of its standard
+    output.
     """
     reader, writer = os.pipe()
     actions = [
@@ -174,7 +177,7 @@ def _read(reader: int, deadline: float) -> Tuple[bytes, bool]:
 
     It is complete when the child closed it before the deadline and within the size limit.
     """
-    import select  # a shared library in some builds; loaded only where there may be a GPU
+    import select  # a shared library in some builds; loaded only if there may be a GPU
 
     poll = select.poll()
     poll.register(reader, select.POLLIN)
@@ -196,7 +199,7 @@ def _terminate(pid: int) -> Optional[int]:
         try:
             os.killpg(pid, signal)
         except OSError:
-            pass  # gone already, or a setuid helper of the driver in the group
+            pass  # gone already, or a setuid helper of the driver is in the group
         state = _wait(pid, time.monotonic() + GRACE_SECONDS)
         if state is not None:
             return state
@@ -205,7 +208,7 @@ def _terminate(pid: int) -> Optional[int]:
 
 
 def _wait(pid: int, deadline: float) -> Optional[int]:
-    """Return the child's state once it has ended; None when it has not by the deadline."""
+    """Return the child's state once it has ended; None if it is still running at the deadline."""
     pause = 0.0002
     while True:
         state = _reap(pid)
@@ -217,7 +220,7 @@ def _wait(pid: int, deadline: float) -> Optional[int]:
 
 
 def _reap(pid: int) -> Optional[int]:
-    """Return the child's wait status, 0 when someone else has reaped it, None while it lives."""
+    """Return the child's wait status, 0 if another thread has reaped it, None while it is running."""
     try:
         ended, state = os.waitpid(pid, os.WNOHANG)
     except ChildProcessError:

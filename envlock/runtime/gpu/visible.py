@@ -1,10 +1,9 @@
-"""Which GPUs CUDA will show to a process, and in which order.
+"""Which GPUs CUDA will use in a process, and in which order.
 
-NVML does not know CUDA_VISIBLE_DEVICES. This applies it to what NVML lists, as the driver does:
-CUDA programming guide, "CUDA environment variables" (unset, empty, invalid entries, UUID prefixes);
+NVML ignores CUDA_VISIBLE_DEVICES. This module applies it to NVML's list, as the driver does: CUDA
+programming guide, "CUDA environment variables" (unset, empty, invalid entries, UUID prefixes);
 PyTorch's `_parse_visible_devices` for what the guide leaves open (strtoul, duplicates, mixed
-kinds); NVIDIA's MIG user guide, "CUDA device enumeration", for MIG. Everything here is values in,
-values out.
+kinds); NVIDIA's MIG user guide, "CUDA device enumeration", for MIG. Pure: values in, values out.
 """
 
 from __future__ import annotations
@@ -14,17 +13,19 @@ if TYPE_CHECKING:
     from typing import List, Optional, Sequence
 
 ORDERS = ("FASTEST_FIRST", "PCI_BUS_ID")
-"""The values of CUDA_DEVICE_ORDER; the first is the default and is what CUDA does for any other
-value."""
+"""The values of CUDA_DEVICE_ORDER; the first is the default, and CUDA treats any other value like
+it.
+"""
 
 MULTI_MIG_DRIVER = 570
-"""From this driver branch on a process sees one compute instance of every GPU instance, and whole
-GPUs beside them; before, one compute instance and nothing else (NVIDIA MIG user guide, "CUDA device
-enumeration")."""
+"""From this driver branch on a process can use one compute instance of every GPU instance, and
+whole GPUs as well; before, one compute instance and nothing else (NVIDIA MIG user guide, "CUDA
+device enumeration").
+"""
 
 
 class Undecided(Exception):  # noqa: N818 (an answer, turned into a reason by its code)
-    """It is unknown what CUDA will show; `code` is a key of `failures.UNDECIDED`."""
+    """The devices that CUDA will use are unknown; `code` is a key of `failures.UNDECIDED`."""
 
     def __init__(self, code: str) -> None:
         super().__init__(code)
@@ -44,10 +45,10 @@ class Selection:
 
 
 class Gpu:
-    """One GPU as NVML lists it. `uuid` and `kind` are None when it does not answer.
+    """One GPU as NVML lists it. `uuid` and `kind` are None if NVML does not return them.
 
     `kind` is equal for GPUs that a process could not tell apart; `mig` holds the compute instances
-    of a GPU in MIG mode and is None for one that is not.
+    of a GPU in MIG mode and is None for a GPU that is not in MIG mode.
     """
 
     __slots__ = ("index", "kind", "mig", "uuid")
@@ -66,7 +67,9 @@ class Gpu:
 
 
 class Instance:
-    """One MIG compute instance: NVML's index under its GPU, its UUID, the ids of its instances."""
+    """One MIG compute instance: its index under its GPU in NVML, its UUID, the ids of its
+    instances.
+    """
 
     __slots__ = ("compute_instance", "gpu", "gpu_instance", "index", "uuid")
 
@@ -87,7 +90,9 @@ if TYPE_CHECKING:
 
 
 def parse(text: Optional[str]) -> Selection:
-    """Return what a value of CUDA_VISIBLE_DEVICES asks for; None is "not set"."""
+    """Return the devices that a value of CUDA_VISIBLE_DEVICES selects; None means that it is not
+    set.
+    """
     if text is None:
         return Selection()
     for prefix in ("GPU-", "MIG-"):
@@ -100,7 +105,7 @@ def _parse_ids(entries: List[str], prefix: str) -> List[str]:
     names: List[str] = []
     for entry in entries:
         if entry in names:
-            return []  # a name given twice hides every device
+            return []  # a name that is given twice hides every device
         if not entry.startswith(prefix):
             break  # CUDA ignores what follows an invalid entry
         names.append(entry)
@@ -120,13 +125,13 @@ def _parse_ordinals(entries: List[str]) -> List[int]:
 
 
 def parse_leading_number(text: str) -> int:
-    """Return the number that `text` begins with, as by C's strtoul ("1gpu2" is 1), or -1."""
+    """Return the number at the start of `text`, as C's strtoul does ("1gpu2" is 1), or -1."""
     end = 1 if text[:1] in ("+", "-") else 0
     while end < len(text) and "0" <= text[end] <= "9":
         end += 1
     if end == 0 or text[end - 1] in "+-":
         return -1
-    if end > 40:  # no GPU has such a number, and `int` refuses some thousands of digits
+    if end > 40:  # no GPU has such a number, and `int` refuses numbers of some thousands of digits
         return -1 if text[0] == "-" else 10**40
     return int(text[:end])
 
@@ -144,16 +149,16 @@ def parse_driver_branch(version: object) -> Optional[int]:
 def choose(
     selection: Selection, gpus: Sequence[Gpu], order: str, branch: Optional[int]
 ) -> List[Visible]:
-    """Return the devices CUDA shows, in CUDA's order.
+    """Return the devices that CUDA will use, in CUDA's order.
 
     Args:
-        selection: what CUDA_VISIBLE_DEVICES asks for.
+        selection: the parsed CUDA_VISIBLE_DEVICES.
         gpus: every GPU that NVML lists, in its order, which is that of the PCI bus.
         order: CUDA_DEVICE_ORDER, one of `ORDERS`.
         branch: the driver's branch, such as 570; None when it is not known.
 
     Raises:
-        Undecided: the facts at hand do not say.
+        Undecided: these values do not determine it.
     """
     devices: List[Visible]
     if selection.ids is not None:
@@ -168,7 +173,9 @@ def choose(
 def _select_by_ordinal(ordinals: Sequence[int], gpus: Sequence[Gpu], order: str) -> List[Gpu]:
     kinds = {gpu.kind for gpu in gpus if gpu.kind is not None}
     if ordinals and order != "PCI_BUS_ID" and len(kinds) > 1:
-        raise Undecided("device-order-unknown")  # which is the fastest is CUDA's own guess
+        raise Undecided(
+            "device-order-unknown"
+        )  # CUDA decides by its own heuristic which GPU is the fastest
     if ordinals and any(gpu.mig == [] for gpu in gpus) and len(gpus) > 1:
         # NVIDIA does not document whether a GPU without instances is counted.
         raise Undecided("mig-ordinals")
@@ -195,7 +202,7 @@ def _select_by_id(names: Sequence[str], gpus: Sequence[Gpu]) -> List[Visible]:
 
 
 def _find_by_id(name: str, gpus: Sequence[Gpu]) -> List[Visible]:
-    """Return the devices whose UUID begins with a name, as CUDA takes an abbreviation."""
+    """Return the devices whose UUID begins with a name, because CUDA accepts abbreviations."""
     if name.startswith("GPU-"):
         return [gpu for gpu in gpus if gpu.uuid is not None and gpu.uuid.startswith(name)]
     devices: List[Visible] = []
@@ -213,7 +220,7 @@ def _find_by_id(name: str, gpus: Sequence[Gpu]) -> List[Visible]:
 
 
 def _expand_mig(devices: Sequence[Visible], branch: Optional[int]) -> List[Visible]:
-    """Return what of the visible devices CUDA enumerates: MIG limits how many."""
+    """Return those of the visible devices that CUDA enumerates: MIG limits their number."""
     expanded: List[Visible] = []
     for device in devices:
         if isinstance(device, Gpu) and device.mig is not None:

@@ -1,1 +1,1 @@
-"""The dynamic loader, read and replayed on files: which file a `dlopen` would take, and why."""
+"""The dynamic loader, replayed on files: which file a `dlopen` would load, and why."""

@@ -1,4 +1,5 @@
-"""Read what the dynamic loader reads of a shared library, and which symbols it exports.
+"""Read the parts of a shared library that the dynamic loader reads, and the symbols that the
+library exports.
 
 Nothing is loaded.
 """
@@ -21,19 +22,21 @@ _PT_LOAD, _PT_DYNAMIC, _PT_NOTE = 1, 2, 4
 _NEEDED, _STRSZ, _SONAME, _RPATH, _RUNPATH, _FLAGS_1 = 1, 10, 14, 15, 29, 0x6FFFFFFB
 STRTAB, SYMTAB, GNU_HASH = 5, 6, 0x6FFFFEF5
 _NODEFLIB = 0x800
-"""DF_1_NODEFLIB: the cache's and the built-in default folders are not for this library."""
+"""DF_1_NODEFLIB: the folders of the cache and the built-in ones are not searched for this library."""
 _GNU_BUILD_ID = 3
 
 HEAD_LIMIT = 4096
-"""Bytes: ELF header and program headers of every library met are in the first 1 KiB."""
-DYNAMIC_LIMIT = 1 << 16  # bytes: 4096 entries; the largest met is 592
+"""Bytes: the ELF header and program headers of every library seen are in the first 1 KiB."""
+DYNAMIC_LIMIT = 1 << 16  # bytes: 4096 entries; the largest seen is 592
 STRING_LIMIT = 1 << 18  # bytes: the RUNPATH of TensorFlow 2.21 is 25 KiB
 NOTE_LIMIT = 1 << 14  # bytes
-SEGMENT_LIMIT = 128  # program headers; the most met is 14
+SEGMENT_LIMIT = 128  # program headers; the most seen is 14
 
 
 class OtherMachineError(ValueError):
-    """A sound ELF file of another word size or processor: the loader skips it and searches on."""
+    """A valid ELF file of another word size or processor: the loader skips it and continues to
+    search.
+    """
 
 
 class Elf:
@@ -44,8 +47,9 @@ class Elf:
             followed, as in glibc).
         soname: DT_SONAME, or None.
         needed: DT_NEEDED, in order.
-        rpath: DT_RPATH as written, empty where DT_RUNPATH stands beside it (glibc ignores it then).
-        runpath: DT_RUNPATH as written, empty when there is none.
+        rpath: DT_RPATH as written, empty if there is a DT_RUNPATH as well (glibc then ignores
+        DT_RPATH).
+        runpath: DT_RUNPATH as written, empty without one.
         has_runpath: whether there is a DT_RUNPATH, even an empty one.
         nodeflib: whether default folders are not searched for its dependencies (`-z nodefaultlib`).
         build_id: GNU build-id in hex, or None.
@@ -87,14 +91,14 @@ def read_elf(path: str, machine: Optional[int] = None) -> Elf:
 
     Args:
         path: a file.
-        machine: the processor it must be for; any of the two known ones when not given.
+        machine: the processor that it must be for; either of the two known ones when not given.
 
     Raises:
-        OtherMachineError: a sound library for another word size or processor.
+        OtherMachineError: a valid library for another word size or processor.
         ValueError: not a library that can be loaded.
         OSError: it cannot be read.
     """
-    # O_NONBLOCK: a FIFO of that name must not block us.
+    # O_NONBLOCK: a FIFO with that name must not block.
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         elf = Elf(path)
@@ -113,7 +117,7 @@ def read_at(fd: int, size: int, offset: int) -> bytes:
     """Return up to `size` bytes of an open file from `offset` on.
 
     Raises:
-        ValueError: no file can be that long.
+        ValueError: the offset is larger than any file.
         OSError: it cannot be read.
     """
     if not 0 <= offset < 1 << 62:
@@ -148,7 +152,7 @@ def check_header(head: bytes, machine: Optional[int]) -> int:
 
 
 def _check_type(head: bytes, machine: Optional[int]) -> int:
-    """Check what follows e_ident: e_type, e_machine and e_version; return e_machine."""
+    """Check the fields after e_ident: e_type, e_machine and e_version; return e_machine."""
     file_type, file_machine, version = struct.unpack_from("<HHI", head, 16)
     if version != 1:
         raise ValueError("ELF file version does not match current one")
@@ -203,7 +207,7 @@ def read_tags(fd: int, dynamic: Segment) -> Tags:
     """Return the entries of the dynamic section by tag.
 
     Raises:
-        ValueError: it is cut off.
+        ValueError: it is truncated.
     """
     _, offset, size = dynamic
     data = read_at(fd, min(size, DYNAMIC_LIMIT), offset)
@@ -216,10 +220,10 @@ def read_tags(fd: int, dynamic: Segment) -> Tags:
 
 
 def compute_offset(address: int, loads: List[Segment]) -> int:
-    """Return where a virtual address lies in the file.
+    """Return the offset of a virtual address in the file.
 
     Raises:
-        ValueError: no segment holds it.
+        ValueError: no segment contains it.
     """
     for start, offset, size in loads:
         if start <= address < start + size:
@@ -255,7 +259,7 @@ def _read_strings(fd: int, elf: Elf, tags: Tags, loads: List[Segment]) -> None:
 
 
 def _read_notes(data: bytes, elf: Elf) -> None:
-    """Take the build-id and NVIDIA's note from one note segment; what is cut off is left out."""
+    """Read the build-id and NVIDIA's note from one note segment; truncated notes are skipped."""
     position = 0
     while position + 12 <= len(data):
         name_size, size, kind = struct.unpack_from("<III", data, position)
@@ -272,12 +276,12 @@ def _read_notes(data: bytes, elf: Elf) -> None:
             elf.compat = content.rstrip(b"\0").decode("utf-8", "replace")
 
 
-_CHAIN_LIMIT = 4096  # symbols in one bucket; a sound table has a handful
+_CHAIN_LIMIT = 4096  # symbols in one bucket; a valid table has a handful
 _SYMBOL = 24  # bytes of Elf64_Sym
 
 
 def find_exports(path: str, names: Iterable[str]) -> Set[str]:
-    """Return which of the names the library defines for others.
+    """Return those of the names that the library exports.
 
     Raises:
         ValueError: not a library, or it has no GNU hash table.
@@ -311,7 +315,7 @@ def _is_defined(fd: int, name: bytes, table: int, symbols: int, strings: int) ->
         return False
     for index in range(start, start + _CHAIN_LIMIT):
         (value,) = _unpack(fd, "<I", chains + 4 * (index - first))
-        # The lowest bit of a value is no part of the hash: it marks the end of the chain.
+        # The lowest bit of a value is not part of the hash: it marks the end of the chain.
         if value | 1 == name_hash | 1:
             text, _, _, section = _unpack(fd, "<IBBH", symbols + _SYMBOL * index)
             if section and read_at(fd, len(name) + 1, strings + text) == name + b"\0":

@@ -1,4 +1,6 @@
-"""What the dynamic loader knows: `/etc/ld.so.cache`, built-in folders, glibc-hwcaps."""
+"""The folders and files that the dynamic loader knows: `/etc/ld.so.cache`, built-in folders,
+glibc-hwcaps.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ _HWCAP_EXTENSION = 1 << 30  # upper half of hwcap: the lower half is an index in
 
 
 class LdCache:
-    """The entries of one cache file; one that is missing or damaged holds none."""
+    """The entries of one cache file; a missing or damaged file has no entries."""
 
     def __init__(self, data: bytes, machine: int, hwcaps: Sequence[str]) -> None:
         """Read the table.
@@ -55,9 +57,8 @@ class LdCache:
             self._names = self._read_hwcap_names(extension)
 
     def _read_hwcap_names(self, start: int) -> List[str]:
-        """Return the names in the cache's extension, which begins at an offset.
-
-        [] if it is damaged.
+        """Return the names in the cache's extension, which begins at an offset; [] if it is
+        damaged.
         """
         data = self._data
         if start + 8 > len(data):
@@ -82,12 +83,12 @@ class LdCache:
         return self._data[offset:end].decode("utf-8", "surrogateescape")
 
     def lookup(self, soname: str) -> Optional[str]:
-        """Return the path that glibc takes for `soname`, or None."""
+        """Return the path that glibc uses for `soname`, or None."""
         best_path: Optional[str] = None
         best_rank: Optional[int] = None
         for value, hwcap in self._find_entries(soname):
             if not hwcap >> 32 & _HWCAP_EXTENSION:
-                # A plain entry ends the search; ldconfig writes it after the named ones.
+                # A plain entry ends the search; ldconfig writes it after those of hwcaps.
                 return self._read_text(value) if best_rank is None else best_path
             index = hwcap & 0xFFFFFFFF
             if index >= len(self._names):
@@ -100,7 +101,7 @@ class LdCache:
     def _find_entries(self, soname: str) -> List[Entry]:
         """Return the entries of one name.
 
-        Its text may be the tail of a path, so each place where it occurs is tried.
+        Its text may be the end of a path, so every occurrence is tried.
         """
         text = soname.encode("utf-8", "surrogateescape") + b"\0"
         entries: List[Entry] = []
@@ -119,11 +120,11 @@ _ISA_LEVELS = (
     ("x86-64-v4", {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}),
 )
 _INTERPRETERS = {X86_64: "/lib64/ld-linux-x86-64.so.2", AARCH64: "/lib/ld-linux-aarch64.so.1"}
-"""The paths of ld.so that the psABIs name."""
+"""The paths of ld.so in the psABIs."""
 _MACHINES = {"x86_64": X86_64, "aarch64": AARCH64, "arm64": AARCH64}
 
 MULTIARCH = {X86_64: "x86_64-linux-gnu", AARCH64: "aarch64-linux-gnu"}
-"""Debian's name of the machine, as in /usr/lib/x86_64-linux-gnu."""
+"""Debian's name for the machine, as in /usr/lib/x86_64-linux-gnu."""
 
 
 def get_machine(host: Host) -> int:
@@ -148,7 +149,7 @@ def list_hwcaps(host: Host, machine: int) -> Tuple[str, ...]:
 def find_default_folders(host: Host, machine: int) -> List[str]:
     """Return the folders that were compiled into this machine's ld.so, in its order.
 
-    Without an ld.so they are Debian's.
+    Without an ld.so, Debian's folders are returned.
 
     Raises:
         OSError: ld.so cannot be read.
@@ -165,7 +166,8 @@ def find_default_folders(host: Host, machine: int) -> List[str]:
     data = read_bytes(host.system(_INTERPRETERS[machine]))
     if data is None:
         return names[:4]
-    # `system_dirs` of elf/dl-load.c: the folders one after another, each with its slash and a NUL.
+    # `system_dirs` of elf/dl-load.c: the folders in sequence, each with a slash and a NUL at the
+    # end.
     offsets = {}
     for name in names:
         offset = data.find(b"\0" + name.encode() + b"/\0")

@@ -1,11 +1,12 @@
-"""Which file glibc's dynamic loader would take for a soname, found without loading anything.
+"""Which file glibc's dynamic loader would load for a soname, found without loading anything.
 
-The order is `_dl_map_object` of glibc's `elf/dl-load.c` (ld.so(8) says the same in words): a
-library of that name that is in the process already; RPATH of the caller and of who loaded it, only
-where the caller has no RUNPATH; LD_LIBRARY_PATH as the process was started with; RUNPATH of the
-caller; `/etc/ld.so.cache`; the built-in folders. In each folder the `glibc-hwcaps` subfolders that
-the CPU can use come first. A file of another word size or processor is passed over; a damaged one
-ends the search with an error (`open_verify`): a good one further on is never reached.
+The order is that of `_dl_map_object` in glibc's `elf/dl-load.c` (ld.so(8) describes it in words): a
+library of that name that the process has already loaded; RPATH of the caller and of the libraries
+that loaded it, only if the caller has no RUNPATH; LD_LIBRARY_PATH as it was at the start of the
+process; RUNPATH of the caller; `/etc/ld.so.cache`; the built-in folders. In each folder the
+`glibc-hwcaps` subfolders that the CPU can use come first. A file of another word size or processor
+is skipped; a damaged one ends the search with an error (`open_verify`), so that a good one in a
+later folder is never found.
 
 Not modelled: set-uid programs, LD_AUDIT, `dlmopen` namespaces, a `--library-path` given to ld.so,
 GLIBC_TUNABLES that hide CPU features, and the `tls/` and platform folders that glibc searched
@@ -37,14 +38,14 @@ RUNPATH, CACHE, DEFAULT, NOT_FOUND = "RUNPATH", "ld.so.cache", "default", "not f
 
 
 class Found:
-    """The answer for one soname.
+    """The result for one soname.
 
     Attributes:
-        soname: what was asked for.
+        soname: the requested name.
         file: path as the loader would open it on this machine, or None.
         resolved_by: why that file: one of the constants of this module.
-        elf: what was read of it; None when there is no file or it is damaged.
-        problem: one sentence when the loader would fail with this file, else None.
+        elf: its headers; None if there is no file, or a damaged one.
+        problem: a sentence if the loader would fail with this file, else None.
     """
 
     __slots__ = ("elf", "file", "loader", "problem", "resolved_by", "soname")
@@ -62,12 +63,12 @@ class Found:
         self.resolved_by = resolved_by
         self.elf = elf
         self.problem = problem
-        # The library that asked for it, for the chain of RPATHs.
+        # The library that loaded it, for the chain of RPATHs.
         self.loader: Optional[Found] = None
 
 
 def parse_mapped_files(maps: str) -> List[str]:
-    """Return the files in the text of `/proc/<pid>/maps`, each once, in order of address."""
+    """Return the files in the text of `/proc/<pid>/maps`, each once, in the order of addresses."""
     deleted = " (deleted)"
     files: Dict[str, None] = {}
     for line in maps.splitlines():
@@ -86,10 +87,11 @@ def get_stem(soname: str) -> str:
 
 
 class Loader:
-    """One process's view: its start variables, what it has mapped, and the machine's folders.
+    """The dynamic loader as one process sees it: its variables at the start, the libraries that it
+    has mapped, and the machine's folders.
 
-    A library that was asked for counts as loaded from then on, as in the process itself, so the
-    order of questions is part of the answer.
+    A library counts as loaded once it was requested, as in the process itself, so the order of
+    requests matters.
     """
 
     def __init__(self, host: Host, environment: Iterable[str] = ()) -> None:
@@ -100,7 +102,7 @@ class Loader:
             environment: folders of the Python environment, which `host.root` does not move.
 
         Raises:
-            OSError: /proc/self/maps is there and cannot be read.
+            OSError: /proc/self/maps exists and cannot be read.
         """
         self._host = host
         self._environment = tuple(os.path.realpath(folder) for folder in environment)
@@ -121,7 +123,9 @@ class Loader:
         self._preload: Optional[List[str]] = None
 
     def locate(self, path: str) -> str:
-        """Return where a path of the loader's lies for this process; a moved root changes it."""
+        """Return where this process finds a path of the loader; it differs if `host.root` is not
+        `/`.
+        """
         if self._host.root == "/" or path.startswith(self._host.root.rstrip("/") + "/"):
             return path
         real = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
@@ -130,7 +134,7 @@ class Loader:
         return self._host.system(path)
 
     def read(self, path: str) -> Elf:
-        """Return what is known of a library, read once.
+        """Return the headers of a library, which are read once.
 
         Raises:
             OtherMachineError, ValueError, OSError: as `read_elf`.
@@ -143,7 +147,7 @@ class Loader:
         return elf
 
     def load(self, soname: str, caller: Found) -> Found:
-        """Return the file that `dlopen(soname)` in `caller` gives, and remember it as loaded."""
+        """Return the file that `dlopen(soname)` in `caller` would load, and remember it as loaded."""
         loaded = self._loaded.get(soname)
         if loaded is not None:
             return loaded
@@ -156,10 +160,11 @@ class Loader:
         return found
 
     def open(self, soname: str, caller: Found, prefixes: Tuple[str, ...]) -> Found:
-        """Return `load`, and load what the library needs, breadth first, as `dlopen` does.
+        """Return `load`, and load the libraries that it needs, breadth first, as `dlopen` does.
 
-        Only needs whose name begins with one of `prefixes` are followed. Where one is not found or
-        is damaged the whole `dlopen` fails: `problem` says so, and nothing of it counts as loaded.
+        Only needed libraries whose names begin with one of `prefixes` are followed. If one is not
+        found or is damaged, the whole `dlopen` fails: `problem` says so, and none of these
+        libraries counts as loaded.
         """
         loaded = self._loaded.get(soname)
         if loaded is not None:
@@ -191,8 +196,8 @@ class Loader:
         if mapped is None:
             return searched
         if searched.file is not None and self._is_same_file(mapped, searched.file):
-            # The search gives the very file that is in the process already, so the search is the
-            # reason.
+            # The search finds the very file that the process has already loaded, so it is recorded
+            # as the reason.
             return searched
         return self._take(soname, mapped, LOADED)
 
@@ -219,14 +224,16 @@ class Loader:
     def _get_soname(self, path: str) -> Optional[str]:
         try:
             return self.read(path).soname
-        except (OSError, ValueError):  # it was replaced since it was mapped, or is not a library
+        except (OSError, ValueError):  # it was replaced after it was mapped, or is not a library
             return None
 
     def _find_preloaded(self, soname: str) -> Optional[str]:
         for name in self._list_preloads():
             if "/" in name and self._get_soname(name) == soname:
                 return name
-            if name == soname:  # a bare name is searched as the program's own dependency
+            if (
+                name == soname
+            ):  # a name without a folder is searched for as a dependency of the program
                 found = self._search(name, Found(name))
                 if found.file is not None:
                     return found.file
@@ -238,7 +245,7 @@ class Loader:
             names = variable.replace(":", " ").split()
             try:
                 text = self._host.read("/etc/ld.so.preload") or ""
-            except OSError:  # the loader does without it, too
+            except OSError:  # the loader works without it, too
                 text = ""
             for line in text.splitlines():
                 names += line.partition("#")[0].replace(":", " ").split()
@@ -268,7 +275,7 @@ class Loader:
         return found
 
     def _search_rpaths(self, soname: str, caller: Found) -> Optional[Found]:
-        """Search the RPATH of the caller, of those who loaded it, and last of the program."""
+        """Search the RPATH of the caller, of the libraries that loaded it, and last of the program."""
         asker: Optional[Found] = caller
         while asker is not None:
             if asker.elf is not None and asker.elf.rpath:
@@ -338,7 +345,7 @@ class Loader:
         return None
 
     def _try(self, soname: str, path: str, resolved_by: str) -> Optional[Found]:
-        """Return the answer that a path gives, None where the loader searches on."""
+        """Return the result for a path; None if the loader continues to search."""
         try:
             return Found(soname, path, resolved_by, self.read(path))
         except OtherMachineError:
@@ -373,7 +380,7 @@ class Loader:
         if self._cache is None:
             try:
                 data = read_bytes(self._host.system("/etc/ld.so.cache"), 1 << 24)
-            except OSError:  # the loader does without it, too
+            except OSError:  # the loader works without it, too
                 data = None
             self._cache = LdCache(data or b"", self.machine, self._get_hwcaps())
         path = self._cache.lookup(soname)

@@ -176,6 +176,11 @@ TEXTS = {
         "the container engine has no network for a build",
         "build without a network (the default), or configure one for the engine",
     ),
+    "podman, no cgroups": (
+        "Error: OCI runtime error: crun: cgroups in hybrid mode not supported, drop all controllers from cgroupv2",
+        "the container runtime failed: crun: cgroups in hybrid mode not supported, drop all controllers from cgroupv2",
+        "see `podman info`; `runtime` in containers.conf names another runtime",
+    ),
     "no such program": (
         "failed to create task for container: failed to create shim task: OCI runtime create failed: runc create "
         'failed: unable to start container process: exec: "nosuch": executable file not found in $PATH: unknown',

@@ -56,6 +56,17 @@ MEASURED: list[tuple[str, tuple[str, ...], dict[str, Any]]] = [
     ),
     ("numpy", ("np_dot",), {}),
     ("numpy", ("np_sum", "np_exp64"), {"numpy": "1.26.4"}),
+    ("numpy", ("np_sum", "np_exp64", "np_log64", "np_pow64"), {"numpy": "1.26.4"}),
+    ("numpy-loops", ("np_exp", "np_exp64", "np_log64", "np_pow64", "np_tanh64", "np_tanh32"), {}),
+    (
+        "libm-kernels",
+        (
+            *("np_sin64", "np_cos64", "math_sin", "math_cos", "math_exp", "math_log", "math_pow", "math_tanh"),
+            "math_others",
+        ),
+        {},
+    ),
+    ("libm", ("libm_tanhf",), {}),
 ]
 """What was measured (benchmarks/canary.py): the cause, the operations that differed, and what else did."""
 
@@ -117,10 +128,10 @@ def test_another_version_with_the_same_bits_says_so() -> None:
 def test_unequal_conditions_do_not_compare() -> None:
     other = section(THREADS)
     for name, group in other["groups"].items():
-        if name != "numpy":
+        if name not in ("numpy", "libm"):
             group["conditions"] = conditions(name, intra_op_threads=8, inter_op_threads=8)
     found = compare(numerics(), Numerics.model_validate(other))
-    assert {each.split(".")[1] for each in found.equal} == {"numpy"}
+    assert {each.split(".")[1] for each in found.equal} == {"libm", "numpy"}
     assert found.differences == []
     reason, fix = "not comparable: 2 vs 8 threads", AGAIN
     groups = ["bf16", "cpu-eigen", "cpu-graph", "cpu-onednn", "xla"]
@@ -142,10 +153,44 @@ def test_other_determinism_and_another_device_do_not_compare() -> None:
     ]
 
 
-def test_another_battery_does_not_compare() -> None:
-    found = compare(numerics(), live(ISA, battery=2))
+def test_a_newer_battery_than_this_one_does_not_compare() -> None:
+    found = compare(numerics(battery=3), live(ISA))
     assert [(each.path, each.code) for each in found.incomparable] == [("numerics", "another-battery")]
     assert (found.equal, found.differences) == ([], [])
+
+
+NEWER = tuple(row.name for row in load_canary_table().operation if row.since > 1)
+
+
+def as_of_battery_1(died: str | None = None) -> Numerics:
+    """Return what an older envlock wrote: it had no group of the C library."""
+    found = section(without=NEWER, battery=1)
+    del found["groups"]["libm"]
+    if died is not None:
+        found["groups"][died] = {**found["groups"][died], "operations": {}, "ended": "signal 11 (SIGSEGV)"}
+    return Numerics.model_validate(found)
+
+
+def test_a_lockfile_of_an_older_battery_is_compared_as_far_as_it_goes_and_what_it_lacks_is_named() -> None:
+    found = compare(as_of_battery_1(), live(ISA))
+    assert {each.operation for each in found.differences} == set(ISA)
+    assert len(found.equal) == COUNT - len(NEWER) - len(ISA)
+    (lacking,) = found.incomparable
+    assert (lacking.path, lacking.code, lacking.fix) == ("numerics", "older-battery", AGAIN)
+    assert lacking.reason == f"the lockfile's battery 1 has no {', '.join(NEWER)}"
+    assert not compare(as_of_battery_1(), numerics()).match
+
+
+def test_what_an_older_lockfile_has_under_a_newer_name_is_not_compared() -> None:
+    """No lockfile that envlock wrote has it: the operation was another one then, if there was any."""
+    locked = Numerics.model_validate(section(battery=1))
+    found = compare(locked, live(("math_sin",)))
+    assert (found.differences, [each.code for each in found.incomparable]) == ([], ["older-battery"])
+
+
+def test_a_group_of_an_older_lockfile_that_ended_its_process_is_still_compared() -> None:
+    found = compare(as_of_battery_1("bf16"), numerics())
+    assert [each.path for each in found.differences] == ["numerics.bf16"]
 
 
 def test_unstable_operations_are_never_compared() -> None:
@@ -310,7 +355,7 @@ def test_the_policy_decides_what_is_an_error() -> None:
     assert report(found, Policy("functional")).exit_code == 0
     assert report(found, Policy("strict", {"numerics.xla.**": "ignore"})).exit_code == 1
     assert report(found, Policy("strict", {"numerics.*.train_xla": "ignore", "numerics.numpy.**": "ignore"})).match
-    untold = compare(numerics(), live((), battery=2))
+    untold = compare(numerics(battery=3), live(()))
     assert report(untold, Policy()).exit_code == 4
     assert report(untold, Policy()).to_text().splitlines()[0] == (
         "cannot decide under policy strict: 1 part of the canary could not be compared"

@@ -98,8 +98,8 @@ def test_how_a_group_ended(ending: str, ended: str) -> None:
 
 def test_one_that_hangs_is_ended_with_its_children(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(canary_run, "TIMEOUT", 1.5)
-    started = "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])"
-    hang = f"import subprocess, time\n{started}\ntime.sleep(60)"
+    started = "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])"
+    hang = f"import subprocess, time\n{started}\ntime.sleep(600)"
     head = {**HEAD, "groups": ["bf16"]}
     start = time.monotonic()
     with ThreadPoolExecutor(2) as both:
@@ -109,7 +109,7 @@ def test_one_that_hangs_is_ended_with_its_children(monkeypatch: pytest.MonkeyPat
     with pytest.raises(FactError) as caught:
         silent.result()
     assert caught.value.message == "TensorFlow did not answer within 1.5 s before the canary began: no output"
-    assert time.monotonic() - start < 20
+    assert time.monotonic() - start < 100
 
 
 def test_an_interrupt_ends_the_child(monkeypatch: pytest.MonkeyPatch) -> None:

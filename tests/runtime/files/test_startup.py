@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envlock import data
+from envlock.data import runtime_tables
 from envlock.runtime import tables
 from envlock.runtime.files.site_packages import find_customizations
 from envlock.runtime.files.survey import Survey
@@ -113,7 +113,7 @@ SETUPTOOLS = "import os; var = 'SETUPTOOLS_USE_DISTUTILS'; enabled = os.environ.
 
 
 def test_the_line_of_setuptools_fits_and_one_that_looks_like_it_does_not() -> None:
-    (known,) = [row for row in data.load_file_table().known if row.path == "distutils-precedence.pth"]
+    (known,) = [row for row in runtime_tables.load_file_table().known if row.path == "distutils-precedence.pth"]
     own = SETUPTOOLS + "enabled and __import__('_distutils_hack').add_shim(); \n"
     assert matches_patterns(read_pth(own), known.lines)
     assert not matches_patterns(read_pth(own.rstrip() + " import evil\n"), known.lines)
@@ -121,6 +121,6 @@ def test_the_line_of_setuptools_fits_and_one_that_looks_like_it_does_not() -> No
 
 
 def test_the_line_of_this_environments_setuptools_is_known() -> None:
-    (known,) = [row for row in data.load_file_table().known if row.path == "distutils-precedence.pth"]
+    (known,) = [row for row in runtime_tables.load_file_table().known if row.path == "distutils-precedence.pth"]
     installed = [Path(folder, known.path) for folder in sys.path if Path(folder, known.path).is_file()]
     assert all(matches_patterns(read_pth(file.read_text(encoding="utf-8")), known.lines) for file in installed)

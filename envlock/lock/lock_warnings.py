@@ -1,0 +1,105 @@
+"""Warnings about what is in a lock: what will not verify later, and what TensorFlow will not run on."""
+
+from __future__ import annotations
+
+import os
+
+from envlock.runtime.compare import STEADY
+from envlock.runtime.cuda.gpu_code import judge
+from envlock.runtime.gpu.nvml_failures import explain_binding
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from envlock.lock.fact_models import TensorflowFacts
+    from envlock.lock.models import Lockfile
+
+
+def list_warnings(lock: Lockfile) -> list[str]:
+    """Return what keeps the lock from verifying later, or makes TensorFlow fail on a GPU."""
+    return (
+        _warn_of_unavailable(lock)
+        + _warn_of_binding(lock)
+        + _warn_of_gpus(lock)
+        + _warn_of_hash_seed(lock)
+    )
+
+
+def _warn_of_hash_seed(lock: Lockfile) -> list[str]:
+    """Return a warning where the hash seed was drawn for this run only.
+
+    tox draws one unless its settings fix it.
+    Source: https://tox.wiki/en/latest/config.html#set_env (`tox --hashseed`)
+    """
+    seed = (lock.facts.environ or {}).get("PYTHONHASHSEED")
+    if seed is None or "TOX_ENV_NAME" not in os.environ:
+        return []
+    return [
+        f"PYTHONHASHSEED={seed} comes from tox, which draws another for each run, and is locked; "
+        "fix it in tox's settings: `set_env = PYTHONHASHSEED=0`"
+    ]
+
+
+def _warn_of_unavailable(lock: Lockfile) -> list[str]:
+    paths_by_reason: dict[str, list[str]] = {}
+    for path, entry in lock.unavailable.items():
+        if entry.code not in STEADY:
+            paths_by_reason.setdefault(entry.reason, []).append(path)
+    found = []
+    for reason, paths in paths_by_reason.items():
+        facts = paths[0]
+        if len(paths) > 1:
+            facts = f"{paths[0]} and {len(paths) - 1} more"
+        found.append(
+            f"{facts} could not be collected: {reason}; "
+            "`envlock verify` needs it, unless the policy ignores it"
+        )
+    return found
+
+
+def _warn_of_binding(lock: Lockfile) -> list[str]:
+    if lock.facts.gpu is None or lock.facts.gpu.binding is None:
+        return []
+    binding = lock.facts.gpu.binding
+    if binding.problem is None:
+        return []
+    return [explain_binding(binding.problem, binding.version).reason]
+
+
+def _warn_of_gpus(lock: Lockfile) -> list[str]:
+    tensorflow, gpu = lock.facts.tensorflow, lock.facts.gpu
+    if tensorflow is None or gpu is None or not tensorflow.cuda_build:
+        return []
+    found = []
+    for index, device in (gpu.devices or {}).items():
+        if device.compute_capability is None:
+            continue
+        verdict = judge(
+            tensorflow.compute_capabilities or [],
+            device.compute_capability,
+            toolkit=tensorflow.built_with_cuda,
+            driver_cuda=gpu.cuda_driver_version,
+        )
+        if verdict.kind != "native":
+            sentence = _describe_failure(tensorflow, device.compute_capability) or verdict.sentence
+            found.append(f"GPU {index} ({device.name}): {sentence}")
+    return found
+
+
+def _describe_failure(tensorflow: TensorflowFacts, capability: str) -> str | None:
+    """Return how a TensorFlow fails on a GPU for which it has no machine code, as users report it.
+
+    It is None where there are no reports.
+    """
+    # The reports are about the official wheels.
+    if tensorflow.version is None or tensorflow.nvidia_build is not None:
+        return None
+    # Start-up time: 5 ms for the table, which only a GPU without machine code for it asks.
+    from envlock.data.compatibility import find_failure
+
+    reported = find_failure(tensorflow.version, capability)
+    if reported is None:
+        return None
+    return (
+        f"TensorFlow holds no machine code for compute capability {capability}. {reported.why} "
+        f"What works: {reported.works}."
+    )

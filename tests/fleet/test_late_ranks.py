@@ -1,0 +1,131 @@
+"""Ranks that an autoscaler adds to a job, and ranks that an elastic launcher starts again."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import envlock
+from envlock.fleet.fleet_assertion import _decide
+from envlock.fleet.folder import Folder
+from envlock.fleet.ranks import count_restarts, find_rank
+from envlock.runtime.errors import EnvironmentMismatch, UsageError
+from tests.fleet.bed import run
+from tests.fleet.ranks import rank
+
+ODD: dict[str, Any] = {"TF_ENABLE_ONEDNN_OPTS": "0"}
+ALONE = "import envlock; envlock.assert_fleet(folder='fleet', timeout=8)"
+LATE = "import envlock; print(envlock.assert_late_rank(folder='fleet', node='n9', timeout=1))"
+
+
+def start_job(folder: Path, *odd: int) -> list[Any]:
+    """Run a job of two ranks, one after the other but for the end, and return how they end."""
+    ends: dict[int, Any] = {}
+
+    def start(number: int) -> None:
+        own = {"RANK": str(number), "SIZE": "2", "JOB": "j", "NODE": f"n{number}"}
+        variables = {f"ENVLOCK_FLEET_{name}": value for name, value in own.items()}
+        ends[number] = run([sys.executable, "-c", ALONE], folder, {**variables, **(ODD if number in odd else {})})
+
+    threads = [threading.Thread(target=start, args=[number]) for number in range(2)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    return [ends[number] for number in range(2)]
+
+
+def join(folder: Path, **more: str) -> Any:
+    """Return how a rank ends that joins the job."""
+    return run([sys.executable, "-c", LATE], folder, {"ENVLOCK_FLEET_JOB": "j", **more})
+
+
+@pytest.mark.processes
+def test_a_late_rank_is_compared_with_those_that_have_started(tmp_path: Path) -> None:
+    assert [each.code for each in start_job(tmp_path)] == [0, 0]
+    assert join(tmp_path).code == 0
+    done = join(tmp_path, **ODD)
+    assert (done.code, done.output) == (1, "")
+    assert done.errors.splitlines()[:2] == [
+        "envlock: does not match: 1 of 2 ranks differ, and no environment has a majority",
+        "  x n9 (rank 1): environ.TF_ENABLE_ONEDNN_OPTS: n0 (rank 0) unset, here 0",
+    ]
+    warned = join(tmp_path, ENVLOCK_MODE="warn", **ODD)
+    assert (warned.code, "ENVLOCK_MODE=warn, so this does not stop the program" in warned.errors) == (0, True)
+
+
+@pytest.mark.processes
+def test_a_late_rank_of_a_job_that_has_refused_refuses(tmp_path: Path) -> None:
+    assert [each.code for each in start_job(tmp_path, 1)] == [1, 1]
+    done = join(tmp_path)
+    assert (done.code, done.errors.splitlines()[0]) == (
+        4,
+        "envlock: cannot decide: the ranks of this job have refused: fleet/j",
+    )
+
+
+def test_a_late_rank_without_a_job_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("ENVLOCK_FLEET_JOB", raising=False)
+    with pytest.raises(EnvironmentMismatch) as raised:
+        envlock.assert_late_rank(folder=tmp_path, job="j", timeout=0.1)
+    assert raised.value.exit_code == 4
+    assert raised.value.report.headline == (
+        f"cannot decide: no verdict on the ranks of this job in {tmp_path}/j within 0.1 s"
+    )
+    with pytest.raises(UsageError, match="the job has no name"):
+        envlock.assert_late_rank(folder=tmp_path)
+
+
+@pytest.mark.parametrize("lost", ["0.json", "facts"])
+def test_what_the_first_ranks_left_and_is_lost_is_no_match(tmp_path: Path, lost: str) -> None:
+    board = Folder(str(tmp_path), "j")
+    (statement, document), *_ = [rank(each, 2) for each in range(2)]
+    board.post("call", {"nonce": "aa", "root": statement["root"], "node": "n1"})
+    board.post("aa/0", statement)
+    board.post(f"facts.{statement['root']}", document)
+    board.post("aa.decision", {"by": 0, "report": {"match": True}})
+    for file in [*tmp_path.rglob("0.json"), *tmp_path.rglob("facts*")]:
+        if file.name.startswith(lost):
+            file.unlink()
+    with pytest.raises(EnvironmentMismatch) as raised:
+        envlock.assert_late_rank(folder=tmp_path, job="j", timeout=0)
+    assert raised.value.exit_code == 4
+
+
+def test_a_report_is_printed_once_however_often_the_launcher_starts_the_job_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    board = Folder(str(tmp_path), "j")
+    ranks = [rank(each, 2, **(ODD if each else {})) for each in range(2)]
+    documents = {statement["root"]: document for statement, document in ranks}
+    printed = []
+    # Started by hand, once more by hand, and then twice by the launcher.
+    for restarts in ("0", "0", "1", "2"):
+        monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", restarts)
+        _decide(board, 2, None, None, [statement for statement, _ in ranks], documents)
+        printed.append(capsys.readouterr().err)
+    again = (
+        "envlock: does not match: 1 of 2 ranks differ, and no environment has a majority, as before this restart; "
+        "no restart changes an environment: start the job without them\n"
+    )
+    assert printed[2:] == [again, again]
+    assert printed[0] == printed[1]
+    assert printed[0].count("\n") > 4
+
+
+@pytest.mark.parametrize(("text", "number"), [("2", 2), ("", 0), ("x", 0), ("9" * 10, 0)])
+def test_how_often_a_launcher_has_started_a_job_again(text: str, number: int) -> None:
+    assert count_restarts({"TORCHELASTIC_RESTART_COUNT": text}) == number
+
+
+def test_pytorch_s_own_variables_number_a_rank() -> None:
+    variables = {"RANK": "3", "WORLD_SIZE": "8", "MASTER_ADDR": "n1", "MASTER_PORT": "29500"}
+    found = find_rank(variables, "n2")
+    assert (found.rank, found.size, found.job) == (3, 8, "n1.29500")
+    with pytest.raises(UsageError):
+        find_rank({"RANK": "3", "WORLD_SIZE": "8"}, "n2")
