@@ -201,7 +201,7 @@ def compute(
         number += 1
     try:
         head = on_cpu.render_head()
-        if emulation is not None:
+        if emulation is not None and emulation.model is not None:
             head["emulated"] = emulation.model
         numerics = parse_numerics({**head, "groups": groups})
     except ValueError as error:

@@ -28,15 +28,15 @@ PROCESSORS = 2
 
 @dataclass(frozen=True)
 class Emulation:
-    """A processor that is emulated.
+    """A processor that is emulated, or that of this machine with other variables.
 
     Attributes:
-        model: its name, as QEMU has it.
-        command: what starts a program on it.
+        model: its name, as QEMU has it; None for this machine's.
+        command: what starts a program on it; empty for this machine's.
         environ: the variables to start with.
     """
 
-    model: str
+    model: str | None
     command: tuple[str, ...]
     environ: Mapping[str, str]
 
@@ -46,6 +46,8 @@ class Emulation:
         Raises:
             UsageError: the interpreter cannot be run.
         """
+        if not self.command:
+            return launch.ask_python(words, python, timeout=TIMEOUT, environ=self.environ)
         return launch.ask_emulated(
             self.command, words, python, timeout=TIMEOUT, environ=self.environ
         )
