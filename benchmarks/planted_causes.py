@@ -1,6 +1,6 @@
 """Planted causes among many differences: does `envlock bisect` find them, and in how many runs?
 
-    .venvs/dev/bin/python benchmarks/bisect.py
+    .venvs/dev/bin/python benchmarks/planted_causes.py
 
 Prints the table of docs/bisect.md. The programs read what they depend on, so that the truth is known; the last pair is
 real: NumPy's own sum, which 2.2.6 and 2.4.6 add in another order. `--python` names an interpreter with NumPy 2.4.6.
