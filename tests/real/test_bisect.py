@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Command
+from tests.exhaustive import exhaustive
 
 pytestmark = pytest.mark.tensorflow
 
@@ -48,3 +49,32 @@ def test_the_package_that_moved_the_bits_is_found_among_others(
     assert report["attachments"]["smallest"] == [{"path": "packages.numpy.version", "a": before, "b": "2.2.6"}]
     assert len(report["attachments"]["causes"]) == len(OTHERS) + 1
     assert report["attachments"]["runs"] <= 8
+    # NumPy's sum is no operation of TensorFlow, so that none can be named.
+    assert report["attachments"]["first_operation"]["found"] is None
+
+
+CONVOLUTION = """
+import tensorflow as tf
+
+def step():
+    image = tf.random.stateless_normal((2, 20, 20, 12), (1, 2))
+    kernel = tf.random.stateless_normal((3, 3, 12, 2), (3, 4))
+    ones = [1, 1, 1, 1]
+    return {"y": tf.raw_ops.DepthwiseConv2dNative(input=image, filter=kernel, strides=ones, padding="SAME")}
+"""
+
+
+@exhaustive
+def test_the_first_operation_is_named_with_its_line(envlock: Command, tmp_path: Path, tensorflow_python: Path) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "train.py").write_text(CONVOLUTION, encoding="utf-8")
+    python = ("--python", str(tensorflow_python))
+    for name, value in (("a", "1"), ("b", "0")):
+        done = envlock("capture", "-q", "-o", f"{name}.lock", *python, environ={"TF_ENABLE_ONEDNN_OPTS": value})
+        assert done.returncode == 0, done.stderr
+    done = envlock("bisect", "a.lock", "b.lock", "train.py:step", *python, "-f", "json", timeout=400)
+    assert done.returncode == 1, done.stdout + done.stderr
+    found = json.loads(done.stdout)["attachments"]
+    assert [cause["path"] for cause in found["smallest"]] == ["environ.TF_ENABLE_ONEDNN_OPTS"]
+    assert "DepthwiseConv2dNative" in found["first_operation"]["found"]
+    assert "train.py" in found["first_operation"]["found"]

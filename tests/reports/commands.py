@@ -222,7 +222,8 @@ def fleet_check(word: str, folder: Path, patch: pytest.MonkeyPatch) -> list[Repo
 def bisect(word: str, folder: Path, patch: pytest.MonkeyPatch) -> list[Report]:
     """Two differences moved the bits together, another cannot be put here; none did."""
     causes = tuple(bisection.Cause(f"environ.{word}{number}", word, None) for number in range(2))
-    found = bisection.BisectEvidence(bisection.Differences(causes, (word,)), causes, "a", "b", 5)
+    first = bisection.FirstOperation(word, word)
+    found = bisection.BisectEvidence(bisection.Differences(causes, (word,)), causes, "a", "b", 5, first)
     nothing = bisection.BisectEvidence(bisection.Differences(causes, ()), (), "a", "a", 4)
     return [bisection.judge_bisection(found, None, word), bisection.judge_bisection(nothing, None, word)]
 
