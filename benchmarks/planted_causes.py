@@ -82,8 +82,8 @@ def measure(
         for side, content in (("a", a), ("b", b)):
             (folder / f"{side}.lock").write_text(json.dumps(content), encoding="utf-8")
         before, start = spend(), time.monotonic()
-        target = f"{folder / 'train.py'}:step"
-        report = envlock.bisect(folder / "a.lock", folder / "b.lock", target, python=python)
+        program_run = envlock.Program(f"{folder / 'train.py'}:step", python=python)
+        report = envlock.bisect(folder / "a.lock", folder / "b.lock", program_run)
         found = [cause.path.split(".")[1] for cause in report.evidence.smallest]
         is_right = sorted(found) == sorted(wanted)
         number = len(report.evidence.differences.causes)

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 import envlock
-from envlock.cli.options import STDIN, PythonOption, QuietOption, dump, load_config, refuse_both
+from envlock.cli.options import STDIN, PythonOption, QuietOption, load_config, refuse_both
 from envlock.cli.output import Terminal, emit, talk
-from envlock.cli.parser import Command, make_app, make_choice
+from envlock.cli.parser import Command, make_app, make_choice, spread_groups
 from envlock.containers.engines import AUTO, ENGINES
 from envlock.lock.lock_warnings import list_warnings
-from envlock.packages.lost_proofs import find_lost_proofs
+from envlock.numerics.canary.canary_summary import describe_canary
+from envlock.numerics.programs.program_summary import describe_programs
+from envlock.packages.proofs import describe_proofs, find_lost_proofs
 from envlock.reports.lock import count_held
 from envlock.runtime.errors import LockfileError, UsageError
 from envlock.runtime.policies import names
 from envlock.runtime.report import count
+from envlock.workflows.capture import Contents
+from envlock.workflows.capture_image import ImageEnvironment
 from envlock.workflows.entry_points import name_functions, split_programs
 from envlock.workflows.gate import check as check_settings
 from envlock.workflows.settings import Config, choose_policy, choose_target, describe_project
@@ -127,21 +132,40 @@ SHOWN = 8
 """Changes of a renewed lockfile that are listed; version control shows all."""
 
 
+@dataclass(frozen=True)
+class EnvironmentOptions:
+    """The environment that is captured: an interpreter's, here or inside an image."""
+
+    python: PythonOption = None
+    image: ImageOption = None
+    engine: EngineOption = AUTO
+    gpus: GpusOption = False
+    without_tensorflow: WithoutOption = False
+
+
+@dataclass(frozen=True)
+class ContentOptions:
+    """What the lockfile is to hold beside the facts."""
+
+    hashes: HashesOption = False
+    canary: CanaryOption = False
+    only: OnlyOption = None
+    entry: ForOption = None
+    program: ProgramOption = None
+
+
+HERE = EnvironmentOptions()
+FACTS_ONLY = ContentOptions()
+
+
 @app.command(cls=Command)
+@spread_groups
 def capture(
     output: OutputOption = None,
     policy: NewPolicyOption = None,
-    python: PythonOption = None,
-    hashes: HashesOption = False,
-    canary: CanaryOption = False,
-    only: OnlyOption = None,
-    entry: ForOption = None,
-    program: ProgramOption = None,
+    place: EnvironmentOptions = HERE,
+    wanted: ContentOptions = FACTS_ONLY,
     add_machine: MachineOption = False,
-    image: ImageOption = None,
-    engine: EngineOption = AUTO,
-    gpus: GpusOption = False,
-    without_tensorflow: WithoutOption = False,
     check: CheckOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -160,46 +184,43 @@ def capture(
       envlock capture --image nvcr.io/nvidia/tensorflow:25.02-tf2-py3   inside an image
       envlock capture --check                    in a hook: is the lockfile that of this environment?
     """
-    if add_machine and image is None:
-        options = (hashes, canary, only, entry, program, policy, check)
-        _add_machine(output, python, alone=not any(options), quiet=quiet)
+    if add_machine and place.image is None:
+        alone = wanted == FACTS_ONLY and policy is None and not check
+        _add_machine(output, place.python, alone=alone, quiet=quiet)
         return
-    more = {"--hashes": hashes, "--only": only, "--program": program}
+    more = {"--hashes": wanted.hashes, "--only": wanted.only, "--program": wanted.program}
     if check:
-        refuse_both({"--check": check}, {**more, "--image": image})
-        _check(output, policy, entry, python, Terminal(quiet), numerics=canary)
+        refuse_both({"--check": check}, {**more, "--image": place.image})
+        progress = Terminal(quiet)
+        _check(output, policy, wanted.entry, place.python, progress, numerics=wanted.canary)
         return
     project = load_config()
     path, earlier = _find_path(output, project)
+    about = describe_project(Path.cwd(), path)
     rules = choose_policy(policy, project, earlier)
-    if image is not None:
-        _refuse_with_image({**more, "--canary": canary, "--for": entry}, add_machine=add_machine)
-        lock = envlock.capture_image(
-            image,
-            *rules,
-            python=os.fspath(python) if python else None,
-            engine=engine,
-            gpus=gpus,
-            project=describe_project(Path.cwd(), path),
-            progress=Terminal(quiet),
-        )
+    if place.image is not None:
+        others = {"--canary": wanted.canary, "--for": wanted.entry, "--add-machine": add_machine}
+        _refuse_with_image({**more, **others})
+        python = os.fspath(place.python) if place.python else None
+        inside = ImageEnvironment(place.image, python, place.engine, place.gpus)
+        lock = envlock.capture_image(inside, *rules, project=about, progress=Terminal(quiet))
     else:
-        entries, programs = split_programs(entry, project.entry, Path.cwd(), canary=canary)
+        entries, programs = split_programs(
+            wanted.entry, project.entry, Path.cwd(), canary=wanted.canary
+        )
+        functions = name_functions(wanted.program or (), Path.cwd())
+        contents = Contents(
+            wanted.hashes, wanted.canary, wanted.only, about, entries, programs, functions
+        )
         lock = envlock.capture(
             *rules,
-            python=python,
-            hashes=hashes,
-            canary=canary,
+            contents,
+            python=place.python,
             earlier=earlier,
-            only=only,
-            project=describe_project(Path.cwd(), path),
-            entry=entries,
-            programs=programs,
-            functions=name_functions(program or (), Path.cwd()),
-            need_tensorflow=not without_tensorflow,
+            need_tensorflow=not place.without_tensorflow,
             progress=Terminal(quiet),
         )
-    _write(path, lock, earlier, hashes=hashes, canary=canary, quiet=quiet)
+    _write(path, lock, earlier, hashes=wanted.hashes, canary=wanted.canary, quiet=quiet)
 
 
 def _add_machine(output: Path | None, python: Path | None, *, alone: bool, quiet: bool) -> None:
@@ -218,20 +239,20 @@ def _add_machine(output: Path | None, python: Path | None, *, alone: bool, quiet
         )
     before = envlock.load(path)
     new, which = envlock.add_machine(path, python=python)
-    if path.read_bytes() == dump(new):
+    if path.read_bytes() == new.to_bytes():
         talk(f"{path} has this machine already: {which}", quiet=quiet)
         return
     envlock.save(new, path, before)
     talk(f"added to {path}: {which}", quiet=quiet)
 
 
-def _refuse_with_image(options: Mapping[str, object], *, add_machine: bool) -> None:
+def _refuse_with_image(options: Mapping[str, object]) -> None:
     """Refuse an option that needs the environment on this machine.
 
     Raises:
         UsageError: such an option was given.
     """
-    for name, value in {**options, "--add-machine": add_machine}.items():
+    for name, value in options.items():
         if value:
             raise UsageError(
                 f"`--image` and `{name}` exclude each other",
@@ -266,7 +287,7 @@ def _write(
     stdout.
     """
     if path is None:
-        emit(dump(lock))
+        emit(lock.to_bytes())
         return
     envlock.save(lock, path, earlier)
     verb = "wrote" if earlier is None else "renewed"
@@ -278,32 +299,17 @@ def _write(
             talk(f"  {text}")
     for text in _list_warnings(earlier, lock):
         talk(f"warning: {text}", quiet=quiet)
-    for line in _describe_measurements(lock, hashes=hashes, canary=canary):
-        talk(line, quiet=quiet)
-
-
-def _describe_measurements(lock: Lockfile, *, hashes: bool, canary: bool) -> Iterator[str]:
-    """Yield what a lockfile has beside facts, a line each."""
     if canary:
-        # Start-up time: the canary.
-        from envlock.workflows.canary import describe_canary
-
-        yield f"  {describe_canary(lock)}"
-    if lock.program is not None:
-        # Start-up time, too.
-        from envlock.workflows.program_fingerprints import describe_programs
-
-        for line in describe_programs(lock):
-            yield f"  {line}"
+        talk(f"  {describe_canary(lock)}", quiet=quiet)
+    for line in describe_programs(lock):
+        talk(f"  {line}", quiet=quiet)
     if hashes:
-        # Start-up time: HTTP.
-        from envlock.workflows.hash import describe_proofs
-
-        yield from describe_proofs(lock)
+        for line in describe_proofs(lock):
+            talk(line, quiet=quiet)
 
 
 def _list_changes(earlier: Lockfile, lock: Lockfile) -> list[str]:
-    """Return what a renewed lockfile says otherwise, a line each, the most important first."""
+    """Return the changes of a renewed lockfile, a line each, the most important first."""
     unchanged = ["no fact changed"]
     if earlier == lock:
         return unchanged

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 import envlock
-from envlock.cli.options import FormatOption, LockOption, QuietOption, find_near, load_config, show
-from envlock.cli.output import Terminal
-from envlock.cli.parser import Command, make_app
+from envlock.cli.options import LockOption, QuietOption, find_near, load_config, show
+from envlock.cli.output import Terminal, emit, talk
+from envlock.cli.parser import Command, make_app, make_choice
+from envlock.reports import FORMATS, concise
+from envlock.runtime.errors import UsageError
+from envlock.runtime.report import count
+from envlock.workflows import lint as workflow
 
 app = make_app()
 
@@ -37,6 +42,26 @@ SelectOption = Annotated[
 IgnoreOption = Annotated[
     list[str] | None, typer.Option(help="Exclude these rules or prefixes.", show_default=False)
 ]
+StatisticsOption = Annotated[
+    bool, typer.Option("--statistics", help="Only how often each rule finds something.")
+]
+BaselineOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--baseline",
+        metavar="FILE",
+        help="Leave out what this file holds: findings in old code.",
+        show_default=False,
+    ),
+]
+WriteBaselineOption = Annotated[
+    bool, typer.Option("--write-baseline", help="Write all findings into the baseline; exit 0.")
+]
+CONCISE = "concise"
+LINT_FORMATS = (*FORMATS, CONCISE)
+LintFormatOption = Annotated[
+    str, make_choice(LINT_FORMATS, "format", "--format", "-f", help="Format of the report.")
+]
 
 
 @app.command(cls=Command)
@@ -46,7 +71,10 @@ def lint(
     lock: LockOption = None,
     select: SelectOption = None,
     ignore: IgnoreOption = None,
-    format: FormatOption = "text",  # noqa: A002 (the option's name)
+    statistics: StatisticsOption = False,
+    baseline: BaselineOption = None,
+    write_baseline: WriteBaselineOption = False,
+    format: LintFormatOption = "text",  # noqa: A002 (the option's name)
     quiet: QuietOption = False,
 ) -> None:
     """Find code that makes TensorFlow results differ between runs.
@@ -62,7 +90,13 @@ def lint(
       envlock lint train.py --tf 2.15.1        for another version
       envlock lint src --select ENV1,ENV2      only switches, variables and seeds
       envlock lint . -f sarif > lint.sarif     for code scanning
+      envlock lint . -f concise                one line a finding, for editors
+      envlock lint . --statistics              how often each rule finds something
+      envlock lint . --baseline old.json --write-baseline    accept what is there
+      envlock lint . --baseline old.json       only what is new since then
     """
+    if write_baseline and baseline is None:
+        raise UsageError("--write-baseline needs --baseline FILE")
     project = load_config()
     report = envlock.lint(
         paths,
@@ -71,9 +105,29 @@ def lint(
         select=_split_names(select) or project.lint.get("select", []),
         ignore=(*_split_names(ignore), *project.lint.get("ignore", [])),
         exclude=project.lint.get("exclude", []),
+        per_file_ignores=project.lint_per_file,
+        baseline=_load_baseline(baseline, unread=write_baseline),
         progress=Terminal(quiet),
     )
+    if write_baseline and baseline is not None:
+        workflow.write_baseline(baseline, report.findings)
+        number = count(len(report.findings), "finding")
+        talk(f"wrote {baseline}: {number}", quiet=quiet)
+        raise typer.Exit(0)
+    if statistics:
+        emit(concise.render_statistics(report))
+        raise typer.Exit(report.exit_code)
+    if format == CONCISE:
+        emit(concise.render(report))
+        raise typer.Exit(report.exit_code)
     show(report, format)
+
+
+def _load_baseline(file: Path | None, *, unread: bool) -> dict[str, object] | None:
+    """Return the baseline to judge by; none where it is written anyway."""
+    if file is None or unread:
+        return None
+    return workflow.read_baseline(file)
 
 
 def _split_names(values: list[str] | None) -> list[str]:

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatch
 from io import BytesIO
-from pathlib import Path
+from pathlib import Path, PurePath
 from tokenize import detect_encoding
 
 from envlock.linter.module import Module
@@ -41,7 +41,7 @@ def find(paths: Sequence[str], exclude: Sequence[str] = ()) -> list[str]:
 
     Raises:
         UsageError: a path does not exist or is neither file nor folder, or there are too many
-        files.
+            files.
     """
     found: dict[str, str] = {}
     for path in paths:
@@ -90,10 +90,13 @@ def _is_skipped(folder: Path, exclude: Sequence[str]) -> bool:
 
 
 def _is_excluded(path: Path, exclude: Sequence[str]) -> bool:
-    return any(
-        fnmatch(path.name, pattern) or fnmatch(str(path), pattern.rstrip("/"))
-        for pattern in exclude
-    )
+    return any(matches(str(path), pattern) for pattern in exclude)
+
+
+def matches(path: str, pattern: str) -> bool:
+    """Return whether a pattern of paths (`tests/*`) or names (`*_pb2.py`) fits a file or a folder."""
+    name = PurePath(path).name
+    return fnmatch(name, pattern) or fnmatch(path.removeprefix("./"), pattern.rstrip("/"))
 
 
 def read(path: str) -> Module:

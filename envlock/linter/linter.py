@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 
 from envlock.data.lint_tables import LintRule, find_reference, load_lint_rules
 from envlock.data.specifiers import matches_version
-from envlock.linter.files import Unreadable, read
-from envlock.linter.interpreter.findings import Findings
+from envlock.linter.files import Unreadable, matches, read
 from envlock.linter.interpreter.programs import Programs, run
+from envlock.linter.interpreter.reported_chances import Findings
 from envlock.linter.module import Hit, Module
 from envlock.linter.notebooks import Cells
 from envlock.linter.rules import BAD_IGNORE, DIRECT, UNREADABLE, UNUSED_IGNORE
@@ -27,12 +27,16 @@ TEXT_LIMIT = 200  # characters of a line that a report shows
 
 @dataclass(frozen=True)
 class Settings:
-    """What to judge by: a TensorFlow version, whether its environment turns op determinism on, and which rules."""
+    """What to judge by: a TensorFlow version, whether its environment turns op determinism on, and which rules.
+
+    `per_file` pairs patterns of paths or names with rules that are ignored in the files that fit.
+    """
 
     tensorflow: str
     switched_on: bool = False
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
+    per_file: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 def lint(
@@ -66,7 +70,9 @@ def check(modules: Sequence[Module], settings: Settings) -> Iterator[Finding]:
     active = _active(settings)
     programs = run(modules, settings.tensorflow, switched=settings.switched_on)
     for module, hits in zip(modules, _hits(programs, settings, active), strict=True):
-        judged = judge(module, hits, active)
+        aside = _list_ignored(module.path, settings)
+        kept = [hit for hit in hits if not hit[0].startswith(aside)]
+        judged = judge(module, kept, [rule for rule in active if not rule.startswith(aside)])
         cells = module.cells
         yield from judged if cells is None else (_in_cell(finding, cells) for finding in judged)
 
@@ -146,7 +152,8 @@ def judge(
 def _active(settings: Settings) -> tuple[str, ...]:
     """Return the rules that count: those selected (all, if none is) without those ignored, for this TensorFlow."""
     rules = load_lint_rules()
-    for name in (*settings.select, *settings.ignore):
+    per_file = [rule for _, names in settings.per_file for rule in names]
+    for name in (*settings.select, *settings.ignore, *per_file):
         if not any(rule.startswith(name) for rule in rules) or not name:
             hint = f"choose from: {', '.join(rules)}, or a prefix such as ENV2"
             raise UsageError(f"unknown rule `{name}`", hint=hint)
@@ -155,6 +162,15 @@ def _active(settings: Settings) -> tuple[str, ...]:
     return tuple(
         rule for rule in kept if matches_version(rules[rule].tensorflow, settings.tensorflow)
     )
+
+
+def _list_ignored(path: str, settings: Settings) -> tuple[str, ...]:
+    """Return the rules, or beginnings of rules, that the settings ignore in a file."""
+    found: list[str] = []
+    for pattern, rules in settings.per_file:
+        if matches(path, pattern):
+            found += rules
+    return tuple(found)
 
 
 def _is_ignored(finding: Finding, comments: Sequence[Ignore]) -> bool:

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from packaging.version import InvalidVersion, Version
 
 from envlock.data.determinism import load_source_table
 from envlock.data.lint_tables import load_lint_rules
+from envlock.linter.baseline import Judged, filter_known, make_baseline, parse_baseline
 from envlock.linter.files import find
 from envlock.linter.linter import Settings
 from envlock.linter.linter import lint as judge
+from envlock.lock.writer import write_atomically
 from envlock.runtime.collectors import tensorflow as installed
 from envlock.runtime.errors import UsageError
 from envlock.runtime.host import Host
-from envlock.runtime.report import ERROR, WARNING, Evidence, Report, count, count_severities
+from envlock.runtime.report import (
+    ERROR,
+    WARNING,
+    Evidence,
+    Finding,
+    Report,
+    count,
+    count_severities,
+)
 from envlock.workflows.locks import load_lock
 from envlock.workflows.progress import SILENT, Progress
 
@@ -47,6 +59,8 @@ def lint(
     select: Sequence[str] = (),
     ignore: Sequence[str] = (),
     exclude: Sequence[str] = (),
+    per_file_ignores: Mapping[str, Sequence[str]] | None = None,
+    baseline: Mapping[str, object] | None = None,
     progress: Progress = SILENT,
 ) -> Report[LintEvidence]:
     """Return the findings in files and folders, by file and line. The code is read and never run.
@@ -62,6 +76,9 @@ def lint(
         select: only these rules, or prefixes of rules.
         ignore: leave out these rules, or prefixes of rules.
         exclude: patterns of files that are not read.
+        per_file_ignores: rules, or prefixes of rules, that are ignored in the files that a pattern fits.
+        baseline: what `make_baseline` of envlock.linter.baseline made of earlier findings; they
+            are left out.
         progress: shows what is being done.
 
     Raises:
@@ -69,21 +86,74 @@ def lint(
         LockfileError: the lockfile cannot be read.
     """
     version, origin, switched_on = _choose_version(tensorflow, lock)
+    per_file = [(each, tuple(rules)) for each, rules in (per_file_ignores or {}).items()]
     settings = Settings(
-        version, switched_on=switched_on, select=tuple(select), ignore=tuple(ignore)
+        version,
+        switched_on=switched_on,
+        select=tuple(select),
+        ignore=tuple(ignore),
+        per_file=tuple(per_file),
     )
     files = find([os.fspath(path) for path in paths], list(exclude))
     with progress.bar("reading", len(files)) as advance:
         findings = judge(files, settings, lambda: advance(1))
+    notes: list[str] = []
+    if baseline is not None:
+        judged = filter_known(findings, parse_baseline(baseline))
+        findings = judged.new
+        notes = _describe_baseline(judged)
     read = count(len(files), "file")
     return Report(
         findings,
         command="lint",
         headline=f"{count_severities(findings) or 'no findings'} in {read}, for TensorFlow {version} ({origin})",
+        notes=notes,
         titles={rule: row.title for rule, row in load_lint_rules().items()},
         evidence=LintEvidence(len(files), version),
         breaking=(ERROR, WARNING),
     )
+
+
+def _describe_baseline(judged: Judged) -> list[str]:
+    """Return what a reader must know of findings that are not shown."""
+    notes = []
+    if judged.known:
+        notes.append(f"{count(judged.known, 'finding')} of the baseline not shown")
+    if judged.gone:
+        gone = count(judged.gone, "finding")
+        notes.append(f"{gone} of the baseline not found any more: write it again")
+    return notes
+
+
+def read_baseline(file: Path) -> dict[str, object]:
+    """Return a baseline that was written before.
+
+    Raises:
+        UsageError: it cannot be read, or is not JSON.
+    """
+    try:
+        document = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        hint = "write it first: --write-baseline"
+        raise UsageError(f"cannot read {file}: {error.strerror}", hint=hint) from None
+    except ValueError:
+        raise UsageError(f"cannot read {file}: it is not JSON") from None
+    if not isinstance(document, dict):
+        raise UsageError(f"cannot read {file}: it is no baseline")
+    return document
+
+
+def write_baseline(file: Path, findings: Sequence[Finding]) -> None:
+    """Write the baseline of some findings.
+
+    Raises:
+        UsageError: the file cannot be written.
+    """
+    text = json.dumps(make_baseline(findings), indent=1, ensure_ascii=False) + "\n"
+    try:
+        write_atomically(file, text.encode())
+    except OSError as error:
+        raise UsageError(f"cannot write {file}: {error.strerror}") from None
 
 
 def _choose_version(version: str | None, source: Source | None) -> tuple[str, str, bool]:

@@ -11,7 +11,12 @@ from envlock.images.needs import collect_lock_needs
 from envlock.lock.models import BaseImage, Lockfile
 from envlock.workflows.container_settings import find_engine, read_apt_request
 from envlock.workflows.images import get_registry_finder, refresh_tables
+from envlock.workflows.locks import load_lock
 from envlock.workflows.progress import SILENT, Progress
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from envlock.workflows.locks import Source
 
 
 @dataclass(frozen=True)
@@ -23,10 +28,18 @@ class Pin:
     warnings: tuple[str, ...]
 
 
-def pin_base(
-    lock: Lockfile, request: BaseRequest, engine: str, network: str, progress: Progress
+ANY_BASE = BaseRequest()
+
+
+def pin(
+    lock: Source | None = None,
+    request: BaseRequest = ANY_BASE,
+    *,
+    engine: str = "auto",
+    network: str = "none",
+    progress: Progress = SILENT,
 ) -> Pin:
-    """Return a lockfile with the digest of its base image; see `build` for `engine` and `network`.
+    """Return a lockfile with the digest of its base image; see `build` for the arguments.
 
     If the project needs Debian packages, the base is pulled, and apt inside it resolves their
     current versions; it uses the engine's network, or this machine's if `network` is `host`.
@@ -37,8 +50,16 @@ def pin_base(
         LockfileError: the lockfile is not valid.
         OutsideError: a registry, the engine or an archive of Debian packages failed.
         UsageError: there is no such base or package, or no image can be the machine of the
-        lockfile.
+            lockfile.
     """
+    model = load_lock(lock)
+    return pin_base(model, request, engine, network, progress)
+
+
+def pin_base(
+    lock: Lockfile, request: BaseRequest, engine: str, network: str, progress: Progress
+) -> Pin:
+    """Do what `pin` does, for a request that is already parsed."""
     wanted = read_apt_request(lock)
     chosen = resolve_base(lock, request, progress)
     base_image = chosen.kept
@@ -58,7 +79,7 @@ def pin_base(
 
 
 def resolve_base(lock: Lockfile, request: BaseRequest, progress: Progress = SILENT) -> Chosen:
-    """Return the base image with the digest that its registry has now; raises the errors of `pin_base`."""
+    """Return the base image with the digest that its registry has now; raises the errors of `pin`."""
     tables = None
     if get_locked_base(lock, request.choice) is None:
         tables = refresh_tables(collect_lock_needs(lock, request.platform), progress)

@@ -21,7 +21,6 @@ from envlock.numerics.programs.program_comparison import (
 from envlock.numerics.programs.program_run import STEPS, observe_program
 from envlock.runtime import lockfile
 from envlock.runtime.errors import FactError, UsageError
-from envlock.runtime.report import count
 from envlock.workflows.live_environment import LiveEnvironment
 from envlock.workflows.progress import Progress
 
@@ -206,15 +205,3 @@ def find_project_folder(lock: Path | None) -> Path:
     if lock is not None:
         start = lock.parent
     return Path(lockfile.find_project(str(start)))
-
-
-def describe_programs(lock: Lockfile) -> list[str]:
-    """Return a line for each program that a lock has."""
-    if lock.program is None:
-        return []
-    lines = []
-    for name, target in lock.program.targets.items():
-        number = sum(part.operations for part in target.parts.values())
-        parts = ", ".join(f"{part} ({found.kind})" for part, found in target.parts.items())
-        lines.append(f"program of {name}: {count(number, 'operation')} in {parts}")
-    return lines

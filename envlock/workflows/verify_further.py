@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from envlock.diagnosis import loaded_cuda
 from envlock.diagnosis.examine import describe_installation
@@ -17,82 +17,86 @@ from envlock.runtime.compare import PROVEN
 from envlock.runtime.errors import UsageError
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import Host
+from envlock.runtime.judgement import needs_proof
 from envlock.runtime.report import Finding, Report
-from envlock.workflows.canary import compare_with_lock
-from envlock.workflows.live_environment import LiveEnvironment, Question
-from envlock.workflows.locks import get_file, get_name
+from envlock.workflows.canary import Answer, compare_with_lock
+from envlock.workflows.live_environment import LiveEnvironment, Question, compare_proven_facts
+from envlock.workflows.locks import get_file, get_name, load_lock
 from envlock.workflows.program_fingerprints import compare_programs, find_project_folder
 from envlock.workflows.progress import Progress
 
 REFUTED = "Compute on a machine like the locked one: this one has other bits, as the canary shows."
 
 
-class Further(NamedTuple):
-    """What these checks add to a report."""
+@dataclass(frozen=True)
+class Look:
+    """What to look at beside the facts.
 
-    findings: list[Finding]
-    notes: list[str]
+    Attributes:
+        deep: the installed files, and TensorFlow's libraries.
+        numerics: the canary.
+        program: what TensorFlow really runs of the lockfile's functions.
+    """
+
+    deep: bool = False
+    numerics: bool = False
+    program: bool = False
 
 
-def look_further(
-    question: Question, lock: Lockfile, *, deep: bool, numerics: bool, program: bool
-) -> Further:
-    """Return what the files and TensorFlow's libraries (`deep`), the canary (`numerics`) and what runs
-    (`program`) add to the facts.
+def look_further(question: Question, report: Report, notes: list[str], look: Look) -> Report:
+    """Return the report on the facts with what the canary decides, and with what a further look adds.
+
+    Args:
+        question: what was asked.
+        report: on the facts; where a proof for this machine decides it, one is made if possible.
+        notes: on the project.
+        look: what else to look at.
 
     Raises:
         FactError: the lockfile has no canary or program and one is required, or it cannot be computed.
+        UsageError: a proof cannot be kept.
     """
+    lock = load_lock(question.lock)
+    if needs_proof(report):
+        report = prove_machine(question, lock, report)
+    report.notes += notes
     findings: list[Finding] = []
-    notes: list[str] = []
-    if deep:
+    if look.deep:
         findings += _verify_files(lock, question.environment, question.progress)
         findings += _find_contradictions(question.environment, question.progress)
-    if numerics:
-        answer = compare_with_lock(
-            lock,
-            get_name(question.lock),
-            question.environment,
-            question.policy,
-            question.progress,
-            overrides=question.overrides,
-        )
+    more: list[str] = []
+    if look.numerics:
+        answer = _compute_canary(question, lock)
         findings += answer.report.findings
-        notes += answer.report.notes
-    if program:
-        file = get_file(question.lock)
-        compared = compare_programs(
-            lock,
-            get_name(question.lock),
-            find_project_folder(file),
-            question.environment,
-            question.progress,
-        )
+        more += answer.report.notes
+    if look.program:
+        folder = find_project_folder(get_file(question.lock))
+        name = get_name(question.lock)
+        compared = compare_programs(lock, name, folder, question.environment, question.progress)
         findings += compared.findings
-        notes += compared.notes
-    return Further(findings, notes)
+        more += compared.notes
+    return report.add_findings(findings, more)
 
 
-class Proof(NamedTuple):
-    """The result of proving that this machine computes the locked bits.
-
-    Attributes:
-        is_kept: a proof was made, and is now in the user's cache.
-        findings: the findings of the canary, if it has different bits.
-        notes: why no proof is possible.
-    """
-
-    is_kept: bool
-    findings: list[Finding]
-    notes: list[str]
+def _compute_canary(question: Question, lock: Lockfile) -> Answer:
+    return compare_with_lock(
+        lock,
+        get_name(question.lock),
+        question.environment,
+        question.policy,
+        question.progress,
+        overrides=question.overrides,
+    )
 
 
-def prove_machine(question: Question, lock: Lockfile, report: Report) -> Proof:
+def prove_machine(question: Question, lock: Lockfile, report: Report) -> Report:
     """Compute the canary of the lockfile on this machine, and store a proof if it has the locked
     bits.
 
-    If it has different bits, the findings of `report` that a proof would have allowed say what to
-    do instead.
+    If it has others, the findings that a proof would have allowed say what to do instead.
+
+    Returns:
+        The report on the facts of a proven machine, or `report` with what speaks against a proof.
 
     Raises:
         FactError: the canary cannot be computed.
@@ -104,36 +108,29 @@ def prove_machine(question: Question, lock: Lockfile, report: Report) -> Proof:
     for finding in report.findings:
         is_decisive = finding.rule != PROVEN and finding.severity in report.breaking
         if is_decisive and str(finding.where) not in ignored:
-            return Proof(False, [], [])
+            return report
     folder = machine_proof.folder(os.environ)
     key = machine_proof.key(lock.to_document(), question.environment.snapshot)
     if folder is None:
-        return _refuse_proof("this process has no home folder")
+        return _refuse_proof(report, "this process has no home folder")
     if key is None:
         reason = "the lockfile has no canary"
         if lock.numerics is not None:
             reason = "the lockfile has the canary of an emulated processor only"
-        return _refuse_proof(f"{reason} (`envlock capture --canary`)")
+        return _refuse_proof(report, f"{reason} (`envlock capture --canary`)")
     _make_own_folder(Path(folder))
-    answer = compare_with_lock(
-        lock,
-        get_name(question.lock),
-        question.environment,
-        question.policy,
-        question.progress,
-        overrides=question.overrides,
-    )
+    answer = _compute_canary(question, lock)
     if answer.equal:
         write_atomically(Path(folder) / key, machine_proof.content(key, answer.equal))
-        return Proof(True, [], [])
+        return compare_proven_facts(question)
     for finding in report.findings:
         if finding.rule == PROVEN:
             finding.fix = REFUTED
-    return Proof(False, answer.report.findings, answer.report.notes)
+    return report.add_findings(answer.report.findings, answer.report.notes)
 
 
-def _refuse_proof(reason: str) -> Proof:
-    return Proof(False, [], [f"no proof for this machine is possible: {reason}"])
+def _refuse_proof(report: Report, reason: str) -> Report:
+    return report.add_findings([], [f"no proof for this machine is possible: {reason}"])
 
 
 def _make_own_folder(folder: Path) -> None:

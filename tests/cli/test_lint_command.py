@@ -162,7 +162,7 @@ def test_the_projects_settings_count_and_the_command_line_goes_before(envlock: C
             [".", "--tf", "two"],
             "error: invalid TensorFlow version `two`\nhint: use the form that `pip list` shows, such as 2.16.2\n",
         ),
-        ([".", "-f", "xml"], f"error: unknown format `xml`\nhint: choose from: {', '.join(FORMATS)}\n"),
+        ([".", "-f", "xml"], f"error: unknown format `xml`\nhint: choose from: {', '.join((*FORMATS, 'concise'))}\n"),
     ],
 )
 def test_wrong_use_is_exit_2(args: list[str], message: str, envlock: Command) -> None:
@@ -213,3 +213,75 @@ def test_the_hooks_of_pre_commit_run(envlock: Command, project: Path) -> None:
     assert check.returncode == 3  # there is no lockfile
     verify = envlock(*shlex.split(hooks["envlock-verify"]["entry"])[1:])
     assert verify.returncode == 3  # nor here
+
+
+def test_concise_is_one_line_a_finding(envlock: Command, project: Path) -> None:
+    done = envlock("lint", ".", "--tf", "2.15.1", "-f", "concise")
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout.splitlines() == [
+        "train.py:3:1: ENV101 error: tf.config.experimental.enable_op_determinism is named but not called, "
+        "so this does nothing",
+        "train.py:4:23: ENV102 error: this replaces the function tf.random.set_seed and sets nothing",
+        "2 errors in 1 file, for TensorFlow 2.15.1 (as given)",
+    ]
+
+
+def test_statistics_count_the_rules(envlock: Command, project: Path) -> None:
+    write(project, {"b.py": "import tensorflow as tf\ntf.random.set_seed = 1\n"})
+    done = envlock("lint", ".", "--tf", "2.15.1", "--statistics")
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout.splitlines() == [
+        "    2  ENV102  a value assigned to a function",
+        "    1  ENV101  a function that is named and not called",
+        "3 errors in 2 files, for TensorFlow 2.15.1 (as given)",
+    ]
+
+
+def test_a_baseline_is_written_and_leaves_out_what_it_holds(envlock: Command, project: Path) -> None:
+    base = ("--tf", "2.15.1", "--baseline", "old.json")
+    done = envlock("lint", ".", *base, "--write-baseline")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "wrote old.json: 2 findings\n")
+    rows = json.loads((project / "old.json").read_text(encoding="utf-8"))["findings"]
+    assert [(row["file"], row["rule"], row["count"]) for row in rows] == [
+        ("train.py", "ENV101", 1),
+        ("train.py", "ENV102", 1),
+    ]
+    done = envlock("lint", ".", *base)
+    assert done.returncode == 0
+    assert "2 findings of the baseline not shown" in done.stdout
+    write(project, {"train.py": BAD.replace("tf.config.experimental.enable_op_determinism\n", "tf.random.set_seed\n")})
+    done = envlock("lint", ".", *base, "-f", "json")
+    report = json.loads(done.stdout)
+    assert [finding["rule"] for finding in report["findings"]] == ["ENV101"]
+    assert report["notes"] == [
+        "1 finding of the baseline not shown",
+        "1 finding of the baseline not found any more: write it again",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["--write-baseline"], "error: --write-baseline needs --baseline FILE"),
+        (["--baseline", "gone.json"], "error: cannot read gone.json: No such file or directory"),
+        (["--baseline", "train.py"], "error: cannot read train.py: it is not JSON"),
+        (["--baseline", "list.json"], "error: cannot read list.json: it is no baseline"),
+        (["--baseline", "gone/x.json", "--write-baseline"], "error: cannot write"),
+    ],
+)
+def test_a_baseline_that_cannot_be_used_is_told(args: list[str], message: str, envlock: Command, project: Path) -> None:
+    (project / "list.json").write_text("[]")
+    done = envlock("lint", ".", *args)
+    assert (done.returncode, done.stdout) == (2 if "cannot write" not in message else done.returncode, "")
+    assert done.stderr.startswith(message)
+
+
+def test_rules_are_ignored_in_the_files_of_a_pattern(envlock: Command, project: Path) -> None:
+    settings = '[tool.envlock.lint.per-file-ignores]\n"old/*" = ["ENV1"]\n'
+    write(project, {"pyproject.toml": settings, "old/x.py": BAD})
+    found = json.loads(envlock("lint", ".", "-f", "json").stdout)["findings"]
+    assert {finding["where"]["file"] for finding in found} == {"train.py"}
+    (project / "pyproject.toml").write_text("[tool.envlock.lint]\nper-file-ignores = 1\n")
+    done = envlock("lint", ".")
+    assert done.returncode == 2
+    assert "`lint.per-file-ignores` must be a table" in done.stderr

@@ -12,6 +12,7 @@ import pytest
 from envlock.guest import launch
 from envlock.lock.document import validate
 from envlock.numerics.canary import canary_run
+from envlock.numerics.canary.canary_summary import describe_canary
 from envlock.numerics.canary.emulation import Emulation
 from envlock.reports import render
 from envlock.runtime.collectors import Snapshot
@@ -68,5 +69,5 @@ def test_it_is_marked_in_the_lockfile() -> None:
     lock = canaries.update_canary(validate(document(unavailable={}), "x.lock"), emulated="haswell")
     assert lock.numerics is not None
     assert lock.numerics.emulated == "Haswell"
-    assert ", estimated on an emulated Haswell" in canaries.describe_canary(lock)
+    assert ", estimated on an emulated Haswell" in describe_canary(lock)
     assert validate(lock.to_document(), "x.lock") == lock

@@ -12,6 +12,7 @@ from envlock.guest.target import Target
 from envlock.lock.document import validate
 from envlock.lock.models import Lockfile
 from envlock.numerics.programs.parts import Observed, Part
+from envlock.numerics.programs.program_summary import describe_programs
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import FactError, UsageError
 from envlock.runtime.report import UNKNOWN
@@ -81,10 +82,8 @@ def test_a_program_is_locked_and_compared(observe: Callable[..., None]) -> None:
     target = lock.program.targets[NAME]
     assert sorted(target.code) == ["train.py"]
     assert {name: found.digest[0] for name, found in target.parts.items()} == {"train": "a", "eager": "e"}
-    assert fingerprints.describe_programs(lock) == [
-        "program of train.py:step: 6 operations in train (graph), eager (graph)"
-    ]
-    assert fingerprints.describe_programs(validate(document(), "x.lock")) == []
+    assert describe_programs(lock) == ["program of train.py:step: 6 operations in train (graph), eager (graph)"]
+    assert describe_programs(validate(document(), "x.lock")) == []
     assert validate(lock.to_document(), "x.lock") == lock
     same = compare(lock)
     assert (same.findings, len(same.equal)) == ([], 2)

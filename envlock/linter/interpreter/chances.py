@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from envlock.linter.interpreter.arguments import Call
-from envlock.linter.interpreter.base import Base
+from envlock.linter.interpreter.run_state import Base
 from envlock.linter.interpreter.values import (
     Chance,
     Constant,
@@ -40,8 +40,11 @@ SHUFFLES = {
     "string_input_producer": 2,
     "slice_input_producer": 2,
     "range_input_producer": 2,
+    "make_csv_dataset": 11,
+    "make_batched_features_dataset": 7,
 }
 """What shuffles by default, and the position of the argument that decides."""
+SHUFFLED_RECORDS = ("make_csv_dataset", "make_batched_features_dataset")
 SHUFFLING_IF_TOLD = ("KFold", "timeseries_dataset_from_array")
 DEFAULT_OFF = "this runs only where it is asked for: by default nothing is seeded"
 OPTIONAL = "the seed has no value unless one is given: by default nothing is seeded"
@@ -69,13 +72,13 @@ class Chances(Base):
             if given is None:
                 return Value()
         if self.off and not problem:
+            for generator in SEEDS[name]:  # until the branch ends
+                self.state.seeded[generator] = call.node, self.source
             if self.off[-1] != len(self.frames):  # a branch that does more than to seed
                 return Value()
             problem = DEFAULT_OFF
-        elif given is None and not call.starred:
-            problem = f"{name}() without a number seeds from the operating system"
-        elif isinstance(given, Constant) and given.value is None and not given.passed:
-            problem = f"{name}(None) seeds from the operating system"
+        else:
+            problem = self.missing_seed_problem(name, call, given) or problem
         self.note_seed(call, given, problem)
         for generator in SEEDS[name]:
             if not problem:
@@ -84,12 +87,23 @@ class Chances(Base):
                 self.state.seeded.pop(generator, None)
         return Value()
 
+    def missing_seed_problem(self, name: str, call: Call, given: Value | None) -> str:
+        """Return why a call seeds from the operating system; empty if it has a number."""
+        if given is None and not call.starred:
+            return f"{name}() without a number seeds from the operating system"
+        if isinstance(given, Constant) and given.value is None and not given.passed:
+            return f"{name}(None) seeds from the operating system"
+        return ""
+
     def note_seed(self, call: Call, given: Value | None, problem: str) -> None:
         """Keep what is wrong with a seed, at the place that decides."""
         place, source = call.node, self.source
         made = [chance for chance, _ in given.taints if chance.kind == "clock"] if given else []
         if len(made) == 1 and problem and self.is_elsewhere(made[0]):
             place, source = made[0].node, made[0].source
+        by_test = self.program is not None and self.program.is_test and not source.is_test
+        if by_test and not problem:  # what a test hands over seeds no program
+            return
         self.ledger.seeding(place, source, problem)
 
     def is_elsewhere(self, chance: Chance) -> bool:
@@ -245,10 +259,9 @@ class Chances(Base):
         )
         if seed is not None and not literal:
             problem = self.seed_problem(seed, call)
-            if problem and (problem != OPTIONAL or isinstance(seed, Constant)):
+            # A parameter with None is what users of such generators expect: a caller who leaves it is told.
+            if not problem or problem != OPTIONAL or isinstance(seed, Constant):
                 self.note_seed(call, seed, problem)
-            elif not problem:
-                self.note_seed(call, seed, "")
         elif not call.starred:
             chance = self.chance(rule, "draw", name, call.node)
             made.marks.add("unseeded")
@@ -297,11 +310,12 @@ class Chances(Base):
         else:
             made.add_taints(self.deep_of(call.arguments))
         ordered = told is False
-        if ordered or self.is_seeded(call, "seed", SAMPLERS[name]):
+        word = "shuffle_seed" if name.endswith(SHUFFLED_RECORDS) else "seed"
+        if ordered or self.is_seeded(call, word, SAMPLERS[name]):
             return made
-        message = f"{name} without a seed"
-        if name == "tf.data.Dataset.list_files":
-            message = f"{name} shuffles by default, and nothing seeds it"
+        message = f"{name} shuffles by default, and nothing seeds it"
+        if name.rpartition(".")[2] not in SHUFFLES:
+            message = f"{name} without a seed"
         self.leave_unseeded(call, message)
         return made
 

@@ -11,6 +11,7 @@ from envlock.linter.interpreter.values import (
     CLEAN,
     Constant,
     Either,
+    Function,
     Library,
     Made,
     Sequence,
@@ -33,20 +34,27 @@ class Containers(Orders):
 
     def sort(self, name: str, call: Call) -> Value:
         """Return what has always the same order."""
-        self.use_functions(call)
-        by_time = self.sorts_by_chance(call)
-        result = self.end_order(call.first(), "list")
-        return result.add_taints(by_time) if by_time else result
+        chances = self.find_sort_chances(call.first(), call)
+        return self.end_order(call.first(), "list").add_taints(chances)
 
-    def sorts_by_chance(self, call: Call) -> Taints:
-        """Return the taints of a key that differs between machines, such as a file's time."""
+    def find_sort_chances(self, values: Value, call: Call) -> Taints:
+        """Return the chances of a key that differs between machines or runs: a file's time, an address."""
         key = call.get("key")
-        if isinstance(key, Library) and key.name in (
-            "os.path.getmtime",
-            "os.path.getctime",
-            "os.path.getatime",
-        ):
-            return in_mode(call.first().taints, "order")
+        if not isinstance(key, Function | Library):
+            self.use_functions(call)
+            return CLEAN
+        each = self.copy_value(self.elements(values))
+        rank = self.call(key, Call(call.node, [each]))
+        if isinstance(rank, Sequence) and rank.items:
+            rank = rank.items[0]
+        place = getattr(call.node, "func", call.node)
+        if rank.kind == "moment":
+            chance = self.chance("ENV303", "order", "time", place)
+            return in_mode(values.taints, "order") or frozenset({(chance, "order")})
+        salted = [chance for chance, _ in rank.taints if chance.rule == "ENV305"]
+        if salted:
+            chance = self.chance("ENV305", "order", salted[0].name, place)
+            return frozenset({(chance, "order")})
         return CLEAN
 
     def end(self, name: str, call: Call) -> Value:
@@ -75,6 +83,8 @@ class Containers(Orders):
     def make_set(self, name: str, call: Call) -> Value:
         """Return a set."""
         given = call.first()
+        if name == "weakref.WeakSet":  # of objects, which are hashed by their addresses
+            return Sequence("set", None, Value(), self.tick())
         if not call.arguments:
             return Sequence("set", [], None, self.tick())
         result = self.end_order(given, "set")
@@ -223,7 +233,7 @@ class Containers(Orders):
         """Return hash() or id()."""
         if name == "hash":
             return self.hash(call)
-        chance = self.chance("ENV207", "clock", "id()", call.node)
+        chance = self.chance("ENV305", "clock", "id()", call.node)
         return Value(frozenset({(chance, "value")}))
 
     def take_next(self, name: str, call: Call) -> Value:
@@ -249,8 +259,16 @@ class Containers(Orders):
     def list_append(self, owner: Value, call: Call) -> Value:
         """Put something into a container."""
         value = call.arguments[-1] if call.arguments else Value()
+        self.fill(value)
         self.append(owner, value)
+        self.note_arrival(owner, call)
         return Constant(None)
+
+    def note_arrival(self, owner: Value, call: Call) -> None:
+        """Note that several threads put something into a container: the first to finish comes first."""
+        if isinstance(owner, Sequence) and owner.form != "set" and self.is_shared(owner.born):
+            chance = self.chance("ENV307", "order", "threads", call.node)
+            owner.add_taints(frozenset({(chance, "order")}))
 
     def list_extend(self, owner: Value, call: Call) -> Value:
         """Put several things into a container."""
@@ -260,7 +278,9 @@ class Containers(Orders):
 
     def list_sort(self, owner: Value, call: Call) -> Value:
         """Sort in place."""
+        chances = self.find_sort_chances(owner, call)
         self.sort_in_place(owner)
+        owner.add_taints(chances)
         return Constant(None)
 
     def list_pop(self, owner: Sequence, call: Call) -> Value:

@@ -9,8 +9,11 @@ from collections.abc import Callable
 from typing import cast
 
 from envlock.linter.interpreter.arguments import Call
-from envlock.linter.interpreter.base import Loop
+from envlock.linter.interpreter.chances import find_chance
 from envlock.linter.interpreter.functions import Functions
+from envlock.linter.interpreter.library import LIBRARY
+from envlock.linter.interpreter.orders import UNFILLED
+from envlock.linter.interpreter.run_state import Loop
 from envlock.linter.interpreter.values import (
     CLEAN,
     Class,
@@ -47,6 +50,7 @@ ORDERED: dict[type[ast.cmpop], Callable[[float, float], object]] = {
     ast.Lt: operator.lt,
     ast.LtE: operator.le,
 }
+FILE_TIMES = ("st_mtime", "st_ctime", "st_atime", "st_birthtime")
 SET_OPERATORS = (ast.BitOr, ast.BitAnd, ast.Sub, ast.BitXor)
 
 
@@ -79,8 +83,15 @@ class Expressions(Functions):
             return found
         if hasattr(builtins, name):
             return Library(name)
-        star = self.stars.get(self.scope.top())
-        return Library(canonical(f"{star}.{name}")) if star else Value()
+        return self.find_starred(self.scope.top(), name)
+
+    def find_starred(self, scope: Scope, name: str) -> Value:
+        """Return what `from x import *` may have given: of several, what one is known to hold, layers before others."""
+        every = [canonical(f"{star}.{name}") for star in self.stars.get(scope, ())]
+        known = [each for each in every if find_chance(each) or each in LIBRARY]
+        layers = [each for each in every if each.startswith("keras.layers.")]
+        found = [*every[-1:], *layers, *known][-1:]
+        return Library(found[0]) if found else Value()
 
     def evaluate_attribute(self, node: ast.Attribute) -> Value:
         return self.attribute(self.evaluate(node.value), node.attr, node)
@@ -102,12 +113,18 @@ class Expressions(Functions):
             return join_all(self.attribute(each, name, node) for each in owner.options)
         if isinstance(owner, Made):
             return self.member_of_made(owner, name)
+        return self.member_of_unknown(owner, name)
+
+    def member_of_unknown(self, owner: Value, name: str) -> Value:
+        """Return an attribute of something of which only its kind is known."""
         if owner.kind == "given" and name in self.known_flags.get(self.source, {}):
             return self.known_flags[self.source][name]
         method = Method(owner, name)
         method.kind = owner.kind if owner.kind in ("tensor", "number") else ""
         if name in ("size", "shape", "ndim", "dtype"):
             return Value(kind="number")
+        if name.startswith(FILE_TIMES):
+            return Value(owner.taints, "moment")
         return method
 
     def member_of_made(self, owner: Made, name: str) -> Value:
@@ -162,8 +179,7 @@ class Expressions(Functions):
         if below is not None:
             self.run_file(below)
             return FileValue(below)
-        star = self.stars.get(scope)
-        return Library(canonical(f"{star}.{name}")) if star else Value()
+        return self.find_starred(scope, name)
 
     # ------------------------------------------------------------ calls
 
@@ -291,7 +307,7 @@ class Expressions(Functions):
             except TypeError:
                 pass
             found = owner.element or Value()
-            return self.copy_value(found).add_taints(drawn)
+            return self.copy_value(found).add_taints(drawn) if drawn else found
         if isinstance(owner, Made) and not owner.taints and not drawn:
             return owner
         if isinstance(owner, Instance):
@@ -299,7 +315,8 @@ class Expressions(Functions):
             if isinstance(method, Function):
                 return self.call(method.bound(owner), Call(node, [key]))
         kind = owner.kind if owner.kind in ("number", "tensor") else ""
-        return Value(self.forget(self.deep(owner), "order") | taken | drawn, kind)
+        held = frozenset(each for each in self.deep(owner) if each[0].rule != UNFILLED)
+        return Value(self.forget(held, "order") | taken | drawn, kind)
 
     # ------------------------------------------------------------ operators
 
@@ -355,7 +372,8 @@ class Expressions(Functions):
         if isinstance(node.op, ast.Not):
             truth = value.truth()
             if truth is None:
-                return Value(value.taints, "number", default=False)
+                known = isinstance(value.default, bool)
+                return Value(value.taints, "number", default=known and not value.default)
             negated = Constant(not truth, optional=getattr(value, "optional", True))
             negated.passed = getattr(value, "passed", True)
             return negated
@@ -374,7 +392,12 @@ class Expressions(Functions):
             unknown = [each for each in values[:-1] if each.truth() is None]
             return join_all([*unknown, decided]) if unknown else decided
         undecided = [each for each in values if each.truth() is None]
-        return join_all(undecided or values[-1:])
+        result = join_all(undecided or values[-1:])
+        if type(result) is Value and result.default is ...:
+            defaults = [each.default for each in values]
+            if False in defaults and all(isinstance(each, bool) for each in defaults):
+                return Value(result.taints, result.kind, stops and any(defaults))
+        return result
 
     def evaluate_compare(self, node: ast.Compare) -> Value:
         left = self.evaluate(node.left)

@@ -7,7 +7,10 @@ from collections.abc import Callable
 
 from envlock.linter.interpreter.arguments import Call
 from envlock.linter.interpreter.containers import Containers
-from envlock.linter.interpreter.sources import Source
+from envlock.linter.interpreter.orders import UNFILLED
+from envlock.linter.interpreter.queries import is_unordered
+from envlock.linter.interpreter.run_state import Worker
+from envlock.linter.interpreter.source_files import Source
 from envlock.linter.interpreter.values import (
     Class,
     Constant,
@@ -25,6 +28,7 @@ from envlock.linter.interpreter.values import (
     in_mode,
     options,
 )
+from envlock.linter.module import Hit
 from envlock.linter.names import (
     ARRIVALS,
     DATASETS,
@@ -45,6 +49,11 @@ from envlock.linter.names import (
 
 MODELS = ("keras.Sequential", "keras.Model", "keras.models.", "keras.applications.")
 KERAS_MADE = ("keras.layers.", *MODELS)
+SAVERS = ("dump", "save", "savetxt", "savez", "savez_compressed")
+FILE_TIMES = ("os.path.getmtime", "os.path.getctime", "os.path.getatime")
+EMPTY = ("numpy.empty", "numpy.empty_like", "numpy.ndarray")
+READ_SQL = ("pandas.read_sql", "pandas.read_sql_query", "pandas.read_sql_table")
+SQL_DATASET = "tf.data.experimental.SqlDataset"
 MEASURES = ("size", "shape", "rank")
 WHOLE = frozenset(
     f"tf.{name}"
@@ -89,7 +98,7 @@ class Libraries(Containers):
         self.hand_out(call)
         if name and name.rpartition(".")[2][:1].isupper():
             made = self.make(name, call.node)
-            made.arguments = call.arguments
+            made.arguments, made.keywords = call.arguments, call.keywords
             return made.add_taints(self.deep_of(call.values()))
         kept = [value for word, value in call.keywords.items() if word not in NAMING_KEYWORDS]
         for word in NAMING_KEYWORDS & call.keywords.keys():
@@ -120,30 +129,45 @@ class Libraries(Containers):
         word = name.rpartition(".")[2]
         if word[:1].isupper() and not name.startswith("numpy."):
             made = self.make(name, call.node, *(["writer"] if word.endswith("Writer") else []))
-            made.arguments = call.arguments
+            made.arguments, made.keywords = call.arguments, call.keywords
             return made.add_taints(self.deep_of(values))
-        if call.discarded:
-            self.hand_out(call)
+        self.change_in_place(name, call)
         if word in MEASURES:
             return Value(kind="whole")
-        kind = "tensor" if name.startswith(("numpy.", "tf.", "keras.", "torch.")) else ""
-        if "path" in name or name.startswith("string."):
-            kind = "text"
-        if name.startswith("string."):
-            return Value(self.deep_of(values), "letters")
-        whole = str(call.constant("dtype", 1)) + "".join(
-            each.name for each in values if isinstance(each, Library)
-        )
+        kind = self.kind_of_result(name, values)
         taints = self.array_taints(values)
+        if kind == "letters":
+            return Value(self.deep_of(values), kind)
+        types = [each.name for each in values if isinstance(each, Library)]
+        if kind and "int" in f"{call.constant('dtype', 1)}{''.join(types)}":
+            taints = frozenset(each for each in taints if each[0].rule != "ENV304")
+        return Value(taints, kind)
+
+    def change_in_place(self, name: str, call: Call) -> None:
+        """Note what a function does with arrays that it is given: add to one, fill it, write it away."""
+        if name.startswith("numpy.") and name.endswith(".at") and call.arguments:
+            for value in call.arguments[1:]:
+                self.teach(call.first(), value)
+        elif call.discarded:
+            if name.rpartition(".")[2] not in SAVERS:
+                self.fill(*call.values())
+            self.hand_out(call)
+        self.fill(*(value for word, value in call.keywords.items() if word in ("out", "dst")))
+
+    def kind_of_result(self, name: str, values: list[Value]) -> str:
+        """Return what kind of value a function of a library computes."""
+        word = name.rpartition(".")[2]
+        if name.startswith("string."):
+            return "letters"
+        if word == "unique":
+            return "unique"
         if word in ("ones", "ones_like", "zeros", "zeros_like") or any(
             isinstance(each, Library) and each.name in WHOLE for each in values
         ):
-            kind = "whole"
-        if word == "unique":
-            kind = "unique"
-        if kind and "int" in whole:
-            taints = frozenset(each for each in taints if each[0].rule != "ENV304")
-        return Value(taints, kind)
+            return "whole"
+        if "path" in name:
+            return "text"
+        return "tensor" if name.startswith(("numpy.", "tf.", "keras.", "torch.")) else ""
 
     def show(self, call: Call, taints: Taints) -> None:
         """Let values be shown: orders and what was picked only look otherwise."""
@@ -341,14 +365,20 @@ class Libraries(Containers):
             if isinstance(value, Made) and "queue" in value.marks:
                 many = self.is_repeated(value.born) or "fed" in value.marks
                 value.marks.add("many" if many else "fed")
-        self.workers.append(list(self.rounds))
         if target is not None:
             keywords = call.get("kwargs")
             named = keywords.items if isinstance(keywords, Table) else {}
             words = {str(word): value for word, value in named.items()}
-            self.call(target, Call(call.node, handed, words))
-        self.workers.pop()
+            is_thread = name.endswith("Thread")
+            self.run_worker(target, Call(call.node, handed, words), is_thread=is_thread)
         return self.make(name, call.node)
+
+    def run_worker(self, target: Value, call: Call, *, is_thread: bool) -> Value:
+        """Run a function as a thread or a process of the loops around does."""
+        self.workers.append(Worker(tuple(self.rounds), is_thread))
+        result = self.call(target, call)
+        self.workers.pop()
+        return result
 
     def make_queue(self, name: str, call: Call) -> Value:
         """Return a queue between workers."""
@@ -388,6 +418,48 @@ class Libraries(Containers):
             self.teach(target, source)
         return Value()
 
+    def make_checkpoint(self, name: str, call: Call) -> Value:
+        """Return a callback that saves a model."""
+        if call.constant("save_weights_only") is True:
+            self.check_weights_file(call.constant("filepath", 0), call)
+        return self.compute(name, call)
+
+    def check_weights_file(self, path: object, call: Call) -> None:
+        """Report a file of weights that Keras 3 refuses."""
+        if isinstance(path, str) and not path.endswith(".weights.h5"):
+            message = f"Keras 3 raises ValueError: {path!r} does not end in .weights.h5"
+            fix = "Let the name end in `.weights.h5`."
+            self.ledger.hit("ENV111", self.source, Hit(call.node, message, fix=fix))
+
+    def read_time(self, name: str, call: Call) -> Value:
+        """Return the time of a file, which a copy of it has not."""
+        return Value(self.deep_of(call.arguments), "moment")
+
+    def make_empty(self, name: str, call: Call) -> Value:
+        """Return an array that holds what was in memory; one of objects holds None, one of no rows nothing."""
+        shape = call.first()
+        sizes = shape.items or [] if isinstance(shape, Sequence) else [shape]
+        nothing = any(isinstance(each, Constant) and each.value == 0 for each in sizes)
+        kind = call.get("dtype", 1)
+        objects = isinstance(kind, Library) and kind.name in ("object", "numpy.object_")
+        given = name == "numpy.ndarray" and call.get("buffer", 2) is not None
+        made = Value(kind="tensor")
+        if nothing or objects or given or call.constant("dtype", 1) in ("O", "object"):
+            return made
+        chance = self.chance(UNFILLED, "clock", name, call.node)
+        return made.add_taints(frozenset({(chance, "value")}))
+
+    def read_rows(self, name: str, call: Call) -> Value:
+        """Return the rows of a table, in the order that the query asks for."""
+        at = 2 if name.endswith("SqlDataset") else 0
+        made = self.make("tf.data.Dataset" if at else name, call.node)
+        query = call.get("query" if at else "sql", at)
+        ordered = name.endswith("read_sql_table")
+        if ordered or (isinstance(query, Constant) and is_unordered(str(query.value))):
+            chance = self.chance("ENV308", "order", "query", call.node)
+            made.add_taints(frozenset({(chance, "order")}))
+        return made
+
     def take_super(self, name: str, call: Call) -> Value:
         """Return the object as its parent class sees it."""
         owner = self.frames[-1].scope.find("self")
@@ -403,7 +475,7 @@ def _rows() -> dict[str, Row]:
     found: dict[str, Row] = {}
     found.update(dict.fromkeys(("sorted", *SORTERS), Libraries.sort))
     found.update(dict.fromkeys(("len", "any", "all", "min", "max"), Libraries.end))
-    found.update(dict.fromkeys(("set", "frozenset"), Libraries.make_set))
+    found.update(dict.fromkeys(("set", "frozenset", "weakref.WeakSet"), Libraries.make_set))
     listers = (
         "list",
         "tuple",
@@ -439,6 +511,10 @@ def _rows() -> dict[str, Row]:
     found["tf.gradients"] = Libraries.record_gradient
     found.update(
         {
+            **dict.fromkeys(EMPTY, Libraries.make_empty),
+            **dict.fromkeys(FILE_TIMES, Libraries.read_time),
+            **dict.fromkeys((*READ_SQL, SQL_DATASET), Libraries.read_rows),
+            "keras.callbacks.ModelCheckpoint": Libraries.make_checkpoint,
             "dict.fromkeys": Libraries.fill_from,
             "random.SystemRandom": Libraries.make_system_random,
             "enumerate": Libraries.enumerate,

@@ -7,10 +7,11 @@ from collections.abc import Callable
 
 from envlock.data.specifiers import matches_version
 from envlock.linter.interpreter.arguments import Call
-from envlock.linter.interpreter.base import Deed
 from envlock.linter.interpreter.containers import LIST_METHODS, TABLE_METHODS
 from envlock.linter.interpreter.library import Libraries
-from envlock.linter.interpreter.sources import Source
+from envlock.linter.interpreter.queries import is_unordered
+from envlock.linter.interpreter.run_state import Deed
+from envlock.linter.interpreter.source_files import Source
 from envlock.linter.interpreter.values import (
     CLEAN,
     Class,
@@ -62,6 +63,8 @@ FLOWS = ("flow", "flow_from_directory", "flow_from_dataframe")
 OTHERS = ("sklearn.", "xgboost.", "lightgbm.", "torch.", "jax.", "flax.", "catboost.", "scipy.")
 ACTIONS: dict[object, object] = {"store_true": False, "store_false": True}
 FLAG_TYPES = ("DEFINE_integer", "DEFINE_bool", "DEFINE_boolean", "DEFINE_float", "DEFINE_string")
+ONE_WORKER = frozenset({1})
+IN_TURN = "Let one thread do it, and hand it what the others make in a fixed order."
 NOT_LEARNT = ("validation_data", "verbose")
 
 
@@ -93,6 +96,8 @@ class Methods(Libraries):
                 return found
         if self.is_dataset(owner):
             return self.call_dataset(owner, name, call)
+        if call.discarded:  # as `fill` does
+            self.fill(owner)
         self.use_functions(call)
         taints = self.deep_of([owner, *call.values()])
         if name in SHOWING_METHODS or name.startswith("assert"):
@@ -105,6 +110,11 @@ class Methods(Libraries):
         """Record that a method of an unknown object is given values that depend on chance."""
         if name == "run" and self.is_only_asked(call):
             return
+        if name == "run" and any("step" in each.marks for each in self.made_in([call.first()])):
+            self.note_race(owner, call.node, "train one model")
+        self.fill(*call.values())
+        if call.discarded and name.startswith("to_"):  # to_csv, to_sql
+            self.count(owner)
         asks = name in ASKING_METHODS or owner.kind in ("text", "number")
         if asks and (name == "join" or not call.discarded):
             return
@@ -167,6 +177,8 @@ class Methods(Libraries):
             if name in FITS:
                 self.check_weights(owner, call.node, self.source)
         self.check_workers(name, call)
+        if name not in ("minimize", "compute_gradients"):  # in a graph they only describe
+            self.note_race(owner, call.node, "train one model")
         return self.make("trained", call.node, "step")
 
     def hands_on(self, owner: Value, name: str) -> bool:
@@ -363,8 +375,23 @@ class Methods(Libraries):
         for value in call.values():
             if isinstance(value, Made) and "queue" in value.marks:
                 value.marks.add("many")
-        result = self.call(call.first(), Call(call.node, call.arguments[1:], call.keywords))
+        handed = Call(call.node, call.arguments[1:], call.keywords)
+        alone = isinstance(owner, Made) and ONE_WORKER & {
+            *(each.default for each in owner.arguments[:1] if isinstance(each, Constant)),
+            *(each.default for each in owner.keywords.values() if isinstance(each, Constant)),
+        }
+        threads = isinstance(owner, Made) and "Thread" in owner.name and not alone
+        result = self.run_worker(call.first(), handed, is_thread=threads)
+        callback = call.get("callback")
+        if callback is not None and name == "apply_async":
+            self.run_worker(callback, Call(call.node, [result]), is_thread=True)
         return Value(self.deep(result))
+
+    def call_back(self, owner: Value, name: str, call: Call) -> Value:
+        """Run a function when a worker has finished."""
+        handed = Call(call.node, [Value(owner.taints)])
+        self.run_worker(call.first(), handed, is_thread=True)
+        return Value()
 
     def take_batch(self, owner: Made, name: str, call: Call) -> Value:
         """Take a batch in the order of NumPy's generator."""
@@ -373,8 +400,8 @@ class Methods(Libraries):
 
     def put(self, owner: Made, name: str, call: Call) -> Value:
         """Fill a queue: workers that a loop started do so in any order."""
-        for rounds in self.workers[-1:]:
-            many = any(began > owner.born for began in rounds) or "fed" in owner.marks
+        for worker in self.workers[-1:]:
+            many = worker.is_many(owner.born) or "fed" in owner.marks
             owner.marks.add("many" if many else "fed")
         owner.add_taints(self.forget(self.deep_of(call.values()), "each"))
         return Value()
@@ -508,6 +535,7 @@ class Methods(Libraries):
         """Change a variable: threads that do so interfere."""
         self.count(*call.values())
         if name.startswith(("assign", "scatter")):
+            self.note_race(owner, call.node, "change one variable")
             self.do("write", f"{name} of a tf.Variable", call.node)
         taped = [each[0] for each in self.deep_of(call.values()) if each[0].rule == "TAPE"]
         for chance in taped[:1]:
@@ -527,6 +555,33 @@ class Methods(Libraries):
             if type(owner) is Value:
                 owner.taints = self.forget(owner.taints, "order")
         return Value(self.forget(self.deep(owner), "order", "each"))
+
+    def execute(self, owner: Value, name: str, call: Call) -> Value | None:
+        """Run a query: its rows come from what is returned, or from the cursor."""
+        query = call.first()
+        if not isinstance(query, Constant) or not isinstance(query.value, str):
+            return None
+        self.use_functions(call)
+        owner.taints = frozenset(each for each in owner.taints if each[0].rule != "ENV308")
+        rows = self.make_sequence(None, Value(), "iterator")
+        if is_unordered(query.value):
+            chance = self.chance("ENV308", "order", "query", call.node)
+            order: Taints = frozenset({(chance, "order")})
+            owner.taints |= order
+            rows.add_taints(order)
+        return rows
+
+    def save_weights(self, owner: Value, name: str, call: Call) -> Value | None:
+        """Save the weights of a model."""
+        if self.uses_keras() and not isinstance(owner, Instance):
+            self.check_weights_file(call.constant("filepath", 0), call)
+        return None
+
+    def note_race(self, owner: Value, node: ast.AST, what: str) -> None:
+        """Report several threads that change one thing: each goes on from what the others left just then."""
+        if self.is_shared(getattr(owner, "born", 0)):
+            hit = Hit(node, f"several threads {what}, each whenever it comes to it", fix=IN_TURN)
+            self.ledger.hit("ENV307", self.source, hit)
 
     def write_away(self, owner: Value, name: str, call: Call) -> Value | None:
         """Record the values that an unknown object is given to store."""
@@ -578,6 +633,9 @@ ANY_METHODS: dict[str, AnyRow] = {
         ("imap", "starmap", "uimap", "imap_unordered", "map_unordered"), Methods.work_each
     ),
     **dict.fromkeys(("submit", "apply_async"), Methods.submit),
+    "add_done_callback": Methods.call_back,
+    "execute": Methods.execute,
+    "save_weights": Methods.save_weights,
     **dict.fromkeys(LISTING_METHODS, Methods.list_path),
     **dict.fromkeys(FLOWS, Methods.flow),
     **dict.fromkeys(NUMPY_METHODS, Methods.sample_any),

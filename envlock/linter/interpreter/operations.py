@@ -60,6 +60,9 @@ class Operations(Methods):
         """Report a noisy operation; what is so on the way back counts where something is trained."""
         if not row.is_active(self.tensorflow) or self.dead:
             return
+        mends = [each.set for each in row.find_solutions(self.tensorflow) if each.kind == "env"]
+        if any(each and each.keys() <= self.variables for each in mends):
+            return
         said = (
             _describe_with_switch(row, self.tensorflow)
             if self.state.switched
@@ -269,14 +272,21 @@ def _describe_with_switch(source: Row, tensorflow: str) -> tuple[str, str] | Non
 
 
 def _describe_without_switch(source: Row, tensorflow: str) -> tuple[str, str] | None:
-    """Return what an operation does without op determinism, and the remedy; what it mends on GPUs is ENV108's."""
+    """Return what an operation does without op determinism, and the remedy; those that it fixes on
+    GPUs belong to ENV108.
+    """
     solutions = source.find_solutions(tensorflow)
     switches = [each for each in solutions if each.kind in ("api", "env")]
-    if any(each.kind == "default" for each in solutions) or (switches and source.platform == "gpu"):
+    # Before 2.1 no one switch mends all of a GPU's operations, so that ENV108 does not speak for each.
+    all_at_once = source.platform == "gpu" and matches_version([">=2.1"], tensorflow)
+    if any(each.kind == "default" for each in solutions) or (switches and all_at_once):
         return None
     text = f"this differs from run to run{_name_platform(source)}: {source.component}"
     if switches and switches[0].api:
         return text, f"Turn op determinism on: {switches[0].api}."
+    if switches and switches[0].set:
+        sets = " ".join(f"{name}={value}" for name, value in switches[0].set.items())
+        return text, f"Set {sets} before the process starts."
     return text, _find_note(solutions) or "Replace it."
 
 

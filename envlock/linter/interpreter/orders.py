@@ -20,6 +20,8 @@ from envlock.linter.interpreter.values import (
     options,
 )
 
+UNFILLED = "ENV210"
+"""The rule of arrays that nobody has filled."""
 NUMBERS = frozenset({"number", "tensor"})
 WALKS = ("os.walk", "tf.io.gfile.walk", "tf.gfile.Walk")
 SALTED = ", which differs from process to process for strings and for objects hashed by address"
@@ -122,6 +124,17 @@ class Orders(Chances):
 
     # ------------------------------------------------------------ filling
 
+    def fill(self, *values: Value) -> None:
+        """Note that something gives arrays their numbers, or may do so out of sight."""
+        for value in values:
+            for each in options(value):
+                if type(each) is Value:
+                    each.taints = frozenset(t for t in each.taints if t[0].rule != UNFILLED)
+
+    def is_shared(self, born: int) -> bool:
+        """Return whether several threads of a loop run here and share what was made before it began."""
+        return any(worker.is_thread and worker.is_many(born) for worker in self.workers[-1:])
+
     def keep(self, container: Value, value: Value, born: int) -> None:
         """Note that something that outlives a loop keeps a value: it has the order of the rounds."""
         orders = in_mode(value.taints, "each") | self.outside(born)
@@ -194,6 +207,7 @@ class Orders(Chances):
             elif isinstance(each, Made):
                 self.place(each, key, value)
             elif type(each) is Value:
+                self.fill(each)
                 each.taints |= self.forget(self.deep(value), "each")
                 self.place(each, key, value)
 

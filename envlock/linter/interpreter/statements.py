@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import cast
 
 from envlock.linter.interpreter.arguments import Call
-from envlock.linter.interpreter.base import Frame, State
-from envlock.linter.interpreter.imports import Imports
+from envlock.linter.interpreter.imported_names import Imports
+from envlock.linter.interpreter.run_state import Frame, State
 from envlock.linter.interpreter.values import (
     Class,
     Constant,
@@ -149,12 +149,14 @@ class Statements(Imports):
 
     def set_variable(self, key: Value, value: Value) -> None:
         """Set an environment variable: one of them turns op determinism on."""
-        named = isinstance(key, Constant) and key.value == SWITCH_VARIABLE
-        if named and isinstance(value, Constant) and value.value in TRUE:
-            self.state.switched = True
+        if isinstance(key, Constant) and isinstance(value, Constant) and value.value in TRUE:
+            self.variables.add(str(key.value))
+            if key.value == SWITCH_VARIABLE:
+                self.state.switched = True
 
     def set_member(self, owner: Value, name: str, value: Value, node: ast.AST) -> None:
         """Give an object an attribute."""
+        self.fill(value)  # other methods may do so
         option = isinstance(owner, Made) and "options" in owner.marks and name == "deterministic"
         if (option or name == "experimental_deterministic") and value.default is False:
             statement = self.source.module.parent(node) or node
@@ -189,6 +191,8 @@ class Statements(Imports):
         orders = self.outside(born)
         result = self.combine([known, value], known.kind if known.kind == value.kind else "")
         each = in_mode(self.deep(value), "each")
+        if isinstance(target, ast.Name) and target.id in self.scope.outer and self.is_shared(born):
+            self.note_sum(result, value, node)
         if isinstance(value, Constant):
             result.taints |= as_mode(orders, "place")
         elif known.kind == "text":
@@ -200,6 +204,12 @@ class Statements(Imports):
             result.kind = "number"
         self.keep_time(target, result)
         return False
+
+    def note_sum(self, total: Value, value: Value, node: ast.AugAssign) -> None:
+        """Note that several threads add to one global sum; whole numbers that count add up alike."""
+        if not isinstance(value, Constant):
+            chance = self.chance("ENV307", "order", "threads", node)
+            total.taints |= frozenset({(chance, "value")})
 
     def keep_time(self, target: ast.expr, value: Value) -> None:
         """Give a name a value that goes on from its old one."""
@@ -331,10 +341,15 @@ class Statements(Imports):
         del self.off[len(self.off) - len(off_body) :]
         restore()
         first, first_state = self.scope.names, self.state
+        if off_body:
+            first_state.seeded = dict(state.seeded)
+        before = dict(state.seeded)
         self.scope.names, self.state = dict(names), state
         self.off += off_else
         ends_else = self.run_body(node.orelse)
         del self.off[len(self.off) - len(off_else) :]
+        if off_else:
+            self.state.seeded = before
         self.unsure -= 1
         if ends and not ends_else:
             return False
@@ -468,14 +483,15 @@ class Statements(Imports):
 
     def run_return(self, node: ast.Return) -> bool:
         value = self.evaluate(node.value) if node.value is not None else Constant(None)
+        self.fill(value)  # whoever called may do so
         self.frames[-1].returned.append(value)
         return True
 
     def run_raise(self, node: ast.Raise) -> bool:
         if node.exc is not None:
-            counted = set(self.ledger.counted)
-            self.evaluate(node.exc)  # an error only shows what it says
-            self.ledger.counted &= counted
+            self.ledger.silent += 1  # an error only shows what it says
+            self.evaluate(node.exc)
+            self.ledger.silent -= 1
         return True
 
     def run_assert(self, node: ast.Assert) -> bool:

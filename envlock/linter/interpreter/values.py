@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Literal
 
-from envlock.linter.interpreter.sources import Source
+from envlock.linter.interpreter.source_files import Source
 
 Mode = Literal["order", "each", "place", "value", "pick"]
 """How chance is in a value.
@@ -419,9 +419,14 @@ def join(one: Value, other: Value) -> Value:
     """Return a value that can be either."""
     if one is other or _is_same(one, other):
         return one
+    if type(one) is Value and type(other) is Value:
+        return _merge_unknown([one, other])
     found: list[Value] = []
     for each in (*options(one), *options(other)):
-        if not any(each is known or _is_same(each, known) for known in found):
+        for known in found:
+            if each is known or _is_same(each, known):
+                break
+        else:
             found.append(each)
     if all(type(each) is Value for each in found):
         return _merge_unknown(found)
@@ -441,8 +446,10 @@ def join_all(values: Iterable[Value]) -> Value:
 def _merge_unknown(found: list[Value]) -> Value:
     kinds = {each.kind for each in found}
     taints = frozenset[tuple[Chance, Mode]]().union(*(each.taints for each in found))
-    defaults = {id(type(each.default)): each.default for each in found}
-    default = None if None in defaults.values() else ...
+    first = found[0].default
+    default: object = first if all(each.default is first for each in found) else ...
+    if any(each.default is None for each in found):
+        default = None
     return Value(_few(taints), kinds.pop() if len(kinds) == 1 else "", default)
 
 

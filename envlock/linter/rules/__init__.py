@@ -22,10 +22,13 @@ DIRECT: dict[str, Check] = {
     "ENV106": variables.find_unread,
     "ENV107": variables.find_other_recipes,
     "ENV109": variables.find_old_programs,
+    "ENV110": variables.find_fusion,
+    "ENV111": variables.find_gone,
 }
 """Rules that the text of one file decides."""
 
 INTERPRETED = (
+    *("ENV210", "ENV308"),
     *("ENV108", "ENV201", "ENV202", "ENV203", "ENV204", "ENV205", "ENV206", "ENV207", "ENV208"),
     *("ENV209", "ENV301", "ENV302", "ENV303", "ENV304", "ENV305", "ENV306", "ENV307"),
     *("ENV401", "ENV402", "ENV403", "ENV404"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from functools import cache
 
@@ -97,7 +98,7 @@ def _worked_before(module: Module, setting: Setting) -> ast.Call | None:
 
 
 def find_hash_seeds(module: Module, tensorflow: str) -> Iterator[Hit]:
-    """ENV104: PYTHONHASHSEED set inside, unless the program starts Python anew."""
+    """ENV104: PYTHONHASHSEED set inside, unless the program starts Python again."""
     if any(name.startswith(("os.exec", "os.spawn", "subprocess.")) for name in module.call_names):
         return
     for setting in assignments(module):
@@ -278,6 +279,35 @@ def find_other_recipes(module: Module, tensorflow: str) -> Iterator[Hit]:
                 yield Hit(setting.node, message, "warning", fix, unless_switched=True)
 
 
+def find_fusion(module: Module, tensorflow: str) -> Iterator[Hit]:
+    """ENV110: HOROVOD_FUSION_THRESHOLD set to anything but 0."""
+    for setting in assignments(module):
+        fuses = setting.value is ... or str(setting.value).strip() != "0"
+        if setting.name == "HOROVOD_FUSION_THRESHOLD" and fuses and "horovod" in module.packages:
+            message = "Horovod puts gradients into buffers in the order in which they are ready"
+            yield Hit(setting.node, message)
+
+
+def find_gone(module: Module, tensorflow: str) -> Iterator[Hit]:
+    """ENV111: `keras.layers.experimental`, where it is imported or named first; its layers moved to `keras.layers`."""
+    fix = "Take the layer from keras.layers."
+    message = "keras.layers.experimental is gone with Keras 3"
+    places: list[ast.stmt | ast.expr] = []
+    for node in module.nodes(ast.ImportFrom):
+        names = [f"{node.module}.{alias.name}." for alias in node.names]
+        if any(OLD_LAYERS.match(name) for name in names):
+            places.append(node)
+    attributes = module.nodes(ast.Attribute) if "experimental" in module.attributes else []
+    places += [
+        each
+        for each in attributes
+        if each.attr == "experimental" and module.name(each.value) == "keras.layers"
+    ]
+    for place in sorted(places, key=lambda each: each.lineno)[:1]:
+        yield Hit(place, message, fix=fix)
+
+
+OLD_LAYERS = re.compile(r"(tensorflow\.(python\.)?)?keras\.layers\.experimental\.")
 EITHER = ("compat", "__version__", "hasattr(", "disable_v2", "VERSION")
 """What stands in a file that runs with TensorFlow 2 although it names what TensorFlow 1 had."""
 

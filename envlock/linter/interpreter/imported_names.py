@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from envlock.linter.interpreter.expressions import Expressions
-from envlock.linter.interpreter.sources import Source
+from envlock.linter.interpreter.source_files import Source
 from envlock.linter.interpreter.values import FileValue, Library, Scope, Value
 from envlock.linter.names import canonical
 
@@ -95,6 +95,6 @@ class Imports(Expressions):
                 if not name.startswith("_"):
                     self.bind_import(name, value)
             if scope in self.stars:
-                self.stars[self.scope.top()] = self.stars[scope]
+                self.stars.setdefault(self.scope.top(), []).extend(self.stars[scope])
         elif not module.startswith("."):
-            self.stars[self.scope.top()] = module
+            self.stars.setdefault(self.scope.top(), []).append(module)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from envlock.linter.interpreter.ledger import Ledger
-from envlock.linter.interpreter.sources import Source, Sources
+from envlock.linter.interpreter.source_files import Source, Sources
 from envlock.linter.interpreter.values import (
     CLEAN,
     Chance,
@@ -28,6 +28,7 @@ from envlock.linter.interpreter.values import (
     join_all,
 )
 
+HOLDERS = frozenset({Sequence, Table, Either, Instance})
 DEPTH = 12  # calls inside calls that are followed
 
 
@@ -74,6 +75,18 @@ class Loop:
     began: int
 
 
+@dataclass(frozen=True)
+class Worker:
+    """A thread or process that runs: when the loops that started it began, and whether it shares memory."""
+
+    rounds: tuple[int, ...]
+    is_thread: bool
+
+    def is_many(self, born: int) -> bool:
+        """Return whether a loop that began after something was made has started several of them."""
+        return any(began > born for began in self.rounds)
+
+
 @dataclass
 class Frame:
     """A call that runs."""
@@ -115,9 +128,8 @@ class Base:
         self.steps = budget
         # Enclosing branches that are not taken by default: the depth of their calls.
         self.off: list[int] = []
-        self.workers: list[
-            list[int]
-        ] = []  # for each worker around: when the loops that started it began
+        self.workers: list[Worker] = []
+        self.variables: set[str] = set()  # of the environment, that are turned on anywhere
         self.dead = 0  # branches around that are not taken with what the callers give
         self.unsure = 0  # branches around of which it is not known whether they are taken
         self.deeds: list[list[Deed]] = []
@@ -180,6 +192,8 @@ class Base:
         """Return the taints of a value and of what it holds."""
         if depth == 0:
             return CLEAN
+        if type(value) not in HOLDERS:  # most values hold nothing: this is asked for each of them
+            return value.taints
         inside: list[Value] = []
         if isinstance(value, Sequence):
             inside = [value.element, *(value.items or [])[:8]]

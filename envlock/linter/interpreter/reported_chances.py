@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from envlock.linter.interpreter.programs import Programs
-from envlock.linter.interpreter.sources import Source
+from envlock.linter.interpreter.source_files import Source
 from envlock.linter.interpreter.values import Chance
 from envlock.linter.module import Hit
 from envlock.linter.names import DATA, NUMPY_OWN, NUMPY_RESEEDERS
@@ -18,6 +18,10 @@ BUILDERS = frozenset({"setuptools", "distutils"})
 ONCE = frozenset({"ENV108", "ENV201", "ENV202"})
 """Rules that are reported once for each file."""
 OWN = frozenset({*NUMPY_OWN, *NUMPY_RESEEDERS, "random.Random", "random.SystemRandom"})
+SALTED_NUMBERS = {
+    "hash()": "hash() of a string, which differs from process to process",
+    "id()": "id(), an address in memory, which differs from process to process",
+}
 SALTED = ", which differs from process to process for strings and for objects hashed by address"
 SEEDS = {
     "ENV204": "tf.keras.utils.set_random_seed(seed), or tf.random.set_seed(seed),",
@@ -108,7 +112,7 @@ class Findings:
         )
 
     def find_seeds(self) -> Iterator[Found]:
-        """Yield calls that seed by chance, or not at all where nobody asks for it."""
+        """Yield calls that seed by chance, or not at all because no seed is given."""
         for node, (source, seeding) in self.ledger.seedings.items():
             if not seeding.gives and seeding.problem:
                 yield source, "ENV207", Hit(node, seeding.problem)
@@ -134,19 +138,30 @@ class Findings:
 
     def find_order(self, chance: Chance) -> Iterator[Found]:
         """Yield an order by chance that reaches data."""
-        if chance.rule == "ENV305":
-            if chance in self.ledger.reduced or chance in self.ledger.seeds:
-                yield (
-                    chance.source,
-                    chance.rule,
-                    Hit(chance.node, "hash() of a string differs from process to process"),
-                )
-            return
+        if chance.rule == "ENV210":
+            text = f"{chance.name} holds what was in memory, and nothing fills it before it is used"
+            yield chance.source, chance.rule, Hit(chance.node, text)
+        elif chance.rule == "ENV305":
+            text = SALTED_NUMBERS[chance.name]
+            if chance.kind == "order":
+                yield chance.source, chance.rule, Hit(chance.node, f"this sorts by {text}")
+            elif chance in self.ledger.reduced:  # a seed of it is ENV207
+                yield chance.source, chance.rule, Hit(chance.node, text)
+        else:
+            yield from self.find_data_order(chance)
+
+    def find_data_order(self, chance: Chance) -> Iterator[Found]:
+        """Yield an order by chance where data has it."""
         message = {
+            "ENV308": "nothing in this query says in which order its rows come",
             "ENV303": f"{chance.name} lists files in the order of the file system",
             "ENV304": f"a set is iterated over{SALTED}",
             "ENV307": f"{chance.name} gives results in the order in which workers finish",
         }.get(chance.rule)
+        if chance.name == "time":
+            message = "files are sorted by their time, which a copy of them has not"
+        if chance.name == "threads":
+            message = "several threads add to this, in the order in which they come to it"
         if chance.name == "queue":
             message = "several workers fill this queue, in the order in which they finish"
         if chance.rule == "ENV304" and isinstance(chance.node, ast.Call):

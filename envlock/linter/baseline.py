@@ -1,0 +1,70 @@
+"""A baseline: what was found in old code, so that only what is new is told. Pure: findings in, findings out.
+
+A finding is known by its file, its rule and the text of its line, and by how often they occur together: code that
+moves up or down stays known, and a line that is changed is looked at again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from envlock.runtime.errors import UsageError
+from envlock.runtime.report import Finding
+
+VERSION = 1
+Key = tuple[str, str, str]
+"""File, rule, and the text of the line."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Findings that a baseline does not hold, how many it holds, and how many of its own are not found any more."""
+
+    new: list[Finding]
+    known: int
+    gone: int
+
+
+def make_baseline(findings: Iterable[Finding]) -> dict[str, object]:
+    """Return the baseline of some findings as JSON values, sorted, so that its changes can be read."""
+    counts = Counter(map(_get_key, findings))
+    rows: list[dict[str, object]] = []
+    for (file, rule, text), number in sorted(counts.items()):
+        rows.append({"file": file, "rule": rule, "text": text, "count": number})
+    return {"baseline_version": VERSION, "findings": rows}
+
+
+def parse_baseline(document: object) -> dict[Key, int]:
+    """Return how many findings of each kind a baseline holds.
+
+    Raises:
+        UsageError: it is no baseline, or one of another version.
+    """
+    if not isinstance(document, dict) or document.get("baseline_version") != VERSION:
+        raise UsageError(
+            f"this is no baseline of version {VERSION}", hint="write it with --write-baseline"
+        )
+    known: dict[Key, int] = {}
+    for row in document.get("findings", ()):
+        known[row["file"], row["rule"], row["text"]] = row["count"]
+    return known
+
+
+def filter_known(findings: Sequence[Finding], known: Mapping[Key, int]) -> Judged:
+    """Return the findings that a baseline does not hold; of equal ones the last are new."""
+    left = Counter(dict(known))
+    new: list[Finding] = []
+    for finding in findings:
+        key = _get_key(finding)
+        if left[key] > 0:
+            left[key] -= 1
+        else:
+            new.append(finding)
+    return Judged(new, len(findings) - len(new), sum(left.values()))
+
+
+def _get_key(finding: Finding) -> Key:
+    where = finding.where
+    return where.file, finding.rule, where.text or finding.message

@@ -1,0 +1,26 @@
+"""One line a finding and nothing else, as compilers and other linters print: editors and `grep` read it."""
+
+from __future__ import annotations
+
+from envlock.runtime.report import Report, clean
+
+
+def render(report: Report) -> str:
+    """Return `file:line:column: RULE severity: message` for each finding, then the headline."""
+    lines = []
+    for finding in report.findings:
+        where = finding.where
+        place = f"{where.file}:{where.line}:{where.column}"
+        lines.append(clean(f"{place}: {finding.rule} {finding.severity}: {finding.message}"))
+    return "\n".join([*lines, report.headline])
+
+
+def render_statistics(report: Report) -> str:
+    """Return how often each rule found something, the commonest first, then the headline."""
+    counts: dict[str, int] = {}
+    for finding in report.findings:
+        counts[finding.rule] = counts.get(finding.rule, 0) + 1
+    lines = []
+    for rule, number in sorted(counts.items(), key=lambda each: (-each[1], each[0])):
+        lines.append(f"{number:>5}  {rule}  {report.titles[rule]}")
+    return "\n".join([*lines, report.headline])

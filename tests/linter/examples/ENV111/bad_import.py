@@ -1,0 +1,2 @@
+from tensorflow.keras.layers.experimental import preprocessing  # expect: ENV111
+n = preprocessing.Normalization()

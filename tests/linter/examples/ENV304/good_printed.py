@@ -1,0 +1,3 @@
+import numpy as np
+names = set("a b".split())
+print(", ".join(names))
