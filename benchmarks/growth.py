@@ -10,8 +10,8 @@ asked for, answered by the fake NVML in this process: asking and making facts of
 measured, not the child process.
 
 Calls are those of Python and C functions in a command and its children, as `sys.setprofile` sees
-them: the same in every run, whatever else the machine does, so that a straight line can be told
-from a bent one. What grows within one call of C (a search in a list, a long text that is copied)
+them: the same in every run, whatever else the machine does, so that a straight line can be
+distinguished from a bent one. What grows within one call of C (a search in a list, a long text that is copied)
 they do not show; for that there is CPU time, the least of the rounds. Exit 1: something grows
 faster than linearly.
 """

@@ -4,15 +4,17 @@ was right.
     python benchmarks/oracle.py PYTHON [--backend NAME] [--only TEXT] [--like VERSION --lot N] [--most N] [--jobs N]
                                 [--again | --report]
 
-PYTHON is the interpreter of an environment with TensorFlow and envlock. The reference programs (oracle/programs.py) run
-in it unperturbed three times, and once for each perturbation (oracle/perturbations.toml, one value or more for each
-variable of envlock/data/environ.toml, and the variables of oracle/names.txt); what differs among the three is no
-evidence. Each result is kept, with what it depends on, in oracle.jsonl in the folder `oracle/<TensorFlow>`, so that a
-run that was stopped goes on, and only what has changed is asked again. With `--like`, only what changed bits on that
-version is asked, and with `--lot` as many others besides, drawn by lot (the same lot each time). With `--backend jax`,
-Keras computes on JAX (which PYTHON must have), and only the program of Keras runs, under the variables of
-envlock/data/backends.toml besides. `--again` writes a new lockfile and asks for
-all verdicts again, with another envlock: bits do not depend on it. `--report` prints the table of what is there.
+PYTHON is the interpreter of an environment with TensorFlow and envlock. The reference programs
+(oracle/programs.py) run in it unperturbed three times, and once for each perturbation
+(oracle/perturbations.toml, one value or more for each variable of envlock/data/environ.toml, and
+the variables of oracle/names.txt); what differs among the three does not count as evidence. Each
+result is kept, with what it depends on, in oracle.jsonl in the folder `oracle/<TensorFlow>`, so
+that a run that was stopped goes on, and only what has changed is asked again. With `--like`, only
+what changed bits on that version is asked, and with `--lot` as many others, drawn by lot (the same
+lot each time). With `--backend jax`, Keras computes on JAX (which PYTHON must have), and only the
+program of Keras runs, also under the variables of envlock/data/backends.toml. `--again` writes a
+new lockfile and asks for all verdicts again, with another envlock: bits do not depend on it.
+`--report` prints the table of the stored results.
 
 *Changed and matched* is a false green: the exit code is 1 where there is one, and 4 where nothing
 was judged.
@@ -46,7 +48,7 @@ POLICIES = ("strict", "bits")
 BASE: dict[str, str] = {}
 """Variables of the unperturbed environment besides, by the options."""
 ASKED: list[str] = []
-"""The programs that run; all where there is none."""
+"""The programs that run; all of them if empty."""
 OF_KIND = {"bool": ["0", "1"], "integer": ["1", "3"]}
 
 

@@ -22,6 +22,14 @@ _EXPORTS = {
     "Report": "envlock.runtime.report",
     "TooLateError": "envlock.runtime.errors",
     "UsageError": "envlock.runtime.errors",
+    "BuildEngine": "envlock.workflows.build",
+    "BuildSources": "envlock.workflows.supply",
+    "Contents": "envlock.workflows.capture",
+    "FleetLaunch": "envlock.workflows.fleet",
+    "HashRequest": "envlock.workflows.hash",
+    "ImageEnvironment": "envlock.workflows.capture_image",
+    "ImageRequest": "envlock.workflows.supply",
+    "Program": "envlock.workflows.program",
     "add_machine": "envlock.workflows.capture",
     "allowed": "envlock.workflows.policy",
     "activate": "envlock.runtime.activation",
@@ -47,7 +55,7 @@ _EXPORTS = {
     "explain": "envlock.workflows.policy",
     "export": "envlock.workflows.export",
     "hash_packages": "envlock.workflows.hash",
-    "ignore": "envlock.workflows.policy",
+    "ignore": "envlock.workflows.ignore",
     "init": "envlock.workflows.init",
     "invariance": "envlock.workflows.invariance",
     "lint": "envlock.workflows.lint",
@@ -107,14 +115,17 @@ if TYPE_CHECKING:
     from envlock.runtime.stamp import stamp as stamp
     from envlock.runtime.version import __version__ as __version__
     from envlock.workflows.bisect import bisect as bisect
+    from envlock.workflows.build import BuildEngine as BuildEngine
     from envlock.workflows.build import build as build
     from envlock.workflows.build import context as context
     from envlock.workflows.build import dockerfile as dockerfile
     from envlock.workflows.build import rebuild as rebuild
     from envlock.workflows.canary import canary as canary
     from envlock.workflows.canary import update_canary as update_canary
+    from envlock.workflows.capture import Contents as Contents
     from envlock.workflows.capture import add_machine as add_machine
     from envlock.workflows.capture import capture as capture
+    from envlock.workflows.capture_image import ImageEnvironment as ImageEnvironment
     from envlock.workflows.capture_image import capture_image as capture_image
     from envlock.workflows.diff import diff as diff
     from envlock.workflows.diverge import compare_traces as compare_traces
@@ -122,10 +133,13 @@ if TYPE_CHECKING:
     from envlock.workflows.diverge import record_trace as record_trace
     from envlock.workflows.doctor import doctor as doctor
     from envlock.workflows.export import export as export
+    from envlock.workflows.fleet import FleetLaunch as FleetLaunch
     from envlock.workflows.fleet import check_fleet as check_fleet
     from envlock.workflows.fleet import prepare_fleet as prepare_fleet
     from envlock.workflows.fleet import report_rank as report_rank
+    from envlock.workflows.hash import HashRequest as HashRequest
     from envlock.workflows.hash import hash_packages as hash_packages
+    from envlock.workflows.ignore import ignore as ignore
     from envlock.workflows.images import base_images as base_images
     from envlock.workflows.init import init as init
     from envlock.workflows.invariance import invariance as invariance
@@ -135,11 +149,13 @@ if TYPE_CHECKING:
     from envlock.workflows.merge import merge as merge
     from envlock.workflows.policy import allowed as allowed
     from envlock.workflows.policy import explain as explain
-    from envlock.workflows.policy import ignore as ignore
+    from envlock.workflows.program import Program as Program
     from envlock.workflows.progress import Progress as Progress
     from envlock.workflows.repeat import compare_saved as compare_saved
     from envlock.workflows.repeat import repeat as repeat
     from envlock.workflows.run import prepare as prepare
+    from envlock.workflows.supply import BuildSources as BuildSources
+    from envlock.workflows.supply import ImageRequest as ImageRequest
     from envlock.workflows.vendor import vendor as vendor
     from envlock.workflows.verify import verify as verify
 else:  # in the else, or mypy accepts envlock.any_typo

@@ -63,11 +63,10 @@ def _load_program(words: "list[str]") -> "Callable[[], int | None]":
     """Return the program that can answer these words here: the whole command line, or that of the
     runtime half.
     """
-    from pathlib import Path
-
     # An image contains only the runtime half.
-    has_command_line = (Path(__file__).parent / "cli").is_dir()
+    has_command_line = os.path.isdir(os.path.join(os.path.dirname(__file__), "cli"))
     if not has_command_line or _is_rank(words):
+        # The runtime half's own program: thousands of ranks start it, and it is alone in an image.
         from envlock.fleet.command import main as runtime
 
         return lambda: runtime(words)
@@ -82,6 +81,7 @@ def _load_program(words: "list[str]") -> "Callable[[], int | None]":
 def _load_command_line() -> "Callable[[], None]":
     _disable_plugins()
     try:
+        # An extra: where it cannot be loaded, another envlock may answer.
         from envlock.cli import main as program
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("envlock"):
@@ -91,6 +91,7 @@ def _load_command_line() -> "Callable[[], None]":
 
 
 def _has_module(name: str) -> bool:
+    # After Ctrl-C is taken care of, as all that `main` needs.
     from importlib.util import find_spec
 
     return find_spec(name) is not None
@@ -98,6 +99,7 @@ def _has_module(name: str) -> bool:
 
 def _print_version() -> None:
     """Print the version without a parser, which would take five times as long: shells and scripts ask for it often."""
+    # Ctrl-C, as above.
     from envlock.runtime.version import __version__
 
     try:
@@ -115,9 +117,9 @@ def _disable_plugins() -> None:
     malformed ones. PYDANTIC_DISABLE_PLUGINS, the variable against it, would reach the programs that
     this one starts. If a later pydantic no longer has that module, this does nothing.
     """
-    from types import SimpleNamespace
-
-    sys.modules.setdefault("pydantic.plugin._loader", SimpleNamespace(get_plugins=tuple))  # type: ignore[arg-type]
+    loader = type(sys)("pydantic.plugin._loader")
+    loader.get_plugins = tuple  # type: ignore[attr-defined]
+    sys.modules.setdefault(loader.__name__, loader)
 
 
 def _is_rank(words: "list[str]") -> bool:
@@ -135,16 +137,16 @@ def _is_rank(words: "list[str]") -> bool:
 
 def _hand_over(missing: str) -> "NoReturn":
     """Replace this process by the next `envlock` on the PATH, or exit and say what is missing."""
+    # Most calls hand nothing over.
     import shutil
-    from pathlib import Path
 
     # The folders of this `envlock`, and of those that have handed over to it.
-    asked = {str(Path(program).parent.resolve()) for program in (sys.argv[0], sys.executable)}
+    asked = {os.path.realpath(os.path.dirname(file)) for file in (sys.argv[0], sys.executable)}
     asked.update(os.environ.get(FORWARDED, "").split(os.pathsep))
     asked.discard("")
     # For example the one that `uv tool install` made, after those of environments.
     folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
-    others = [folder for folder in folders if str(Path(folder).resolve()) not in asked]
+    others = [folder for folder in folders if os.path.realpath(folder) not in asked]
     tool = shutil.which("envlock", path=os.pathsep.join(others))
     if tool is not None:
         environ = {

@@ -6,6 +6,7 @@ them with it; to raise one is to say why in the commit.
 
 from __future__ import annotations
 
+import ast
 import sys
 from pathlib import Path
 
@@ -16,18 +17,18 @@ sys.path.append(str(ROOT / "tools"))
 from census import VERBS, Census, count_tree, is_participle_or_adverb, main  # noqa: E402
 
 CEILINGS = {
-    "functions with more than 7 parameters": 31,
+    "functions with more than 7 parameters": 4,
     "functions named with one participle or adverb": 2,
-    "modules of one name": 26,
-    "conditional expressions per 1,000 lines": 4.1,
+    "modules of one name": 21,
+    "conditional expressions per 1,000 lines": 3.6,
     "comprehensions per 1,000 lines": 16.8,
     "`Any` per 1,000 lines": 3.6,
-    "imports inside functions per 1,000 lines": 1.8,
-    "lines over 100 characters, %": 1.1,
+    "imports inside functions per 1,000 lines": 0.8,
+    "lines over 100 characters, %": 0.7,
 }
 FLOORS = {
-    "functions that begin with a verb, %": 83.0,
-    "comment lines for 100 lines of code": 1.4,
+    "functions that begin with a verb, %": 85.0,
+    "comment lines for 100 lines of code": 1.5,
 }
 
 PLANTED = '''\
@@ -118,6 +119,35 @@ def test_no_figure_of_the_package_gets_worse() -> None:
     above = {name: figures[name] for name, ceiling in CEILINGS.items() if figures[name] > ceiling}
     below = {name: figures[name] for name, floor in FLOORS.items() if figures[name] < floor}
     assert (above, below) == ({}, {})
+
+
+INNER_IMPORTS = 60
+
+
+def test_each_import_inside_a_function_has_its_reason() -> None:
+    """A comment above it, or behind it on the line; those of a start-up time have measured it."""
+    number = 0
+    unexplained = []
+    for file in sorted((ROOT / "envlock").rglob("*.py")):
+        lines = file.read_text(encoding="utf-8").splitlines()
+        for line in list_inner_imports(ast.parse("\n".join(lines))):
+            number += 1
+            above = line - 2
+            while lines[above].lstrip().startswith(("from ", "import ", "try:", "async ", ")")):
+                above -= 1
+            if not lines[above].lstrip().startswith("#") and "  # " not in "".join(lines[line - 1 : line + 2]):
+                unexplained.append(f"{file.relative_to(ROOT)}:{line}")
+    assert unexplained == []
+    assert number <= INNER_IMPORTS
+
+
+def list_inner_imports(module: ast.Module) -> list[int]:
+    """Return the lines of the imports that stand inside functions."""
+    lines: set[int] = set()
+    for function in ast.walk(module):
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            lines.update(node.lineno for node in ast.walk(function) if isinstance(node, ast.Import | ast.ImportFrom))
+    return sorted(lines)
 
 
 def test_the_ceilings_follow_what_is_counted() -> None:

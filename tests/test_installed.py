@@ -126,5 +126,5 @@ def test_scripts_run_on_every_python(minor: int, wheel: Path, tmp_path: Path) ->
     strict = "matches under policy strict"
     assert said(run(python, "-W", "error", "-c", code, folder=tmp_path)) == f"{strict}\n<pre>{strict}</pre>\n"
     refused = run(python, "-W", "error", "-c", code, folder=tmp_path, TF_DETERMINISTIC_OPS="yes")
-    assert (refused.returncode, refused.stderr.splitlines()[-1]) == (1, "marks: x error")
+    assert refused.returncode == 1
     assert "x environ.TF_DETERMINISTIC_OPS: locked unset, live yes" in refused.stderr

@@ -21,7 +21,7 @@ import pytest
 from envlock.containers.engines import ENGINES
 from envlock.containers.engines.engine import Order
 from envlock.containers.engines.engine_errors import Trail
-from envlock.containers.engines.find import COMMANDS
+from envlock.containers.engines.find import list_commands
 from envlock.diagnosis.checks import RULES, Rule
 from envlock.diagnosis.diagnosed_environment import Environment
 from envlock.fleet.engines import ENGINES as LAUNCHERS
@@ -153,8 +153,6 @@ def wrong_engine(name: str, module: Any, patch: pytest.MonkeyPatch) -> Iterator[
     host.build.side_effect = lambda *words, **options: start([repr(words)], **options)
     yield from cannot_be_called(f"build() of the engine `{name}`", module.build, 4)
     yield from cannot_be_called(f"connect() of the engine `{name}`", module.connect, 0)
-    if hasattr(module, "PROGRAM") != (name in COMMANDS):
-        yield f"the engine `{name}` is a command, or has to be left out of COMMANDS in find.py: {page}"
     try:
         module.build(host, order, Mock(), Trail())
     except Reached:
@@ -170,16 +168,24 @@ def test_an_engine(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     told(wrong_engine(name, import_module(ENGINES[name]), monkeypatch))
 
 
+def test_auto_knows_the_engines_that_need_no_daemon() -> None:
+    assert {name: name in list_commands() for name in ("docker", "buildx", "podman", "buildah")} == {
+        "docker": False,
+        "buildx": False,
+        "podman": True,
+        "buildah": True,
+    }
+
+
 def test_a_wrong_engine_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """As one was: offered as `--engine kaniko`, and without a red test."""
 
     def build(host: object, order: object, say: object, trail: object) -> str:
         raise NotImplementedError
 
-    kaniko = SimpleNamespace(connect=lambda socket: None, build=build, PROGRAM="kaniko")
+    kaniko = SimpleNamespace(connect=lambda socket: None, build=build)
     assert [each.partition(":")[0] for each in wrong_engine("kaniko", kaniko, monkeypatch)] == [
         "connect() of the engine `kaniko` has to take 0 arguments",
-        "the engine `kaniko` is a command, or has to be left out of COMMANDS in find.py",
         "build() of the engine `kaniko` reaches no builder, but NotImplementedError",
     ]
 

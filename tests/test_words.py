@@ -1,4 +1,4 @@
-"""The words of docs/contributing/style.md: each test lists what breaks a rule in help, messages or tables."""
+"""The words of docs/contributing/style.md: each test lists what breaks a rule in help, messages, tables or prose."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ SUMMARY = 90
 
 UNWANTED = {
     "rule 19: a literal translation": re.compile(
-        r"\bis none\b|\b(?:is|are|was|be) (?:un)?told\b|\bof it\b|\bbehind\b|\bso many\b|\bwhat is there\b"
+        r"\bis (?-i:none)\b|\b(?:is|are|was|be) (?:un)?told\b|\bof it\b|\bbehind\b|\bso many\b|\bwhat is there\b"
         r"|\b(?:have|has|had) got\b|\bbut for\b|\blets? (?:\w+ )?through\b|\bc[oa]mes? to an end\b|\bmend(?:s|ed)?\b"
-        r"|\bstrange\w*|\buntold\b|\bin the place of\b|\banew\b|(?<!there )\bis no (?!longer\b)|\bnobody\b"
+        r"|\bstrange(?:rs|ly)?\b|\buntold\b|\bin the place of\b|\banew\b|(?<!there )(?<!answer )\bis no (?!longer\b)"
+        r"|\bnobody\b"
         r"|\b(?:passes|passed|pass) over\b|\bas the lock has\b|\bthe lock\b",
         re.IGNORECASE,
     ),
@@ -33,6 +34,9 @@ UNWANTED = {
     ),
     "rule 25: an exclamation mark": re.compile(r"\w!(?:\s|$)"),
 }
+
+ANY = re.compile("|".join(f"(?:{pattern.pattern})" for pattern in UNWANTED.values()), re.IGNORECASE)
+"""All of them: most texts have none, and one search is quicker than four."""
 
 PLANTED = {
     "rule 19: a literal translation": "the file is none of the lock's, and what is there was told before",
@@ -50,6 +54,17 @@ TOKEN = re.compile(
 
 GAP = re.compile(r"(?:\s|#[^\n]*\n)*f?")
 """What may stand between strings that are one."""
+
+NO_PROSE = re.compile(r"`[^`]*`|https?://\S+|\w*_\w+(?:\.\w+)*")
+"""What is no sentence in a docstring, a comment or a page: code, addresses, names of values."""
+
+FENCED = re.compile(r"^```.*?^```$|<!--.*?-->", re.DOTALL | re.MULTILINE)
+
+CODE = ("envlock", "tools", "benchmarks")
+"""The folders whose docstrings and comments are read."""
+
+NOT_READ = ("style.md", "census.md")
+"""The page that names the unwanted words, and the one that is rewritten with its figures."""
 
 PLACEHOLDER = re.compile(r"\{[^{}]*\}")
 HINT = re.compile(r"""\bhint\s*=\s*\(?\s*f?["'](?P<one>[^"]*)["'](?:\s+if [^"\n]* else f?"(?P<other>[^"]*)")?""")
@@ -109,6 +124,46 @@ def sentences(code: str) -> Iterator[tuple[int, str]]:
         yield number, PLACEHOLDER.sub("{}", text)
 
 
+def remarks(code: str) -> Iterator[tuple[int, str]]:
+    """Yield every docstring of a module, and every comment with the comments on the lines below it, with its line."""
+    number = start = end = 0
+    text = ""
+    for token in TOKEN.finditer(code):
+        if token["text"] is not None:
+            continue
+        is_joined = text[:1] == "#" == token[0][0] and code[end : token.start()].isspace()
+        if text and not is_joined:
+            yield number, " ".join(text.split())
+        if is_joined:
+            text += token[0][1:]
+        else:
+            number += code.count("\n", start, token.start())
+            start, text = token.start(), token[0]
+        end = token.end()
+    if text:
+        yield number, " ".join(text.split())
+
+
+def paragraphs() -> Iterator[tuple[str, str]]:
+    """Yield each paragraph of the pages for users and contributors, with its page and number."""
+    files = [
+        ROOT / "README.md",
+        ROOT / "SECURITY.md",
+        *(ROOT / ".github").rglob("*.md"),
+        *(ROOT / "docs").rglob("*.md"),
+    ]
+    for file in sorted(files):
+        if file.name not in NOT_READ:
+            text = FENCED.sub("", file.read_text(encoding="utf-8"))
+            for number, paragraph in enumerate(text.split("\n\n"), 1):
+                yield f"{file.relative_to(ROOT)}, paragraph {number}", " ".join(paragraph.split())
+
+
+def select_prose(texts: Iterator[tuple[str, str]]) -> dict[str, str]:
+    """Return the texts with an unwanted word, without code: to remove that from all of them takes longer."""
+    return {place: NO_PROSE.sub("", text) for place, text in texts if ANY.search(text)}
+
+
 @cache
 def sources() -> dict[str, str]:
     """Return the modules of the package by their names."""
@@ -135,6 +190,8 @@ def test_every_rule_catches_a_planted_sentence() -> None:
     code = '"""Of it."""\nraise UsageError(\n    f"{a} is "  # of it\n    "none!", hint="Mend it")\n'
     assert list(sentences(code)) == [(2, "{} is none!"), (3, "Mend it")]
     assert [hint["one"] for hint in HINT.finditer(code)] == ["Mend it"]
+    code = 'def f():\n    """None of\n    it."""\n    # It is\n    # none.\n    a = "of it"  # behind\n'
+    assert list(remarks(code)) == [(1, '"""None of it."""'), (3, "# It is none."), (5, "# behind")]
 
 
 def test_help_follows_the_style() -> None:
@@ -173,6 +230,23 @@ def test_messages_follow_the_style() -> None:
     }
     assert len(texts) > 1500
     assert offenders(texts) == {}
+
+
+def test_docstrings_and_comments_follow_the_style() -> None:
+    files = [file for folder in CODE for file in sorted((ROOT / folder).rglob("*.py"))]
+    texts = [
+        (f"{file.relative_to(ROOT)}:{line + 1}", text)
+        for file in files
+        for line, text in remarks(file.read_text(encoding="utf-8"))
+    ]
+    assert len(texts) > 5000
+    assert offenders(select_prose(iter(texts))) == {}
+
+
+def test_pages_follow_the_style() -> None:
+    texts = list(paragraphs())
+    assert len(texts) > 800
+    assert offenders(select_prose(iter(texts))) == {}
 
 
 def test_a_hint_begins_in_lower_case() -> None:

@@ -240,6 +240,19 @@ def policies_page() -> str:
             lines.append(f"| {paths} | {', '.join(witness)} |")
     lines += [
         "",
+        "## Exemptions",
+        "",
+        "Who can let a difference pass. A report counts each, in its headline or beside it: JSON, SARIF and JUnit have all.",
+        "",
+        "| owner | in words | `--no-overrides` | why it may |",
+        "|---|---|---|---|",
+    ]
+    for exemption in table.exemption:
+        answer = {True: "forbids it", False: "allows it"}[exemption.forbidden]
+        words = f"1 {exemption.noun}{exemption.after}"
+        lines.append(f"| {exemption.owner} | {words} | {answer} | {exemption.why} |")
+    lines += [
+        "",
         "## The determinism variables",
         "",
         "| variable | read | recorded as | strict, bits, same-arch | functional | why |",
@@ -361,6 +374,12 @@ def outputs() -> dict[str, str]:
             {name: sorted(found) for name, found in load_operation_groups().items()}
         ),
         f"{RUNTIME}/machine.json": json.dumps(runtime_tables.load_policy_table().machine) + "\n",
+        f"{RUNTIME}/exemptions.json": compact(
+            {
+                row.owner: row.model_dump(exclude={"owner", "why", "source"})
+                for row in runtime_tables.load_policy_table().exemption
+            }
+        ),
         f"{RUNTIME}/protected.json": json.dumps(runtime_tables.load_policy_table().protected)
         + "\n",
         f"{RUNTIME}/policies.json": json.dumps(list(runtime_tables.load_policy_table().policies))

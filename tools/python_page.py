@@ -57,7 +57,7 @@ def _section(name: str, code: str, each: Any) -> str:
 
 
 def _summary(each: Any) -> str:
-    return (inspect.getdoc(each) or "").partition("\n")[0].rstrip(".")
+    return " ".join((inspect.getdoc(each) or "").partition("\n\n")[0].split()).rstrip(".")
 
 
 def _signature(name: str, function: Callable[..., Any]) -> str:

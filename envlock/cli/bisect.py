@@ -8,17 +8,9 @@ from typing import Annotated
 import typer
 
 import envlock
-from envlock.cli.options import (
-    SCRIPT_HELP,
-    ArgsArgument,
-    FormatOption,
-    ModuleOption,
-    PythonOption,
-    QuietOption,
-    SeedOption,
-)
-from envlock.cli.output import Terminal, emit, has_color
-from envlock.cli.parser import Command, make_app
+from envlock.cli.options import AS_TEXT, ProgramOptions, ReportOptions
+from envlock.cli.output import Terminal, emit, get_width, has_color
+from envlock.cli.parser import Command, make_app, spread_groups
 from envlock.reports import render
 
 app = make_app()
@@ -29,7 +21,6 @@ FirstArgument = Annotated[
 SecondArgument = Annotated[
     Path, typer.Argument(metavar="B", help="Lockfile whose bits are the second.")
 ]
-ProgramArgument = Annotated[str, typer.Argument(metavar="SCRIPT[:FUNCTION]", help=SCRIPT_HELP)]
 StateOption = Annotated[
     Path | None,
     typer.Option(
@@ -42,17 +33,13 @@ StateOption = Annotated[
 
 
 @app.command(cls=Command)
+@spread_groups
 def bisect(
     a: FirstArgument,
     b: SecondArgument,
-    script: ProgramArgument,
-    args: ArgsArgument = None,
-    module: ModuleOption = False,
-    seed: SeedOption = None,
-    python: PythonOption = None,
+    run: ProgramOptions,
     state: StateOption = None,
-    format: FormatOption = "text",  # noqa: A002 (the option's name)
-    quiet: QuietOption = False,
+    shown: ReportOptions = AS_TEXT,
 ) -> None:
     """Find which differences between two lockfiles moved the bits of a program.
 
@@ -67,16 +54,6 @@ def bisect(
       envlock bisect a.lock b.lock train.py --state out        keep the results, and go on later
       envlock bisect a.lock b.lock train.py:step --seed 1 -f json  for programs
     """
-    report = envlock.bisect(
-        a,
-        b,
-        script,
-        args or (),
-        module=module,
-        seed=seed,
-        python=python,
-        state=state,
-        progress=Terminal(quiet),
-    )
-    emit(render(report, format, color=has_color()))
+    report = envlock.bisect(a, b, run.program, state=state, progress=Terminal(shown.quiet))
+    emit(render(report, shown.format, color=has_color(), width=get_width()))
     raise typer.Exit(report.exit_code)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -17,18 +17,21 @@ from envlock.cli.options import (
     MirrorOption,
     PlatformOption,
     QuietOption,
-    dump,
     find_source,
     refuse_both,
 )
 from envlock.cli.output import Terminal, emit, talk
-from envlock.cli.parser import Command, make_app, make_choice
+from envlock.cli.parser import Command, make_app, make_choice, spread_groups
 from envlock.containers.engines import AUTO, ENGINES, NETWORKS
 from envlock.lock.route import ROUTES
 from envlock.packages.identity import list_unhashed
 from envlock.runtime.errors import UsageError
 from envlock.runtime.report import count
+from envlock.workflows.build import BuildEngine
+from envlock.workflows.image_archive import check_writable, write_archive
 from envlock.workflows.locks import get_name
+from envlock.workflows.pin import pin
+from envlock.workflows.supply import BuildSources, ImageRequest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -120,56 +123,98 @@ ArchiveOption = Annotated[
 
 
 @dataclass(frozen=True)
+class ImageOptions:
+    """The image that is wanted."""
+
+    base: BaseOption = AUTO
+    platform: PlatformOption = None
+    mirror: MirrorOption = None
+    accept: AcceptOption = None
+    deterministic: DeterministicOption = False
+    user: UserOption = None
+
+    @property
+    def request(self) -> ImageRequest:
+        """The same for the workflows."""
+        mirrors = self.mirror or ()
+        return ImageRequest(
+            self.base, self.platform, mirrors, self.accept, self.deterministic, self.user
+        )
+
+
+@dataclass(frozen=True)
+class SourceOptions:
+    """Where missing parts may come from."""
+
+    wheelhouse: WheelhouseOption = None
+    python: InterpreterOption = None
+    index_url: IndexOption = None
+    offline: OfflineOption = False
+
+    @property
+    def sources(self) -> BuildSources:
+        """The same for the workflows."""
+        return BuildSources(self.wheelhouse, self.python, self.index_url or (), self.offline)
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """The engine that builds, and how."""
+
+    engine: EngineOption = AUTO
+    network: NetworkOption = NETWORKS[0]
+    gpus: GpusOption = False
+    no_cache: NoCacheOption = False
+
+
+@dataclass(frozen=True)
+class WayOptions:
+    """What else than building is to be done."""
+
+    output: OutputOption = None
+    dry_run: DryRunOption = False
+    resolve: ResolveOption = False
+    pin: PinOption = False
+    rebuild: RebuildOption = False
+
+
+@dataclass(frozen=True)
+class ResultOptions:
+    """What becomes of the image."""
+
+    tag: TagOption = None
+    push: PushOption = False
+    archive: ArchiveOption = None
+
+
+PLAIN_IMAGE = ImageOptions()
+USUAL_SOURCES = SourceOptions()
+USUAL_ENGINE = EngineOptions()
+BUILD_IT = WayOptions()
+KEPT = ResultOptions()
+
+
+@dataclass(frozen=True)
 class Options:
     """The options of the command line, for the functions that each implement one way of building."""
 
-    base: str
-    output: Path | None
-    resolve: bool
-    tag: str | None
-    engine: str
-    wheelhouse: Path | None
-    python: Path | None
-    indexes: Sequence[str]
-    offline: bool
-    platform: str | None
-    mirrors: Sequence[str]
-    accept: str | None
-    deterministic: bool
-    user: str | None
-    network: str
-    gpus: bool
-    no_cache: bool
-    push: bool
-    archive: Path | None
+    image: ImageOptions
+    source: SourceOptions
+    engine: EngineOptions
+    way: WayOptions
+    result: ResultOptions
     quiet: bool
 
 
 @app.command(cls=Command)
+@spread_groups
 def build(
     lock: LockArgument = None,
-    base: BaseOption = AUTO,
-    output: OutputOption = None,
-    dry_run: DryRunOption = False,
-    resolve: ResolveOption = False,
-    pin: PinOption = False,
-    tag: TagOption = None,
-    engine: EngineOption = AUTO,
-    wheelhouse: WheelhouseOption = None,
-    python: InterpreterOption = None,
-    index_url: IndexOption = None,
-    offline: OfflineOption = False,
-    platform: PlatformOption = None,
-    mirror: MirrorOption = None,
-    accept: AcceptOption = None,
-    deterministic: DeterministicOption = False,
-    user: UserOption = None,
-    network: NetworkOption = NETWORKS[0],
-    rebuild: RebuildOption = False,
-    gpus: GpusOption = False,
-    no_cache: NoCacheOption = False,
-    push: PushOption = False,
-    archive: ArchiveOption = None,
+    image: ImageOptions = PLAIN_IMAGE,
+    way: WayOptions = BUILD_IT,
+    result: ResultOptions = KEPT,
+    engine: EngineOptions = USUAL_ENGINE,
+    source: SourceOptions = USUAL_SOURCES,
     quiet: QuietOption = False,
 ) -> None:
     """Build a container that is the locked environment, and verify it inside.
@@ -185,36 +230,24 @@ def build(
       envlock build -t ghcr.io/team/train:1 --push    record name and digest in the registry, for deployment
       envlock build --rebuild                 in CI: check that the image can be reproduced
     """
-    options = Options(
-        base=base,
-        output=output,
-        resolve=resolve,
-        tag=tag,
-        engine=engine,
-        wheelhouse=wheelhouse,
-        python=python,
-        indexes=index_url or (),
-        offline=offline,
-        platform=platform,
-        mirrors=mirror or (),
-        accept=accept,
-        deterministic=deterministic,
-        user=user,
-        network=network,
-        gpus=gpus,
-        no_cache=no_cache,
-        push=push,
-        archive=archive,
-        quiet=quiet,
-    )
-    ways = {"--dry-run": dry_run, "--pin": pin, "--output": output, "--rebuild": rebuild}
+    options = Options(image, source, engine, way, result, quiet)
+    ways = {
+        "--dry-run": way.dry_run,
+        "--pin": way.pin,
+        "--output": way.output,
+        "--rebuild": way.rebuild,
+    }
     _check_options(ways, options)
-    source = find_source(lock)
-    for way, value in ways.items():
+    named = find_source(lock)
+    for name, value in ways.items():
         if value:
-            WAYS[way](source, options)
+            WAYS[name](named, options)
             return
-    _build(source, options)
+    _build(named, options)
+
+
+def _choose_engine(options: EngineOptions) -> BuildEngine:
+    return BuildEngine(options.engine, options.network, options.gpus, options.no_cache)
 
 
 def _check_options(ways: Mapping[str, object], options: Options) -> None:
@@ -222,60 +255,49 @@ def _check_options(ways: Mapping[str, object], options: Options) -> None:
     asked in any case.
     """
     refuse_both(
-        {"--offline": options.offline},
-        {"--resolve": options.resolve, "--pin": ways["--pin"], "--push": options.push},
+        {"--offline": options.source.offline},
+        {"--resolve": options.way.resolve, "--pin": ways["--pin"], "--push": options.result.push},
     )
     of_image = {
-        "--tag": options.tag,
-        "--push": options.push,
-        "--gpus": options.gpus,
-        "--archive": options.archive,
-        "--no-cache": options.no_cache and not ways["--rebuild"],
+        "--tag": options.result.tag,
+        "--push": options.result.push,
+        "--gpus": options.engine.gpus,
+        "--archive": options.result.archive,
+        "--no-cache": options.engine.no_cache and not ways["--rebuild"],
     }
     refuse_both(ways, of_image)
-    if options.resolve and not ways["--dry-run"]:
+    if options.way.resolve and not ways["--dry-run"]:
         raise UsageError(
             "`--resolve` needs `--dry-run`: all else asks the registry anyway",
             hint="remove `--resolve`",
         )
-    if ways["--dry-run"] and not options.resolve:
-        refuse_both(ways, {"--mirror": options.mirrors, "--accept": options.accept})
+    if ways["--dry-run"] and not options.way.resolve:
+        refuse_both(ways, {"--mirror": options.image.mirror, "--accept": options.image.accept})
 
 
 def _render(source: str | bytes, options: Options) -> None:
     rendered = envlock.dockerfile(
         source,
-        base=options.base,
-        platform=options.platform,
-        mirrors=options.mirrors,
-        accept=options.accept,
-        resolve=options.resolve,
-        wheelhouse=options.wheelhouse,
-        deterministic=options.deterministic,
-        user=options.user,
+        options.image.request,
+        resolve=options.way.resolve,
+        wheelhouse=options.source.wheelhouse,
     )
     _warn(rendered.warnings, options)
     emit(rendered.text.removesuffix("\n"))
 
 
 def _pin(source: str | bytes, options: Options) -> None:
-    # Start-up time: the tables of images, which the help and a refusal do not need.
-    from envlock.workflows.pin import pin
-
     before = _load(source)
     made = pin(
         source,
-        base=options.base,
-        platform=options.platform,
-        mirrors=options.mirrors,
-        accept=options.accept,
-        engine=options.engine,
-        network=options.network,
+        options.image.request.parse_base(),
+        engine=options.engine.engine,
+        network=options.engine.network,
         progress=Terminal(options.quiet),
     )
     _warn(made.warnings, options)
     if isinstance(source, bytes):
-        emit(dump(made.lock))
+        emit(made.lock.to_bytes())
         return
     envlock.save(made.lock, source, before)
     parts = f"base image {made.base}"
@@ -288,17 +310,9 @@ def _write(source: str | bytes, options: Options) -> None:
     before = _load(source)
     made = envlock.context(
         source,
-        options.output or Path(),
-        base=options.base,
-        platform=options.platform,
-        mirrors=options.mirrors,
-        accept=options.accept,
-        wheelhouse=options.wheelhouse,
-        deterministic=options.deterministic,
-        user=options.user,
-        python=options.python,
-        indexes=options.indexes,
-        offline=options.offline,
+        options.way.output or Path(),
+        options.image.request,
+        options.source.sources,
         progress=Terminal(options.quiet),
     )
     _warn(made.warnings, options)
@@ -316,31 +330,17 @@ def _write(source: str | bytes, options: Options) -> None:
 
 
 def _build(source: str | bytes, options: Options) -> None:
-    # Start-up time: everything that builds, which the help and a refusal do not need.
-    from envlock.workflows.image_archive import check_writable, write_archive
-
     # Before minutes are spent on an image that cannot be written.
-    if options.archive is not None:
-        check_writable(options.archive)
+    if options.result.archive is not None:
+        check_writable(options.result.archive)
     before = _load(source)
     made = envlock.build(
         source,
-        tag=options.tag,
-        base=options.base,
-        platform=options.platform,
-        mirrors=options.mirrors,
-        accept=options.accept,
-        wheelhouse=options.wheelhouse,
-        deterministic=options.deterministic,
-        user=options.user,
-        python=options.python,
-        indexes=options.indexes,
-        offline=options.offline,
-        engine=options.engine,
-        network=options.network,
-        gpus=options.gpus,
-        no_cache=options.no_cache,
-        push=options.push,
+        options.image.request,
+        options.source.sources,
+        _choose_engine(options.engine),
+        tag=options.result.tag,
+        push=options.result.push,
         progress=Terminal(options.quiet),
     )
     _print_verdict(made, source, options)
@@ -350,9 +350,9 @@ def _build(source: str | bytes, options: Options) -> None:
             parts = f"wheels, {parts}"
         envlock.save(made.lock, source, before)
         talk(f"wrote {source}: {parts}", quiet=options.quiet)
-    if options.archive is not None:
-        digest = write_archive(made, options.archive, options.engine)
-        talk(f"wrote {options.archive}: OCI archive, manifest {digest}", quiet=options.quiet)
+    if options.result.archive is not None:
+        digest = write_archive(made, options.result.archive, options.engine.engine)
+        talk(f"wrote {options.result.archive}: OCI archive, manifest {digest}", quiet=options.quiet)
     if made.pushed is not None:
         talk(
             f"pushed {made.pushed}, with its bill of materials and provenance", quiet=options.quiet
@@ -368,7 +368,7 @@ def _print_verdict(made: BuiltImage, source: str | bytes, options: Options) -> N
         return
     if not verdict.image.match:
         untagged = ""
-        if options.tag is not None:
+        if options.result.tag is not None:
             untagged = f", and {made.name} is not tagged"
         name = get_name(source)
         talk(f"the image is not the environment of {name}{untagged}:\n{verdict.image.to_text()}")
@@ -380,7 +380,7 @@ def _print_verdict(made: BuiltImage, source: str | bytes, options: Options) -> N
         raise typer.Exit(verdict.image.exit_code)
     talk(made.describe(), quiet=quiet)
     # Without the GPUs of this machine, nothing was checked on them.
-    if options.gpus and not verdict.machine.match:
+    if options.engine.gpus and not verdict.machine.match:
         talk(verdict.machine.to_text())
         raise typer.Exit(verdict.machine.exit_code)
 
@@ -388,17 +388,9 @@ def _print_verdict(made: BuiltImage, source: str | bytes, options: Options) -> N
 def _rebuild(source: str | bytes, options: Options) -> None:
     made = envlock.rebuild(
         source,
-        base=options.base,
-        platform=options.platform,
-        mirrors=options.mirrors,
-        accept=options.accept,
-        wheelhouse=options.wheelhouse,
-        deterministic=options.deterministic,
-        user=options.user,
-        indexes=options.indexes,
-        offline=options.offline,
-        engine=options.engine,
-        network=options.network,
+        options.image.request,
+        replace(options.source.sources, python=None),
+        _choose_engine(options.engine),
         progress=Terminal(options.quiet),
     )
     if made.differences:

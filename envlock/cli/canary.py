@@ -13,16 +13,15 @@ from envlock.cli.options import (
     LockArgument,
     PythonOption,
     QuietOption,
-    dump,
     find_source,
     load_config,
     show,
 )
 from envlock.cli.output import Terminal, emit, talk
 from envlock.cli.parser import Command, make_app
+from envlock.numerics.canary.canary_summary import describe_canary
 from envlock.runtime.errors import UsageError
 from envlock.runtime.lockfile import find
-from envlock.workflows.canary import describe_canary
 from envlock.workflows.locks import load_lock
 
 app = make_app()
@@ -87,7 +86,7 @@ def _update(
     before = load_lock(source)
     new = envlock.update_canary(before, python=python, progress=progress)
     if not isinstance(source, str):
-        emit(dump(new))
+        emit(new.to_bytes())
         return
     envlock.save(new, source, before)
     talk(f"wrote {source}: {describe_canary(new)}", quiet=quiet)

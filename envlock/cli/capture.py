@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 import envlock
-from envlock.cli.options import STDIN, PythonOption, QuietOption, dump, load_config, refuse_both
+from envlock.cli.options import STDIN, PythonOption, QuietOption, load_config, refuse_both
 from envlock.cli.output import Terminal, emit, talk
-from envlock.cli.parser import Command, make_app, make_choice
+from envlock.cli.parser import Command, make_app, make_choice, spread_groups
 from envlock.containers.engines import AUTO, ENGINES
 from envlock.lock.lock_warnings import list_warnings
-from envlock.packages.lost_proofs import find_lost_proofs
+from envlock.numerics.canary.canary_summary import describe_canary
+from envlock.packages.proofs import describe_proofs, find_lost_proofs
 from envlock.reports.lock import count_held
 from envlock.runtime.errors import LockfileError, UsageError
 from envlock.runtime.policies import names
 from envlock.runtime.report import count
+from envlock.workflows.capture import Contents
+from envlock.workflows.capture_image import ImageEnvironment
 from envlock.workflows.entry_points import split_programs
 from envlock.workflows.gate import check as check_settings
 from envlock.workflows.settings import Config, choose_policy, choose_target, describe_project
@@ -118,20 +122,39 @@ SHOWN = 8
 """Changes of a renewed lockfile that are listed; version control shows all."""
 
 
+@dataclass(frozen=True)
+class EnvironmentOptions:
+    """The environment that is captured: an interpreter's, here or inside an image."""
+
+    python: PythonOption = None
+    image: ImageOption = None
+    engine: EngineOption = AUTO
+    gpus: GpusOption = False
+    without_tensorflow: WithoutOption = False
+
+
+@dataclass(frozen=True)
+class ContentOptions:
+    """What the lockfile is to hold beside the facts."""
+
+    hashes: HashesOption = False
+    canary: CanaryOption = False
+    only: OnlyOption = None
+    entry: ForOption = None
+
+
+HERE = EnvironmentOptions()
+FACTS_ONLY = ContentOptions()
+
+
 @app.command(cls=Command)
+@spread_groups
 def capture(
     output: OutputOption = None,
     policy: NewPolicyOption = None,
-    python: PythonOption = None,
-    hashes: HashesOption = False,
-    canary: CanaryOption = False,
-    only: OnlyOption = None,
-    entry: ForOption = None,
+    place: EnvironmentOptions = HERE,
+    wanted: ContentOptions = FACTS_ONLY,
     add_machine: MachineOption = False,
-    image: ImageOption = None,
-    engine: EngineOption = AUTO,
-    gpus: GpusOption = False,
-    without_tensorflow: WithoutOption = False,
     check: CheckOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -149,46 +172,40 @@ def capture(
       envlock capture --image nvcr.io/nvidia/tensorflow:25.02-tf2-py3   inside an image
       envlock capture --check                    in a hook: is the lockfile that of this environment?
     """
-    if add_machine and image is None:
-        more = (hashes, canary, only, entry, policy, check)
-        _add_machine(output, python, alone=not any(more), quiet=quiet)
+    if add_machine and place.image is None:
+        alone = wanted == FACTS_ONLY and policy is None and not check
+        _add_machine(output, place.python, alone=alone, quiet=quiet)
         return
     if check:
-        refuse_both({"--check": check}, {"--hashes": hashes, "--only": only, "--image": image})
-        _check(output, policy, entry, python, Terminal(quiet), numerics=canary)
+        ways = {"--hashes": wanted.hashes, "--only": wanted.only, "--image": place.image}
+        refuse_both({"--check": check}, ways)
+        progress = Terminal(quiet)
+        _check(output, policy, wanted.entry, place.python, progress, numerics=wanted.canary)
         return
     project = load_config()
     path, earlier = _find_path(output, project)
     about = describe_project(Path.cwd(), path)
     rules = choose_policy(policy, project, earlier)
-    if image is not None:
-        others = {"--hashes": hashes, "--canary": canary, "--only": only, "--for": entry}
-        _refuse_with_image({**others, "--add-machine": add_machine})
-        lock = envlock.capture_image(
-            image,
-            *rules,
-            python=os.fspath(python) if python else None,
-            engine=engine,
-            gpus=gpus,
-            project=about,
-            progress=Terminal(quiet),
-        )
+    if place.image is not None:
+        others = {"--hashes": wanted.hashes, "--canary": wanted.canary, "--only": wanted.only}
+        _refuse_with_image({**others, "--for": wanted.entry, "--add-machine": add_machine})
+        python = os.fspath(place.python) if place.python else None
+        inside = ImageEnvironment(place.image, python, place.engine, place.gpus)
+        lock = envlock.capture_image(inside, *rules, project=about, progress=Terminal(quiet))
     else:
-        entries, programs = split_programs(entry, project.entry, Path.cwd(), canary=canary)
+        entries, programs = split_programs(
+            wanted.entry, project.entry, Path.cwd(), canary=wanted.canary
+        )
+        contents = Contents(wanted.hashes, wanted.canary, wanted.only, about, entries, programs)
         lock = envlock.capture(
             *rules,
-            python=python,
-            hashes=hashes,
-            canary=canary,
+            contents,
+            python=place.python,
             earlier=earlier,
-            only=only,
-            project=about,
-            entry=entries,
-            programs=programs,
-            need_tensorflow=not without_tensorflow,
+            need_tensorflow=not place.without_tensorflow,
             progress=Terminal(quiet),
         )
-    _write(path, lock, earlier, hashes=hashes, canary=canary, quiet=quiet)
+    _write(path, lock, earlier, hashes=wanted.hashes, canary=wanted.canary, quiet=quiet)
 
 
 def _add_machine(output: Path | None, python: Path | None, *, alone: bool, quiet: bool) -> None:
@@ -207,7 +224,7 @@ def _add_machine(output: Path | None, python: Path | None, *, alone: bool, quiet
         )
     before = envlock.load(path)
     new, which = envlock.add_machine(path, python=python)
-    if path.read_bytes() == dump(new):
+    if path.read_bytes() == new.to_bytes():
         talk(f"{path} has this machine already: {which}", quiet=quiet)
         return
     envlock.save(new, path, before)
@@ -255,7 +272,7 @@ def _write(
     stdout.
     """
     if path is None:
-        emit(dump(lock))
+        emit(lock.to_bytes())
         return
     envlock.save(lock, path, earlier)
     verb = "wrote" if earlier is None else "renewed"
@@ -268,20 +285,14 @@ def _write(
     for text in _list_warnings(earlier, lock):
         talk(f"warning: {text}", quiet=quiet)
     if canary:
-        # Start-up time: the canary.
-        from envlock.workflows.canary import describe_canary
-
         talk(f"  {describe_canary(lock)}", quiet=quiet)
     if hashes:
-        # Start-up time: HTTP.
-        from envlock.workflows.hash import describe_proofs
-
         for line in describe_proofs(lock):
             talk(line, quiet=quiet)
 
 
 def _list_changes(earlier: Lockfile, lock: Lockfile) -> list[str]:
-    """Return what a renewed lockfile says otherwise, a line each, the most important first."""
+    """Return the changes of a renewed lockfile, a line each, the most important first."""
     unchanged = ["no fact changed"]
     if earlier == lock:
         return unchanged

@@ -9,17 +9,15 @@ import typer
 
 import envlock
 from envlock.cli.options import (
-    ArgsArgument,
+    AS_TEXT,
     FormatOption,
-    ModuleOption,
-    PythonOption,
+    ProgramOptions,
     QuietOption,
-    ScriptArgument,
-    SeedOption,
+    ReportOptions,
     show,
 )
-from envlock.cli.output import Terminal, emit, has_color, say, talk
-from envlock.cli.parser import Command, Group, make_app
+from envlock.cli.output import Terminal, emit, get_width, has_color, say, talk
+from envlock.cli.parser import Command, Group, make_app, spread_groups
 from envlock.cli.signals import interrupt_on_signals
 from envlock.lock.writer import write_atomically
 from envlock.reports import render
@@ -87,19 +85,15 @@ TraceArgument = Annotated[
 
 
 @app.command(DEFAULT, cls=Command)
+@spread_groups
 def run(
-    script: ScriptArgument,
-    args: ArgsArgument = None,
-    module: ModuleOption = False,
+    run: ProgramOptions,
     runs: RunsOption = 5,
     steps: StepsOption = None,
     fresh: FreshOption = False,
     in_graph: InGraphOption = False,
-    seed: SeedOption = None,
-    python: PythonOption = None,
     html: HtmlOption = None,
-    format: FormatOption = "text",  # noqa: A002 (the option's name)
-    quiet: QuietOption = False,
+    shown: ReportOptions = AS_TEXT,
 ) -> None:
     """Run a program several times and find the first operation that differs.
 
@@ -122,36 +116,29 @@ def run(
     need_folder_of(html)
     with interrupt_on_signals() as stop:
         report = envlock.diverge_script(
-            script,
-            args or (),
-            module=module,
+            run.program,
             runs=runs,
             steps=steps,
             fresh=fresh,
             in_graph=in_graph,
-            seed=seed,
-            python=python,
-            progress=Terminal(quiet),
+            progress=Terminal(shown.quiet),
         )
     if html is not None:
         write_atomically(html, render_page(report).encode("utf-8"), "page")
-        talk(f"wrote {html}", quiet=quiet)
+        talk(f"wrote {html}", quiet=shown.quiet)
     if report.evidence.stopped is None:
-        show(report, format)
-    emit(render(report, format, color=has_color()))
+        show(report, shown.format)
+    emit(render(report, shown.format, color=has_color(), width=get_width()))
     raise typer.Exit(stop.exit_code)
 
 
 @app.command(cls=Command)
+@spread_groups
 def record(
-    script: ScriptArgument,
+    run: ProgramOptions,
     output: TraceOutput,
-    args: ArgsArgument = None,
-    module: ModuleOption = False,
     in_graph: WholeGraphOption = False,
     steps: StepsOption = None,
-    seed: SeedOption = None,
-    python: PythonOption = None,
     quiet: QuietOption = False,
 ) -> None:
     """Record the results of every operation of one run, to compare two environments.
@@ -169,15 +156,7 @@ def record(
     """
     with interrupt_on_signals():
         found = envlock.record_trace(
-            script,
-            output,
-            args or (),
-            module=module,
-            in_graph=in_graph,
-            steps=steps,
-            seed=seed,
-            python=python,
-            progress=Terminal(quiet),
+            run.program, output, in_graph=in_graph, steps=steps, progress=Terminal(quiet)
         )
     _explain(found, output, quiet=quiet)
 

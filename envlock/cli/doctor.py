@@ -8,9 +8,9 @@ import typer
 
 import envlock
 from envlock.cli.options import FormatOption, PythonOption, QuietOption, find_source
-from envlock.cli.output import Terminal, emit, has_color, talk
+from envlock.cli.output import Terminal, emit, get_width, has_color, talk
 from envlock.cli.parser import Command, make_app
-from envlock.diagnosis.values import list_fixes
+from envlock.diagnosis.variable_values import list_fixes
 from envlock.reports import render
 from envlock.runtime.errors import UsageError
 
@@ -81,7 +81,7 @@ def doctor(
             emit("\n".join(lines))
         return
     if report.findings or format != "text" or report.evidence.states is not None:
-        emit(render(report, format, color=has_color()))
+        emit(render(report, format, color=has_color(), width=get_width()))
     else:
         talk(report.headline, quiet=quiet)
     raise typer.Exit(report.exit_code)

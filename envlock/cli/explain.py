@@ -18,6 +18,7 @@ from envlock.lock.explanation import serialize
 from envlock.reports.finding import render_code
 from envlock.reports.policy_text import render_facts
 from envlock.reports.text import paint
+from envlock.workflows.codes import list_codes
 
 app = make_app()
 
@@ -65,9 +66,6 @@ def _print(value: object, text: Iterable[tuple[str, str]], format: str) -> None:
 
 def _find_code(word: str) -> dict[str, str] | None:
     """Return the explanation of the code of a finding; None if there is no such code."""
-    # Start-up time: it reads the tables of all rules.
-    from envlock.workflows.codes import list_codes
-
     found = list_codes().get(word)
     if found is None:
         return None

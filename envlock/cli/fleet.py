@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -10,23 +11,25 @@ import typer
 
 import envlock
 from envlock.cli.options import (
-    FormatOption,
+    AS_TEXT,
     LockArgument,
     LockOption,
     PolicyOption,
     PythonOption,
     QuietOption,
+    ReportOptions,
     TimeoutOption,
     find_near,
     show,
 )
 from envlock.cli.output import emit, talk
-from envlock.cli.parser import Command, Group, make_app, make_choice
+from envlock.cli.parser import Command, Group, make_app, make_choice, spread_groups
 from envlock.fleet.digest import digest
 from envlock.fleet.engines import AUTO, CHOICES
 from envlock.reports import render
 from envlock.runtime.errors import UsageError, WriteError
 from envlock.runtime.report import Report, count
+from envlock.workflows.fleet import FleetLaunch, write_vetted
 from envlock.workflows.fleet_clean import clean_fleet
 
 app = make_app(
@@ -100,18 +103,28 @@ def report(
     envlock.report_rank(to, find_near(lock), python=python)
 
 
+@dataclass(frozen=True)
+class AwaitedReports:
+    """The reports that there should be: of how many ranks of which job, and how long to wait for them."""
+
+    ranks: RanksOption = None
+    job: JobOption = None
+    wait: WaitOption = 10
+
+
+THIS_JOB = AwaitedReports()
+
+
 @app.command(cls=Command)
+@spread_groups
 def check(
     dir: DirArgument,  # noqa: A002 (the argument's name)
     lock: LockArgument = None,
     policy: PolicyOption = None,
-    ranks: RanksOption = None,
-    job: JobOption = None,
+    awaited: AwaitedReports = THIS_JOB,
     against: AgainstOption = None,
     vetted: VettedOption = None,
-    wait: WaitOption = 10,
-    format: FormatOption = "text",  # noqa: A002 (the option's name)
-    quiet: QuietOption = False,
+    shown: ReportOptions = AS_TEXT,
 ) -> None:
     """Compare the reports of all ranks of a job, with one another and with a lockfile.
 
@@ -128,21 +141,24 @@ def check(
       envlock fleet check today --against yesterday   and find what has changed on the nodes
       envlock fleet check runs --job 2026-11-25 --against runs    since each was last in an earlier job
     """
-    # Start-up time: this loads the launchers and the models, which the help does not need.
-    from envlock.workflows.fleet import write_vetted
-
     nodes: list[str] = []
     try:
         found = envlock.check_fleet(
-            dir, find_near(lock), policy, ranks=ranks, job=job, against=against, wait=wait
+            dir,
+            find_near(lock),
+            policy,
+            ranks=awaited.ranks,
+            job=awaited.job,
+            against=against,
+            wait=awaited.wait,
         )
         nodes = found.evidence.vetted or []
     finally:
         if vetted is not None:
-            talk(write_vetted(vetted, nodes), quiet=quiet)
-    if format == "text":
-        show(digest(found, WHOLE), format)
-    show(found, format)
+            talk(write_vetted(vetted, nodes), quiet=shown.quiet)
+    if shown.format == "text":
+        show(digest(found, WHOLE), shown.format)
+    show(found, shown.format)
 
 
 EngineOption = Annotated[
@@ -199,20 +215,30 @@ CommandArgument = Annotated[
 ]
 
 
+@dataclass(frozen=True)
+class StartOptions:
+    """How the ranks are started."""
+
+    engine: EngineOption = AUTO
+    ranks: RanksOption = None
+    options: StartOption = ""
+    to: ToOption = ".envlock-fleet"
+    timeout: TimeoutOption = 120
+
+
+AS_FOUND = StartOptions()
+
+
 @app.command(cls=Command)
+@spread_groups
 def run(
     command: CommandArgument,
     lock: LockOption = None,
     policy: PolicyOption = None,
-    engine: EngineOption = AUTO,
-    ranks: RanksOption = None,
-    options: StartOption = "",
-    to: ToOption = ".envlock-fleet",
-    timeout: TimeoutOption = 120,
+    start: StartOptions = AS_FOUND,
     numerics: BitsOption = False,
     python: PythonOption = None,
-    format: FormatOption = "text",  # noqa: A002 (the option's name)
-    quiet: QuietOption = False,
+    shown: ReportOptions = AS_TEXT,
 ) -> None:
     """Start a job in all ranks, or in none where an environment differs.
 
@@ -233,19 +259,13 @@ def run(
       srun envlock fleet run --engine files -- python train.py
                                                    as each rank, started by any launcher
     """
-    prepared = envlock.prepare_fleet(
-        command,
-        find_near(lock),
-        policy,
-        engine=engine,
-        ranks=ranks,
-        options=_split_options(options),
-        to=to,
-        python=python,
-        timeout=timeout,
-        numerics=numerics,
+    launch = FleetLaunch(
+        start.engine, start.ranks, _split_options(start.options), start.to, start.timeout
     )
-    _print_report(prepared.report, format, quiet=quiet)
+    prepared = envlock.prepare_fleet(
+        command, find_near(lock), policy, launch, python=python, numerics=numerics
+    )
+    _print_report(prepared.report, shown.format, quiet=shown.quiet)
     if not prepared.report.match:
         raise typer.Exit(prepared.report.exit_code)
     prepared.execute()

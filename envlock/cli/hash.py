@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -13,11 +14,12 @@ from envlock.cli.options import (
     LockArgument,
     PythonOption,
     QuietOption,
-    dump,
     find_source,
 )
 from envlock.cli.output import Terminal, emit, talk
-from envlock.cli.parser import Command, make_app
+from envlock.cli.parser import Command, make_app, spread_groups
+from envlock.packages.proofs import describe_proofs
+from envlock.workflows.hash import HashRequest
 
 app = make_app()
 
@@ -47,13 +49,24 @@ WheelOption = Annotated[
 CacheOption = Annotated[bool, typer.Option(help="Keep downloaded wheels, for `envlock vendor`.")]
 
 
+@dataclass(frozen=True)
+class IndexOptions:
+    """The indexes that are asked, and how much they are trusted."""
+
+    index_url: IndexOption = None
+    offline: OfflineOption = False
+    trust_index: TrustOption = False
+
+
+USUAL_INDEXES = IndexOptions()
+
+
 @app.command(cls=Command)
+@spread_groups
 def hash(  # noqa: A001 (the command's name)
     lock: LockArgument = None,
     python: PythonOption = None,
-    index_url: IndexOption = None,
-    offline: OfflineOption = False,
-    trust_index: TrustOption = False,
+    indexes: IndexOptions = USUAL_INDEXES,
     build: BuildOption = False,
     add_wheel: WheelOption = None,
     cache: CacheOption = True,
@@ -76,26 +89,21 @@ def hash(  # noqa: A001 (the command's name)
       envlock hash --build                with the wheels of checkouts and of the project itself
       envlock hash --offline              local facts only
     """
-    # Start-up time: HTTP, which the help and a refusal do not need.
-    from envlock.workflows.hash import describe_proofs
-
     source = find_source(lock)
     before = None
     if not isinstance(source, bytes):
         before = envlock.load(source)
-    new = envlock.hash_packages(
-        source,
-        python=python,
-        indexes=index_url or (),
-        offline=offline,
-        trust_index=trust_index,
+    request = HashRequest(
+        indexes.index_url or (),
+        indexes.offline,
+        indexes.trust_index,
         keep=cache,
         build=build,
         wheels=add_wheel or (),
-        progress=Terminal(quiet),
     )
+    new = envlock.hash_packages(source, request, python=python, progress=Terminal(quiet))
     if isinstance(source, bytes):
-        emit(dump(new))
+        emit(new.to_bytes())
     else:
         envlock.save(new, source, before)
     for line in describe_proofs(new):

@@ -8,20 +8,20 @@ import typer
 
 import envlock
 from envlock.cli.options import (
+    ANY_REGISTRY,
     DATA_FORMATS,
-    AcceptOption,
     DataFormatOption,
-    MirrorOption,
-    PlatformOption,
     QuietOption,
+    RegistryOptions,
     find_source,
     refuse_both,
 )
 from envlock.cli.output import Terminal, emit, has_color
-from envlock.cli.parser import Command, make_app
-from envlock.reports.image_tables import render_answers, render_everything, render_ranking
+from envlock.cli.parser import Command, make_app, spread_groups
+from envlock.reports.image_text import render_answers, render_everything, render_ranking
 from envlock.reports.json import dump
 from envlock.runtime.errors import UsageError
+from envlock.workflows.images import find_gpu_support
 
 app = make_app()
 SHOWN = 5
@@ -53,13 +53,12 @@ AllOption = Annotated[
 
 
 @app.command(cls=Command)
+@spread_groups
 def images(
     lock: RankedLockArgument = None,
     gpu: GpuOption = None,
     resolve: ResolveOption = False,
-    platform: PlatformOption = None,
-    mirror: MirrorOption = None,
-    accept: AcceptOption = None,
+    registry: RegistryOptions = ANY_REGISTRY,
     all: AllOption = False,  # noqa: A002 (the option's name)
     format: DataFormatOption = DATA_FORMATS[0],  # noqa: A002 (the option's name)
     quiet: QuietOption = False,
@@ -82,14 +81,14 @@ def images(
         others = {
             "LOCK": lock,
             "--resolve": resolve,
-            "--platform": platform,
-            "--mirror": mirror,
-            "--accept": accept,
+            "--platform": registry.platform,
+            "--mirror": registry.mirror,
+            "--accept": registry.accept,
         }
         refuse_both({"--gpu": gpu}, others)
         _print_gpu_support(gpu, format, every=all)
         return
-    if lock is None and (resolve or mirror or platform or accept):
+    if lock is None and (resolve or registry != ANY_REGISTRY):
         raise UsageError(
             "`--resolve`, `--mirror`, `--accept`, `--platform` need a lockfile",
             hint="name one: `envlock images envlock.lock`",
@@ -101,9 +100,9 @@ def images(
         found = envlock.base_images(
             find_source(lock),
             resolve=resolve,
-            platform=platform,
-            mirrors=mirror or (),
-            accept=accept,
+            platform=registry.platform,
+            mirrors=registry.mirror or (),
+            accept=registry.accept,
             progress=Terminal(quiet),
         )
         limit = len(found["candidates"]) if all else SHOWN
@@ -112,9 +111,6 @@ def images(
 
 
 def _print_gpu_support(gpu: str, format: str, *, every: bool) -> None:  # noqa: A002 (the option's name)
-    # Start-up time: the tables of images take a tenth of a second, which the help does not need.
-    from envlock.workflows.images import find_gpu_support
-
     found = find_gpu_support(gpu)
     if format == "json":
         emit(dump(found))

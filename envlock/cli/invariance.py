@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 import envlock
-from envlock.cli.options import FormatOption, PythonOption, QuietOption
-from envlock.cli.output import Terminal, emit, has_color
-from envlock.cli.parser import Command, make_app
+from envlock.cli.options import AS_TEXT, PythonOption, ReportOptions
+from envlock.cli.output import Terminal, emit, get_width, has_color
+from envlock.cli.parser import Command, make_app, spread_groups
 from envlock.lock.writer import write_atomically
 from envlock.numerics.invariance import LARGEST, MODES
 from envlock.reports import invariance_page, render
@@ -53,6 +53,7 @@ HtmlOption = Annotated[
 
 
 @app.command(cls=Command)
+@spread_groups
 def invariance(
     model: ModelArgument,
     mode: ModeOption = None,
@@ -60,8 +61,7 @@ def invariance(
     inputs: InputsOption = None,
     python: PythonOption = None,
     html: HtmlOption = None,
-    format: FormatOption = "text",  # noqa: A002 (the option's name)
-    quiet: QuietOption = False,
+    shown: ReportOptions = AS_TEXT,
 ) -> None:
     """Measure whether a result depends on the batch that its sample is in.
 
@@ -85,10 +85,10 @@ def invariance(
         largest=largest,
         inputs=inputs,
         python=python,
-        progress=Terminal(quiet),
+        progress=Terminal(shown.quiet),
     )
     if html is not None:
         page = invariance_page.render_page(report, render(report))
         write_atomically(html, page.encode("utf-8"), "page")
-    emit(render(report, format, color=has_color()))
+    emit(render(report, shown.format, color=has_color(), width=get_width()))
     raise typer.Exit(report.exit_code)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
 
-from envlock.cli.output import emit, has_color, talk
+from envlock.cli.output import emit, get_width, has_color, talk
 from envlock.cli.parser import make_choice
 from envlock.reports import FORMATS, render
 from envlock.runtime import lockfile
@@ -20,11 +21,8 @@ from envlock.runtime.policies import names
 from envlock.runtime.report import Report, count
 from envlock.workflows import settings
 from envlock.workflows.interpreter import find_environment
+from envlock.workflows.program import Program
 from envlock.workflows.settings import Config
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from envlock.lock.models import Lockfile
 
 STDIN = "-"
 LIVE = "live"
@@ -197,6 +195,45 @@ SeedOption = Annotated[
 ]
 
 
+@dataclass(frozen=True)
+class ReportOptions:
+    """How a report is printed."""
+
+    format: FormatOption = "text"
+    quiet: QuietOption = False
+
+
+AS_TEXT = ReportOptions()
+
+
+@dataclass(frozen=True)
+class ProgramOptions:
+    """The program that a command runs."""
+
+    script: ScriptArgument
+    args: ArgsArgument = None
+    module: ModuleOption = False
+    seed: SeedOption = None
+    python: PythonOption = None
+
+    @property
+    def program(self) -> Program:
+        """The same for the workflows."""
+        return Program(self.script, self.args or (), self.module, self.seed, self.python)
+
+
+@dataclass(frozen=True)
+class RegistryOptions:
+    """Which image of a registry is meant, and where it is taken from."""
+
+    platform: PlatformOption = None
+    mirror: MirrorOption = None
+    accept: AcceptOption = None
+
+
+ANY_REGISTRY = RegistryOptions()
+
+
 def load_config() -> Config:
     """Return the settings of the project that contains the current folder.
 
@@ -253,17 +290,9 @@ def _locate_nearest() -> str:
     return relative
 
 
-def dump(lock: Lockfile) -> bytes:
-    """Return the text of a lockfile as it is written."""
-    # Start-up time: the models, which the help and a refusal do not need.
-    from envlock.lock import document
-
-    return document.dump(lock)
-
-
 def show(report: Report, format: str) -> NoReturn:  # noqa: A002 (the option's name)
     """Print a report and exit with its code."""
-    emit(render(report, format, color=has_color()))
+    emit(render(report, format, color=has_color(), width=get_width()))
     raise typer.Exit(report.exit_code)
 
 

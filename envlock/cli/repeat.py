@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -9,21 +10,22 @@ import typer
 
 import envlock
 from envlock.cli.options import (
+    AS_TEXT,
     SCRIPT_HELP,
     ArgsArgument,
-    FormatOption,
     ModuleOption,
     PythonOption,
-    QuietOption,
+    ReportOptions,
     SeedOption,
 )
-from envlock.cli.output import Terminal, emit, has_color, say
-from envlock.cli.parser import Command, make_app
+from envlock.cli.output import Terminal, emit, get_width, has_color, say
+from envlock.cli.parser import Command, make_app, spread_groups
 from envlock.cli.signals import interrupt_on_signals
 from envlock.lock.writer import write_atomically
-from envlock.reports import heatmap, render, repeat_page
+from envlock.reports import heatmap, render, repeat_csv, repeat_page, repeat_svg
 from envlock.runtime.errors import UsageError
 from envlock.runtime.report import UNKNOWN, Report
+from envlock.workflows.program import Program
 from envlock.workflows.repeat import need_folder_of
 
 TYPE_CHECKING = False
@@ -62,28 +64,63 @@ PngOption = Annotated[
         help="Also write the matrices as a picture (needs tf-envlock[plots]).", show_default=False
     ),
 ]
+SvgOption = Annotated[
+    Path | None,
+    typer.Option(help="Also write the matrices as a picture for a paper.", show_default=False),
+]
+CsvOption = Annotated[
+    Path | None,
+    typer.Option(help="Also write the distances as a table.", show_default=False),
+]
+DateOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TEXT", help="Date to show on the page and the SVG picture.", show_default=False
+    ),
+]
 OutputOption = Annotated[
     bool, typer.Option("--output", help="Pass the script's own output through, on stderr.")
 ]
 
 
+@dataclass(frozen=True)
+class RepeatedProgram:
+    """The program that is repeated; none where saved results are compared."""
+
+    script: OptionalScript = None
+    args: ArgsArgument = None
+    module: ModuleOption = False
+    seed: SeedOption = None
+    python: PythonOption = None
+
+
+@dataclass(frozen=True)
+class ResultOptions:
+    """What becomes of the results: saved, compared, shown and drawn."""
+
+    save: SaveOption = None
+    compare: CompareOption = None
+    step: StepOption = None
+    html: HtmlOption = None
+    png: PngOption = None
+    svg: SvgOption = None
+    csv: CsvOption = None
+    date: DateOption = None
+
+
+NO_PROGRAM = RepeatedProgram()
+PRINTED = ResultOptions()
+
+
 @app.command(cls=Command)
+@spread_groups
 def repeat(
-    script: OptionalScript = None,
-    args: ArgsArgument = None,
-    module: ModuleOption = False,
+    run: RepeatedProgram = NO_PROGRAM,
     runs: RunsOption = 7,
     fresh: FreshOption = False,
-    seed: SeedOption = None,
-    python: PythonOption = None,
-    save: SaveOption = None,
-    compare: CompareOption = None,
-    step: StepOption = None,
-    html: HtmlOption = None,
-    png: PngOption = None,
+    results: ResultOptions = PRINTED,
     output: OutputOption = False,
-    format: FormatOption = "text",  # noqa: A002 (the option's name)
-    quiet: QuietOption = False,
+    shown: ReportOptions = AS_TEXT,
 ) -> None:
     """Run a training several times and compare the results bit for bit.
 
@@ -104,51 +141,42 @@ def repeat(
       envlock repeat train.py:step --save cpu        save the results, on each of two machines
       envlock repeat --compare cpu gpu               compare them
     """
-    _check(script, save=save, compare=compare, html=html, png=png)
-    steps = step or []
-    progress = Terminal(quiet)
+    _check(run.script, results)
+    need_folder_of(results.html, results.png, results.svg, results.csv)
+    if results.png is not None:
+        heatmap.need_matplotlib()
+    steps = results.step or []
+    progress = Terminal(shown.quiet)
     with interrupt_on_signals() as stop:
-        if compare is not None:
-            report = envlock.compare_saved(*compare, steps=steps, python=python, progress=progress)
+        if results.compare is not None:
+            report = envlock.compare_saved(
+                *results.compare, steps=steps, python=run.python, progress=progress
+            )
         else:
             report = envlock.repeat(
-                script or "",
-                args or (),
-                module=module,
+                Program(run.script or "", run.args or (), run.module, run.seed, run.python),
                 runs=runs,
                 fresh=fresh,
-                seed=seed,
-                python=python,
-                save=save,
+                save=results.save,
                 steps=steps,
                 output=output,
                 progress=progress,
             )
-    _write(report, html, png)
-    emit(render(report, format, color=has_color()))
+    _write(report, results)
+    emit(render(report, shown.format, color=has_color(), width=get_width()))
     _print_hints(report)
     raise typer.Exit(stop.exit_code if report.evidence.interrupted else report.exit_code)
 
 
-def _check(
-    script: str | None,
-    *,
-    save: Path | None,
-    compare: tuple[Path, Path] | None,
-    html: Path | None,
-    png: Path | None,
-) -> None:
+def _check(script: str | None, results: ResultOptions) -> None:
     """Refuse options that contradict each other, before anything runs."""
     hint = "use `envlock repeat SCRIPT[:FUNCTION]`, or `envlock repeat --compare A B`"
-    if script is None and compare is None:
+    if script is None and results.compare is None:
         raise UsageError("nothing to run or compare", hint=hint)
-    if script is not None and compare is not None:
+    if script is not None and results.compare is not None:
         raise UsageError("`--compare` takes no script", hint=hint)
-    if compare is not None and save is not None:
+    if results.compare is not None and results.save is not None:
         raise UsageError("`--compare` and `--save` exclude each other", hint="use one of them")
-    need_folder_of(html, png)
-    if png is not None:
-        heatmap.need_matplotlib()
 
 
 def _print_hints(report: Report) -> None:
@@ -157,11 +185,18 @@ def _print_hints(report: Report) -> None:
         say(f"hint: {fix}\n")
 
 
-def _write(report: Report[RepeatEvidence], html: Path | None, png: Path | None) -> None:
-    """Write the page and the picture that were requested."""
-    if html is not None:
-        write_atomically(
-            html, repeat_page.render_page(report, render(report)).encode("utf-8"), "page"
-        )
-    if png is not None:
-        write_atomically(png, heatmap.render_png(report), "picture")
+def _write(report: Report[RepeatEvidence], results: ResultOptions) -> None:
+    """Write the page, the pictures and the table that were requested."""
+    if results.html is not None:
+        page = repeat_page.render_page(report, render(report), results.date)
+        write_atomically(results.html, page.encode("utf-8"), "page")
+    if results.png is not None:
+        # An optional package, which `need_matplotlib` has found.
+        from envlock.reports.heatmap_png import render_png
+
+        write_atomically(results.png, render_png(report), "picture")
+    if results.svg is not None:
+        picture = repeat_svg.render_svg(report, results.date)
+        write_atomically(results.svg, picture.encode("utf-8"), "picture")
+    if results.csv is not None:
+        write_atomically(results.csv, repeat_csv.render_csv(report).encode("utf-8"), "table")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +12,7 @@ import typer
 import envlock
 from envlock.cli.options import LockArgument, PolicyOption, PythonOption, QuietOption, find_source
 from envlock.cli.output import talk
-from envlock.cli.parser import Command, make_app
+from envlock.cli.parser import Command, make_app, spread_groups
 from envlock.runtime.activation import MAX_SEED
 from envlock.runtime.errors import UsageError
 from envlock.runtime.report import clean, count
@@ -148,17 +149,44 @@ LockOption = Annotated[
 ]
 
 
+@dataclass(frozen=True)
+class SourceOptions:
+    """The lockfile, which can be named in two ways."""
+
+    lock: LockArgument = None
+    named: LockOption = None
+
+
+@dataclass(frozen=True)
+class RecipeOptions:
+    """What is set for determinism, beside what is locked."""
+
+    deterministic: DeterministicOption = False
+    seed: RunSeedOption = None
+
+
+@dataclass(frozen=True)
+class WayOptions:
+    """How the command is run."""
+
+    unverified: UnverifiedOption = False
+    observe: ObserveOption = False
+
+
+NEAREST = SourceOptions()
+AS_LOCKED = RecipeOptions()
+OR_REFUSE = WayOptions()
+
+
 @app.command(cls=RunCommand)
+@spread_groups
 def run(
     context: typer.Context,
-    lock: LockArgument = None,
-    named: LockOption = None,
+    source: SourceOptions = NEAREST,
     policy: PolicyOption = None,
     python: PythonOption = None,
-    deterministic: DeterministicOption = False,
-    seed: RunSeedOption = None,
-    unverified: UnverifiedOption = False,
-    observe: ObserveOption = False,
+    recipe: RecipeOptions = AS_LOCKED,
+    way: WayOptions = OR_REFUSE,
     quiet: QuietOption = False,
 ) -> None:
     """Run a command in the locked environment, or refuse.
@@ -187,16 +215,21 @@ def run(
             "write one: envlock run python train.py, or after `--`: envlock run -- python train.py"
         )
         raise UsageError("no command to run", hint=hint)
-    source = find_source(named or lock)
+    lock = find_source(source.named or source.lock)
     observed = None
-    if observe:
-        observed = find_lock_with_entry_points(source)
+    if way.observe:
+        observed = find_lock_with_entry_points(lock)
     prepared = envlock.prepare(
-        command, source, policy=policy, python=python, deterministic=deterministic, seed=seed
+        command,
+        lock,
+        policy=policy,
+        python=python,
+        deterministic=recipe.deterministic,
+        seed=recipe.seed,
     )
     if not prepared.report.match:
         talk(prepared.report.to_text())
-        if not unverified:
+        if not way.unverified:
             raise typer.Exit(prepared.report.exit_code)
         talk("warning: running anyway, although this is not the locked environment", quiet=quiet)
     _explain(prepared, quiet=quiet)

@@ -17,11 +17,11 @@ from envlock.cli.options import (
 )
 from envlock.cli.output import emit, has_color
 from envlock.cli.parser import Command, make_app
-from envlock.lock.document import dump
 from envlock.reports.lock import render_lock
 from envlock.reports.summary import render_summary as summarize
 from envlock.reports.text import paint
 from envlock.runtime.environment_line import make_line
+from envlock.workflows.capture import capture_live_lock
 from envlock.workflows.locks import load_document, load_lock
 from envlock.workflows.model import read_line, read_lock
 
@@ -81,7 +81,7 @@ def show(
     if summary:
         emit("\n".join(summarize(shown.to_document())))
     elif format == "json":
-        emit(dump(shown))
+        emit(shown.to_bytes())
     else:
         emit(paint(render_lock(shown.to_document()), color=has_color()))
 
@@ -99,9 +99,6 @@ def _find_line(name: str | None, python: Path | None) -> str:
 def _find_shown(name: str | None, python: Path | None) -> Source:
     """Return the lockfile to show: that of the live environment, that in a model, or a file."""
     if name == LIVE:
-        # Start-up time: a file is shown without the code that captures.
-        from envlock.workflows.capture import capture_live_lock
-
         return capture_live_lock(python)
     if name:
         lock = read_lock(name)

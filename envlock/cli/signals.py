@@ -1,4 +1,4 @@
-"""Signals that end a command: it ends its children, and says what it knows, as after Ctrl-C."""
+"""Signals that end a command: it ends its children, and prints what it knows, as after Ctrl-C."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ import typer
 from envlock.cli.output import say
 
 ENDING = (signal.SIGTERM, signal.SIGHUP)
-"""What jobs, timeouts and terminals that close send, beside the SIGINT of Ctrl-C."""
+"""The signals of job schedulers, timeouts and terminals that close, in addition to the SIGINT of
+Ctrl-C.
+"""
 BY_SIGNAL = 128
-"""What a shell adds to the number of the signal that ended a process."""
+"""The number that a shell adds to the signal that ended a process."""
 
 
 class StoppedError(KeyboardInterrupt):
-    """A signal came that ends the command; whoever can handle Ctrl-C can handle it."""
+    """A signal arrived that ends the command; code that handles Ctrl-C can handle it, too."""
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)
@@ -27,7 +29,7 @@ class StoppedError(KeyboardInterrupt):
 
 
 class Stop:
-    """The signal that has ended a command; Ctrl-C where no other one came."""
+    """The signal that has ended a command; Ctrl-C if there was no other signal."""
 
     def __init__(self) -> None:
         self.number: int = signal.SIGINT
@@ -40,10 +42,11 @@ class Stop:
 
 @contextmanager
 def interrupt_on_signals() -> Iterator[Stop]:
-    """Let a signal that would end the process raise `StoppedError` inside; the second one ends it as ever.
+    """Let a signal that would end the process raise `StoppedError` in the block; a second signal
+    ends the process as usual.
 
     Raises:
-        Exit: nothing inside has caught it.
+        Exit: the block has not caught it.
     """
     stop = Stop()
 
@@ -54,13 +57,14 @@ def interrupt_on_signals() -> Iterator[Stop]:
 
     before = {}
     for number in ENDING:
-        # What the caller lets the process ignore, as nohup does with SIGHUP, stays ignored.
+        # A signal that the caller makes the process ignore, as nohup does with SIGHUP, is still
+        # ignored.
         if signal.getsignal(number) is signal.SIG_DFL:
             before[number] = signal.signal(number, end)
     try:
         yield stop
     except StoppedError as error:
-        # The parser would take it for Ctrl-C.
+        # The parser would treat it as Ctrl-C.
         say(f"error: stopped by {error}, before anything was known\n")
         raise typer.Exit(stop.exit_code) from None
     finally:

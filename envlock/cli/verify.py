@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -9,18 +10,18 @@ import typer
 
 import envlock
 from envlock.cli.options import (
-    FormatOption,
+    AS_TEXT,
     LockArgument,
     PolicyOption,
     PythonOption,
-    QuietOption,
+    ReportOptions,
     find_source,
     get_source,
     refuse_both,
     show,
 )
 from envlock.cli.output import Terminal
-from envlock.cli.parser import Command, make_app
+from envlock.cli.parser import Command, make_app, spread_groups
 
 app = make_app()
 
@@ -62,18 +63,36 @@ EXCLUDED = {
 """Options that need a lockfile, which `--line` does not use."""
 
 
+@dataclass(frozen=True)
+class RuleOptions:
+    """Which rules the environment is compared under."""
+
+    policy: PolicyOption = None
+    no_overrides: NoOverridesOption = False
+
+
+@dataclass(frozen=True)
+class LookOptions:
+    """What is looked at beside the facts."""
+
+    deep: DeepOption = False
+    numerics: NumericsOption = False
+
+
+LOCKED_RULES = RuleOptions()
+FACTS_ONLY = LookOptions()
+
+
 @app.command(cls=Command)
+@spread_groups
 def verify(
     context: typer.Context,
     lock: LockArgument = None,
-    policy: PolicyOption = None,
-    no_overrides: NoOverridesOption = False,
+    rules: RuleOptions = LOCKED_RULES,
     python: PythonOption = None,
-    deep: DeepOption = False,
-    numerics: NumericsOption = False,
+    look: LookOptions = FACTS_ONLY,
     line: LineOption = None,
-    format: FormatOption = "text",  # noqa: A002 (the option's name)
-    quiet: QuietOption = False,
+    shown: ReportOptions = AS_TEXT,
 ) -> None:
     """Check that this environment is the locked one.
 
@@ -93,17 +112,17 @@ def verify(
       envlock verify -f github               annotations in a GitHub workflow
     """
     if line is not None:
-        _verify_line(line, context, python, format)
+        _verify_line(line, context, python, shown.format)
     report = envlock.verify(
         find_source(lock),
-        policy,
-        overrides=not no_overrides,
+        rules.policy,
+        overrides=not rules.no_overrides,
         python=python,
-        deep=deep,
-        numerics=numerics,
-        progress=Terminal(quiet),
+        deep=look.deep,
+        numerics=look.numerics,
+        progress=Terminal(shown.quiet),
     )
-    show(report, format)
+    show(report, shown.format)
 
 
 def _verify_line(line: str, context: typer.Context, python: Path | None, format: str) -> NoReturn:  # noqa: A002

@@ -15,9 +15,6 @@ USER = "1000:1000"
 HOME = "/home/user"
 """The home folder of any user in the image, and the working folder if none is set."""
 
-KEYS = ("copy", "workdir", "user", "command", "environ", "apt", "apt-sources")
-"""The keys of `[tool.envlock.container]`; envlock/containers/debian.py reads the last two."""
-
 _SYSTEM = (
     "/bin",
     "/boot",

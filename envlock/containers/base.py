@@ -49,7 +49,7 @@ def resolve_offline(lock: Lockfile, request: BaseRequest) -> tuple[Base, tuple[s
     Raises:
         CannotMatchError: no known image can be the locked environment, or the named one cannot.
         UsageError: there is no such route or image for this lockfile, or no image can be its
-        machine.
+            machine.
     """
     base_image = get_locked_base(lock, request.choice)
     if base_image is not None:

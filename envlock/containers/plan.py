@@ -208,7 +208,7 @@ def plan(
 
     Raises:
         LockfileError: something in the lockfile must not enter an image; the message names its
-        path.
+            path.
         UsageError: required wheels are not available.
     """
     facts = lock.facts

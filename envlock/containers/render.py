@@ -28,7 +28,7 @@ def dockerfile(plan: BuildPlan) -> str:
 
     Raises:
         LockfileError: a value in the lockfile must not be written into it; the message names its
-        path.
+            path.
     """
     return _render("Dockerfile.j2", _make_fields(plan))
 
@@ -46,7 +46,7 @@ def apptainer(plan: BuildPlan) -> str:
 
     Raises:
         LockfileError: a value in the lockfile must not be written into it; the message names its
-        path.
+            path.
     """
     donor = plan.base.python_from
     donor_by_digest = None

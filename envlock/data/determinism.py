@@ -126,7 +126,7 @@ class Dangerous(Row):
     set: bool = False
     tensorflow: Specifiers = Field(default=["*"])
     keras: Text | None = None
-    when: Literal["gpu", "several-gpus", "horovod"] | None = None
+    when: Literal["gpu", "several-gpus", "nvlink-sharp", "horovod"] | None = None
     severity: Severity
     why: Sentence
 
@@ -144,7 +144,7 @@ class Needed(Row):
     accepts: tuple[str, ...] = ()
     tensorflow: Specifiers = Field(default=["*"])
     build: Literal["stock", "nvidia"] | None = None
-    when: Literal["gpu", "several-gpus", "horovod"] | None = None
+    when: Literal["gpu", "several-gpus", "nvlink-sharp", "horovod"] | None = None
     severity: Severity
     why: Sentence
 
@@ -376,6 +376,20 @@ class MakerRow(Row):
 def load_makers() -> tuple[MakerRow, ...]:
     """Return the functions of Python and NumPy that `envlock diverge` watches."""
     return tuple(MakerRow.model_validate(row) for row in read("makers")["maker"])
+
+
+class OriginRow(Row):
+    """Calls whose result can differ from run to run, and what helps (makers.toml explains the columns)."""
+
+    calls: Annotated[list[Annotated[str, Field(pattern=r"^\w+$")]], Field(min_length=1)]
+    fix: Sentence
+    source: Text
+
+
+@cache
+def load_origins() -> tuple[OriginRow, ...]:
+    """Return what helps against calls that cannot be watched, only seen by what they give."""
+    return tuple(OriginRow.model_validate(row) for row in read("makers")["origin"])
 
 
 class Group(Row):

@@ -1,4 +1,4 @@
-"""Which operations of a program are computed again from a lockfile, as typed rows."""
+"""The operations of programs that are computed again from a lockfile, as typed rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ InputName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 
 
 class Index(Row):
-    """An input of integers that have a limit (replay.toml explains the columns)."""
+    """An integer input with a limit (replay.toml explains the columns)."""
 
     operations: Annotated[list[Type], Field(min_length=1)]
     input: InputName
@@ -24,7 +24,7 @@ class Index(Row):
 
 
 class Undefined(Row):
-    """Results without a meaning (replay.toml explains the columns)."""
+    """Results that have no meaning (replay.toml explains the columns)."""
 
     operation: Type
     outputs: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)]
@@ -44,7 +44,7 @@ class ReplayTable(Row):
 
     @model_validator(mode="after")
     def _check_operations(self) -> ReplayTable:
-        # `positive` has operations and names of inputs; only operations begin in upper case.
+        # `positive` has operations and names of inputs; only operations begin with a capital.
         named = {name for name in self.positive if name[0].isupper()}
         for row in self.index:
             named.update(row.operations)
@@ -57,5 +57,5 @@ class ReplayTable(Row):
 
 @cache
 def load_replay_table() -> ReplayTable:
-    """Return which operations of a program are computed again, and the limits of their inputs."""
+    """Return the operations of programs that are computed again, and the limits of their inputs."""
     return ReplayTable.model_validate(read("replay"))

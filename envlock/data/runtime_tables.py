@@ -1,6 +1,7 @@
-"""The tables of which the runtime half has a part, as JSON: facts, variables, GPUs, CUDA, files, launchers.
+"""The tables that the runtime half has in part, as JSON: facts, variables, GPUs, CUDA, files,
+launchers.
 
-These rows are for the authoring half and for the generator that writes the JSON.
+These rows are for the authoring half, and for the generator that writes the JSON.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ Rule = Literal[
 PROVEN = "proven"
 """The rule under which a fact may differ if the canary has given the locked bits."""
 ABOUT_BITS = {"yes": 92, "unknown": 70, "conditional": 75, "hardware": 78, "memory": 50}
-"""How likely a changed variable explains changed bits (0 to 100), by what is known of it.
+"""How likely a changed variable explains changed bits (0 to 100), depending on what is known about
+it.
 
 policy.toml explains the scale.
 """
@@ -65,12 +67,12 @@ class Variable(Row):
 
     @property
     def weight(self) -> int:
-        """How likely this variable, being different, explains other bits (0 to 100)."""
+        """How likely a different value of this variable explains different bits (0 to 100)."""
         return ABOUT_BITS.get(self.bits, NOT_ABOUT_BITS)
 
     @property
     def fix(self) -> str:
-        """What to do about a difference, in one sentence."""
+        """A remedy for a difference, as a sentence."""
         return (
             f"Set or unset {self.name} as locked, before the process starts (`envlock run` does)."
         )
@@ -104,6 +106,18 @@ class Fact(Row):
         return self
 
 
+class ExemptionRow(Row):
+    """Who can let a difference pass (policy.toml explains the columns)."""
+
+    owner: Annotated[str, Field(pattern=r"^[a-z]+(\.[a-z]+)*$")]
+    noun: Text
+    after: str = ""
+    forbidden: bool
+    headline: bool
+    why: Sentence
+    source: Text
+
+
 class PolicyTable(Row):
     """policy.toml."""
 
@@ -111,6 +125,7 @@ class PolicyTable(Row):
     machine: Annotated[list[Text], Field(min_length=1)]
     protected: Annotated[list[Text], Field(min_length=1)]
     policies: dict[str, Text]
+    exemption: list[ExemptionRow]
     fact: list[Fact]
 
     @field_validator("fact", mode="before")
@@ -158,7 +173,7 @@ class FlagGroup(Row):
 
 
 class NvmlNumber(Row):
-    """What one of NVML's numbers means (gpu.toml)."""
+    """The meaning of one of NVML's numbers (gpu.toml)."""
 
     number: Annotated[int, Field(ge=0)]
     name: Text
@@ -166,7 +181,7 @@ class NvmlNumber(Row):
 
 
 class CoresPerSm(Row):
-    """CUDA cores of one multiprocessor, and for which GPUs (gpu.toml)."""
+    """CUDA cores of one multiprocessor, and the GPUs that this holds for (gpu.toml)."""
 
     cores: Annotated[int, Field(ge=1)]
     compute_capabilities: Annotated[list[Minor], Field(min_length=1)]
@@ -185,7 +200,7 @@ class GpuTable(Row):
 
 @cache
 def load_gpu_table() -> GpuTable:
-    """Return what NVML's numbers mean."""
+    """Return the meanings of NVML's numbers."""
     return GpuTable.model_validate(read("gpu"))
 
 
@@ -200,7 +215,7 @@ class CudnnPart(Row):
 
 
 class TensorrtNumber(Row):
-    """Which TensorRT a TensorFlow asks for."""
+    """The TensorRT that a TensorFlow loads."""
 
     tensorflow: Minor
     number: Version
@@ -223,19 +238,19 @@ class OtherUser(Row):
 
 
 class SourcedVersion(Row):
-    """A version and where it is known from."""
+    """A version with its source."""
 
     version: Version
     source: Text
 
     @property
     def numbers(self) -> list[int]:
-        """The version as numbers, which compare."""
+        """The version as numbers, which can be compared."""
         return [int(number) for number in self.version.split(".")]
 
 
 class PtxasRules(Row):
-    """Which ptxas XLA runs."""
+    """The rules by which XLA selects a ptxas."""
 
     cuda_home_since: SourcedVersion
     oldest: SourcedVersion
@@ -255,7 +270,7 @@ class CudaTable(Row):
 
 @cache
 def load_cuda_table() -> CudaTable:
-    """Return the versions and names by which CUDA libraries are chosen."""
+    """Return the versions and names that determine which CUDA libraries are loaded."""
     return CudaTable.model_validate(read("cuda"))
 
 
@@ -279,7 +294,7 @@ class FirstFiles(Row):
 
 
 class KnownFile(Row):
-    """What a known tool puts into an import path without a RECORD."""
+    """A file that a known tool puts on an import path without a RECORD."""
 
     path: Text
     lines: list[Text] = Field(default=[])
@@ -289,7 +304,7 @@ class KnownFile(Row):
 
 
 class ManagedFolder(Row):
-    """A folder that the system's packages fill."""
+    """A folder that is filled by the system's packages."""
 
     folder: Annotated[str, Field(pattern=r"^/")]
     by: Text
@@ -308,7 +323,7 @@ class FileTable(Row):
 
 @cache
 def load_file_table() -> FileTable:
-    """Return what can be wrong with files, and which of them are harmless."""
+    """Return the kinds of faults of files, and the files that are harmless."""
     return FileTable.model_validate(read("files"))
 
 
@@ -327,9 +342,9 @@ class RankVariables(Row):
 
 
 class ByRank(Row):
-    """A fact that differs between ranks by nature.
+    """A fact that always differs between ranks.
 
-    Ranks compare the number of devices instead, or all flags but some.
+    Ranks compare the number of devices instead, or all flags except some.
     """
 
     path: Annotated[str, Field(pattern=r"^[A-Za-z0-9_*.-]+$")]
@@ -393,5 +408,5 @@ class LauncherTable(Row):
 
 @cache
 def load_launcher_table() -> LauncherTable:
-    """Return the launchers: where several fit, the first one counts."""
+    """Return the launchers: if several match, the first one is used."""
     return LauncherTable.model_validate(read("launchers"))

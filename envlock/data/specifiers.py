@@ -1,4 +1,4 @@
-"""Which versions a row is about, as PEP 440 specifiers."""
+"""The versions that a row is about, as PEP 440 specifiers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Specifiers = list[Annotated[str, Field(pattern=r"^(\*|[<>=!~][^*]*)$")]]
 
 
 def matches_version(specifiers: Sequence[str], version: str) -> bool:
-    """Return whether any of the specifiers includes a version; `*` includes every one."""
+    """Return whether any of the specifiers includes a version; `*` includes every version."""
     return any(
         specifier == "*" or _matches_specifier(specifier, version) for specifier in specifiers
     )

@@ -40,7 +40,7 @@ RULES: Mapping[str, tuple[Rule, str]] = {
         "a fact that could not be collected, such as a broken driver",
     ),
     "driver-version": (gpu_checks.check_driver, "a driver that is too old for the CUDA runtime"),
-    "driver-minor": (
+    "driver-minor-compatibility": (
         gpu_checks.check_driver,
         "a driver that runs the CUDA runtime by minor version compatibility only",
     ),
@@ -52,6 +52,8 @@ RULES: Mapping[str, tuple[Rule, str]] = {
         gpu_checks.check_gpu_code,
         "a GPU for which TensorFlow has no machine code, or none at all",
     ),
+    "gpus-unused": (gpu_checks.check_unused, "GPUs beside a TensorFlow without CUDA"),
+    "gpu-memory": (gpu_checks.check_memory, "a GPU whose memory had uncorrectable errors"),
     "gpus-mixed": (gpu_checks.check_models, "GPUs of several models"),
     "library-missing": (
         library_checks.check_found,
@@ -66,7 +68,7 @@ RULES: Mapping[str, tuple[Rule, str]] = {
         library_checks.check_cudnn,
         "a cuDNN older than the one TensorFlow was compiled against",
     ),
-    "cuda-majors": (
+    "cuda-majors-mixed": (
         package_checks.check_cuda_majors,
         "NVIDIA's wheels for CUDA 12 and 13 side by side",
     ),
@@ -96,7 +98,7 @@ RULES: Mapping[str, tuple[Rule, str]] = {
         flag_checks.check_flag_values,
         "an XLA flag with a value that is wrong for determinism",
     ),
-    "flag-file": (flag_checks.check_flag_file, "XLA_FLAGS that names a missing file"),
+    "flag-file-missing": (flag_checks.check_flag_file, "XLA_FLAGS that names a missing file"),
     "keras-config": (package_checks.check_keras_config, "a keras.json that changes every model"),
     "keras-xla": (
         package_checks.check_keras_xla,

@@ -42,6 +42,29 @@ class Requirement:
 
 
 @dataclass(frozen=True)
+class GpuHealth:
+    """The memory errors that one GPU has counted; None for what it does not count.
+
+    Attributes:
+        index: as `nvidia-smi` counts.
+        name: of the model.
+        uncorrected: uncorrectable errors since the driver was loaded.
+        retired_pages: pages of memory taken out of use for such an error, on GPUs before Ampere.
+        remapped_rows: rows replaced for one, from Ampere on.
+        pending: a page or a row is replaced when the GPU is reset next.
+        remapping_failed: a row had no replacement.
+    """
+
+    index: int
+    name: str | None = None
+    uncorrected: int | None = None
+    retired_pages: int | None = None
+    remapped_rows: int | None = None
+    pending: bool = False
+    remapping_failed: bool = False
+
+
+@dataclass(frozen=True)
 class Environment:
     """An environment, live or from a lockfile.
 
@@ -57,6 +80,7 @@ class Environment:
             was read.
         requirements: those of the installed distributions, with the markers of their interpreter;
             empty for a lockfile.
+        gpu_health: of each GPU of the live machine; empty for a lockfile.
         locked_backend: the back end of Keras in a lockfile of this environment; None without one.
         installer: the installer of this environment: a name in installers.toml.
         python: the interpreter, as typed in a shell.
@@ -70,6 +94,7 @@ class Environment:
     missing_flag_file: bool = False
     ptx_cuda: str | None = None
     requirements: Sequence[Requirement] = ()
+    gpu_health: Sequence[GpuHealth] = ()
     locked_backend: str | None = None
     installer: str = "pip"
     python: str = "python"
@@ -135,13 +160,15 @@ class Environment:
         return self.keras is not None and matches_specifier(self.keras, specifier)
 
     def is_true(self, condition: str | None) -> bool:
-        """Return whether `gpu`, `several-gpus` or `horovod` is true here."""
+        """Return whether `gpu`, `several-gpus`, `nvlink-sharp` or `horovod` is true here."""
         if condition is None:
             return True
         if condition == "horovod":
             return self.is_installed("horovod")
         if condition == "several-gpus":
             return len(self.gpus) >= 2
+        if condition == "nvlink-sharp":
+            return len(self.gpus) >= 2 and any(map(has_nvlink_sharp, self.gpus.values()))
         return len(self.gpus) >= 1
 
     def is_build(self, kind: str | None) -> bool:
@@ -157,6 +184,18 @@ class Environment:
         if self.tensorflow is None or not self.stock:
             return True
         return self.has_tensorflow(row.tensorflow)
+
+
+def has_nvlink_sharp(gpu: Mapping[str, Any]) -> bool:
+    """Return whether a GPU can reduce in NVLink's switches, where its machine has them.
+
+    Source: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html#nccl-nvls-enable:
+    third-generation NVSwitch systems with Hopper and later. The compute capabilities of their
+    data-centre GPUs are 9.x and 10.x; those of Blackwell's other cards, 12.x, have no NVLink.
+    """
+    capability = gpu.get("compute_capability")
+    # An unknown one may be any.
+    return not isinstance(capability, str) or capability.partition(".")[0] in ("9", "10")
 
 
 def matches_specifier(version: str, specifier: str) -> bool:

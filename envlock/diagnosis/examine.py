@@ -13,7 +13,7 @@ from pathlib import Path
 
 from envlock.data import determinism
 from envlock.data.runtime_tables import load_variables
-from envlock.diagnosis.diagnosed_environment import Environment, Requirement
+from envlock.diagnosis.diagnosed_environment import Environment, GpuHealth, Requirement
 from envlock.diagnosis.fatbin import read_gpu_code
 from envlock.diagnosis.flag_checks import list_flags
 from envlock.diagnosis.remedies import choose_installer
@@ -27,6 +27,7 @@ from envlock.packages.installation import (
 )
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.distributions import normalise
+from envlock.runtime.errors import FactError
 
 LIBRARY = "libtensorflow_cc.so.2"
 LEAST = 1 << 20
@@ -111,6 +112,38 @@ def build_from_live(
     folder = _find_tensorflow(python)
     ptx = _read_ptx_cuda(folder) if has_gpu else None
     return replace(environment, strange_flags=find_missing_flags(folder, unlisted), ptx_cuda=ptx)
+
+
+def ask_gpu_health(python: Path | None = None) -> tuple[GpuHealth, ...]:
+    """Return the memory errors of the GPUs of this machine; nothing where NVML does not answer.
+
+    Raises:
+        UsageError: that interpreter cannot be run.
+    """
+    try:
+        answer = ask(python or Path(sys.executable), "gpu-health")
+    except FactError:
+        # What is wrong with the driver is a finding of the facts already.
+        return ()
+    return tuple(map(parse_gpu_health, answer.get("gpus", [])))
+
+
+def parse_gpu_health(gpu: Mapping[str, object]) -> GpuHealth:
+    """Return the memory errors of a GPU; what is not a number of errors is unknown."""
+    numbers: dict[str, int | None] = {}
+    for name in ("uncorrected", "retired_pages", "remapped_rows"):
+        value = gpu.get(name)
+        numbers[name] = None
+        # Not isinstance: True is an int.
+        if type(value) is int:
+            numbers[name] = value
+    return GpuHealth(
+        index=int(str(gpu["index"])),
+        name=str(gpu.get("name") or "of unknown model"),
+        pending=gpu.get("pending") is True,
+        remapping_failed=gpu.get("remapping_failed") is True,
+        **numbers,
+    )
 
 
 def _is_missing_file(flags_value: str) -> bool:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from envlock.data import determinism as tables
 from envlock.data.determinism import resolve_citation
-from envlock.diagnosis import values
+from envlock.diagnosis import variable_values
 from envlock.diagnosis.diagnosed_environment import Environment
 from envlock.runtime.report import Finding
 
@@ -40,11 +40,11 @@ def check_known(environment: Environment) -> Iterator[Finding]:
         shown, fix, source = "a flag", f"remove that flag from {variable}", _MEASURED
         # A name that is in no table may be a secret, and may contain what a shell would execute.
         if row is not None or _is_plain(name):
-            shown, fix = name, values.make_removal_line(variable, name)
+            shown, fix = name, variable_values.make_removal_line(variable, name)
         if row is not None:
             source = resolve_citation(row.sources[0], tables.load_variable_table().evidence)
             if row.instead is not None:
-                fix = values.make_removal_line(variable, name, row.instead)
+                fix = variable_values.make_removal_line(variable, name, row.instead)
         yield Finding(
             "flag-unknown",
             "error",
@@ -85,7 +85,7 @@ def check_flag_values(environment: Environment) -> Iterator[Finding]:
             f"environ.{variable}",
             f"{variable} holds {text}",
             row.why,
-            values.make_removal_line(variable, name),
+            variable_values.make_removal_line(variable, name),
             resolve_citation(row.sources[0], tables.load_variable_table().evidence),
         )
 
@@ -93,9 +93,9 @@ def check_flag_values(environment: Environment) -> Iterator[Finding]:
 def check_flag_file(environment: Environment) -> Iterator[Finding]:
     """Yield a finding if XLA_FLAGS names a file that does not exist."""
     if environment.missing_flag_file:
-        line = values.make_unset_line("XLA_FLAGS")
+        line = variable_values.make_unset_line("XLA_FLAGS")
         yield Finding(
-            "flag-file",
+            "flag-file-missing",
             "error",
             "environ.XLA_FLAGS",
             "XLA_FLAGS does not start with --, and no file of that name exists",

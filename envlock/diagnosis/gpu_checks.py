@@ -19,7 +19,7 @@ from envlock.images.drivers import find_driver_floor, find_oldest_driver
 from envlock.runtime.compare import STEADY
 from envlock.runtime.cuda.gpu_code import NATIVE, NONE, judge
 from envlock.runtime.release import parse_release
-from envlock.runtime.report import Finding
+from envlock.runtime.report import Finding, count
 
 _NO_GPU = ("gpu", "gpu.driver_version", "gpu.cuda_driver_version", "gpu.devices")
 """If one of these is unknown, TensorFlow is unlikely to get a GPU either."""
@@ -60,7 +60,7 @@ def check_driver(environment: Environment) -> Iterator[Finding]:
         )
         fix = f"install driver {own.driver} or newer if the program needs them"
         source = resolve_citation(own.source, table.evidence)
-        yield Finding("driver-minor", "info", where, evidence, why, fix, source)
+        yield Finding("driver-minor-compatibility", "info", where, evidence, why, fix, source)
 
 
 def check_forward_compatibility(environment: Environment) -> Iterator[Finding]:
@@ -156,6 +156,69 @@ def _find_ptx_cuda(environment: Environment) -> str | None:
             return measured
     built: str | None = environment.get("tensorflow.built_with_cuda")
     return built
+
+
+def check_unused(environment: Environment) -> Iterator[Finding]:
+    """Yield that GPUs are visible to a TensorFlow that has no CUDA."""
+    if environment.tensorflow is None or environment.get("tensorflow.cuda_build") is not False:
+        return
+    if not environment.gpus:
+        return
+    models = " and ".join(_list_models(environment))
+    number = len(environment.gpus)
+    verb = "are"
+    if number == 1:
+        verb = "is"
+    evidence = (
+        f"{count(number, 'GPU')} {verb} visible ({models}), "
+        f"and TensorFlow {environment.tensorflow} is a build without CUDA"
+    )
+    why = "Everything runs on the CPU: slowly, and with other bits than on a GPU."
+    fix = (
+        "install a TensorFlow with CUDA (`tensorflow[and-cuda]`); "
+        "if the CPU is meant, hide the GPUs: export CUDA_VISIBLE_DEVICES=-1"
+    )
+    source = "https://www.tensorflow.org/install/pip"
+    yield Finding("gpus-unused", "error", "gpu.devices", evidence, why, fix, source)
+
+
+_RETIREMENT = "https://docs.nvidia.com/deploy/dynamic-page-retirement/"
+_REMAPPING = "https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/"
+
+
+def check_memory(environment: Environment) -> Iterator[Finding]:
+    """Yield GPUs whose memory has given wrong values, or is to be repaired by a reset."""
+    for gpu in environment.gpu_health:
+        name = f"GPU {gpu.index} ({gpu.name})"
+        where = "gpu.devices"
+        if gpu.remapping_failed:
+            evidence = f"{name}: a row of its memory failed and could not be replaced"
+            why = "Uncorrectable errors go on, and end the programs that read them."
+            fix = "replace the board: its vendor's diagnosis names it"
+            yield Finding("gpu-memory", "error", where, evidence, why, fix, _REMAPPING)
+        if gpu.uncorrected:
+            evidence = (
+                f"{name}: {count(gpu.uncorrected, 'uncorrectable error')} of its memory "
+                "since the driver was loaded"
+            )
+            why = "A program that read such a value computed with wrong bits, or was ended."
+            fix = "do not trust results since then, and reset the GPU (`nvidia-smi --gpu-reset`)"
+            yield Finding("gpu-memory", "error", where, evidence, why, fix, _REMAPPING)
+        if gpu.pending:
+            evidence = f"{name}: a failed part of its memory is replaced at the next reset"
+            why = "Until then the part stays in use, and the error can come again."
+            fix = "reset the GPU (`nvidia-smi --gpu-reset`), or restart the machine"
+            yield Finding("gpu-memory", "warning", where, evidence, why, fix, _RETIREMENT)
+        replaced = []
+        if gpu.retired_pages:
+            replaced.append(count(gpu.retired_pages, "retired page"))
+        if gpu.remapped_rows:
+            replaced.append(count(gpu.remapped_rows, "remapped row"))
+        if replaced:
+            evidence = f"{name}: {' and '.join(replaced)} after uncorrectable errors of its memory"
+            why = "These are out of use; a number that grows announces the end of the board."
+            fix = "watch the number (`nvidia-smi -q -d PAGE_RETIREMENT,ROW_REMAPPER`)"
+            yield Finding("gpu-memory", "info", where, evidence, why, fix, _RETIREMENT)
 
 
 def check_models(environment: Environment) -> Iterator[Finding]:

@@ -251,7 +251,7 @@ def check_cuda_majors(environment: Environment) -> Iterator[Finding]:
         if shared is not None:
             evidence, severity = f"{evidence}, and both have the file of cuda.{shared}", ERROR
         yield Finding(
-            "cuda-majors",
+            "cuda-majors-mixed",
             severity,
             f"packages.{newer}",
             evidence,

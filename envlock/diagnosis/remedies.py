@@ -13,7 +13,7 @@ from envlock.diagnosis.diagnosed_environment import Environment
 from envlock.runtime.distributions import normalise
 from envlock.runtime.report import FILE_RULE, Finding
 
-DAMAGED = FILE_RULE + "record"
+DAMAGED = FILE_RULE + "damaged-record"
 REINSTALLED = (FILE_RULE + "modified", FILE_RULE + "missing", DAMAGED)
 """Rules on files whose problems end when the package of the file is reinstalled."""
 

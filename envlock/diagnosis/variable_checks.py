@@ -8,7 +8,7 @@ from envlock.data import determinism as tables
 from envlock.data.backends import load_backend_table
 from envlock.data.determinism import resolve_citation
 from envlock.data.runtime_tables import load_variables
-from envlock.diagnosis import values
+from envlock.diagnosis import variable_values
 from envlock.diagnosis.diagnosed_environment import CHOSEN, Environment
 from envlock.runtime.report import Finding
 
@@ -34,11 +34,11 @@ def check_values(environment: Environment) -> Iterator[Finding]:
         value = environment.variables.get(row.name)
         if value is None or row.otherwise is None or not environment.is_read(row):
             continue
-        if values.is_understood(value, row):
+        if variable_values.is_understood(value, row):
             continue
         severity, why = _OTHERWISE[row.otherwise]
         takes = _TAKES.get(row.syntax) or f"one of {', '.join(row.accepts)}"
-        evidence = f"{row.name} is {values.show_value(value, row)}"
+        evidence = f"{row.name} is {variable_values.show_value(value, row)}"
         right = None
         if row.needed:
             right = row.needed[0].value
@@ -56,7 +56,7 @@ def check_dangerous_values(environment: Environment) -> Iterator[Finding]:
         rule = _find_danger(row, value, environment)
         if rule is None:
             continue
-        evidence = f"{row.name} is {values.show_value(value, row)}"
+        evidence = f"{row.name} is {variable_values.show_value(value, row)}"
         if row.name == "KERAS_BACKEND" and value == environment.locked_backend:
             yield _accept_choice(row, f"{evidence}, as locked", rule.why)
             continue
@@ -70,7 +70,7 @@ def _find_danger(
 ) -> tables.Dangerous | None:
     """Return the first rule against a value of a variable that applies in this environment."""
     for rule in row.dangerous:
-        if not rule.set and values.normalize_value(value, row) not in rule.values:
+        if not rule.set and variable_values.normalize_value(value, row) not in rule.values:
             continue
         if (
             environment.has_tensorflow(rule.tensorflow)
@@ -153,7 +153,7 @@ def check_combinations(environment: Environment) -> Iterator[Finding]:
         for name, value in current.items():
             shown = _show_current(name, value, rows)
             evidence.append(f"{name} is {shown}")
-        lines = values.make_lines(combination.set, combination.unset)
+        lines = variable_values.make_lines(combination.set, combination.unset)
         yield Finding(
             "variables-contradict",
             combination.severity,
@@ -190,7 +190,7 @@ def _has_wanted_value(
         others = [other for key, other in current.items() if key != name]
         return None not in others and value not in others
     if name in rows:
-        value = values.normalize_value(value, rows[name])
+        value = variable_values.normalize_value(value, rows[name])
     return value in wanted
 
 
@@ -199,7 +199,7 @@ def _show_current(name: str, value: str | None, rows: dict[str, tables.VariableR
         return "unset"
     if name not in rows:  # no table says which of its values are not secret
         return "set"
-    return values.show_value(value, rows[name])
+    return variable_values.show_value(value, rows[name])
 
 
 def check_late_changes(environment: Environment) -> Iterator[Finding]:
@@ -229,9 +229,9 @@ def _report_value(
 ) -> Finding:
     """Return a finding on a variable whose fix sets it to the right value, or unsets it."""
     if right:
-        lines = values.make_lines({row.name: right}, ())
+        lines = variable_values.make_lines({row.name: right}, ())
     else:
-        lines = values.make_lines({}, (row.name,))
+        lines = variable_values.make_lines({}, (row.name,))
     return Finding(
         rule,
         severity,
@@ -290,7 +290,7 @@ def _make_rename_line(name: str, meant: str, environment: Environment) -> str:
     """
     if not (name.isascii() and name.isidentifier()):
         return f"unset the misspelt name, and set {meant} if it was meant"
-    unset = values.make_unset_line(name)
+    unset = variable_values.make_unset_line(name)
     if environment.variables.get(meant) is not None:
         return unset
     return f'export {meant}="${name}"; {unset}'

@@ -43,9 +43,9 @@ class Difference:
 
     Attributes:
         kind: `operation`: equal inputs, another result; `data`: another element of a pipeline;
-            `outside`: the value came from Python, and not from an operation; `variable`: it does not
-            hold the value that was last written; `call`: a graph gave another result; `quantity`: a
-            value that the run shows differs; `sequence`: another operation ran.
+            `outside`: the value came from Python, and not from an operation; `variable`: it does
+            not hold the value that was last written; `call`: a graph gave another result;
+            `quantity`: a value that the run shows differs; `sequence`: another operation ran.
         index: the number of the entry from the beginning of the run.
         entries: of each run; None where it had ended.
         groups: of each run the number of its result: equal numbers, equal results.
@@ -341,6 +341,9 @@ def _compare_records(index: int, records: list[Record]) -> Difference | None:
         return None
     entries: tuple[Entry | None, ...] = tuple(records)
     groups = number_results(outputs)
+    # The trace has the seeds of a random operation as its name: others came from outside.
+    if len({record.operation.name for record in records if _is_seeded(record)}) > 1:
+        return Difference("outside", index, entries, groups)
     # Equal inputs gave several results.
     is_cause = len(set(zip(inputs, outputs, strict=True))) > len(set(inputs))
     if is_cause:
@@ -354,6 +357,10 @@ def _compare_records(index: int, records: list[Record]) -> Difference | None:
     numbers = range(len(lead.inputs))
     differing = tuple(number for number in numbers if _has_other_input(records, number))
     return Difference("outside", index, entries, groups, differing)
+
+
+def _is_seeded(record: Record) -> bool:
+    return (record.operation.name or "").startswith("seed=")
 
 
 def _find_kind(lead: Record) -> Kind:

@@ -15,6 +15,7 @@ from envlock.divergence.divergence_report import report
 from envlock.divergence.evidence import DivergeEvidence, Level, Verdict
 from envlock.divergence.experiments import Found, MakerSearch, drop_known_advice
 from envlock.divergence.known_causes import Known, look_up, read_row
+from envlock.divergence.line_slices import Made, find_made, parse_lines
 from envlock.divergence.observed_runs import (
     AGAIN,
     AS_LONG,
@@ -26,6 +27,7 @@ from envlock.divergence.observed_runs import (
     leave_out_first,
     observe,
     read_finished,
+    read_statements,
     read_until_damage,
 )
 from envlock.divergence.readings import (
@@ -48,6 +50,11 @@ from envlock.lock.temporary import open_draft_folder
 from envlock.runtime.errors import FactError
 from envlock.runtime.report import Finding, Report, clean
 
+WATCHED = 3
+"""How many runs are watched statement by statement."""
+WATCHES = 3
+"""How often, where they do not differ."""
+WATCHING = "watching the statements that run before that"
 NOTHING = "nothing was compared: the program ran no TensorFlow operation in its own process, and recorded no value"
 SHOW = "name the function that trains, as SCRIPT:FUNCTION, or call envlock.record() in it"
 BEYOND = 2
@@ -346,11 +353,37 @@ class _Search:
             now=(time.time(), time.monotonic()),
             timeout=min(limit, seen.request.timeout),
         )
-        search = MakerSearch(seen, base, first, self._observe_held, self.because)
+        made = self._watch_lines(base, first)
+        search = MakerSearch(seen, base, first, self._observe_held, self.because, made)
         found = search.find()
         if found.maker is None:
             return found
         return replace(found, maker=add_text(seen, found.maker))
+
+    def _watch_lines(self, base: Request, first: Difference) -> Made | None:
+        """Return the statement of the program that made the value; None where that does not show."""
+        if not self.processes or first.kind == "data":
+            return None
+        watched = replace(base, runs=min(WATCHED, base.runs), lines=first.index)
+        try:
+            seen = self._try(WATCHING, watched)
+            # What threads do in another order can agree for once.
+            for _ in range(WATCHES - 1):
+                if seen.comparison.first is None and not base.fresh:
+                    seen = self._try(WATCHING, watched)
+        except RunTimeoutError:
+            return None
+        lines = []
+        for number in seen.compared_runs:
+            run = parse_lines(read_statements(seen.folder / f"{number}.trace"))
+            if run is None:
+                return None
+            lines.append(run)
+        made = find_made(lines)
+        # The line that is named in any case says no more.
+        if made is not None and isinstance(first.entry, Record) and made.place == first.entry.place:
+            return None
+        return made
 
     def _observe_held(self, what: str, request: Request) -> Observed | None:
         """Return what the runs with something held show; None where one did not come to its end."""

@@ -92,13 +92,13 @@ def _find_cause(seen: DivergeEvidence) -> Finding:
     """Return the finding that the verdict is about."""
     known, maker = seen.known, seen.maker
     fix = FIXES.get(seen.verdict, UNKNOWN_FIX)
-    if maker is not None and maker.row.fix:
-        fix = maker.row.fix
+    if maker is not None and maker.remedy:
+        fix = maker.remedy
     if known is not None and known.fixes:
         fix = "\n".join(known.fixes)
     why, source = explain_unknown(seen), SOURCE
     # The maker's own row explains the draws of an operation, not the line of Python that is named.
-    is_of_maker = known is not None and maker is not None and known.row == maker.row.row
+    is_of_maker = known is not None and maker is not None and known.row == maker.source
     if known is not None and not is_of_maker:
         why, source = known.why, known.source
     return Finding(seen.verdict, ERROR, _locate(seen), make_headline(seen), why, fix, source)

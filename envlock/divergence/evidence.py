@@ -79,24 +79,20 @@ class DivergeEvidence(Evidence):
 
     Attributes:
         verdict: `identical`; `operation`: equal inputs and another output; `data`: the pipeline
-        gave other
-            data; `outside`: a value came from Python; `sequence`: other operations ran; `graph`:
-            only in
-            graphs or under XLA; `variable`, `call`, `quantity`: the cause is not a traced
-            operation;
-            `race`: threads used a variable in another order; `threads`: the cause can be in other
-            threads,
-            which were not traced whole; `processes`: it can come from another process of the same
-            training; `unseen`: this TensorFlow shows no operations.
+            gave other data; `outside`: a value came from Python; `sequence`: other operations ran;
+            `graph`: only in graphs or under XLA; `variable`, `call`, `quantity`: the cause is not a
+            traced operation; `race`: threads used a variable in another order; `threads`: the cause
+            can be in other threads, which were not traced whole; `processes`: it can come from
+            another process of the same training; `unseen`: this TensorFlow shows no operations.
         target: what was run, and how often.
         level: the one that the verdict rests on; the others stand in `levels`.
-        record: the first operation that differs; None where there is none.
+        record: the first operation that differs, if any.
         index: the number of its entry from the start of the run.
         distinct: how many different results it gave.
         source: its lines in the user's file, from number `source_from` on.
         origins: where its inputs came from.
         differing: which of them differ.
-        known: what the tables know of it.
+        known: what the tables know about it.
         unexplained: why such a difference arises, where no row of the tables is known.
         because: sentences about what trying it otherwise showed.
         suspects: in graphs, what can be the cause.

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from envlock.divergence.comparison import Difference
 from envlock.divergence.known_causes import Known, read_row
+from envlock.divergence.line_slices import Made
 from envlock.divergence.makers import SEEDING, Maker, find_candidates, list_sources
 from envlock.divergence.observed_runs import Observed, Request
 from envlock.divergence.readings import get_label, has_keras_seed
@@ -47,6 +48,7 @@ class MakerSearch:
         first: where they differ.
         attempt: makes the runs.
         because: takes a sentence on each experiment.
+        made: the statement that made the value, by what it read and left; None where that does not show.
     """
 
     seen: Observed
@@ -54,65 +56,101 @@ class MakerSearch:
     first: Difference
     attempt: Attempt
     because: list[str]
+    made: Made | None = None
+    tried: set[str] = field(default_factory=set)
 
     def find(self) -> Found:
         """Return what the experiments show, the most telling first."""
         tensorflow = self.seen.header.tensorflow
-        # Runs in one process share their hash seed, so that the order of a set cannot differ between them.
-        if self.base.fresh and self.first.kind != "data":
-            hashing = replace(self.base, environ={**self.base.environ, "PYTHONHASHSEED": "0"})
-            if self._removes("PYTHONHASHSEED=0", hashing):
-                return Found(read_row("python-hash-randomization", tensorflow))
         makers = find_candidates(self.seen.compared_ends, self.first.index, self.first.groups)
-        maker = self._find_line([each for each in makers if each.row.hold != "nothing"])
+        maker = self._find_on_line(makers)
+        # Runs in one process share their hash seed, so that the order of a set cannot differ between them.
+        if (maker is None or maker.row is None) and self._depends_on_hashes():
+            return Found(read_row("python-hash-randomization", tensorflow), maker)
+        if maker is None:
+            maker = self._find_line([each for each in makers if each.hold != "nothing"])
         if maker is not None:
             return Found(self._explain_draw(maker), maker)
         # Seeds change nothing for lines that draw from no generator (a clock, a file).
-        if self.first.kind != "data" and (not makers or any(each.row.row for each in makers)):
+        if self.first.kind != "data" and (not makers or any(each.source for each in makers)):
             seeded = replace(self.base, generators=1)
             if self._removes("seeds for Python's and NumPy's generators", seeded):
                 return Found(read_row(self._name_row(), tensorflow))
         return Found(maker=self._name_possible(makers))
 
-    def _find_line(self, makers: Sequence[Maker]) -> Maker | None:
-        """Return the line that gives the same in all runs when the difference is gone; None where there is none."""
-        tried = [each for each in makers if not each.is_importing][:LINES]
-        for maker in tried:
-            if self._removes_held([maker]):
+    def _depends_on_hashes(self) -> bool:
+        """Return whether the difference is gone with one hash seed; only between processes can it matter."""
+        if not self.base.fresh or self.first.kind == "data":
+            return False
+        hashing = replace(self.base, environ={**self.base.environ, "PYTHONHASHSEED": "0"})
+        return self._removes("PYTHONHASHSEED=0", hashing)
+
+    def _find_on_line(self, makers: Sequence[Maker]) -> Maker | None:
+        """Return the function that made the value in the statement that is known to have; else the statement."""
+        made = self.made
+        if made is None:
+            return None
+        where = f"{made.place.file}:{made.place.line}"
+        self.because.append(
+            f"of all statements before it, {where} read the same in all runs and left something else"
+        )
+        for maker in makers:
+            on_line = maker.place[:2] == made.place[:2]
+            if on_line and maker.hold != "nothing" and self._removes_held([maker]):
                 return self._find_source(maker, makers)
-        left = [each for each in makers if each not in tried]
-        if not left or not self._removes_held(left):
+            if on_line and maker.hold == "nothing":
+                return maker
+        if any(maker.place[:2] == made.place[:2] for maker in makers):
+            # Another line decides together with this one.
+            return None
+        return Maker(made.name, made.place, None, fix=made.fix)
+
+    def _find_line(self, makers: Sequence[Maker]) -> Maker | None:
+        """Return the line that gives the same in all runs when the difference is gone; None if no
+        single line does.
+        """
+        for maker in [each for each in makers if not each.is_importing][:LINES]:
+            if maker.title not in self.tried and self._removes_held([maker]):
+                return self._find_source(maker, makers)
+        # All at once: none of many is looked at alone where they do nothing together.
+        left = list(makers)
+        if len(left) < 2 or not self._removes_held(left):
             return None
         while len(left) > 1:
             half = left[: len(left) // 2]
             if not self._removes_held(half):
                 half = left[len(half) :]
             left = half
-        # By elimination: where two lines are needed together, one alone changes nothing.
-        if self._removes_held(left):
-            return self._find_source(left[0], makers)
-        return None
+        if left[0].title in self.tried or not self._removes_held(left):
+            # Two are needed together, such as both ends of a duration: the last of them is named.
+            return makers[0]
+        return self._find_source(left[0], makers)
 
     def _find_source(self, maker: Maker, makers: Sequence[Maker]) -> Maker:
         """Return the line that made the number that a line seeds a generator with, or that line."""
-        if maker.row.hold != SEEDING:
+        if maker.hold != SEEDING:
             return maker
         for source in list_sources(maker, makers)[:LINES]:
-            if source.row.hold not in (SEEDING, "nothing") and self._removes_held([source]):
+            if source.hold not in (SEEDING, "nothing") and self._removes_held([source]):
                 return source
         return maker
 
     def _removes_held(self, makers: Sequence[Maker]) -> bool:
         """Return whether the difference is gone with the same from these lines in every run."""
+        if len(makers) == 1:
+            self.tried.add(makers[0].title)
         what = f"the same from {' and '.join(maker.title for maker in makers)} in every run"
         if len(makers) > LINES:
             what = f"the same from {len(makers)} other lines in every run"
         return self._removes(what, replace(self.base, held=tuple(maker.held for maker in makers)))
 
     def _removes(self, what: str, request: Request) -> bool:
-        """Return whether the difference is gone with something held, in two sets of runs."""
-        # Threads can come in the same order for once, and clocks show the same.
-        for runs in (min(TRIES, request.runs), request.runs):
+        """Return whether the difference is gone with something held, and is so again."""
+        trials = [min(TRIES, request.runs)]
+        # Threads can come in the same order for once. Between processes, where a run costs most, that is rare.
+        if not request.fresh or self.first.distinct < len(self.first.groups):
+            trials.append(request.runs)
+        for runs in trials:
             shown = self.attempt(what, replace(request, runs=runs))
             if shown is None:
                 limit = f"{request.timeout:.0f} s"
@@ -127,7 +165,7 @@ class MakerSearch:
 
     def _explain_draw(self, maker: Maker) -> Known | None:
         """Return the row of a line that draws from a generator that nothing seeds."""
-        if maker.row.row is None:
+        if maker.source is None:
             return None
         return read_row(self._name_row(), self.seen.header.tensorflow)
 
@@ -143,7 +181,7 @@ class MakerSearch:
             titles = ", ".join(maker.title for maker in own[:LINES])
             self.because.append(f"not the same in every run before that: {titles}")
         for maker in own[:LINES]:
-            if maker.row.hold == "nothing":
+            if maker.hold == "nothing":
                 return replace(maker, is_shown=False)
         return None
 

@@ -42,14 +42,14 @@ def diverge(
 
     Args:
         function: takes nothing; what it returns is compared, too (as for `envlock diverge
-        SCRIPT:FUNCTION`).
+            SCRIPT:FUNCTION`).
         runs: how often to call it, twice at least; when they differ, as often again eagerly.
         steps: end each run after this many steps.
         seed: set all seeds to this before each run.
 
     Raises:
         UsageError: it is not a function, or TensorFlow is not installed.
-        FactError: this TensorFlow does not show its operations, and the function nothing either.
+        FactError: this TensorFlow does not show its operations, and the function records no values.
         Exception: whatever the function raises.
     """
     if runs < 2 or not callable(function):

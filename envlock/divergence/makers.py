@@ -26,18 +26,20 @@ class Maker:
     """A function that made a value, and the user's line that called it.
 
     Attributes:
-        row: the table's row of the function.
+        row: the table's row of the function; None for a statement that was found by what it read and left.
         number: of its last call among all calls of such functions.
         is_importing: it was called while a module was imported.
+        fix: what helps, where it has no row.
         text: the text of the line.
         is_shown: with the same from it in every run, the difference is gone.
     """
 
     name: str
     place: Place
-    row: MakerRow
+    row: MakerRow | None
     number: int = 0
     is_importing: bool = False
+    fix: str = ""
     text: str = ""
     is_shown: bool = True
 
@@ -50,6 +52,27 @@ class Maker:
     def held(self) -> tuple[str, str, int]:
         """What a request names, so that it gives the same in every run."""
         return self.name, self.place.file, self.place.line
+
+    @property
+    def remedy(self) -> str:
+        """What helps; empty where a row of the sources says it."""
+        if self.row is None:
+            return self.fix
+        return self.row.fix or ""
+
+    @property
+    def hold(self) -> str:
+        """How the table says that it is held; `nothing` where it has no row."""
+        if self.row is None:
+            return "nothing"
+        return self.row.hold
+
+    @property
+    def source(self) -> str | None:
+        """The row of the sources that explains it, where there is one."""
+        if self.row is None:
+            return None
+        return self.row.row
 
     def to_json(self) -> dict[str, object]:
         """Return JSON values."""

@@ -17,6 +17,7 @@ from envlock.divergence.comparison import Comparison, Entry, compare
 from envlock.divergence.trace import Header, TraceError, read
 from envlock.guest import launch
 from envlock.guest.target import RELATIVE_IMPORT, Target
+from envlock.guest.tracing.trace_program import LINES
 from envlock.numerics.failure import Failure, group_failures
 from envlock.runtime.errors import FactError
 from envlock.runtime.report import clean
@@ -59,6 +60,7 @@ class Request:
         held: functions with a file and a line: what each returns there is the same in every run.
         now: what a held clock begins with: the time of day, and that of the steady clocks, in seconds.
         keeps: the module is loaded once, and nothing is forgotten between runs, as `envlock repeat` does it.
+        lines: the number of the entry until which statements of the program are watched; None: not at all.
         serial: graphs run one operation at a time, to see whether they race.
         environ: variables that are set besides.
         conditions: what the headers of the traces say of the circumstances.
@@ -76,6 +78,7 @@ class Request:
     held: tuple[tuple[str, str, int], ...] = ()
     now: tuple[float, float] = (0.0, 0.0)
     keeps: bool = False
+    lines: int | None = None
     serial: bool = False
     in_graph: bool = False
     environ: Mapping[str, str] = field(default_factory=dict)
@@ -274,6 +277,7 @@ def _run_batch(request: Request, numbers: list[int], folder: Path, children: Chi
         "held": list(map(list, request.held)),
         "now": list(request.now),
         "keeps": request.keeps,
+        "lines": request.lines,
         "serial": request.serial,
         "conditions": dict(request.conditions),
     }
@@ -309,6 +313,15 @@ def read_answers(folder: Path) -> dict[str, Any]:
         else:
             answers.update(answer)
     return answers
+
+
+def read_statements(trace: Path) -> dict[str, Any]:
+    """Return what the statements of a run were, which lie beside its trace; none where it did not write them."""
+    path = trace.with_name(trace.name + LINES)
+    if not path.exists():
+        return {"cut": True, "events": [], "target": None}
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return found
 
 
 def _check_answers(answers: Mapping[str, Any], request: Request) -> None:

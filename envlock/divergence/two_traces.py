@@ -66,7 +66,7 @@ class Across:
     Attributes:
         first: the first pair with equal inputs and other results; None if there is no such pair.
         earliest: the first pair that differs at all, if that is another one; nothing traced made
-        its input.
+            its input.
         others: later causes of another type or line.
         compared: how many pairs were compared.
         alone: how many entries of A and of B have no counterpart.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from envlock.fleet.fleet_evidence import FleetEvidence
 from envlock.fleet.statement import canonical
+from envlock.runtime.exemptions import OVERRIDE, Exemption
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.finding_place import Where
 from envlock.runtime.report import (
@@ -217,13 +218,19 @@ def parse_report(document: Mapping[str, Any]) -> Report:
             command=document["command"],
             policy=policy["name"],
             overrides=policy["overrides"],
-            exempt=policy.get("exempt", ()),
+            exempt=_parse_exemptions(policy),
             headline=document["headline"],
             notes=document["notes"],
             evidence=evidence,
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise ValueError(f"not a report: {error!r}") from None
+
+
+def _parse_exemptions(policy: Mapping[str, Any]) -> List[Exemption]:
+    """Return the exemptions of a report but for the overrides, which have a number of their own."""
+    found = map(Exemption.read, policy.get("exemptions", ()))
+    return [each for each in found if each.owner != OVERRIDE]
 
 
 def _parse_finding(document: Mapping[str, Any]) -> Finding:

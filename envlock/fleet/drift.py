@@ -76,7 +76,9 @@ def compare_jobs(
             names = (f"in job {job}", NAMES[1])
         findings += _compare_roots(nodes, (side[1].get(one), after[1].get(other)), policy, names)
     if len(arrived) == len(new):
-        findings.append(make_finding("rank-before", "no node of this job was in an earlier one"))
+        findings.append(
+            make_finding("rank-no-earlier-job", "no node of this job was in an earlier one")
+        )
     notes: list[str] = []
     if arrived:
         notes.append(f"nodes that are new: {few(arrived, SET_SHOWN)}")
@@ -98,7 +100,9 @@ def _compare_roots(
     then, now = documents
     if then is None or now is None:
         # Roots tell that something has changed; what, and whether it matters, is lost.
-        return [make_finding("rank-facts", f"{few(nodes, NAMED)}: changed, facts are missing")]
+        return [
+            make_finding("rank-facts-missing", f"{few(nodes, NAMED)}: changed, facts are missing")
+        ]
     findings = []
     differences = compare(
         (then["facts"], then["unavailable"]), (now["facts"], now["unavailable"]), policy, names

@@ -83,19 +83,17 @@ def assert_fleet(
     Args:
         path: the lockfile, as for `assert_locked()`.
         policy: how strictly to compare; the lockfile's own, or `strict` without a lockfile, when
-        not
-            given.
+            not given.
         engine: how ranks communicate. `mpi`: with mpi4py, which the program has imported. `tf`:
             with TensorFlow's coordination service, once a strategy with several workers exists.
             `files`: in a folder that all nodes share. `auto`: with MPI if mpi4py is imported, else
             with files.
         timeout: seconds that a rank waits for rank 0 to arrive, and that rank 0 waits for the
-        others.
+            others.
         folder: for `files`; else `$ENVLOCK_FLEET_DIR`, else `.envlock-fleet` in the current folder.
         rank, size, node, job: the number of this process, the number of all processes, the name of
             the machine, and a name that no other job has; else `$ENVLOCK_FLEET_RANK` and so on,
-            else
-            the values of the launcher.
+            else the values of the launcher.
 
     Returns:
         The report; None if `ENVLOCK_MODE=off` switched the check off.
@@ -103,9 +101,8 @@ def assert_fleet(
     Raises:
         EnvironmentMismatch: an environment differs, or a rank did not answer in time. The error is
             the same on every rank; one of them has printed the report to stderr. If the program
-            does
-            not catch it, the process ends with the exit code of the error and without a traceback.
-            With `ENVLOCK_MODE=warn` on all ranks, nothing is raised.
+            does not catch it, the process ends with the exit code of the error and without a
+            traceback. With `ENVLOCK_MODE=warn` on all ranks, nothing is raised.
         UsageError: there is no such engine or policy, or no launcher says which rank this is.
         LockfileError: the lockfile of rank 0 names a policy or a rule that does not exist.
         WriteError: the shared folder cannot be written.
@@ -346,8 +343,8 @@ def _decide(
 def _is_repeated(board: Folder, text: str, restarts: int) -> bool:
     """Return whether the same report was printed before the launcher started this job again.
 
-    An elastic launcher starts refused ranks again and again, as it cannot know that no restart puts
-    an environment right; each would print the whole report once more.
+    An elastic launcher restarts refused ranks again and again, because it cannot know that a
+    restart does not fix an environment; each restart would print the whole report once more.
     """
     report = {"sha256": sha256(text.encode("utf-8", "surrogateescape")).hexdigest()}
     before = board.peek(PRINTED)

@@ -40,7 +40,7 @@ class FleetEvidence(Evidence):
         reported: how many have reported.
         groups: those with one environment, the largest first.
         majority: the root of the environment that more than half of the ranks have; None without
-        such an environment.
+            such an environment.
         vetted: nodes that can be used; None in the digest for the ranks of a large job.
         missing: the ranks that have not reported, as ranges.
         failed: why ranks could not collect their facts.

@@ -38,26 +38,27 @@ def assert_late_rank(
     node: Optional[str] = None,
     timeout: float = TIMEOUT,
 ) -> Optional[Report]:
-    """Return the report when a process that joins a job has the environment of its ranks; else refuse.
+    """Return the report if a process that joins a job has the environment of its ranks; else raise.
 
-    For workers that an autoscaler adds once `assert_fleet(folder=...)` has let the others start: this one is
-    compared with the lockfile, and with what rank 0 stated there. The others do not hear of it.
+    For workers that an autoscaler adds after `assert_fleet(folder=...)` has let the others start:
+    this one is compared with the lockfile, and with the statement of rank 0 there. The others do
+    not learn about it.
 
     Args:
         path, policy: as for `assert_fleet()`.
-        job, folder: those that the ranks met under; else `$ENVLOCK_FLEET_JOB` or the launcher's job, and
-            `$ENVLOCK_FLEET_DIR` or `.envlock-fleet`.
+        job, folder: those that the ranks met under; else `$ENVLOCK_FLEET_JOB` or the launcher's
+            job, and `$ENVLOCK_FLEET_DIR` or `.envlock-fleet`.
         node: the name of the machine.
         timeout: seconds to wait for the verdict on the ranks.
 
     Returns:
-        The report; None when `ENVLOCK_MODE=off` kept it from looking.
+        The report; None if `ENVLOCK_MODE=off` switched the check off.
 
     Raises:
-        EnvironmentMismatch: the environment differs, the job's ranks have refused, or there is no verdict
-            in time. The report is on stderr.
-        UsageError: the job has no name, or others can write to its folder.
-        WriteError: the folder cannot be made.
+        EnvironmentMismatch: the environment differs, the job's ranks have refused, or there is no
+            verdict in time. The report is on stderr.
+        UsageError: the job has no name, or other users can write to its folder.
+        WriteError: the folder cannot be created.
     """
     environ = {**os.environ, OWN["rank"]: "1", OWN["size"]: "2"}
     for key, value in {"job": job, "node": node}.items():
@@ -88,7 +89,7 @@ def assert_late_rank(
 
 
 def _conclude(report: Report, mode: str) -> Optional[Report]:
-    """Return the report, or print it and refuse, as the mode says."""
+    """Return the report, or print it and refuse, depending on the mode."""
     if not report.match and mode != OFF:
         assertion.say(report.to_text())
     decision = {"by": 1, "enforced": mode in assertion.ENFORCING, "report": report.to_json()}
@@ -96,7 +97,9 @@ def _conclude(report: Report, mode: str) -> Optional[Report]:
 
 
 def _read_verdict(board: Folder, timeout: float) -> Union[Report, Reference]:
-    """Return what rank 0 stated where the ranks of a job have started; else why this one must not."""
+    """Return the statement of rank 0 if the ranks of a job have started, else the report on why
+    this rank must not start.
+    """
     pause = Pause(time.monotonic() + timeout)
     while True:
         nonce = get_nonce(board.peek("call"))

@@ -45,9 +45,9 @@ if TYPE_CHECKING:
     """What ends an attempt; `by` is the rank that made it, `enforced` is whether one of the ranks
     refuses a mismatch, and one of these is its content:
 
-    report   of all ranks, or of the one that has withdrawn, as JSON values error    what rank 0
-    could not do: the `kind` of the error, its `message` and `hint` again    why another attempt
-    follows, for ranks that still wait
+    report   of all ranks, or of the one that has withdrawn, as JSON values
+    error    what rank 0 could not do: the `kind` of the error, its `message` and `hint`
+    again    why another attempt follows, for ranks that still wait
 
     The report that all ranks read is a digest. If it leaves something out, `parts` has the part for
     each single environment, with the ranks that have it; these get it, and a rank finds its own
@@ -447,7 +447,7 @@ class Follower(Member):
 
 
 def get_nonce(call: object) -> str:
-    """Return the attempt that a call opens; empty where it is none."""
+    """Return the attempt that a call opens; empty if the call is malformed."""
     if not isinstance(call, dict):
         return ""
     nonce = call.get("nonce")

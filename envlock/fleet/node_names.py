@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 
+from envlock.runtime.device_ranges import format_ranges
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Collection, Dict, Iterable, List, Sequence, Tuple
@@ -97,7 +99,7 @@ def _fold(names: Sequence[List[str]]) -> List[Word]:
     _move_to_padded(groups)
     words: List[Word] = []
     for (start, end, width), numbers in groups.items():
-        inside = ranges(numbers, width)
+        inside = format_ranges(numbers, width)
         if inside.isdigit():
             words.append((f"{start}{inside}{end}", len(numbers)))
         elif inside:
@@ -123,20 +125,3 @@ def _move_to_padded(groups: Dict[Tuple[str, str, int], List[int]]) -> None:
                 else:
                     others.append(number)
             groups[(start, end, 0)] = others
-
-
-def ranges(numbers: Iterable[int], width: int = 0) -> str:
-    """Return numbers with consecutive ones combined: `0-3,7`; each with at least `width` digits."""
-    runs: List[List[int]] = []
-    for number in sorted(set(numbers)):
-        if runs and number == runs[-1][1] + 1:
-            runs[-1][1] = number
-        else:
-            runs.append([number, number])
-    words = []
-    for first, last in runs:
-        word = f"{first:0{width}}"
-        if last != first:
-            word += f"-{last:0{width}}"
-        words.append(word)
-    return ",".join(words)

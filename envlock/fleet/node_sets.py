@@ -4,7 +4,8 @@ once in a report. Pure.
 
 from __future__ import annotations
 
-from envlock.fleet.node_names import few, node_list, ranges
+from envlock.fleet.node_names import few, node_list
+from envlock.runtime.device_ranges import format_ranges
 from envlock.runtime.report import count
 
 TYPE_CHECKING = False
@@ -77,14 +78,14 @@ def _spell(numbers: Set[int]) -> str:
     word = "ranks"
     if len(numbers) == 1:
         word = "rank"
-    return f"{word} {ranges(numbers)}"
+    return f"{word} {format_ranges(numbers)}"
 
 
 def list_ranks(numbers: Set[int]) -> str:
     """Return ranks, or the first of them if there are too many ranges: `ranks 0,2,4 and 4,997
     more`.
     """
-    text = ranges(numbers)
+    text = format_ranges(numbers)
     if len(text) <= LONGEST_RANKS:
         return _spell(numbers)
     shown = text[:LONGEST_RANKS].rpartition(",")[0]

@@ -42,8 +42,8 @@ OF_RANKS = {
     "rank-failed": (UNKNOWN, LOST, "Remove the cause on these nodes, and start the job again."),
     "rank-mode": (ERROR, SWITCHED, "Set ENVLOCK_MODE for all ranks, or for none."),
     "rank-lockfile": (ERROR, SEVERAL, "Put one lockfile where every node reads it."),
-    "rank-facts": (UNKNOWN, LOST, "Run the job again in an empty folder."),
-    "rank-before": (
+    "rank-facts-missing": (UNKNOWN, LOST, "Run the job again in an empty folder."),
+    "rank-no-earlier-job": (
         UNKNOWN,
         "Nothing was compared with an earlier job.",
         "Name a folder with reports of these nodes with `--against`.",

@@ -5,7 +5,7 @@ which facts. Pure.
 from __future__ import annotations
 
 from envlock.fleet.fleet_evidence import FleetEvidence
-from envlock.fleet.node_names import node_list, ranges
+from envlock.fleet.node_names import node_list
 from envlock.fleet.node_sets import Places, find_missing, group_by, order
 from envlock.fleet.problems import (
     COMMAND,
@@ -20,6 +20,7 @@ from envlock.fleet.texts import restore_texts
 from envlock.runtime.assertion import ENFORCING
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.compare import compare
+from envlock.runtime.device_ranges import format_ranges
 from envlock.runtime.errors import UsageError
 from envlock.runtime.judgement import build_policy, judge
 from envlock.runtime.launchers import explain_differences
@@ -58,7 +59,7 @@ class Group:
 
     Attributes:
         root: the digest of its facts; if the policy lets some differ, the digest that most ranks
-        have.
+            have.
         odd: the differences that are not allowed; empty if there are none.
         members: their statements.
     """
@@ -79,7 +80,7 @@ class Group:
         values: GroupDocument = {
             "root": self.root,
             "count": len(ranks),
-            "ranks": ranges(ranks),
+            "ranks": format_ranges(ranks),
             "nodes": node_list(nodes),
         }
         if self.odd:
@@ -128,8 +129,7 @@ def reduction(
         size: how many ranks the job has.
         lock: the lockfile; None compares ranks with one another only.
         policy: how strictly to compare; the lockfile's own, or `strict` without a lockfile, when
-        not
-            given.
+            not given.
         overrides: whether the lockfile's own rules apply.
 
     Raises:
@@ -230,7 +230,11 @@ def _compare_root(
     """
     document = documents.get(members[0]["root"])
     if document is None:
-        return [make_finding("rank-facts", "differs from other ranks, and its facts are missing")]
+        return [
+            make_finding(
+                "rank-facts-missing", "differs from other ranks, and its facts are missing"
+            )
+        ]
     findings: List[Finding] = []
     if standard.lock is not None:
         findings = _compare_with_lock(document, standard.lock, members[0]["proven"], standard)
@@ -259,7 +263,10 @@ def _compare_with_lock(
     them.
     """
     live = Snapshot(document["facts"], document["unavailable"], document["tooling"])
-    report = judge(lock, live, standard.rules.name, overrides=standard.overrides, proven=proven)
+    proof = None
+    if proven:
+        proof = list_results(lock)
+    report = judge(lock, live, standard.rules.name, overrides=standard.overrides, proof=proof)
     causes = explain_differences(report.findings, document["launch"])
     if len(causes) == 1:
         (cause,) = causes
@@ -470,7 +477,7 @@ def _make_evidence(
     # Without a lockfile, it takes a majority to decide which ranks are good.
     if is_locked or major is not None:
         vetted = _list_vetted_nodes(groups, statements, size)
-    missing = ranges(find_missing(statements, size))
+    missing = format_ranges(find_missing(statements, size))
     documents = [group.to_json() for group in groups]
     evidence = FleetEvidence(size, len(statements), documents, root, vetted, missing)
     for members in group_failures(statements):

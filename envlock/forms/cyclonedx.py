@@ -20,6 +20,7 @@ from envlock.images.reference import parse
 from envlock.lock.models import BaseImage, Lockfile, PackageIdentity, PinnedImage, WheelFile
 from envlock.packages.identity import find_checkout
 from envlock.packages.licenses import License
+from envlock.packages.public_index import PUBLIC_INDEX
 from envlock.runtime.version import __version__
 
 SUBJECT = "environment"
@@ -293,7 +294,4 @@ def _describe_completeness(components: Sequence[Component]) -> list[dict[str, ob
 
 
 def _get_default_index() -> str:
-    # Imported here: it takes a quarter of a second.
-    from pypi_simple import PYPI_SIMPLE_ENDPOINT
-
-    return PYPI_SIMPLE_ENDPOINT.rstrip("/")
+    return PUBLIC_INDEX.rstrip("/")

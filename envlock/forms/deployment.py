@@ -8,6 +8,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import yaml
+
 from envlock.data.image_tables import load_image_defaults
 from envlock.lock.models import Lockfile
 from envlock.lock.route import COMPLETE
@@ -113,9 +115,6 @@ def _choose_name(lock: Lockfile) -> str:
 
 def format_yaml(remarks: Sequence[str], *documents: Mapping[str, object]) -> str:
     """Return documents as YAML after comment lines, which are our own words."""
-    # Imported here: only three of the forms need it.
-    import yaml
-
     lines = [f"# Written by envlock {__version__}."]
     lines += [f"# {remark}" for remark in remarks]
     lines.append(yaml.safe_dump_all(documents, sort_keys=False, width=1000))

@@ -1,5 +1,5 @@
-"""A JobSet of Kubernetes, in all pods or in none, and a policy that admits only the locked image.
-Pure.
+"""A JobSet of Kubernetes that runs in all pods or in none, and a policy that admits only the locked
+image. Pure.
 
 Source: https://github.com/kubernetes-sigs/jobset/blob/main/api/jobset/v1alpha2/jobset_types.go
 """
@@ -35,14 +35,14 @@ def render(lock: Lockfile, licenses: Mapping[str, License]) -> str:
     """Return the manifests of a JobSet, and of a policy and its binding.
 
     Raises:
-        UsageError: the image is in no registry.
+        UsageError: the image is not in a registry.
     """
     deployment = describe_deployment(lock)
     name = deployment.name
     # JobSet names a pod after set, role, number of the job and number of the pod
     # (`enableDNSHostnames` in the source above).
     hosts = [f"{name}-{ROLE}-0-{index}.{name}" for index in range(PODS)]
-    # The policy looks at the job that JobSet makes, so that the annotation belongs there too.
+    # The policy examines the job that JobSet creates, so the annotation belongs there, too.
     template = {
         "metadata": {"annotations": build_annotations(deployment)},
         "spec": build_job_spec(build_indexed_spec(), build_fleet_pod(deployment, hosts)),

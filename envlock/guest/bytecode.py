@@ -6,10 +6,8 @@ optimization] a line on its standard input; it says `ready`, and answers each wi
 Nothing is imported or run, only compiled and compared. The bytes of a .pyc cannot be trusted: they
 can crash the interpreter, so this is a process of its own.
 
-    fine          Python uses it, and it is the code of the source; or Python does not use it and
-    compiles again
-    unchecked     Python uses it whatever the source is, because of a flag in its header; now it is
-    the code of the source
+    fine          Python uses it, and it is the code of the source; or Python does not use it and compiles again
+    unchecked     Python uses it whatever the source is, because of a flag in its header; now it is the code of the source
     other-code    Python uses it, and it is not the code of the source
     unreadable    one of the two files cannot be read
     too-large     loading it took more memory than a file may use

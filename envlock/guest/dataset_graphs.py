@@ -43,6 +43,15 @@ def serialize_graph(tf: ModuleType, dataset: Dataset) -> bytes:
     return data
 
 
+def has_op_determinism() -> bool:
+    """Return whether op determinism is on in this process; False where this TensorFlow does not tell."""
+    try:
+        config = import_module("tensorflow.python.framework.config")
+        return bool(config.is_op_determinism_enabled())
+    except (ImportError, AttributeError):  # private, and may go
+        return False
+
+
 def parse_graph(data: bytes, deterministic: Optional[bool]) -> Dict[str, object]:
     """Return a serialized graph as dicts and lists.
 

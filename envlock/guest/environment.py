@@ -1,8 +1,8 @@
 """Answer questions about the environment of an interpreter: its facts, its import path, the folder
 of its TensorFlow.
 
-Argument: JSON with `mark`, `question` (`facts`, `paths` or `tensorflow`) and `binding` (a module to
-bind NVML, or null).
+Argument: JSON with `mark`, `question` (`facts`, `paths`, `tensorflow` or `gpu-health`) and `binding`
+(a folder with a module to bind NVML, or null).
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ def main() -> None:
         "facts": _collect_facts,
         "paths": _collect_paths,
         "tensorflow": _find_tensorflow,
+        "gpu-health": lambda: _collect_gpu_health(asked["binding"] or ""),
     }
     answer = answers[asked["question"]]()
     sys.stdout.buffer.write((asked["mark"] + json.dumps(answer) + "\n").encode("ascii"))
@@ -43,6 +44,13 @@ def _collect_facts() -> Dict[str, object]:
     host = Host()
     found = take_snapshot(host)
     return {"facts": found.facts, "unavailable": found.unavailable, "tooling": find_tooling(host)}
+
+
+def _collect_gpu_health(folder: str) -> Dict[str, object]:
+    # Not at the top: an image carries this program and not that one, as no lockfile holds its answer.
+    from envlock.guest.gpu_health import collect_health
+
+    return collect_health(folder)
 
 
 def _collect_paths() -> Dict[str, object]:

@@ -7,8 +7,7 @@ Argument: JSON with
     job         the name of the job for a statement; null: as the launcher calls it
     lock        the path of the lockfile; null: the nearest one, if any
     policy      how strictly to compare; null: the lockfile's own
-    command     null: write a statement and exit. Else wait for the verdict on all ranks, then
-    become this command
+    command     null: write a statement and exit. Else wait for the verdict on all ranks, then become this command
     timeout     seconds to wait for that verdict
 """
 

@@ -4,10 +4,8 @@ the output of each.
 It runs where Ray is installed, in the interpreter of the environment. Argument: JSON with
 
     folder, job   where to store the outputs; nodes do not have to share the folder
-    program       the arguments of an interpreter; the folder of this package must be at the same
-    place on every node
-    is_canary     true: the output is the answer of bits.py, and is stored as that. Else it is a
-    statement with its facts
+    program       the arguments of an interpreter; the folder of this package must be at the same place on every node
+    is_canary     true: the output is the answer of bits.py, and is stored as that. Else it is a statement with its facts
     timeout       seconds to wait for all nodes
     nodes         how many nodes there must be; null: all live nodes
 """
@@ -65,12 +63,11 @@ def _run_on_nodes(ray: ModuleType, folder: Folder, asked: Asked) -> Iterator[Tup
     """Yield each rank with the output of its node, except for nodes that are lost or on which the
     program failed.
     """
-    # Parts of the optional package.
-    from ray import cloudpickle
+    # A part of the optional package.
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     # By value, because the workers of the cluster may not have this package.
-    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
     names = {}
     alive = []
     for node in ray.nodes():

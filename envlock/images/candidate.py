@@ -109,7 +109,7 @@ class Candidate:
 
     Attributes:
         holds: the versions in the image, and in what is installed on it, by the names of
-        `SUBJECTS`.
+            `SUBJECTS`.
         lead: a sentence that describes it.
         exact: the locked build of TensorFlow is in it, or can be installed on it.
         months_apart: months between its release and that of the locked label.

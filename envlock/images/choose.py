@@ -126,7 +126,7 @@ def resolve_image(
         platform: that of the image.
         mirrors: registries to ask instead.
         second: a function that is called if the registry cannot be reached for a reason on our
-        side.
+            side.
         trust: the known digests.
 
     Raises:

@@ -87,24 +87,25 @@ def _resolve(config: dict[str, object], registry: str) -> Mapping[str, object]:
     """
     # Importing Docker's SDK takes a tenth of a second, and most registries are used without a
     # login.
-    from docker.auth import INDEX_NAME, INDEX_URL, load_config, resolve_index_name
-    from docker.errors import DockerException
+    from docker import auth, errors
 
     server = registry
     address = registry
     if registry == DOCKER_HUB:
-        server, address = INDEX_NAME, INDEX_URL
+        server, address = auth.INDEX_NAME, auth.INDEX_URL
     # The messages of the library and of the helper are not passed on: they can contain a secret.
     try:
         entries = cast("Mapping[str, object]", config.get("auths") or {})
-        auths = {key: value for key, value in entries.items() if resolve_index_name(key) == server}
-        helper = load_config(config_dict={**config, "auths": {}}).get_credential_store(server)
+        auths = {
+            key: value for key, value in entries.items() if auth.resolve_index_name(key) == server
+        }
+        helper = auth.load_config(config_dict={**config, "auths": {}}).get_credential_store(server)
         if helper is not None:
             entry = _ask_helper(helper, address)
             if entry:
                 return entry
-        return dict(load_config(config_dict={"auths": auths}).resolve_authconfig(server) or {})
-    except DockerException:
+        return dict(auth.load_config(config_dict={"auths": auths}).resolve_authconfig(server) or {})
+    except errors.DockerException:
         raise _make_login_error("a credential helper is missing, or failed") from None
     except (AttributeError, KeyError, OSError, RecursionError, TypeError, ValueError):
         raise _make_login_error("an entry is not one of `docker login`") from None

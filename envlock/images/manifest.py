@@ -54,7 +54,7 @@ class Found:
 
     Attributes:
         digest: that of what the tag stands for: an index, if the image exists for several
-        platforms.
+            platforms.
         manifest: the digest for the requested platform.
         config: the config for that platform.
     """

@@ -34,14 +34,13 @@ class BaseNeeds:
 
     Attributes:
         tensorflow: the version without NVIDIA's label.
-        label: of NVIDIA's build of it, as `nv25.2`.
-        local: the local version of a TensorFlow that somebody else has built, as `selfbuilt`.
+        label: that of NVIDIA's build, such as `nv25.2`.
+        local: the local version of a TensorFlow that someone else has built, such as `selfbuilt`.
         gpu: whether TensorFlow is a build for CUDA.
         compiler, prefix: those of Python: the compiler in `sys.version`; `venv`, `conda` or
-        `system`.
+            `system`.
         cuda_wheels: whether CUDA is installed from NVIDIA's wheels, so that a base image does not
-        need
-            it.
+            need it.
         compiled_against: the cuDNN that TensorFlow was compiled against.
         targets: the GPUs that TensorFlow has code for, in the notation of its build info.
         os: from /etc/os-release, such as `ubuntu 22.04`.

@@ -69,8 +69,7 @@ class Registry:
         Raises:
             UsageError: it has neither tag nor digest.
             RegistryError: the registry cannot be reached, refuses, has no such image or none for
-            this
-                platform, or sends something else.
+                this platform, or sends something else.
         """
         name = reference.digest or reference.tag
         if name is None:
@@ -356,3 +355,8 @@ def parse_challenges(header: str) -> list[Challenge]:
             value = re.sub(r"\\(.)", r"\1", match["quoted"])
         found[-1].values.setdefault(match["name"].lower(), value)
     return found
+
+
+def open_registry() -> Registry:
+    """Return a registry that is asked over HTTP, with the user's logins."""
+    return Registry(Client())

@@ -41,7 +41,7 @@ def find(paths: Sequence[str], exclude: Sequence[str] = ()) -> list[str]:
 
     Raises:
         UsageError: a path does not exist or is neither file nor folder, or there are too many
-        files.
+            files.
     """
     found: dict[str, str] = {}
     for path in paths:

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from envlock.data.lint_tables import LintRule, find_reference, load_lint_rules
 from envlock.data.specifiers import matches_version
 from envlock.linter.files import Unreadable, matches, read
-from envlock.linter.interpreter.findings import Findings
 from envlock.linter.interpreter.programs import Programs, run
+from envlock.linter.interpreter.reported_chances import Findings
 from envlock.linter.module import Hit, Module
 from envlock.linter.notebooks import Cells
 from envlock.linter.rules import BAD_IGNORE, DIRECT, UNREADABLE, UNUSED_IGNORE

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from envlock.data.lint_tables import load_dataset_rules
-from envlock.guest.dataset_graphs import parse_graph, serialize_graph
+from envlock.guest.dataset_graphs import has_op_determinism, parse_graph, serialize_graph
 from envlock.linter.pipeline import Graph, digest, findings, graph_of
 from envlock.runtime.errors import UsageError
 from envlock.runtime.report import ERROR, Evidence, Report, count_severities
@@ -36,6 +36,7 @@ def lint_dataset(dataset: Any) -> Report[DatasetEvidence]:
         UsageError: it is not a tf.data.Dataset, or this TensorFlow cannot serialize its graph.
     """
     try:
+        # An optional package, and the user's: 2 s, which the other linters do without.
         import tensorflow as tf
     except ImportError:
         raise UsageError("lint_dataset needs TensorFlow, which is not installed here") from None
@@ -52,7 +53,7 @@ def lint_dataset(dataset: Any) -> Report[DatasetEvidence]:
             f"TensorFlow {tf.__version__} does not show the graph of this dataset: {reason}"
         ) from None
     graph = graph_of(parse_graph(data, getattr(dataset.options(), "deterministic", None)))
-    return report_of(graph, switched_on=_switched_on())
+    return report_of(graph, switched_on=has_op_determinism())
 
 
 def report_of(graph: Graph, *, switched_on: bool) -> Report[DatasetEvidence]:
@@ -68,11 +69,3 @@ def report_of(graph: Graph, *, switched_on: bool) -> Report[DatasetEvidence]:
         evidence=DatasetEvidence(digest(graph)),
         breaking=(ERROR,),
     )
-
-
-def _switched_on() -> bool:
-    try:
-        from tensorflow.python.framework.config import is_op_determinism_enabled
-    except ImportError:  # private, and may go
-        return False
-    return bool(is_op_determinism_enabled())

@@ -21,7 +21,7 @@ from envlock.linter.notebooks import Cells
 
 Node = TypeVar("Node", bound=ast.AST)
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
-ALIASES = 8  # assignments of names to names that are followed: nobody writes longer chains
+ALIASES = 8  # assignments of names to names that are followed: longer chains are not written
 
 
 class Module:

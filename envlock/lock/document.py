@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
@@ -63,11 +62,8 @@ def _describe_error(name: str, error: ValidationError) -> LockfileError:
 
 
 def dump(lock: Lockfile) -> bytes:
-    """Return the canonical bytes: sorted keys, two spaces, one final newline, UTF-8."""
-    text = json.dumps(
-        lock.to_document(), indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False
-    )
-    return (text + "\n").encode("utf-8")
+    """Return the canonical bytes of a lockfile."""
+    return lock.to_bytes()
 
 
 def save(lock: Lockfile, path: str | Path, read: Lockfile | None = None) -> None:

@@ -95,7 +95,7 @@ def collect_live_for(
 
 def ask(
     python: Path,
-    question: Literal["facts", "paths", "tensorflow"],
+    question: Literal["facts", "paths", "tensorflow", "gpu-health"],
     environ: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Return the answer of the interpreter `python` to a question of `guest/environment.py`.

@@ -1,4 +1,6 @@
-"""Warnings about what is in a lock: what will not verify later, and what TensorFlow will not run on."""
+"""Warnings about the content of a lockfile: facts that will not verify later, and hardware on which
+TensorFlow will fail.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ if TYPE_CHECKING:
 
 
 def list_warnings(lock: Lockfile) -> list[str]:
-    """Return what keeps the lock from verifying later, or makes TensorFlow fail on a GPU."""
+    """Return warnings about facts that will keep the lockfile from verifying later, or that make
+    TensorFlow fail on a GPU.
+    """
     return (
         _warn_of_unavailable(lock)
         + _warn_of_binding(lock)
@@ -25,10 +29,10 @@ def list_warnings(lock: Lockfile) -> list[str]:
 
 
 def _warn_of_hash_seed(lock: Lockfile) -> list[str]:
-    """Return a warning where the hash seed was drawn for this run only.
+    """Return a warning if the hash seed was chosen at random for this run only.
 
-    tox draws one unless its settings fix it.
-    Source: https://tox.wiki/en/latest/config.html#set_env (`tox --hashseed`)
+    tox does that unless its settings fix the seed. Source:
+    https://tox.wiki/en/latest/config.html#set_env (`tox --hashseed`)
     """
     seed = (lock.facts.environ or {}).get("PYTHONHASHSEED")
     if seed is None or "TOX_ENV_NAME" not in os.environ:
@@ -86,14 +90,13 @@ def _warn_of_gpus(lock: Lockfile) -> list[str]:
 
 
 def _describe_failure(tensorflow: TensorflowFacts, capability: str) -> str | None:
-    """Return how a TensorFlow fails on a GPU for which it has no machine code, as users report it.
-
-    It is None where there are no reports.
+    """Return how a TensorFlow fails on a GPU for which it has no machine code, according to reports
+    of users; None without reports.
     """
     # The reports are about the official wheels.
     if tensorflow.version is None or tensorflow.nvidia_build is not None:
         return None
-    # Start-up time: 5 ms for the table, which only a GPU without machine code for it asks.
+    # Start-up time: the table takes 5 ms, and is needed only for a GPU without machine code.
     from envlock.data.compatibility import find_failure
 
     reported = find_failure(tensorflow.version, capability)

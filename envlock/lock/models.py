@@ -306,7 +306,7 @@ class Machine(Strict):
 
 
 class Lockfile(Strict):
-    """The whole file; `facts` are those of the software and of the first machine."""
+    """A whole lockfile; `facts` are those of the software and of the first machine."""
 
     model_config = ConfigDict(
         title="envlock lockfile", populate_by_name=True, serialize_by_alias=True
@@ -333,6 +333,13 @@ class Lockfile(Strict):
             "$schema": self.schema_url,
             **self.model_dump(mode="json", exclude_unset=True, by_alias=True),
         }
+
+    def to_bytes(self) -> bytes:
+        """Return the canonical bytes: sorted keys, two spaces, one final newline, UTF-8."""
+        text = json.dumps(
+            self.to_document(), indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False
+        )
+        return (text + "\n").encode("utf-8")
 
 
 def render_schema() -> str:

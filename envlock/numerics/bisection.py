@@ -191,6 +191,8 @@ def judge_bisection(
     findings = [report_cause(cause, len(evidence.smallest)) for cause in evidence.smallest]
     if problem is not None:
         findings.append(problem)
+    elif evidence.a is None or evidence.b is None:
+        findings.append(report_unmeasured())
     # What could not be measured decides only if nothing else does.
     severity = UNKNOWN
     if findings:
@@ -223,6 +225,19 @@ def report_cause(cause: Cause, together: int) -> Finding:
         SOURCE,
         expected=cause.a,
         actual=cause.b,
+    )
+
+
+def report_unmeasured() -> Finding:
+    """Return the finding that a side has no result: no difference can have moved its bits, nor left them."""
+    return Finding(
+        "run-failed",
+        UNKNOWN,
+        "program",
+        "a side has no result, so nothing was compared",
+        "a program that ends early has no bits to compare",
+        "run `envlock repeat` on it in that environment",
+        SOURCE,
     )
 
 

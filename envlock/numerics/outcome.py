@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 from envlock.numerics import results
 from envlock.numerics.failure import RULE, TITLE, Failure, group_failures, list_failures
@@ -18,6 +18,7 @@ TITLES = {
     "runs-differ": "runs give different bits",
     RULE: TITLE,
     "run-missing": "a run is missing",
+    "nothing-recorded": "runs recorded nothing",
 }
 MEMBERS_NAMED = 3
 """Arrays of a quantity that a finding names."""
@@ -34,13 +35,13 @@ class Outcome:
         wanted: how many were requested.
         first: the first quantity that differs.
         shown: every quantity of the steps that are shown: the first that differs and the last,
-        unless others were
-            requested.
+            unless others were requested.
         matrices: those of the quantities that differ.
         environments: the versions of the software that computed, by the name of the set of runs.
         interrupted: Ctrl-C ended it before all runs were made.
         about: lines that say which sets of runs are compared.
         help: what to do about a run that failed.
+        circumstances: what was run, and how, by the name of each: program, command, seed, lockfile.
     """
 
     runs: Sequence[Run]
@@ -54,6 +55,7 @@ class Outcome:
     about: tuple[str, ...] = ()
     cut: bool = False
     help: str = "`--output` shows what the script prints."
+    circumstances: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def finished(self) -> int:
@@ -161,6 +163,7 @@ class RepeatEvidence(Evidence):
         differing: every quantity that differs, at every step.
         equal: quantities that do not differ at the steps that are shown.
         matrices: of the quantities that differ there.
+        circumstances: what was run, and how, by the name of each.
     """
 
     about: tuple[str, ...]
@@ -176,6 +179,13 @@ class RepeatEvidence(Evidence):
     differing: tuple[DifferingQuantity, ...]
     equal: tuple[PlacedQuantity, ...]
     matrices: tuple[DistanceMatrix, ...]
+    circumstances: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels of the runs that are compared."""
+        compared = {label for group in self.groups for label in group}
+        return tuple(run.run for run in self.runs if run.run in compared)
 
     def to_json(self) -> dict[str, object]:
         """Return it as JSON values."""
@@ -196,6 +206,7 @@ class RepeatEvidence(Evidence):
             "differing": list(map(DifferingQuantity.to_json, self.differing)),
             "equal": list(map(asdict, self.equal)),
             "matrices": list(map(DistanceMatrix.to_json, self.matrices)),
+            "circumstances": dict(self.circumstances),
         }
 
 
@@ -227,6 +238,8 @@ def _make_headline(outcome: Outcome) -> str:
     if len(outcome.runs) < 2:
         return f"nothing to compare: {runs} finished"
     number = len(results.list_steps(outcome.runs))
+    if not _has_values(outcome.runs):
+        return f"nothing to compare: {runs} recorded nothing"
     steps = f"all {number:,} steps"
     if outcome.cut:
         steps = f"the {count(number, 'step')} that all of them finished"
@@ -241,9 +254,24 @@ def _make_headline(outcome: Outcome) -> str:
     return verdict
 
 
+def _has_values(runs: Sequence[Run]) -> bool:
+    """Return whether a run recorded a value: no others can be the same."""
+    return any(values for run in runs for values in run.steps.values())
+
+
 def _list_findings(outcome: Outcome) -> Iterator[Finding]:
     if outcome.first is not None:
         yield _describe_difference(outcome, outcome.first)
+    elif len(outcome.runs) > 1 and not _has_values(outcome.runs):
+        yield Finding(
+            "nothing-recorded",
+            UNKNOWN,
+            Where(operation="runs"),
+            "no run recorded a value, so nothing was compared",
+            "What was not compared is not the same.",
+            "Call envlock.record(), or name a step or a model.",
+            SOURCE,
+        )
     yield from list_failures(_collect_failures(outcome), SOURCE, outcome.help)
     is_too_few = len(outcome.runs) < 2 and not outcome.alone
     if not outcome.missing and (outcome.failed or not is_too_few):
@@ -311,6 +339,7 @@ def _collect_evidence(outcome: Outcome) -> RepeatEvidence:
         differing=tuple(map(_describe_differing, results.iter_differing(outcome.runs))),
         equal=tuple(map(_get_place, equal)),
         matrices=tuple(_make_matrix(matrix, labels) for matrix in outcome.matrices),
+        circumstances=outcome.circumstances,
     )
 
 

@@ -45,9 +45,9 @@ WORDS = {
     "crashed": ("crashes the interpreter when it is loaded", ERROR),
     "too-large": ("takes too much memory to load, so it was not compared with its source", ERROR),
     "unreadable": ("cannot be read", UNKNOWN),
-    "not-told": ("could not be compared: the interpreter did not answer", UNKNOWN),
+    "no-answer": ("could not be compared: the interpreter did not answer", UNKNOWN),
 }
-CRASHED, NOT_TOLD, FINE = "crashed", "not-told", "fine"
+CRASHED, NO_ANSWER, FINE = "crashed", "no-answer", "fine"
 
 
 def compare(
@@ -55,7 +55,7 @@ def compare(
 ) -> dict[str, str]:
     """Return the problems of files, by path: a key of `WORDS`.
 
-    A file is `crashed` if the interpreter ends or stops when it loads the file, and `not-told` if
+    A file is `crashed` if the interpreter ends or stops when it loads the file, and `no-answer` if
     the interpreter gives no answers at all.
     """
     ordered = sorted(files)
@@ -111,7 +111,7 @@ def _compare_share(
         if position < len(files):
             answers[paths[position]] = CRASHED
             position += 1
-    return answers | dict.fromkeys(paths[position:], NOT_TOLD)
+    return answers | dict.fromkeys(paths[position:], NO_ANSWER)
 
 
 def _ask(

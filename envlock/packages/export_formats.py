@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+import tomli_w
+
 from envlock.packages.identity import (
     Checkout,
     Proven,
@@ -17,9 +19,15 @@ from envlock.packages.identity import (
     list_proven,
     split_by_policy,
 )
-from envlock.packages.lost_proofs import LeftOut
+from envlock.packages.proofs import LeftOut
+from envlock.packages.public_index import PUBLIC_INDEX
 from envlock.runtime.errors import LockfileError
 from envlock.runtime.release import minor
+
+try:
+    from packaging.pylock import Pylock, PylockValidationError
+except ImportError:  # a `packaging` before 26.0
+    Pylock = None  # type: ignore[assignment, misc]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -157,8 +165,6 @@ def _render_left_out(title: str, packages: Sequence[LeftOut], number: int) -> li
 def _render_pylock(
     entries: Sequence[Proven | Checkout], facts: Facts, house: Wheelhouse | None
 ) -> str:
-    import tomli_w  # imported here because most commands do not need it
-
     document: dict[str, object] = {"lock-version": "1.0"}
     marker = _make_marker(facts)
     if marker:
@@ -220,10 +226,7 @@ def _check(document: Mapping[str, object]) -> None:
     Raises:
         ValueError: it does not follow the specification.
     """
-    # Imported here: older versions do not have it.
-    try:
-        from packaging.pylock import Pylock, PylockValidationError
-    except ImportError:
+    if Pylock is None:
         return
     try:
         Pylock.from_dict(document)
@@ -256,13 +259,11 @@ def _select_wheels(entries: Sequence[Proven | Checkout]) -> list[Proven]:
 
 def _list_extra_indexes(entries: Sequence[Proven | Checkout]) -> list[str]:
     """Return the indexes that installers do not ask by default."""
-    from pypi_simple import PYPI_SIMPLE_ENDPOINT  # imported here: it takes a quarter of a second
-
     found = set()
     for package in _select_wheels(entries):
         if package.wheel.index is not None:
             found.add(package.wheel.index.rstrip("/"))
-    found.discard(PYPI_SIMPLE_ENDPOINT.rstrip("/"))
+    found.discard(PUBLIC_INDEX.rstrip("/"))
     # A quote would end the option for the installers.
     return sorted(f"{index}/".replace("'", "%27") for index in found)
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
-from envlock.packages.lost_proofs import LeftOut, get_identities, get_own_name
+from envlock.packages.proofs import LeftOut, get_identities, get_own_name
 from envlock.runtime.collectors.packages import strip_url_secrets
 from envlock.runtime.errors import UsageError
 from envlock.runtime.judgement import build_policy
@@ -88,7 +88,9 @@ def _describe_package(name: str, fact: PackageFacts, identity: PackageIdentity) 
 
 
 def list_unhashed(lock: Lockfile) -> list[str]:
-    """Return the packages whose wheel was never looked for, in the version that the lock has now."""
+    """Return the packages whose wheel was never searched for, in the version that the lockfile has
+    now.
+    """
     identities = get_identities(lock)
     unknown = []
     for name, fact in (lock.facts.packages or {}).items():

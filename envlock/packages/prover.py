@@ -174,7 +174,7 @@ def is_still_proven(
 
 @dataclass(frozen=True)
 class _Prover:
-    """Where the wheels of packages are looked for."""
+    """The places that are searched for the wheels of packages."""
 
     index: Index | None
     trust_index: bool

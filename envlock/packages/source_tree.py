@@ -37,7 +37,7 @@ def copy_sources(source: Source) -> Iterator[Path]:
 
     Raises:
         OutsideError: the folder was removed or cannot be read, or Git failed; the message names no
-        URL.
+            URL.
     """
     with open_draft_folder(None) as draft:
         target = draft / "source"

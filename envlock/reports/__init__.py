@@ -22,13 +22,30 @@ class Render(Protocol):
         ...
 
 
-def render(report: Report, format: str = "text", *, color: bool = False) -> str:  # noqa: A002 (the option's name)
+def render(
+    report: Report,
+    format: str = "text",  # noqa: A002 (the option's name)
+    *,
+    color: bool = False,
+    width: int | None = None,
+) -> str:
     """Return a report in one of FORMATS; its module is imported now, because a command needs only
     one.
+
+    Args:
+        report: of a command.
+        format: one of FORMATS.
+        color: a terminal will show it.
+        width: columns of that terminal, at which text is wrapped.
 
     Raises:
         UsageError: there is no such format.
     """
     if format not in FORMATS:
         raise UsageError(f"unknown format `{format}`", hint=f"choose from: {', '.join(FORMATS)}")
+    if format == "text":
+        # Not at the top, as the others: rich and the layouts of all commands come with it.
+        from envlock.reports import text
+
+        return text.render(report, color=color, width=width)
     return cast(Render, import_module(f"envlock.reports.{format}").render)(report, color=color)

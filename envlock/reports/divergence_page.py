@@ -23,7 +23,8 @@ code, pre, td { font-family: ui-monospace, monospace; font-size: 13px; }
 pre { border: 1px solid var(--line); border-radius: 6px; padding: .6rem; overflow-x: auto; }
 .here { background: #c6282822; display: block; }
 table { border-collapse: collapse; width: 100%; } th { text-align: left; font-weight: 600; }
-th, td { border-bottom: 1px solid var(--line); padding: .25rem .6rem; vertical-align: top; overflow-wrap: anywhere; }
+th, td { border-bottom: 1px solid var(--line); padding: .25rem .6rem; vertical-align: top; }
+td { overflow-wrap: anywhere; min-width: 4em; } th { white-space: nowrap; } .wide { overflow-x: auto; }
 .cause td { background: #c6282822; } .carried td { background: #b26a0018; }
 .cause td:first-child { border-left: 4px solid var(--bad); } .carried td:first-child { border-left: 4px solid #b26a00; }
 .same td:first-child { border-left: 4px solid var(--ok); }

@@ -29,6 +29,11 @@ def render(report: Report, *, color: bool = False) -> str:
         text = f"{number} that policy {report.policy} allows (`--format text` lists them)"
         place = _escape_property(get_file(report, allowed[0]))
         lines.append(f"::{COMMANDS['info']} file={place},title=allowed::{_escape_data(text)}")
+    shown = [str(each) for each in report.exemptions if each.is_in_headline]
+    if shown:
+        place = _escape_property(report.subject)
+        text = f"passed with {' and '.join(shown)}"
+        lines.append(f"::{COMMANDS['info']} file={place},title=exempt::{_escape_data(text)}")
     return "\n".join(lines)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from io import BytesIO
+from importlib.util import find_spec
+from operator import itemgetter
 
 from envlock.reports.repeat_text import UNITS
 from envlock.runtime.errors import UsageError
@@ -23,7 +24,8 @@ logarithmic scale.
 LABELS_SHOWN = 40
 """The most runs whose labels are shown at the axes of a picture."""
 
-COLORS = ("#fff7ec", "#fee8c8", "#fdd49e", "#fdbb84", "#fc8d59", "#ef6548", "#d7301f", "#990000")
+COLORS = ("#fee3b8", "#fdd49e", "#fdbb84", "#fc8d59", "#ef6548", "#d7301f", "#b30000", "#7f0000")
+"""From light to dark, the first one easy to tell from the white of a zero."""
 
 Cells = Sequence[Sequence[float | None]]
 
@@ -69,14 +71,30 @@ class Scale:
 
 
 def make_heatmaps(report: Report[RepeatEvidence]) -> list[Heatmap]:
-    """Return the matrices of a report of `repeat`."""
-    heatmaps = []
-    for matrix in report.evidence.matrices:
-        title = f"step {matrix.step}, {matrix.quantity}: {UNITS['sum']}"
+    """Return the matrices of a report of `repeat`, with those that are zero, by step."""
+    evidence = report.evidence
+    placed = [
+        (equal.step, _make_zero(equal.step, equal.quantity, evidence.labels))
+        for equal in evidence.equal
+    ]
+    for matrix in evidence.matrices:
         others = dict(matrix.cells)
         cells = others.pop("sum")
-        heatmaps.append(Heatmap(title, matrix.runs, cells, matrix.results, others, matrix.notes))
-    return heatmaps
+        title = _make_title(matrix.step, matrix.quantity)
+        heatmap = Heatmap(title, matrix.runs, cells, matrix.results, others, matrix.notes)
+        placed.append((matrix.step, heatmap))
+    placed.sort(key=itemgetter(0))
+    return [heatmap for _, heatmap in placed]
+
+
+def _make_title(step: int, quantity: str) -> str:
+    return f"step {step}, {quantity}: {UNITS['sum']}"
+
+
+def _make_zero(step: int, quantity: str, labels: Sequence[str]) -> Heatmap:
+    """Return the matrix of a quantity that has the same bits in all runs."""
+    zeros = [[0.0] * len(labels) for _ in labels]
+    return Heatmap(_make_title(step, quantity), labels, zeros, [0] * len(labels), {})
 
 
 def find_scale(heatmaps: Sequence[Heatmap]) -> Scale:
@@ -96,47 +114,7 @@ def need_matplotlib() -> None:
     Raises:
         UsageError: matplotlib is not installed beside envlock.
     """
-    try:
-        import matplotlib  # noqa: F401 (an optional package)
-    except ImportError:
-        hint = "install envlock again with its extra `plots`, or use `--html`"
-        raise UsageError(
-            "PNG needs matplotlib, which is not installed with envlock", hint=hint
-        ) from None
-
-
-def render_png(report: Report[RepeatEvidence]) -> bytes:
-    """Return one picture with all matrices below each other; always with the same bytes."""
     # An optional package, of the extra `plots`.
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.colors import LinearSegmentedColormap, LogNorm
-    from matplotlib.figure import Figure
-
-    heatmaps = make_heatmaps(report)
-    scale = find_scale(heatmaps)
-    # A logarithmic scale needs two different ends.
-    norm = LogNorm(scale.low, scale.low * 10)
-    if scale.high > scale.low:
-        norm = LogNorm(scale.low, scale.high)
-    colors = LinearSegmentedColormap.from_list("distances", list(COLORS)).with_extremes(
-        bad="#ffffff", over=COLORS[-1]
-    )
-    rows = max(len(heatmaps), 1)
-    figure = Figure(figsize=(7, 6 * rows), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.subplots(rows, 1, squeeze=False)[:, 0]
-    for axis, heatmap in zip(axes, heatmaps, strict=False):
-        values = [[cell or math.nan for cell in row] for row in heatmap.cells]
-        picture = axis.imshow(values, norm=norm, cmap=colors, interpolation="nearest")
-        figure.colorbar(picture, ax=axis)
-        axis.set_title(heatmap.title, fontsize=10, parse_math=False)
-        # More labels than that overlap.
-        if len(heatmap.labels) <= LABELS_SHOWN:
-            axis.set_xticks(range(len(heatmap.labels)), heatmap.labels, rotation=90)
-            axis.set_yticks(range(len(heatmap.labels)), heatmap.labels)
-    if not heatmaps:
-        axes[0].set_axis_off()
-        axes[0].text(0.5, 0.5, "the same bits in all runs", ha="center")
-    stream = BytesIO()
-    figure.savefig(stream, format="png", dpi=100, metadata={"Software": None})
-    return stream.getvalue()
+    if find_spec("matplotlib") is None:
+        hint = "install envlock again with its extra `plots`, or use `--html`"
+        raise UsageError("PNG needs matplotlib, which is not installed with envlock", hint=hint)

@@ -22,6 +22,11 @@ def render(report: Report, *, color: bool = False) -> str:
     }
     top = ET.Element("testsuites", counts)
     node = ET.SubElement(top, "testsuite", {"name": f"envlock {report.command}", **counts})
+    if report.exemptions:
+        properties = ET.SubElement(node, "properties")
+        for each in report.exemptions:
+            attributes = {"name": f"exempt by {each.owner}", "value": str(each)}
+            ET.SubElement(properties, "property", attributes)
     if not report.findings:
         names = {"classname": f"envlock {report.command}", "name": "everything"}
         ET.SubElement(node, "testcase", names)

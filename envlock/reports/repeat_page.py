@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
 from envlock.reports.heatmap import COLORS, Heatmap, Scale, find_scale, make_heatmaps
+from envlock.reports.repeat_summary import summarize_quantities
 from envlock.reports.repeat_text import UNITS, find_largest, list_compared_steps
 from envlock.runtime.report import Finding, Report, clean, count
 
@@ -33,7 +34,8 @@ h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2rem; } h3 { font-
 pre { border: 1px solid var(--line); border-radius: 6px; padding: .6rem; overflow-x: auto; font-size: 13px; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-size: 12px; }
-th, td { padding: 2px 6px; text-align: right; min-width: 3.5em; border: 1px solid var(--line); }
+th, td { padding: 2px 6px; text-align: right; min-width: 3.5em; border: 1px solid var(--line); white-space: nowrap; }
+.facts th, .facts td { text-align: left; } .facts td { white-space: normal; overflow-wrap: break-word; max-width: 50rem; }
 th { font-weight: normal; } th, .dim, td.z { color: var(--dim); }
 .bad { color: var(--bad); } .ok { color: var(--ok); }
 .key { display: inline-block; padding: 0 .6em; margin-right: .3em; border-radius: 3px; font-size: 12px; }
@@ -41,13 +43,19 @@ i.key { width: .9em; height: .9em; padding: 0; vertical-align: -.1em; }
 .maps { display: flex; flex-wrap: wrap; gap: 0 2rem; } section { max-width: 100%; }
 svg { width: 100%; max-width: 60rem; font-size: 11px; } svg text { fill: currentColor; }
 .grid { stroke: var(--line); } .rug { fill: var(--bad); } .even { fill: var(--ok); fill-opacity: .35; }
-path { fill: none; stroke-width: 1.5; }
 """
 
 
-def render_page(report: Report[RepeatEvidence], text: str) -> str:
-    """Return the page: the verdict, the chart, all matrices with one scale of colors, and the text."""
+def render_page(report: Report[RepeatEvidence], text: str, date: str | None = None) -> str:
+    """Return the page: the verdict, what was run, which quantities differ, the chart, every matrix
+    in one scale of colors, and the text.
+
+    `date` is shown as it is given: without it, two runs on two days have the same page.
+    """
     title = f"envlock {report.command}"
+    program = report.evidence.circumstances.get("program")
+    if program is not None:
+        title += f": {program}"
     policy = "default-src 'none'; style-src 'unsafe-inline'"
     heatmaps = make_heatmaps(report)
     scale = find_scale(heatmaps)
@@ -58,10 +66,12 @@ def render_page(report: Report[RepeatEvidence], text: str) -> str:
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n',
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n',
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n',
-        f"<title>{escape(title)}</title>\n<style>{_STYLE}{_list_colors()}</style>\n</head>\n<body>\n",
+        f"<title>{_escape(title)}</title>\n<style>{_STYLE}{_list_colors()}</style>\n</head>\n<body>\n",
         f'<h1 class="{verdict}">{_escape(report.headline)}</h1>\n',
     ]
     parts += map(_render_finding, report.findings)
+    parts.append(_render_circumstances(report.evidence, date))
+    parts.append(_render_quantities(report.evidence))
     parts.append(_render_chart(report.evidence))
     if heatmaps:
         parts.append(f"<h2>Distances between runs</h2>\n{_render_legend(scale)}")
@@ -69,6 +79,46 @@ def render_page(report: Report[RepeatEvidence], text: str) -> str:
     parts.append(f'<div class="maps">\n{tables}</div>\n')
     parts.append(f"<h2>As on the terminal</h2>\n<pre>{escape(text)}</pre>\n</body>\n</html>\n")
     return "".join(parts)
+
+
+def _render_circumstances(evidence: RepeatEvidence, date: str | None) -> str:
+    """Return what was run, where and how, as a table."""
+    rows = dict(evidence.circumstances)
+    rows["runs"] = str(len(evidence.labels))
+    for name, environment in evidence.environments.items():
+        suffix = ""
+        if len(evidence.environments) > 1:
+            suffix = f" ({name})"
+        for what, value in environment.items():
+            rows[f"{what}{suffix}"] = value
+    if date is not None:
+        rows["date"] = date
+    body = ""
+    for name, value in rows.items():
+        body += f"<tr><th>{_escape(name)}</th><td>{_escape(value)}</td></tr>\n"
+    return f'<h2>What was run</h2>\n<div class="wide"><table class="facts">\n{body}</table></div>\n'
+
+
+def _render_quantities(evidence: RepeatEvidence) -> str:
+    """Return a table of the quantities: where each differs first, how often, and how far."""
+    summaries = summarize_quantities(evidence)
+    if not summaries:
+        return ""
+    body = ""
+    for each in summaries:
+        first = "never"
+        if each.first is not None:
+            first = f"step {each.first}"
+        cells = [each.name, first, f"{each.often} of {len(evidence.steps)} steps", each.largest]
+        body += "<tr>" + "".join(f"<td>{_escape(cell)}</td>" for cell in cells) + "</tr>\n"
+    head = "".join(
+        f"<th>{name}</th>"
+        for name in ("quantity", "first step that differs", "how often", "largest distance")
+    )
+    return (
+        f'<h2>Quantities</h2>\n<div class="wide"><table class="facts">\n<tr>{head}</tr>\n{body}'
+        "</table></div>\n"
+    )
 
 
 def _render_finding(finding: Finding) -> str:
@@ -86,9 +136,7 @@ def _list_colors() -> str:
     for n in range(HUES):
         # Neighbors are 150 degrees apart, so that consecutive lines are easy to distinguish.
         hue = f"hsl({(210 + n * 150) % 360} 65% 48%)"
-        rules.append(
-            f"path.s{n} {{ stroke: {hue}; }} .s{n} circle {{ fill: {hue}; }} i.s{n} {{ background: {hue}; }}"
-        )
+        rules.append(f".s{n} circle {{ fill: {hue}; }} i.s{n} {{ background: {hue}; }}")
     return "\n".join([*rules, ""])
 
 
@@ -145,11 +193,11 @@ def _render_chart(evidence: RepeatEvidence) -> str:
     low, high = _find_decades(points)
     lines, names = "", ""
     for n, (name, row) in enumerate(points.items()):
-        lines += _render_line(n % HUES, name, row, steps, (low, high))
+        lines += _render_points(n % HUES, name, row, steps, (low, high))
         names += f'<i class="key s{n % HUES}"></i>{_escape(name)} '
     compared = list_compared_steps(evidence)
     note = (
-        f"{UNITS['sum'].capitalize()}, largest of all pairs of runs, at the {count(len(compared), 'compared step')}; "
+        f"{UNITS['sum'].capitalize()}, largest of all pairs of runs, measured at the {count(len(compared), 'compared step')}; "
         f"`--step` compares others. The bar has all {count(len(steps), 'step')}, red where runs differ."
     )
     content = f"{_render_axes(low, high)}{lines}{_render_bar(evidence)}"
@@ -206,20 +254,16 @@ def _render_axes(low: int, high: int) -> str:
     return lines
 
 
-def _render_line(
+def _render_points(
     number: int, name: str, row: Mapping[int, float], steps: Sequence[int], decades: tuple[int, int]
 ) -> str:
-    path: list[str] = []
     dots = ""
     for step, value in sorted(row.items()):
         x, y = _find_x(step, steps), _find_y(value, decades)
-        command = "L"
-        if not path:
-            command = "M"
-        path.append(f"{command}{x:.1f},{y:.1f}")
         title = f"{_escape(name)}, step {step}: {value:.6g}"
         dots += f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4"><title>{title}</title></circle>'
-    return f'<path class="s{number}" d="{" ".join(path)}"/><g class="s{number}">{dots}</g>'
+    # No line: what is between two steps was not measured.
+    return f'<g class="s{number}">{dots}</g>'
 
 
 def _render_bar(evidence: RepeatEvidence) -> str:

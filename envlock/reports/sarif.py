@@ -31,7 +31,14 @@ def render(report: Report, *, color: bool = False) -> str:
         "semanticVersion": __version__,
         "rules": list(map(_render_rule, known.values())),
     }
-    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
+    run: dict[str, object] = {
+        "tool": {"driver": driver},
+        "columnKind": "unicodeCodePoints",
+        "results": results,
+    }
+    if report.exemptions:
+        exemptions = [{**each.to_json(), "text": str(each)} for each in report.exemptions]
+        run["properties"] = {"headline": report.headline, "exemptions": exemptions}
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from io import StringIO
 from typing import Any
 
 from envlock.reports import (
@@ -15,7 +14,8 @@ from envlock.reports import (
     repeat_text,
     traces,
 )
-from envlock.runtime.report import Finding, Report, add_legend, clean
+from envlock.reports.hanging import hang_lines
+from envlock.runtime.report import Finding, Report, clean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -89,26 +89,22 @@ LAYOUTS: Mapping[str, Callable[[Report[Any]], Lines]] = {
 """The layouts of commands whose reports show more than findings."""
 
 
-def render(report: Report, *, color: bool = False) -> str:
-    """Return the report as text."""
-    return paint(add_legend(LAYOUTS.get(report.command, _render_plain)(report)), color=color)
+def render(report: Report, *, color: bool = False, width: int | None = None) -> str:
+    """Return the report as text, wrapped at the width of a terminal where there is one."""
+    lines = LAYOUTS.get(report.command, _render_plain)(report)
+    if width is not None:
+        lines = hang_lines(lines, width)
+    return paint(lines, color=color)
 
 
 def paint(lines: Lines, *, color: bool) -> str:
     """Return (style, line) pairs as one text, with terminal colours if requested."""
     if not color:
         return "\n".join(_disarm_line(line) for _, line in lines)
-    # Most output has no colours, and rich is slow to load.
-    from rich.console import Console
-    from rich.text import Text
+    # Most output goes without colours, and rich takes 60 ms to load.
+    from envlock.reports.terminal_colors import color_lines
 
-    out = StringIO()
-    console = Console(
-        file=out, force_terminal=True, color_system="standard", highlight=False, soft_wrap=True
-    )
-    for style, line in lines:
-        console.print(Text(_disarm_line(line), style=STYLES[style]))
-    return out.getvalue().rstrip("\n")
+    return color_lines((STYLES[style], _disarm_line(line)) for style, line in lines)
 
 
 def _disarm_line(line: str) -> str:

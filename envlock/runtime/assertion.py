@@ -49,8 +49,8 @@ def assert_locked(
     Args:
         path: the lockfile; else `$ENVLOCK_LOCK`, else the nearest `envlock.lock` from the current
             folder up to the project's, else from the script's folder up to its project's.
-        policy: `strict`, `same-arch` or `functional`; else `$ENVLOCK_POLICY`, else the lockfile's
-        own.
+        policy: `strict`, `bits`, `same-arch` or `functional`; else `$ENVLOCK_POLICY`, else the
+            lockfile's own.
 
     Returns:
         The report; None if `ENVLOCK_MODE=off` switched the check off.

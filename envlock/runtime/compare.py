@@ -69,7 +69,7 @@ def compare(
     findings = []
     for difference in sorted(_iter_differences(locked, live), key=_get_path):
         finding = _make_finding(difference, policy, names, proof)
-        # What may differ and cannot be told, or was never locked, would only be noise.
+        # A fact that may differ and is unknown, or was never locked, would only add noise.
         is_noise = are_both_unavailable(finding) or finding.rule == "exact_where_locked"
         if finding.severity != INFO or not is_noise:
             findings.append(finding)

@@ -13,6 +13,7 @@ from envlock.runtime.host import read_text
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Dict, List, Optional
+    from zipfile import ZipFile
 
     from envlock.runtime.host import Host
 
@@ -29,6 +30,22 @@ VENDORED = "/setuptools/_vendor"
 
 Source: https://github.com/pypa/setuptools/blob/v71.0.0/setuptools/__init__.py
 """
+
+
+def open_zip(path: str) -> ZipFile:
+    """Return a zip file on the import path, opened.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is no zip file.
+    """
+    # Not at the top: hardly any import path has a zip file, and its reader takes milliseconds.
+    from zipfile import BadZipFile, ZipFile
+
+    try:
+        return ZipFile(path)
+    except BadZipFile as error:
+        raise ValueError(str(error)) from None
 
 
 class Distribution:

@@ -14,6 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import List, Mapping, Optional
 
+    from envlock.runtime.errors import EnvlockError
     from envlock.runtime.facts import Document
     from envlock.runtime.host import Host
     from envlock.runtime.report import Report
@@ -102,3 +103,10 @@ def in_one_line(report: Report) -> str:
         shown.append(f"and {len(wrong) - SHOWN} more")
     details = "(`envlock verify` in this image has the details)"
     return f"{report.headline}: {'; '.join(shown)} {details}"
+
+
+def explain(error: EnvlockError) -> str:
+    """Return what is wrong, and what to do, in one line."""
+    if error.hint:
+        return "{} ({})".format(error.message, error.hint)
+    return error.message

@@ -1,4 +1,6 @@
-"""Where a call on line 1 would have had to stand, by the source of the script and of its caller."""
+"""Where a call that belongs on line 1 should have been, found in the source of the script and of
+its caller.
+"""
 
 from __future__ import annotations
 
@@ -36,11 +38,11 @@ def where_to_move() -> str:
 
 
 def explain_repeated_import(caller: FrameType) -> Optional[str]:
-    """Return where to move a call that a worker repeats, as it imports the script; None elsewhere.
+    """Return where to move a call that a worker repeats when it imports the script; None elsewhere.
 
-    What `multiprocessing` spawns imports the script of its parent as `__mp_main__`, and so do the
-    workers of Dask; source: https://docs.python.org/3/library/multiprocessing.html, Safe importing
-    of main module.
+    A process that `multiprocessing` spawns imports the script of its parent as `__mp_main__`, and
+    so do the workers of Dask; source: https://docs.python.org/3/library/multiprocessing.html, Safe
+    importing of main module.
     """
     if caller.f_globals.get("__name__") != "__mp_main__" or caller.f_code.co_name != "<module>":
         return None

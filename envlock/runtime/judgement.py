@@ -15,6 +15,18 @@ from envlock.runtime.compare import (
     find_unlocked_backend,
 )
 from envlock.runtime.errors import LockfileError, UsageError
+from envlock.runtime.exemptions import (
+    ENVLOCK,
+    HELD,
+    MACHINE,
+    OVERRIDE,
+    PROJECT,
+    PROOF,
+    TOOLING,
+    VARIABLE,
+    Exemption,
+    list_exemptions,
+)
 from envlock.runtime.host import Host
 from envlock.runtime.own_variables import get_own_recipe
 from envlock.runtime.policies import Policy, is_protected, names
@@ -25,7 +37,6 @@ from envlock.runtime.report import (
     SUBJECT,
     Report,
     clean,
-    count,
     show,
     sort_findings,
 )
@@ -38,7 +49,7 @@ the file is added.
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Collection, Dict, List, Mapping, Optional, Sequence, Tuple
+    from typing import Collection, Dict, FrozenSet, List, Mapping, Optional, Sequence, Set, Tuple
 
     from envlock.runtime.facts import Document, Tree
     from envlock.runtime.report import Finding
@@ -56,8 +67,8 @@ def judge(
     *,
     sides: Tuple[str, str] = NAMES,
     overrides: bool = True,
-    proven: bool = False,
-    exempt: Sequence[str] = (),
+    proof: Optional[FrozenSet[str]] = None,
+    exempt: Sequence[Exemption] = (),
 ) -> Report:
     """Return every difference between a lockfile and a snapshot, under the lockfile's policy or the
     one named.
@@ -71,25 +82,23 @@ def judge(
         policy: the name of a policy; the lockfile's own when not given.
         sides: the names of the two in messages.
         overrides: whether the lockfile's own rules apply.
-        proven: whether the canary has given the locked bits on this machine.
-        exempt: what the snapshot already leaves out, a phrase each.
+        proof: the results of the canary that have the locked bits on this machine
+            (`machine_proof.list_results`); None if it is not proven.
+        exempt: what the snapshot already leaves out.
 
     Raises:
         LockfileError: the lockfile names a policy or a rule that does not exist.
         UsageError: `policy` does not exist.
     """
     rules = build_policy(lock, policy, overrides=overrides, tooling=live.tooling)
+    given = live
     live = _leave_out_own_package(lock, live, overrides=overrides)
+    counts = {PROJECT: int(live is not given)}
     notes = []
-    proof = None
-    if proven:
-        # Not at the top: most scripts start where nothing differs, and need no proof.
-        from envlock.runtime.machine_proof import list_results
-
-        proof = list_results(lock)
     if lock.get("machines"):
         lock, which = _choose_machine(lock, live, rules, proof)
         notes.append(which)
+        counts[MACHINE] = int(not which.startswith("machine 1 of "))
     locked = (lock["facts"], lock["unavailable"])
     found = (live.facts, live.unavailable)
     # The canary computes with TensorFlow and NumPy: it proves nothing of another back end.
@@ -103,23 +112,34 @@ def judge(
         sort_findings(findings),
         policy=rules.name,
         overrides=len(rules.overrides),
-        exempt=[*_describe_exemptions(findings, rules), *exempt],
+        exempt=[*list_exemptions(_count_exempt(findings, rules, counts)), *exempt],
         notes=notes,
     )
 
 
-def _describe_exemptions(findings: List[Finding], rules: Policy) -> List[str]:
-    """Return phrases: how many packages differ and are accepted because of the lockfile, not
-    because of the policy.
+def _count_exempt(
+    findings: List[Finding], rules: Policy, known: Mapping[str, int]
+) -> Dict[str, int]:
+    """Return how much differs and passes by each owner: packages, or facts.
+
+    Overrides are not among them: each is counted, whether it meets a difference or not.
     """
-    packages = set()
+    passing: Dict[str, Set[str]] = {}
     for finding in findings:
+        if finding.severity != INFO:
+            continue
         path = str(finding.where)
-        if finding.severity == INFO and rules.is_exempt_by_lockfile(path):
-            packages.add(path.split(".")[1])
-    if not packages:
-        return []
-    return [f"{count(len(packages), 'package')} exempt by the lockfile"]
+        owner = rules.find_owner(path)
+        if finding.rule == PROVEN and owner != OVERRIDE:
+            owner = PROOF
+        elif owner in (HELD, TOOLING, ENVLOCK):
+            path = path.split(".")[1]
+        passing.setdefault(owner, set()).add(path)
+    counts = dict(known)
+    for owner, paths in passing.items():
+        if owner != OVERRIDE:
+            counts[owner] = len(paths)
+    return counts
 
 
 def _choose_machine(
@@ -183,12 +203,10 @@ def collect_here(lock: Document, host: Optional[Host] = None) -> Snapshot:
     if lock["facts"].get("packages") == live.facts.get("packages"):
         return live
     # Not at the top: if all packages are as locked, no metadata is read.
-    from envlock.runtime.locked_wheels import restore_locked_origins
-    from envlock.runtime.tooling import add_tooling
+    from envlock.runtime.locked_wheels import complete_packages
 
     machine = host
-    live = restore_locked_origins(lock, live, lambda: machine)
-    return add_tooling(lock, live, lambda: machine)
+    return complete_packages(lock, live, lambda: machine)
 
 
 def judge_here(
@@ -206,26 +224,43 @@ def judge_here(
         subject: the file that findings without a place of their own are about.
         python: the interpreter that a message names; this one when not given.
     """
-    own = get_own_recipe(os.environ)
-    exempt = []
-    if own and overrides:
-        exempt.append(f"{count(len(own), 'variable')} set by envlock")
-    elif own:
-        live = _with_variables(live, own)
-    report = judge(lock, live, policy, overrides=overrides, exempt=exempt)
+    counted, exempt = _count_own_variables(live, overrides)
+    report = judge(lock, counted, policy, overrides=overrides, exempt=exempt)
     report.subject = subject
     # The cache is read last, and only if a proof would decide: a match does not need it.
     if not needs_proof(report):
         return _lead_with_tensorflow(report, python or sys.executable)
-    # Not at the top, for the same reason.
-    from envlock.runtime.machine_proof import is_proven, note
+    # Not at the top: most machines are the locked one, and need no proof.
+    from envlock.runtime import machine_proof
 
-    if not is_proven(lock, live, os.environ):
+    if not machine_proof.is_proven(lock, counted, os.environ):
         return report
-    report = judge(lock, live, policy, overrides=overrides, proven=True, exempt=exempt)
+    report = judge_proven(lock, live, policy, overrides, machine_proof.list_results(lock))
     report.subject = subject
-    report.notes.append(note(lock))
+    report.notes.append(machine_proof.note(lock))
     return report
+
+
+def judge_proven(
+    lock: Document,
+    live: Snapshot,
+    policy: Optional[str],
+    overrides: bool,
+    proof: FrozenSet[str],
+) -> Report:
+    """Judge this machine, on which these results of the canary have the locked bits; see `judge`."""
+    counted, exempt = _count_own_variables(live, overrides)
+    return judge(lock, counted, policy, overrides=overrides, proof=proof, exempt=exempt)
+
+
+def _count_own_variables(live: Snapshot, overrides: bool) -> Tuple[Snapshot, List[Exemption]]:
+    """Return the snapshot to judge, and the exemption of variables that envlock has set itself."""
+    own = get_own_recipe(os.environ)
+    if not own:
+        return live, []
+    if overrides:
+        return live, [Exemption(VARIABLE, len(own))]
+    return _with_variables(live, own), []
 
 
 def _with_variables(live: Snapshot, own: Mapping[str, str]) -> Snapshot:
@@ -269,15 +304,11 @@ def annotate(report: Report, environ: Mapping[str, str]) -> Report:
     Both depend on the variables of the process. A report without findings is returned unchanged, at
     no cost.
     """
-    # Neither is imported at the top: a script that matches starts faster without them.
     if report.findings:
-        from envlock.runtime.clear_values import show_in_clear
+        # Not at the top: a script that matches starts without it.
+        from envlock.runtime.launchers import annotate_findings
 
-        show_in_clear(report.findings, environ)
-    if not report.match:
-        from envlock.runtime.launchers import explain_differences
-
-        report.findings += explain_differences(report.findings, environ)
+        annotate_findings(report, environ)
     return report
 
 

@@ -4,12 +4,15 @@ differences that this explains. Pure.
 
 from __future__ import annotations
 
+from envlock.runtime.clear_values import show_in_clear
 from envlock.runtime.report import ERROR, INFO, LAUNCHER, UNKNOWN, Finding
 from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, Iterable, List, Mapping
+
+    from envlock.runtime.report import Report
 
     Environ = Mapping[str, str]
 
@@ -21,6 +24,13 @@ DOES = {
     "pool": "this process is a worker of {} ({} is set), which explains {}",
     "limit": "{} limits this process ({} is set) and explains {}",
 }
+
+
+def annotate_findings(report: Report, environ: Environ) -> None:
+    """Show values in clear in the findings of a report, and add those that say what a launcher explains."""
+    show_in_clear(report.findings, environ)
+    if not report.match:
+        report.findings += explain_differences(report.findings, environ)
 
 
 def explain_differences(findings: Iterable[Finding], environ: Environ) -> List[Finding]:

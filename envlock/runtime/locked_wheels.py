@@ -12,6 +12,7 @@ from envlock.runtime.collectors import Snapshot
 from envlock.runtime.distributions import find_distributions
 from envlock.runtime.errors import FactError
 from envlock.runtime.files.record_rows import get_common_content, hash_content, parse_rows
+from envlock.runtime.tooling import add_tooling
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +20,11 @@ if TYPE_CHECKING:
 
     from envlock.runtime.facts import Document
     from envlock.runtime.host import Host
+
+
+def complete_packages(lock: Document, live: Snapshot, host: Callable[[], Host]) -> Snapshot:
+    """Return a snapshot with locked origins (`restore_locked_origins`), which also names tooling (`add_tooling`)."""
+    return add_tooling(lock, restore_locked_origins(lock, live, host), host)
 
 
 def restore_locked_origins(lock: Document, live: Snapshot, host: Callable[[], Host]) -> Snapshot:

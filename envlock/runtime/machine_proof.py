@@ -62,10 +62,11 @@ def note(lock: Document) -> str:
 
 
 def list_results(lock: Document) -> FrozenSet[str]:
-    """Return the operations of the processor for which a lock's canary has one result.
+    """Return the operations of the processor for which the canary of a lockfile has exactly one
+    result.
 
-    What differed from itself, failed, ended its process or ran on a GPU is no witness: it was not
-    compared, or of another processor.
+    An operation whose results varied, that failed, that ended its process or that ran on a GPU does
+    not count: it was not compared, or belongs to another processor.
     """
     names: Set[str] = set()
     groups = (lock.get("numerics") or {}).get("groups")

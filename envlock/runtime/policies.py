@@ -6,6 +6,8 @@ The rows come from `envlock/data/policy.toml`.
 from __future__ import annotations
 
 from envlock.runtime.comparison_rules import RULES
+from envlock.runtime.exemptions import ENVLOCK, HELD, OVERRIDE, POLICY
+from envlock.runtime.exemptions import TOOLING as OWN_TOOLING
 from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
@@ -148,15 +150,17 @@ class Policy:
         rule: str = _find_row(path)[self._column]
         return rule
 
-    def is_exempt_by_lockfile(self, path: str) -> bool:
-        """Return whether a package may differ because the lockfile records that no program, or only
-        envlock, needs it.
-        """
-        if self._find_override(path) is not None or self.tier_rule(path) == "ignore":
-            return False
-        if self._explain_exemption(path) is None:
-            return False
-        return self._held is not None or _get_package(path) in self._own_tooling
+    def find_owner(self, path: str) -> str:
+        """Return who lets a path differ: an override, what the lockfile says of its package, or the tier's own row."""
+        if self._find_override(path) is not None:
+            return OVERRIDE
+        if self.tier_rule(path) == "ignore" or self._explain_exemption(path) is None:
+            return POLICY
+        if self._held is not None:
+            return HELD
+        if _get_package(path) in self._own_tooling:
+            return OWN_TOOLING
+        return ENVLOCK
 
 
 def _check_override(pattern: str, rule: str) -> None:
@@ -183,31 +187,6 @@ def _get_package(path: str) -> Optional[str]:
     return rest.partition(".")[0]
 
 
-def find_nearest_pattern(pattern: str) -> Optional[str]:
-    """Return the most similar pattern that matches something a lockfile can have; the pattern
-    itself if it matches something.
-    """
-    rows, patterns = _load_index()
-    named = [path for path in rows if not path.endswith("**")]
-    # Sections with free names, numerics and machines: any name below them matches.
-    free_sections = set(patterns)
-    for path in named:
-        free_sections.discard(path.partition(".")[0])
-    if pattern.partition(".")[0] in free_sections:
-        return pattern
-    if any(can_meet(pattern, path) for path in named):
-        return pattern
-    # Not at the top: only a misspelt pattern needs it, and this module is loaded when a script
-    # starts.
-    from difflib import get_close_matches
-
-    candidates = [_fill_wildcards(path, pattern) for path in [*named, *sorted(free_sections)]]
-    near: List[str] = get_close_matches(pattern, dict.fromkeys(candidates), n=1, cutoff=0.5)
-    if not near:
-        return None
-    return near[0]
-
-
 def can_meet(pattern: str, path: str) -> bool:
     """Return whether two patterns can match the same path, or one can match a node on the way to
     the other.
@@ -221,23 +200,11 @@ def can_meet(pattern: str, path: str) -> bool:
     return all(one == other or "*" in (one, other) for one, other in pairs)
 
 
-def _fill_wildcards(path: str, pattern: str) -> str:
-    """Return a row's path with the pattern's own names in place of its wildcards, and with its end."""
-    steps = pattern.split(".")
-    filled = path.split(".")
-    for place, name in enumerate(filled):
-        if name == "*" and place < len(steps):
-            filled[place] = steps[place]
-    if steps[-1] == "**":
-        filled = [*filled[: len(steps) - 1], "**"]
-    return ".".join(filled)
-
-
 def _find_row(path: str) -> TableRow:
     """Return the row with exactly this path, else the first one of its section whose pattern
     matches.
     """
-    rows, patterns = _load_index()
+    rows, patterns = load_index()
     row = rows.get(path)
     if row is None:
         section, _, rest = path.partition(".")
@@ -247,7 +214,7 @@ def _find_row(path: str) -> TableRow:
     return row
 
 
-def _load_index() -> Tuple[Dict[str, TableRow], Dict[str, RowsByStep]]:
+def load_index() -> Tuple[Dict[str, TableRow], Dict[str, RowsByStep]]:
     """Return the rows by path, and the patterns by section and second step.
 
     A lockfile has thousands of paths: without this index, each would be compared with every

@@ -21,12 +21,10 @@ class Recipe:
     Attributes:
         set: variables that it needs before it is imported.
         by_variable: variables with the effect of `calls`, for starting a program without changing
-        its
-            code.
+            its code.
         unset: variables that must not be set.
         patches: packages that replace operations, with their calls, of which the first installed
-        one
-            is used; empty if not needed.
+            one is used; empty if not needed.
         calls: calls to make after its import.
         seeds: calls that seed its random number generators; `{seed}` stands for the number.
         remarks: sentences on what the recipe does not make deterministic.

@@ -28,8 +28,7 @@ def record(step: Optional[int] = None, **quantities: object) -> None:
 
     Raises:
         ValueError: only under `envlock repeat`: the step already has this name, or the value
-        contains
-            no numbers.
+            contains no numbers.
     """
     if _taker is not None:
         _taker(step, quantities)

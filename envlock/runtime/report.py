@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from envlock.runtime.exemptions import OVERRIDE, Exemption, list_exemptions
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.finding_place import Where
 
@@ -68,7 +69,6 @@ NAMES_SHOWN = 8
 """Keys of an object that `show` prints."""
 
 MARKS = {ERROR: "x", UNKNOWN: "?", WARNING: "!", INFO: "i"}
-MEANINGS = {ERROR: "error", UNKNOWN: "unknown", WARNING: "warning", INFO: "information"}
 
 
 class Absent:
@@ -90,7 +90,7 @@ class Finding:
 
     Attributes:
         rule: the rule that found it, such as `exact` (of the policy), `variable-needed` or
-        `ENV203`.
+            `ENV203`.
         severity: `error`, `unknown`, `warning` or `info`.
         where: the fact or the place in a file.
         message: what was found, one sentence without a full stop.
@@ -98,8 +98,7 @@ class Finding:
         fix: what to do: a sentence or a command; several lines are alternatives.
         source: the evidence for `why`.
         expected, actual: the two values that were compared; `ABSENT` if a side does not have one
-        (or nothing was
-            compared), `Unavailable` if it could not be collected.
+            (or nothing was compared), `Unavailable` if it could not be collected.
         weight: 0 to 100, how likely it explains different bits.
         commands: shell commands that fix it.
     """
@@ -191,8 +190,7 @@ class Report(Generic[Attached]):
         findings: in the order in which they are shown.
         policy: the name of the policy that was used; None without one.
         overrides: how many paths have rules of the project.
-        exempt: what is accepted for another reason than the policy and its overrides, a phrase
-        each; the headline has them.
+        exempt: what is accepted for another reason, by its owners; `exemptions` has the overrides, too.
         headline: the answer in one line.
         subject: the file that findings without a place of their own are about.
         notes: sentences for the user that are not findings.
@@ -208,7 +206,7 @@ class Report(Generic[Attached]):
         command: str = "verify",
         policy: Optional[str] = None,
         overrides: int = 0,
-        exempt: Sequence[str] = (),
+        exempt: Sequence[Exemption] = (),
         headline: Optional[str] = None,
         subject: str = SUBJECT,
         notes: Sequence[str] = (),
@@ -286,7 +284,17 @@ class Report(Generic[Attached]):
     def _render_policy(self) -> Optional[Dict[str, object]]:
         if self.policy is None:
             return None
-        return {"name": self.policy, "overrides": self.overrides, "exempt": self.exempt}
+        return {
+            "name": self.policy,
+            "overrides": self.overrides,
+            "exempt": [str(each) for each in self.exempt if each.is_in_headline],
+            "exemptions": list(map(Exemption.to_json, self.exemptions)),
+        }
+
+    @property
+    def exemptions(self) -> List[Exemption]:
+        """Everything that lets differences pass, by its owners, the overrides first."""
+        return [*list_exemptions({OVERRIDE: self.overrides}), *self.exempt]
 
     def lines(self) -> Iterator[Tuple[str, str]]:
         """Yield (style, line) of the text report; a style is a severity, `title`, `note` or
@@ -327,21 +335,27 @@ class Report(Generic[Attached]):
         return [(group[0].rule, list(self._render_group(group))) for group in _group_alike(shown)]
 
     def _render_group(self, group: List[Finding]) -> Iterator[Tuple[str, str]]:
+        # Not at the top: a report without findings renders no group.
+        from envlock.runtime.device_ranges import merge_devices
+
+        messages = []
         for finding in group:
-            line = f"  {MARKS[finding.severity]} "
+            text = ""
             if finding.where.file:
-                line += f"{clean(str(finding.where))}: "
-            line += clean(finding.message)
+                text = f"{clean(str(finding.where))}: "
+            text += clean(finding.message)
             if finding.rule in self.titles:
-                line += f" [{finding.rule}]"
-            yield finding.severity, line
+                text += f" [{finding.rule}]"
+            messages.append(text)
+        for message in merge_devices(messages):
+            yield group[0].severity, f"  {MARKS[group[0].severity]} {message}"
         yield "note", f"      why: {clean(group[0].why)}"
         for fix in group[0].fix.split("\n"):
             yield "note", f"      fix: {clean(fix)}"
 
     def to_text(self) -> str:
         """Return the report as plain text, as the exception shows it."""
-        return "\n".join([line for _, line in add_legend(self._render_everything())])
+        return "\n".join([line for _, line in self._render_everything()])
 
     def _render_everything(self) -> Iterator[Tuple[str, str]]:
         """Yield (style, line) of everything, with a line for each of the first files that are not
@@ -366,23 +380,10 @@ class Report(Generic[Attached]):
 
     def _repr_html_(self) -> str:
         """Return the report as a notebook shows it."""
-        from html import escape  # needed only in a notebook; every script would load it
+        # Not at the top: only a notebook asks, and every script would pay for it.
+        from html import escape
 
         return f"<pre>{escape(self.to_text())}</pre>"
-
-
-def add_legend(lines: Iterable[Tuple[str, str]]) -> Iterator[Tuple[str, str]]:
-    """Yield (style, line) pairs, and at the end a line that explains the marks among them."""
-    used = set()
-    for style, line in lines:
-        if style in MARKS and line.startswith(f"  {MARKS[style]} "):
-            used.add(style)
-        yield style, line
-    if used:
-        marks = [
-            f"{MARKS[severity]} {MEANINGS[severity]}" for severity in MARKS if severity in used
-        ]
-        yield "note", f"marks: {', '.join(marks)}"
 
 
 def sort_findings(findings: Iterable[Finding]) -> List[Finding]:
@@ -404,7 +405,7 @@ def count_severities(findings: Sequence[Finding]) -> str:
 
 
 def make_headline(
-    findings: List[Finding], policy: Optional[str], overrides: int, exempt: Sequence[str]
+    findings: List[Finding], policy: Optional[str], overrides: int, exempt: Sequence[Exemption]
 ) -> str:
     """Return a sentence: whether a lockfile matches, and how many facts and files do not."""
     under = _describe_judge(policy, overrides, exempt)
@@ -417,13 +418,13 @@ def make_headline(
     return f"matches{under}"
 
 
-def _describe_judge(policy: Optional[str], overrides: int, exempt: Sequence[str]) -> str:
+def _describe_judge(policy: Optional[str], overrides: int, exempt: Sequence[Exemption]) -> str:
     """Return the policy and everything else that accepts differences, as a phrase that follows a
     verb.
     """
     if policy is None:
         return ""
-    besides = list(exempt)
+    besides = [str(each) for each in exempt if each.is_in_headline]
     if overrides:
         besides.insert(0, count(overrides, "override"))
     if not besides:
@@ -507,10 +508,14 @@ def _is_allowable(finding: Finding) -> bool:
 
 
 def _render_allowed(group: List[Finding]) -> Iterator[Tuple[str, str]]:
-    for finding in group[:INFO_SHOWN]:
-        yield INFO, f"  {MARKS[INFO]} {clean(finding.message)}"
-    if len(group) > INFO_SHOWN:
-        more = len(group) - INFO_SHOWN
+    # Not at the top: as above.
+    from envlock.runtime.device_ranges import merge_devices
+
+    messages = merge_devices([clean(finding.message) for finding in group])
+    for message in messages[:INFO_SHOWN]:
+        yield INFO, f"  {MARKS[INFO]} {message}"
+    if len(messages) > INFO_SHOWN:
+        more = len(messages) - INFO_SHOWN
         yield INFO, f"  {MARKS[INFO]} and {more} more (`--format json` lists all)"
     yield "note", f"      why: {group[0].why}"
 

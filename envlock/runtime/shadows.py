@@ -1,8 +1,10 @@
-"""What `import` takes in place of an installed package, as it stands earlier on the path.
+"""Find modules that `import` loads instead of an installed package, because they are earlier on the
+path.
 
-Distributions are found by their metadata, so that a `keras` folder on PYTHONPATH, or beside the
-script, changed what runs and no fact. Each entry of the import path is listed once, as Python's own
-finder does, and only names that an installed package has as well are looked at more closely.
+Distributions are found by their metadata, so without this module a `keras` folder on PYTHONPATH, or
+beside the script, would change what runs without changing a fact. Each entry of the import path is
+listed once, as by Python's own finder, and only names that an installed package has as well are
+examined further.
 
 Source: https://docs.python.org/3/reference/import.html#the-path-based-finder
 """
@@ -16,6 +18,7 @@ from envlock.runtime.distributions import (
     get_import_path,
     list_entries_of_pythonpath,
     normalise,
+    open_zip,
 )
 from envlock.runtime.facts import Unavailable
 
@@ -29,15 +32,16 @@ if TYPE_CHECKING:
 COMMON = frozenset(
     {"benchmarks", "conftest", "docs", "examples", "scripts", "setup", "test", "tests", "tools"}
 )
-"""Top-level names that many wheels ship by mistake and many projects have: no program imports
-a package's own."""
+"""Top-level names that many wheels contain by mistake and many projects have: no program imports
+those of a package.
+"""
 
 ENDINGS = (".py", ".pyc", ".so")
 PACKAGE_FILES = ("__init__.py", "__init__.pyc", "__init__.so")
 
 
 def find_shadows(host: Host) -> Dict[str, Unavailable]:
-    """Return, by the name that is imported, why an installed module or package is not what runs."""
+    """Return, by module name, why an installed module or package is not the one that runs."""
     if "shadows" not in host.cache:
         host.cache["shadows"] = dict(_iter_hidden_modules(host))
     reasons: Dict[str, Unavailable] = host.cache["shadows"]
@@ -59,13 +63,15 @@ def find_shadowed_distributions(host: Host) -> Dict[str, Unavailable]:
 
 
 def _iter_hidden_modules(host: Host) -> Iterator[Tuple[str, Unavailable]]:
-    """Yield the names of installed modules that stand earlier on the path, and what hides each."""
+    """Yield the names of installed modules that also exist earlier on the path, and what hides
+    each.
+    """
     sites = {distribution.folder for distribution in find_distributions(host).values()}
     candidates = _list_candidates(host, sites)
     if not any(candidates.values()):
         return
     owned = _filter_owned(sites, set().union(*candidates.values()))
-    # The path is gone through in its order: the first entry that has a name is the one imported.
+    # In the order of the path: the first entry that has a name is the one that is imported.
     taken: Set[str] = set()
     for entry in host.path:
         if entry in sites:
@@ -78,7 +84,7 @@ def _iter_hidden_modules(host: Host) -> Iterator[Tuple[str, Unavailable]]:
 
 def _list_candidates(host: Host, sites: Set[str]) -> Dict[str, Set[str]]:
     """Return the names in each entry of the path that is not a folder of installed packages."""
-    # A backport of a module of the standard library is installed to be hidden by it.
+    # A backport of a module of the standard library is meant to be hidden by it.
     library = os.path.dirname(os.__file__) + "/"
     candidates = {}
     for entry in host.path:
@@ -88,7 +94,7 @@ def _list_candidates(host: Host, sites: Set[str]) -> Dict[str, Set[str]]:
 
 
 def _filter_owned(sites: Iterable[str], names: Set[str]) -> Set[str]:
-    """Return which of some names are modules or packages in folders of installed packages."""
+    """Return those of some names that are modules or packages in folders of installed packages."""
     modules = set()
     for site in sites:
         for file in _list_files(site):
@@ -100,7 +106,7 @@ def _filter_owned(sites: Iterable[str], names: Set[str]) -> Set[str]:
 
 
 def _explain(host: Host, entry: str, name: str) -> Unavailable:
-    """Return why a module is hidden; no path is named, since a lockfile may hold the sentence."""
+    """Return why a module is hidden; no path is named, because a lockfile may contain the sentence."""
     if os.path.isfile(entry):
         where = "in a zip file on the import path"
     elif entry not in get_import_path(host):
@@ -123,7 +129,7 @@ def _list_names(place: str) -> Set[str]:
 
 
 def _list_files(place: str) -> List[str]:
-    """Return what a folder holds, or a zip file at its top; nothing if there is neither."""
+    """Return the names in a folder, or at the top of a zip file; empty if the entry is neither."""
     try:
         return os.listdir(place)
     except NotADirectoryError:
@@ -133,18 +139,15 @@ def _list_files(place: str) -> List[str]:
 
 
 def _list_zip(place: str) -> List[str]:
-    # Not at the top: hardly any import path has a zip file, and its reader costs milliseconds.
-    from zipfile import BadZipFile, ZipFile
-
     try:
-        with ZipFile(place) as archive:
+        with open_zip(place) as archive:
             return [name.partition("/")[0] for name in archive.namelist()]
-    except (OSError, BadZipFile, ValueError):
+    except (OSError, ValueError):
         return []
 
 
 def _is_module(place: str, name: str) -> bool:
-    """Return whether a name is a module or a package there.
+    """Return whether a name is a module or a package in an entry.
 
     A folder without `__init__` yields to a later package; a file without an ending is a command, as
     in `bin`.
@@ -159,7 +162,7 @@ def _is_module(place: str, name: str) -> bool:
 
 
 def _owns(distribution: Distribution, name: str) -> bool:
-    """Return whether a distribution installed the top-level module `name`, by its RECORD."""
+    """Return whether a distribution installed the top-level module `name`, according to its RECORD."""
     if distribution.name == normalise(name):
         return True
     lines = distribution.read("RECORD") or distribution.read("installed-files.txt") or ""

@@ -11,7 +11,6 @@ from envlock.runtime.report import (
     FILE_RULE,
     LAUNCHER,
     NO_TENSORFLOW,
-    add_legend,
     count,
 )
 
@@ -42,9 +41,7 @@ def in_short(report: Report) -> str:
         number = count(len(report.allowed), "difference")
         tail.append(("note", f"{number} that policy {report.policy} allows ({ALL})"))
     tail += [("note", note) for note in report.notes]
-    room = (
-        LINES - 3 - len(tail)
-    )  # the headline, the number of lines that are left out, and the legend
+    room = LINES - 2 - len(tail)  # the headline, and the number of lines that are left out
     lines: List[Line] = [("title", report.headline)]
     hidden = 0
     for block in _list_blocks(report):
@@ -54,7 +51,7 @@ def in_short(report: Report) -> str:
         lines += shown
     if hidden:
         lines.append(("note", f"  and {count(hidden, 'more finding')} ({ALL})"))
-    return "\n".join([line for _, line in add_legend([*lines, *tail])])
+    return "\n".join([line for _, line in [*lines, *tail]])
 
 
 def _list_blocks(report: Report) -> List[List[Line]]:

@@ -226,8 +226,7 @@ def _check_members(archive: ZipFile, name: str) -> None:
 
     Raises:
         LockfileError: it has too many members, two with one name, one that leads outside, or not
-        those of a
-            model.
+            those of a model.
     """
     names = archive.namelist()
     hint = "save the model again: Keras writes no such file"

@@ -19,6 +19,7 @@ from envlock.runtime.distributions import (
     list_entries_of_pythonpath,
     list_pth_files,
     normalise,
+    open_zip,
 )
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import read_bytes
@@ -174,13 +175,12 @@ def _read_zip(archive: str, name: str) -> Optional[bytes]:
     Raises:
         OSError: it exists and cannot be read.
     """
-    # Not at the top: hardly any import path has a zip file, and its reader takes milliseconds.
-    from zipfile import BadZipFile, ZipFile
-
     try:
-        with ZipFile(archive) as opened, opened.open(name + ".py") as stream:
+        with open_zip(archive) as opened, opened.open(name + ".py") as stream:
             return stream.read(READ_LIMIT + 1)
-    except (BadZipFile, KeyError, ValueError, NotImplementedError, RuntimeError):
+    except OSError:
+        raise
+    except Exception:  # what `zipfile` raises for damaged archives, and for one without the module
         return None
 
 
@@ -220,9 +220,14 @@ def _combine(left: Fact, right: Fact) -> Fact:
 
 
 def _hash(data: bytes) -> str:
-    # Not at the top: in most environments there is nothing to hash.
-    from hashlib import sha256
-
     if len(data) > READ_LIMIT:
         data = data[:READ_LIMIT] + b" and more"
+    return hash_bytes(data)
+
+
+def hash_bytes(data: bytes) -> str:
+    """Return the SHA-256 of some bytes, as a fact holds it."""
+    # Not at the top: it loads OpenSSL, and in most environments there is nothing to hash.
+    from hashlib import sha256
+
     return "sha256:" + sha256(data).hexdigest()

@@ -8,6 +8,11 @@ or different.
 
 from __future__ import annotations
 
+try:
+    from _json import make_scanner
+except ImportError:
+    make_scanner = None  # type: ignore[assignment, misc]
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Dict, List, NoReturn, Tuple
@@ -144,11 +149,8 @@ class _Context:
 
 def _make_scanner() -> Callable[[str, int], Tuple[object, int]]:
     try:
-        # Not at the top: it is private to CPython, and may be missing or different.
-        from _json import make_scanner
-
         return make_scanner(_Context)  # type: ignore[arg-type]
-    except (ImportError, AttributeError, TypeError):
+    except (AttributeError, TypeError):
         # Not at the top: it takes 8 ms, more than the whole assertion.
         import json
 

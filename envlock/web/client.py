@@ -189,8 +189,7 @@ class Client:
 
         Raises:
             WebError: as `get`, on entering; later, if the bytes break off, come too slowly, or are
-            too
-                many.
+                too many.
         """
         return self._open_stream(url, {"Accept-Encoding": "identity", **(headers or {})})
 

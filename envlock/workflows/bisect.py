@@ -7,11 +7,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from envlock.guest.target import Target, parse_target
+from envlock.guest.target import Target
 from envlock.lock.models import Lockfile
 from envlock.lock.temporary import open_draft_folder
 from envlock.lock.writer import write_atomically
@@ -36,6 +36,7 @@ from envlock.runtime.errors import UsageError, WriteError
 from envlock.runtime.report import UNKNOWN, Finding, Report
 from envlock.workflows.capture import capture
 from envlock.workflows.locks import load_lock
+from envlock.workflows.program import Program
 from envlock.workflows.progress import SILENT, Progress
 
 TYPE_CHECKING = False
@@ -152,12 +153,8 @@ class Bench:
 def bisect(
     a: Source,
     b: Source,
-    program: str,
-    args: Sequence[str] = (),
+    program: Program | str,
     *,
-    module: bool = False,
-    seed: int | None = None,
-    python: Path | None = None,
     state: Path | None = None,
     progress: Progress = SILENT,
 ) -> Report[BisectEvidence]:
@@ -169,13 +166,9 @@ def bisect(
 
     Args:
         a, b: the two lockfiles.
-        program: `SCRIPT[:FUNCTION]` or `PACKAGE.MODULE:FUNCTION`, as `envlock repeat` takes it.
-        args: for the program.
-        module: it is the name of a module even without a function.
-        seed: set all seeds to this before each run.
-        python: the interpreter; this one when not given.
+        program: what is run; a text is its script.
         state: folder for the packages and the results, from which a second call goes on; in the
-        cache when not given.
+            cache when not given.
         progress: shows what is being done.
 
     Raises:
@@ -185,7 +178,8 @@ def bisect(
         WriteError: the folder cannot be written.
     """
     one, other = read_facts(load_lock(a)), read_facts(load_lock(b))
-    live = read_facts(capture(python=python))
+    program = Program.of(program)
+    live = read_facts(capture(python=program.python))
     differences = list_differences(one, other, live)
     if not differences.causes and not differences.out_of_reach:
         raise UsageError(
@@ -198,8 +192,16 @@ def bisect(
         raise WriteError(
             f"cannot create {folder}: {error.strerror}", hint="name another with --state"
         ) from None
-    wanted = parse_target(program, tuple(args), module=module)
-    bench = Bench(wanted, seed, python, folder, one, read_versions(live), progress)
+    wanted = program.target
+    bench = Bench(
+        wanted,
+        program.seed,
+        program.python,
+        folder,
+        one,
+        read_versions(live),
+        progress,
+    )
     if state is not None:
         bench.digests = read_digests(folder / DIGESTS)
     everything = frozenset(differences.causes)

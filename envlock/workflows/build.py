@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from envlock.containers import image_build
 from envlock.containers.base import resolve_offline
 from envlock.containers.engines.engine import check_name
+from envlock.containers.image_build import Wish
+from envlock.containers.image_verification import describe_verdict
+from envlock.containers.payload import write_context
 from envlock.containers.plan import plan
+from envlock.containers.render import dockerfile as render
 from envlock.images.base_request import BaseRequest
 from envlock.lock.models import Image, Lockfile
 from envlock.runtime.errors import UsageError
@@ -17,14 +21,42 @@ from envlock.workflows.export import read_licenses
 from envlock.workflows.locks import get_name, load_lock
 from envlock.workflows.pin import resolve_base
 from envlock.workflows.progress import SILENT, Progress
-from envlock.workflows.supply import Sources, Supplied, Wanted, find_unknown, prepare_build
+from envlock.workflows.push import check_login, parse_target, push_image
+from envlock.workflows.supply import (
+    BuildSources,
+    ImageRequest,
+    Supplied,
+    find_unknown,
+    prepare_build,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from envlock.containers.engines.engine import Engine
-    from envlock.containers.image_build import Wish
     from envlock.containers.image_verification import Verdict
     from envlock.workflows.locks import Source
+
+
+@dataclass(frozen=True)
+class BuildEngine:
+    """The engine that builds, and how.
+
+    Attributes:
+        name: `auto`, or an engine of `envlock.containers.engines.ENGINES`.
+        network: the network during the build: `none`, `host` or `default`.
+        gpus: verify the image with this machine's GPUs.
+        no_cache: run every step of the build again.
+    """
+
+    name: str = "auto"
+    network: str = "none"
+    gpus: bool = False
+    no_cache: bool = False
+
+
+PLAIN_IMAGE = ImageRequest()
+USUAL_SOURCES = BuildSources()
+USUAL_ENGINE = BuildEngine()
 
 
 @dataclass(frozen=True)
@@ -55,10 +87,9 @@ class BuiltImage:
     Attributes:
         name: its tag, or its ID if it has no tag.
         verdict: whether it is the locked environment; None if its Python is too old to run the
-        check.
+            check.
         lock: the lockfile with base and image recorded, and the wheels and Debian packages that
-        were
-            found for it.
+            were found for it.
         warnings: sentences for the user.
         pushed: its name in a registry, by digest; None if it was not pushed.
     """
@@ -74,9 +105,6 @@ class BuiltImage:
         if self.verdict is None:
             reason = "which needs Python 3.8 or newer in the image"
             return f"built {self.name} without verification, {reason}"
-        # Start-up time, as in `build`.
-        from envlock.containers.image_verification import describe_verdict
-
         return describe_verdict(self.verdict, self.name)
 
 
@@ -91,15 +119,10 @@ class Rebuilt:
 
 def dockerfile(
     lock: Source | None = None,
+    image: ImageRequest = PLAIN_IMAGE,
     *,
-    base: str = "auto",
-    platform: str | None = None,
-    mirrors: Sequence[str] = (),
-    accept: str | None = None,
     resolve: bool = False,
     wheelhouse: Path | None = None,
-    deterministic: bool = False,
-    user: str | None = None,
 ) -> Rendered:
     """Return the Dockerfile of a lockfile; nothing is written, and only `resolve` asks a registry.
 
@@ -113,35 +136,29 @@ def dockerfile(
         OutsideError: a registry failed.
         UsageError: there is no such base, or no image can be the machine of the lockfile.
     """
-    # Start-up time: a refusal does not need the templates.
-    from envlock.containers.render import dockerfile as render
-
     model = load_lock(lock)
     if resolve:
-        chosen = resolve_base(model, BaseRequest.parse(base, platform, mirrors, accept))
-        image, warnings = chosen.base, chosen.warnings
+        chosen = resolve_base(model, image.parse_base())
+        base, warnings = chosen.base, chosen.warnings
     else:
-        image, warnings = resolve_offline(model, BaseRequest.parse(base, platform, (), None))
-    image, unknown = find_unknown(model, image)
-    additions = read_additions(model, Sources(wheelhouse).folder, user)
-    made = plan(model, image, None, deterministic=deterministic, added=additions, unknown=unknown)
+        # No registry is asked, so mirrors and a digest to accept mean nothing.
+        base, warnings = resolve_offline(
+            model, BaseRequest.parse(image.base, image.platform, (), None)
+        )
+    base, unknown = find_unknown(model, base)
+    additions = read_additions(model, BuildSources(wheelhouse).folder, image.user)
+    made = plan(
+        model, base, None, deterministic=image.deterministic, added=additions, unknown=unknown
+    )
     return Rendered(render(made), warnings)
 
 
 def context(
     lock: Source | None,
     folder: Path,
+    image: ImageRequest = PLAIN_IMAGE,
+    sources: BuildSources = USUAL_SOURCES,
     *,
-    base: str = "auto",
-    platform: str | None = None,
-    mirrors: Sequence[str] = (),
-    accept: str | None = None,
-    wheelhouse: Path | None = None,
-    deterministic: bool = False,
-    user: str | None = None,
-    python: Path | None = None,
-    indexes: Sequence[str] = (),
-    offline: bool = False,
     progress: Progress = SILENT,
 ) -> Context:
     """Write the Dockerfile and its context into a folder; nothing is built. See `build` for the
@@ -157,14 +174,7 @@ def context(
         UsageError: something is missing that must not be downloaded, or the folder cannot be used.
     """
     model = load_lock(lock)
-    request = BaseRequest.parse(base, platform, mirrors, accept)
-    sources = Sources(wheelhouse, python, indexes, offline)
-    supplied = prepare_build(
-        model, Wanted(request, user, deterministic), sources, None, progress=progress
-    )
-    # Start-up time: a refusal does not need the templates.
-    from envlock.containers.payload import write_context
-
+    supplied = prepare_build(model, image, sources, None, progress=progress)
     write_context(supplied.plan, sources.folder, folder)
     complete = supplied.lock.model_copy(update={"base_image": supplied.chosen.kept})
     return Context(folder, len(supplied.plan.wheels), supplied.warnings, complete)
@@ -172,22 +182,11 @@ def context(
 
 def build(
     lock: Source | None = None,
+    image: ImageRequest = PLAIN_IMAGE,
+    sources: BuildSources = USUAL_SOURCES,
+    engine: BuildEngine = USUAL_ENGINE,
     *,
     tag: str | None = None,
-    base: str = "auto",
-    platform: str | None = None,
-    mirrors: Sequence[str] = (),
-    accept: str | None = None,
-    wheelhouse: Path | None = None,
-    deterministic: bool = False,
-    user: str | None = None,
-    python: Path | None = None,
-    indexes: Sequence[str] = (),
-    offline: bool = False,
-    engine: str = "auto",
-    network: str = "none",
-    gpus: bool = False,
-    no_cache: bool = False,
     push: bool = False,
     progress: Progress = SILENT,
 ) -> BuiltImage:
@@ -197,24 +196,10 @@ def build(
     Args:
         lock: the lockfile; the one that `assert_locked()` would use when not given. What it lacks
             is found first.
+        image: the image that is wanted.
+        sources: where missing parts may come from.
+        engine: the engine that builds, and how.
         tag: a name for the image.
-        base: `auto`, a route (`ngc`, `cuda`, `wheels`), or the name of an image.
-        platform: `linux/amd64` or `linux/arm64`; that of the lockfile when not given.
-        mirrors: registries to take images from instead, such as `nvcr.io=harbor.example/nvcr`.
-        accept: the digest to accept for a release's tag that has moved.
-        wheelhouse: the folder that is filled with wheels; `./wheelhouse` if it exists, else one in
-            the user's cache.
-        deterministic: also set the variables that this TensorFlow needs for determinism.
-        user: the user that the program runs as in the image, as numbers: `1000:1000`; that of the
-            settings when not given.
-        python: the interpreter of the locked environment, in which wheels are proven; the active or
-            the project's own when not given.
-        indexes: package indexes to ask; those of pip's and uv's settings when not given.
-        offline: use no network.
-        engine: `auto`, or an engine of `envlock.containers.engines.ENGINES`.
-        network: the network during the build: `none`, `host` or `default`.
-        gpus: verify the image with this machine's GPUs.
-        no_cache: run every step of the build again.
         push: push the verified image to the registry of its tag, with its bill of materials and
             provenance.
         progress: shows what is being done.
@@ -223,25 +208,20 @@ def build(
         EnvironmentMismatch, ImageMismatch, LockfileError, OutsideError, UsageError: as `context`,
             or an engine failed.
     """
-    request = BaseRequest.parse(base, platform, mirrors, accept)
-    model = _check_request(lock, request, tag, push=push)
-    # Start-up time: a refusal needs neither HTTP nor the templates.
-    from envlock.containers.image_build import Wish
-    from envlock.workflows.push import check_login
-
-    builder = find_engine(engine)
+    model = _check_request(lock, image.parse_base(), tag, push=push)
+    builder = find_engine(engine.name)
     if push:
         check_login(tag)
-    sources = Sources(wheelhouse, python, indexes, offline)
     supplied = prepare_build(
-        model,
-        Wanted(request, user, deterministic),
-        sources,
-        builder,
-        network=network,
-        progress=progress,
+        model, image, sources, builder, network=engine.network, progress=progress
     )
-    wish = Wish(tag=tag, network=network, gpus=gpus, no_cache=no_cache, wheelhouse=sources.folder)
+    wish = Wish(
+        tag=tag,
+        network=engine.network,
+        gpus=engine.gpus,
+        no_cache=engine.no_cache,
+        wheelhouse=sources.folder,
+    )
     built = _make_image(supplied, builder, progress, wish)
     if not push or tag is None:
         return built
@@ -255,9 +235,6 @@ def _push_if_verified(
     # An image that is not the locked environment gets no name, neither here nor in a registry.
     if built.verdict is not None and not built.verdict.image.match:
         return built
-    # Start-up time, as in `build`.
-    from envlock.workflows.push import push_image
-
     licenses = {}
     # A build that installs nothing creates no wheelhouse.
     if wheelhouse.is_dir():
@@ -279,9 +256,6 @@ def _check_request(
     if tag is not None:
         check_name(tag)
     if push:
-        # Start-up time: a build that pushes nothing does not need HTTP.
-        from envlock.workflows.push import parse_target
-
         parse_target(tag)
     model = load_lock(lock)
     resolve_offline(model, request)
@@ -290,14 +264,11 @@ def _check_request(
 
 def _make_image(supplied: Supplied, builder: Engine, progress: Progress, wish: Wish) -> BuiltImage:
     """Return the image of a plan, after it was built and verified inside."""
-    # Start-up time, as in `build`.
-    from envlock.containers import image_build as containers
-
     for warning in supplied.warnings:
         progress.say(f"warning: {warning}")
     base, _, _ = supplied.chosen.base.reference.partition("@")
     progress.say(f"building on {base}, and verifying inside")
-    made = containers.build(supplied.plan, supplied.chosen, builder, wish, progress.line)
+    made = image_build.build(supplied.plan, supplied.chosen, builder, wish, progress.line)
     update = {"base_image": supplied.chosen.kept, "image": made.section}
     complete = supplied.lock.model_copy(update=update)
     return BuiltImage(wish.tag or made.built.image_id, made.verdict, complete, supplied.warnings)
@@ -305,18 +276,10 @@ def _make_image(supplied: Supplied, builder: Engine, progress: Progress, wish: W
 
 def rebuild(
     lock: Source | None = None,
+    image: ImageRequest = PLAIN_IMAGE,
+    sources: BuildSources = USUAL_SOURCES,
+    engine: BuildEngine = USUAL_ENGINE,
     *,
-    base: str = "auto",
-    platform: str | None = None,
-    mirrors: Sequence[str] = (),
-    accept: str | None = None,
-    wheelhouse: Path | None = None,
-    deterministic: bool = False,
-    user: str | None = None,
-    indexes: Sequence[str] = (),
-    offline: bool = False,
-    engine: str = "auto",
-    network: str = "none",
     progress: Progress = SILENT,
 ) -> Rebuilt:
     """Build the image of a lockfile again from the first step, and return how the new one differs;
@@ -326,29 +289,19 @@ def rebuild(
         UsageError: the lockfile has no image, or as `build`.
         LockfileError, OutsideError: as `build`.
     """
-    # Start-up time, as in `build`.
-    from envlock.containers import image_build as containers
-
     model = load_lock(lock)
     old = model.image
     if old is None:
         hint = "run `envlock build` to build and record one"
         raise UsageError(f"{get_name(lock)} has no recorded image", hint=hint)
-    request = BaseRequest.parse(base, platform, mirrors, accept)
-    sources = Sources(wheelhouse, None, indexes, offline)
-    builder = find_engine(engine)
+    image = replace(image, deterministic=image.deterministic or old.deterministic)
+    builder = find_engine(engine.name)
     supplied = prepare_build(
-        model,
-        Wanted(request, user, deterministic or old.deterministic),
-        sources,
-        builder,
-        network=network,
-        again=True,
-        progress=progress,
+        model, image, sources, builder, network=engine.network, again=True, progress=progress
     )
     # A step from the build cache would be the same whatever has changed since.
-    wish = containers.Wish(None, network, no_cache=True, wheelhouse=sources.folder)
-    new, differences = containers.check(
+    wish = Wish(None, engine.network, no_cache=True, wheelhouse=sources.folder)
+    new, differences = image_build.check(
         supplied.plan, supplied.chosen, builder, wish, progress.line, old
     )
     return Rebuilt(old, new, tuple(differences))

@@ -9,12 +9,11 @@ from pathlib import Path
 from envlock.guest.target import Target
 from envlock.lock.live_facts import collect_live
 from envlock.lock.models import Lockfile
-from envlock.lock.numerics import Numerics, Operation, parse_numerics
+from envlock.lock.numerics import Numerics, parse_numerics
 from envlock.numerics.canary.canary_comparison import (
     CanaryEvidence,
     Comparison,
     compare,
-    describe_coverage,
     list_findings,
     list_notes,
 )
@@ -24,7 +23,7 @@ from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import FactError
 from envlock.runtime.judgement import build_policy
 from envlock.runtime.policies import Policy
-from envlock.runtime.report import Report, count, sort_findings
+from envlock.runtime.report import Report, sort_findings
 from envlock.workflows.live_environment import LiveEnvironment, refuse_another_environment
 from envlock.workflows.locks import get_name, get_subject, load_lock
 from envlock.workflows.progress import SILENT, Progress
@@ -219,27 +218,6 @@ def get_settings(locked: Numerics | None) -> Settings:
             if group.conditions.execution != LIBRARY:
                 return Settings.of(group.conditions)
     return Settings()
-
-
-def describe_canary(lock: Lockfile) -> str:
-    """Return a few words that say which canary a lockfile has."""
-    numerics = lock.numerics
-    results: list[Operation] = []
-    crashed = []
-    targets: list[str] = []
-    if numerics is not None:
-        for name, group in numerics.groups.items():
-            results += group.operations.values()
-            if group.ended is not None:
-                crashed.append(f"{name} crashed: {group.ended}")
-    unstable = sum(result.unstable is not None for result in results)
-    if numerics is not None and numerics.program is not None:
-        results += [operation.result for operation in numerics.program.operations.values()]
-        targets = list(describe_coverage(numerics.program.targets))
-    parts = [f"a canary of {count(len(results), 'result')}"]
-    if unstable:
-        parts.append(f"{unstable} of them unstable")
-    return ", ".join([*parts, *targets, *crashed])
 
 
 def _make_report(

@@ -55,18 +55,42 @@ class Renewal:
         return machine_profiles.update_machine(self.whole, new, self.machine)
 
 
+@dataclass(frozen=True)
+class Contents:
+    """What a lockfile is to hold beside the facts.
+
+    Attributes:
+        hashes: also the exact wheel of every package.
+        canary: also the canary, computed in TensorFlow.
+        only: path patterns of the facts that are renewed; the others stay as they are in the
+            lockfile that is renewed.
+        project: its `commit`, whether it is `dirty`, and the normalised `name` of its own package,
+            which is left out.
+        entry: programs and modules of the project in the current folder; only packages that they
+            import are held. None for those of the lockfile that is renewed.
+        programs: programs that the canary also covers, by name: each is run for two steps, and
+            every operation that it runs is then computed alone. None for those of the canary of the
+            lockfile that is renewed.
+    """
+
+    hashes: bool = False
+    canary: bool = False
+    only: Sequence[str] | None = None
+    project: Mapping[str, object] | None = None
+    entry: Sequence[str] | None = None
+    programs: Mapping[str, Target] | None = None
+
+
+FACTS_ONLY = Contents()
+
+
 def capture(
     policy: str = DEFAULT,
     overrides: Mapping[str, str] | None = None,
+    contents: Contents = FACTS_ONLY,
     *,
     python: Path | None = None,
-    hashes: bool = False,
-    canary: bool = False,
     earlier: Lockfile | None = None,
-    only: Sequence[str] | None = None,
-    project: Mapping[str, object] | None = None,
-    entry: Sequence[str] | None = None,
-    programs: Mapping[str, Target] | None = None,
     need_tensorflow: bool = False,
     progress: Progress = SILENT,
 ) -> Lockfile:
@@ -75,30 +99,19 @@ def capture(
     Args:
         policy: how strictly the environment is compared later.
         overrides: the project's own rules, by path pattern.
+        contents: what the lockfile is to hold beside the facts.
         python: the interpreter of the environment; this one when not given.
-        hashes: also find the exact wheel of every package.
-        canary: also compute the canary in TensorFlow.
         earlier: a lockfile that this one renews: its proofs that still hold are kept, and so are
-        its
-            other machines.
-        only: path patterns of the facts that are renewed; the others stay as in `earlier`.
-        project: its `commit`, whether it is `dirty`, and the normalised `name` of its own package,
-            which is left out.
-        entry: programs and modules of the project in the current folder; only packages that they
-            import are held. Those of `earlier` when not given.
-        programs: programs that the canary also covers, by name: each is run for two steps, and
-        every
-            operation that it runs is then computed alone. Those of the canary of `earlier` when not
-            given.
+            its other machines.
         need_tensorflow: refuse an environment without TensorFlow, unless that of `earlier` has none
             either.
         progress: shows what is being done.
 
     Raises:
         LockfileError: the policy or a rule does not exist.
-        UsageError: there is no such interpreter or entry point, there is no earlier lock to keep
-            facts of, nothing fits a pattern, `earlier` has several machines, and this is not one of
-            them, or TensorFlow or the library that Keras computes with is missing.
+        UsageError: there is no such interpreter or entry point; there is no earlier lockfile to
+            keep facts of; no fact matches a pattern; `earlier` has several machines, and this is
+            not one of them; or TensorFlow or the library that Keras computes with is missing.
         FactError: the interpreter did not answer, or the canary cannot be computed.
         OutsideError: a package index failed.
     """
@@ -108,21 +121,21 @@ def capture(
     _check_backend(environment.snapshot)
     renewal = Renewal(earlier, _find_machine(earlier, environment.snapshot))
     old = renewal.lock
-    section = make_section(project or {}, entry, old, environment)
+    section = make_section(contents.project or {}, contents.entry, old, environment)
     new = lock.capture(policy, overrides, environment.snapshot, section)
-    if only:
-        new = _accept_only(old, new, only)
-    if hashes or (old is not None and old.identity is not None):
+    if contents.only:
+        new = _accept_only(old, new, contents.only)
+    if contents.hashes or (old is not None and old.identity is not None):
         # Start-up time: this loads HTTP, which a capture without hashes does not need.
         from envlock.workflows.hash import renew_proofs
 
-        new = renew_proofs(new, old, environment, progress, hashes=hashes)
-    if canary:
+        new = renew_proofs(new, old, environment, progress, hashes=contents.hashes)
+    if contents.canary:
         # Start-up time: this loads the computing half, which a capture without a canary does not
         # need.
         from envlock.workflows.canary import add_canary
 
-        new = add_canary(new, old, environment, programs, progress)
+        new = add_canary(new, old, environment, contents.programs, progress)
     else:
         new = _keep_canary(new, old, progress)
     if old is not None and _remove_commit(old) == _remove_commit(new):

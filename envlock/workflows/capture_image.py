@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from envlock.containers.engines.find import find
 from envlock.containers.inside import look_inside
@@ -12,14 +13,29 @@ from envlock.runtime.policies import DEFAULT
 from envlock.workflows.progress import SILENT, Progress
 
 
+@dataclass(frozen=True)
+class ImageEnvironment:
+    """An environment inside an image.
+
+    Attributes:
+        image: its name, with a tag or digest, or its ID; pulled if the engine does not have it.
+        python: the interpreter inside; None for the first `python3` or `python` on the image's
+            PATH.
+        engine: `auto`, or an engine of `envlock.containers.engines.ENGINES`.
+        gpus: with this machine's GPUs.
+    """
+
+    image: str
+    python: str | None = None
+    engine: str = "auto"
+    gpus: bool = False
+
+
 def capture_image(
-    image: str,
+    image: ImageEnvironment | str,
     policy: str = DEFAULT,
     overrides: Mapping[str, str] | None = None,
     *,
-    python: str | None = None,
-    engine: str = "auto",
-    gpus: bool = False,
     project: Mapping[str, object] | None = None,
     progress: Progress = SILENT,
 ) -> Lockfile:
@@ -29,26 +45,29 @@ def capture_image(
     The lockfile names the image as its base, by digest, where a registry has given it one.
 
     Args:
-        image: its name, with a tag or digest, or its ID; pulled if the engine does not have it.
+        image: the image, and how to look inside it; a text is its name.
         policy: how strictly the environment is compared later.
         overrides: rules of the project's own, by path pattern.
-        python: the interpreter inside; the first `python3` or `python` on the image's PATH when not
-            given.
-        engine: `auto`, or an engine of `envlock.containers.engines.ENGINES`.
-        gpus: with this machine's GPUs.
         project: as `capture` takes it.
         progress: shows what is being done.
 
     Raises:
         LockfileError: the policy or a rule does not exist.
         UsageError: there is no such engine.
-        FactError: the image has no Python, or none that can tell.
+        FactError: the image has no Python, or none that can collect the facts.
         OutsideError: the engine failed, or there is no such image for its platform.
     """
-    runner = find(engine)
-    progress.say(f"capturing inside {image}")
-    found = look_inside(runner, image, python, gpus=gpus, say=progress.line)
+    if isinstance(image, str):
+        image = ImageEnvironment(image)
+    runner = find(image.engine)
+    progress.say(f"capturing inside {image.image}")
+    found = look_inside(runner, image.image, image.python, gpus=image.gpus, say=progress.line)
     lock = capture(policy, overrides, found.snapshot, project)
     if found.base is None:
+        # A builder takes the base of a rebuild from a registry, by digest.
+        progress.say(
+            f"warning: no registry has given {image.image} a digest, so the lockfile names no base and "
+            "`envlock build` chooses one: push the image, and capture it under that name"
+        )
         return lock
     return lock.model_copy(update={"base_image": found.base})

@@ -9,6 +9,7 @@ from pathlib import Path
 from envlock.containers.additions import Additions, parse_additions
 from envlock.containers.copies import collect
 from envlock.containers.debian import AptRequest, get_locked_request, parse_apt_request
+from envlock.containers.engines.find import find
 from envlock.lock.models import Lockfile
 from envlock.runtime import lockfile
 from envlock.workflows import settings
@@ -77,7 +78,4 @@ def find_engine(name: str) -> Engine:
         UsageError: there is no such engine.
         OutsideError: it is not installed, or does not answer.
     """
-    # Start-up time: Docker's SDK takes 0.2 s, which neither a refusal nor `--dry-run` needs.
-    from envlock.containers.engines.find import find
-
     return find(name)

@@ -9,7 +9,12 @@ from pathlib import Path
 from envlock.diagnosis import tensorflow_state
 from envlock.diagnosis.checks import TITLES, diagnose
 from envlock.diagnosis.doctor_evidence import DoctorEvidence
-from envlock.diagnosis.examine import build_from_live, build_from_lock, list_requirements
+from envlock.diagnosis.examine import (
+    ask_gpu_health,
+    build_from_live,
+    build_from_lock,
+    list_requirements,
+)
 from envlock.lock.live_facts import collect_live
 from envlock.runtime.assertion import locate
 from envlock.runtime.errors import LockfileError
@@ -20,7 +25,7 @@ from envlock.workflows.progress import SILENT, Progress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from envlock.diagnosis.diagnosed_environment import Environment
+    from envlock.diagnosis.diagnosed_environment import Environment, GpuHealth
     from envlock.workflows.locks import Source
 
 
@@ -69,7 +74,10 @@ def doctor(
 
 def _examine_live(python: Path | None) -> Environment:
     found = build_from_live(collect_live(python), os.environ, python, list_requirements(python))
-    return replace(found, locked_backend=_read_locked_backend())
+    health: tuple[GpuHealth, ...] = ()
+    if found.gpus:
+        health = ask_gpu_health(python)
+    return replace(found, locked_backend=_read_locked_backend(), gpu_health=health)
 
 
 def _read_locked_backend() -> str | None:

@@ -40,7 +40,7 @@ def export(
         lock: the lockfile; the one that `assert_locked()` would use when not given.
         to: the format, one of `envlock.packages.export_formats.FORMATS` or `envlock.forms.FORMS`.
         output: the path that the text will be written to; paths of wheels are relative to its
-        folder.
+            folder.
         wheelhouse: a folder of wheels to refer to instead of those on the web; `cyclonedx` reads
             licences from it.
 

@@ -92,17 +92,19 @@ def check_fleet(
     Args:
         path: the folder that `report_rank` wrote to.
         lock: the lockfile; None compares the ranks with one another only.
-        policy: how closely to compare; the lockfile's own, or `strict` where there is none.
-        ranks: how many ranks the job has; as they say themselves if not given.
-        job: whose reports; those of the launcher's job, or of the only one if not given.
+        policy: how strictly to compare; the lockfile's own, or `strict` without a lockfile, when
+            not given.
+        ranks: how many ranks the job has; the number in their own statements if not given.
+        job: the name of the job; the launcher's, or that of the only job in the folder, if not
+            given.
         against: a folder with reports of earlier jobs, in the order of the numbers in their names:
-            what has changed on a node since it was last in one is a finding, too.
+            changes on a node since the last of them that used it are findings, too.
         wait: seconds to wait for reports that are missing.
 
     Raises:
-        FactError: nobody has reported, or no earlier job.
-        UsageError: several jobs have, or the number of ranks is unknown.
-        LockfileError: the lock is missing, unreadable, invalid, or newer than this envlock.
+        FactError: no rank has reported, or no earlier job.
+        UsageError: several jobs have reported, or the number of ranks is unknown.
+        LockfileError: the lockfile is missing, unreadable, invalid, or newer than this envlock.
     """
     name = choose_job(folder.list_jobs(path), path, os.environ, job)
     statements, documents, size = _collect_reports(path, name, ranks, wait)
@@ -163,17 +165,36 @@ def write_vetted(path: Path, nodes: Sequence[str]) -> str:
     return f"removed {path}: no node is known to be good"
 
 
+@dataclass(frozen=True)
+class FleetLaunch:
+    """How the ranks of a job are started.
+
+    Attributes:
+        engine: `auto`, `slurm`, `mpi`, `ray`; or `files`, for a process that a launcher has started
+            as a rank.
+        ranks: how many ranks there are; None for the launcher's number.
+        options: for the launcher, in the check and in the job.
+        to: the folder that all nodes share.
+        timeout: seconds to wait for all ranks.
+    """
+
+    engine: str = AUTO
+    ranks: int | None = None
+    options: Sequence[str] = ()
+    to: str = folder.DEFAULT
+    timeout: float = 120.0
+
+
+AS_FOUND = FleetLaunch()
+
+
 def prepare_fleet(
     command: Sequence[str],
     lock: str | None = None,
     policy: str | None = None,
+    start: FleetLaunch = AS_FOUND,
     *,
-    engine: str = AUTO,
-    ranks: int | None = None,
-    options: Sequence[str] = (),
-    to: str = folder.DEFAULT,
     python: Path | None = None,
-    timeout: float = 120.0,
     numerics: bool = False,
 ) -> Prepared:
     """Let a launcher start a check as each rank; return the report on the ranks, with the job to
@@ -185,23 +206,17 @@ def prepare_fleet(
         command: the program of a rank and its arguments; for `ray`, the driver.
         lock: the lockfile; None compares the ranks with one another only.
         policy: how strictly to compare; the lockfile's own, or `strict` without a lockfile, when
-        not
-            given.
-        engine: `auto`, `slurm`, `mpi`, `ray`; or `files`, for a process that a launcher has started
-            as a rank.
-        ranks: how many ranks there are; the launcher's number if not given.
-        options: for the launcher, in the check and in the job.
-        to: the folder that all nodes share.
+            not given.
+        start: how the ranks are started.
         python: the interpreter of the environment, at the same place on every node; this one when
             not given.
-        timeout: seconds to wait for all ranks.
         numerics: also compare the bits of the canary on each node; not with `files`.
 
     Raises:
         OutsideError: the launcher is missing, or failed before any rank reported.
         UsageError: `auto` finds no launcher, or the engine cannot do this.
     """
-    name = find(engine, os.environ, ranks)
+    name = find(start.engine, os.environ, start.ranks)
     interpreter = python or Path(sys.executable)
     if name == FILES:
         if numerics:
@@ -209,15 +224,17 @@ def prepare_fleet(
                 "engine `files` cannot compute the canary",
                 hint=f"choose from: {', '.join(ENGINES)}",
             )
-        request = _make_request(to, lock, policy=policy, command=list(command), timeout=timeout)
+        request = _make_request(
+            start.to, lock, policy=policy, command=list(command), timeout=start.timeout
+        )
         words = [str(interpreter), *launch.build_module_arguments("rank", request)]
         return _make_prepared(words, Report([], headline=""))
     # The checks of two jobs that share a folder must not read each other's reports.
-    place = Path(to).absolute() / f"run-{os.urandom(6).hex()}"
-    job = _Job(ENGINES[name], interpreter, ranks, options, place)
+    place = Path(start.to).absolute() / f"run-{os.urandom(6).hex()}"
+    job = _Job(ENGINES[name], interpreter, start.ranks, start.options, place)
     try:
-        request = _make_request(to, lock, job=place.name, timeout=timeout)
-        report = _check_ranks(job, request, timeout, lock, policy)
+        request = _make_request(start.to, lock, job=place.name, timeout=start.timeout)
+        report = _check_ranks(job, request, start.timeout, lock, policy)
         if numerics:
             _, ending = job.run("bits", make_bits_request(place, lock), BITS)
             add_bits(report, place, lock, policy, ending)

@@ -47,7 +47,7 @@ def check(
         UsageError: there is no such policy or interpreter, or a proof for this machine cannot be
             stored.
         FactError: the interpreter did not answer, or the lockfile has no canary and one is
-        required.
+            required.
     """
     report = verify(
         lock,

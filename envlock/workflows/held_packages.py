@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from envlock.lock.document import load, save, validate
 from envlock.packages.closure import find_imported_distributions
-from envlock.packages.installation import Installation, collect_distributions, find_installation
+from envlock.packages.installation import Installation, find_installation
 from envlock.packages.observation import IMPORTED, MAPPED, find_used
 from envlock.runtime import lockfile
 
@@ -20,12 +20,6 @@ def find_held(entry: Sequence[str], folder: Path, place: Installation) -> dict[s
         UsageError: an entry point does not exist or is not Python.
     """
     return find_imported_distributions(entry, Path(lockfile.find_project(str(folder))), place)
-
-
-def keep_installed(observed: Mapping[str, str], place: Installation) -> dict[str, str]:
-    """Return those packages that runs have used and that are still installed."""
-    installed = collect_distributions(place)
-    return {name: how for name, how in observed.items() if name in installed}
 
 
 def add_observed(path: Path, lines: list[str], python: Path | None) -> tuple[list[str], list[str]]:

@@ -49,7 +49,7 @@ def base_images(
         LockfileError: the lockfile is missing, unreadable, invalid, or newer than this envlock.
         OutsideError: a registry could not be reached, or refused the request.
         UsageError: a platform, mirror or digest is malformed, or no image can be the machine of the
-            lock.
+            lockfile.
     """
     if lock is None:
         return describe_all(load_image_tables())
@@ -116,7 +116,6 @@ def refresh_tables(needs: BaseNeeds, progress: Progress = SILENT) -> Tables:
 def get_registry_finder() -> Find:
     """Return the function that asks a registry for an image."""
     # Start-up time: HTTP takes a tenth of a second, which an answer from the tables does not need.
-    from envlock.images.registry import Registry
-    from envlock.web.client import Client
+    from envlock.images.registry import open_registry
 
-    return Registry(Client()).find
+    return open_registry().find

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from envlock.runtime import lockfile
 from envlock.runtime.policies import DEFAULT
-from envlock.workflows.settings import add_policy
+from envlock.workflows.settings_changes import add_policy
 
 HOOK = """\
 # .pre-commit-config.yaml

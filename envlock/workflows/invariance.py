@@ -49,12 +49,12 @@ def invariance(
 
     Args:
         model: a file of Keras, the folder of a SavedModel, or `SCRIPT:FUNCTION` or
-        `PACKAGE.MODULE:FUNCTION`, which returns
-            a model, or a model or function with its inputs.
+            `PACKAGE.MODULE:FUNCTION`, which returns a model, or a model or function with its
+            inputs.
         modes: some of MODES; all that the model supports when empty.
         largest: rows of the largest batch.
         inputs: arrays that `numpy.save` or `numpy.savez` wrote, whose first axis is the batch; made
-        up when not given.
+            up when not given.
         python: the interpreter; this one when not given.
         progress: shows what is being done.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,7 +11,8 @@ from typing import Any
 
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import EnvironmentMismatch
-from envlock.runtime.judgement import judge
+from envlock.runtime.judgement import annotate, judge, judge_here, judge_proven
+from envlock.runtime.machine_proof import list_results, note
 from envlock.runtime.report import ERROR, Report
 from envlock.workflows.progress import Progress
 
@@ -76,6 +78,34 @@ class Question:
     policy: str | None
     overrides: bool
     progress: Progress
+
+
+def compare_facts(question: Question) -> Report:
+    """Return what differs; a proof for this machine counts if the user's cache has one."""
+    python = question.environment.python
+    report = judge_here(
+        question.document,
+        question.environment.snapshot,
+        question.policy,
+        question.subject,
+        question.overrides,
+        str(python) if python is not None else None,
+    )
+    return annotate(report, os.environ)
+
+
+def compare_proven_facts(question: Question) -> Report:
+    """Return what differs on a machine that has just been found to compute the locked bits."""
+    report = judge_proven(
+        question.document,
+        question.environment.snapshot,
+        question.policy,
+        question.overrides,
+        list_results(question.document),
+    )
+    report.subject = question.subject
+    report.notes.append(note(question.document))
+    return annotate(report, os.environ)
 
 
 def refuse_another_environment(lock: Lockfile, found: Snapshot) -> None:

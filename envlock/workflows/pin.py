@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from envlock.containers.base import Chosen, get_locked_base, resolve_online
@@ -29,13 +28,13 @@ class Pin:
     warnings: tuple[str, ...]
 
 
+ANY_BASE = BaseRequest()
+
+
 def pin(
     lock: Source | None = None,
+    request: BaseRequest = ANY_BASE,
     *,
-    base: str = "auto",
-    platform: str | None = None,
-    mirrors: Sequence[str] = (),
-    accept: str | None = None,
     engine: str = "auto",
     network: str = "none",
     progress: Progress = SILENT,
@@ -51,10 +50,9 @@ def pin(
         LockfileError: the lockfile is not valid.
         OutsideError: a registry, the engine or an archive of Debian packages failed.
         UsageError: there is no such base or package, or no image can be the machine of the
-        lockfile.
+            lockfile.
     """
     model = load_lock(lock)
-    request = BaseRequest.parse(base, platform, mirrors, accept)
     return pin_base(model, request, engine, network, progress)
 
 

@@ -8,11 +8,10 @@ from envlock.containers.engines.engine import Engine
 from envlock.forms import cyclonedx, slsa
 from envlock.images.reference import Reference, parse
 from envlock.images.referrers import Document, attach, check_writable
-from envlock.images.registry import Registry
+from envlock.images.registry import open_registry
 from envlock.lock.models import Image, Lockfile
 from envlock.packages.licenses import License
 from envlock.runtime.errors import OutsideError, UsageError
-from envlock.web.client import Client
 from envlock.workflows.progress import Progress
 
 SBOM = "application/vnd.cyclonedx+json"
@@ -45,7 +44,7 @@ def check_login(tag: str | None) -> None:
         OutsideError: the registry cannot be reached, or refuses.
         UsageError: the tag names no registry.
     """
-    check_writable(Registry(Client()), parse_target(tag))
+    check_writable(open_registry(), parse_target(tag))
 
 
 def push_image(
@@ -71,5 +70,5 @@ def push_image(
     named = lock.model_copy(update={"image": image})
     bill = Document(SBOM, cyclonedx.render(named, licenses).encode())
     provenance = Document(IN_TOTO, slsa.render(named, {}).encode(), {PREDICATE: slsa.PREDICATE})
-    attach(Registry(Client()), pushed, [bill, provenance])
+    attach(open_registry(), pushed, [bill, provenance])
     return named, str(pushed)

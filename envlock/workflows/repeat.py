@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from envlock.guest.target import RELATIVE_IMPORT, Target, parse_target
+from envlock.guest.target import RELATIVE_IMPORT, Target
+from envlock.guest.training.repeat_program import PACKAGES
 from envlock.lock.temporary import open_draft_folder
 from envlock.numerics import repeated_runs as numerics
 from envlock.numerics import results
@@ -15,29 +18,29 @@ from envlock.numerics.matrices import compute_matrices, count_bytes
 from envlock.numerics.outcome import Outcome, RepeatEvidence, report
 from envlock.numerics.repeated_runs import Plan
 from envlock.numerics.results import Quantity, Results, Run
+from envlock.runtime.assertion import locate
 from envlock.runtime.errors import LockfileError, UsageError, WriteError
 from envlock.runtime.report import Report, count
 from envlock.runtime.variable_plan import NAME as HASH_SEED
 from envlock.runtime.variable_plan import is_number
+from envlock.runtime.version import __version__
 from envlock.workflows.locks import load_document
+from envlock.workflows.program import Program
 from envlock.workflows.progress import SILENT, Progress
 
+NAMED = ("python", *PACKAGES)
+"""What the line on a set of runs tells of its environment."""
 KEPT = 8_000_000_000
 """Bytes of arrays that are stored; for what exceeds it, only hashes are stored."""
 
 
 def repeat(
-    script: str,
-    args: Sequence[str] = (),
+    program: Program | str,
     *,
-    module: bool = False,
     runs: int = 7,
     fresh: bool = False,
-    seed: int | None = None,
-    python: Path | None = None,
     save: Path | None = None,
     steps: Sequence[int] = (),
-    limit: int = KEPT,
     output: bool = False,
     progress: Progress = SILENT,
 ) -> Report[RepeatEvidence]:
@@ -48,16 +51,11 @@ def repeat(
     short.
 
     Args:
-        script: `SCRIPT[:FUNCTION]`, or `PACKAGE.MODULE:FUNCTION`.
-        args: for the script.
-        module: `script` is the name of a module, also without a function.
+        program: what is run; a text is its script.
         runs: how often it is run.
         fresh: each run in a process of its own.
-        seed: set all seeds to this before each run.
-        python: the interpreter; this one when not given.
         save: keep the results in this new folder.
         steps: the steps to show; the first that differs and the last when not given.
-        limit: bytes of arrays that are stored.
         output: show the script's own output, on stderr.
         progress: shows what is being done.
 
@@ -72,8 +70,9 @@ def repeat(
             hint="use `--runs 2`, or `--save DIR` to compare later",
         )
     _need_free(save)
-    wanted = parse_target(script, tuple(args), module=module)
-    plan = Plan(wanted, runs, fresh, seed, python, limit, output, _read_locked_hash_seed())
+    program = Program.of(program)
+    seed, python = program.seed, program.python
+    plan = Plan(program.target, runs, fresh, seed, python, KEPT, output, _read_locked_hash_seed())
     parent = None
     if save is not None:
         # In the same folder as its final place, because it is renamed to that.
@@ -82,8 +81,44 @@ def repeat(
         found, interrupted = _make_runs(plan, folder, save, progress)
         outcome = _compare_runs({"": found}, runs, steps, python, progress)
         about = tuple(_explain_processes(found))
-        outcome = replace(outcome, interrupted=interrupted, about=about)
+        circumstances = _describe_plan(plan)
+        outcome = replace(
+            outcome, interrupted=interrupted, about=about, circumstances=circumstances
+        )
         return report(_add_help(outcome, plan.target), str(plan.target.script))
+
+
+def _describe_plan(plan: Plan) -> dict[str, str]:
+    """Return what is run, and how, as a page shows it: no folder is named."""
+    words = ["envlock", "repeat"]
+    if plan.target.module is not None and plan.target.function is None:
+        words.append("-m")
+    words += [plan.target.title, "--runs", str(plan.runs)]
+    seed = "none set by envlock"
+    if plan.fresh:
+        words.append("--fresh")
+    if plan.seed is not None:
+        seed = str(plan.seed)
+        words += ["--seed", seed]
+    if plan.target.args:
+        words += ["--", *plan.target.args]
+    return {
+        "program": plan.target.title,
+        "command": shlex.join(words),
+        "seed": seed,
+        "lockfile": _describe_lock(),
+        "envlock": __version__,
+    }
+
+
+def _describe_lock() -> str:
+    """Return the digest of the nearest lockfile's bytes, or that there is none."""
+    try:
+        path = Path(locate(None))
+        data = path.read_bytes()
+    except (LockfileError, OSError):
+        return "none"
+    return f"{path.name}, SHA-256 {hashlib.sha256(data).hexdigest()}"
 
 
 def _explain_processes(found: Results) -> Iterator[str]:
@@ -167,7 +202,16 @@ def compare_saved(
         wanted += max(len(found.runs), found.wanted)
         about.append(_describe_set(name, found))
     outcome = _compare_runs(sets, wanted, steps, python, progress)
-    return report(replace(outcome, about=tuple(about)), str(b))
+    circumstances = {}
+    for name, found in sets.items():
+        circumstances[f"runs {name}"] = f"{found.target} in {found.folder.name}"
+        seed = found.header.get("seed")
+        circumstances[f"seed {name}"] = "none set by envlock"
+        if seed is not None:
+            circumstances[f"seed {name}"] = str(seed)
+    circumstances["envlock"] = __version__
+    outcome = replace(outcome, about=tuple(about), circumstances=circumstances)
+    return report(outcome, str(b))
 
 
 def need_folder_of(*paths: Path | None) -> None:
@@ -194,7 +238,12 @@ def _describe_set(name: str, found: Results) -> str:
     number = len(results.group_runs(found.finished))
     if number > 1:
         text += f", {number:,} different results"
-    versions = ", ".join(f"{package} {version}" for package, version in found.environment.items())
+    named = [
+        f"{package} {found.environment[package]}"
+        for package in NAMED
+        if package in found.environment
+    ]
+    versions = ", ".join(named)
     return f"{text} ({versions or 'versions unknown'})"
 
 

@@ -38,7 +38,7 @@ class Prepared:
         environ: its variables.
         report: how the environment with these variables differs from the lockfile.
         changes: name and new value (None for unset) of each variable that differs from this
-        process.
+            process.
         overruled: name, the lockfile's value, and the value that determinism needs (None for unset)
             where the lockfile's value is used.
     """
@@ -96,7 +96,7 @@ def prepare(
 
     Args:
         command: the program and its arguments; `python` without a folder is that of this
-        environment.
+            environment.
         lock: the lockfile; the one that `assert_locked()` would use when not given.
         policy: how strictly to compare; the lockfile's own when not given.
         python: the interpreter of the environment; this one when not given.

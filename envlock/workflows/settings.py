@@ -11,13 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from envlock.lock.folder_lock import hold_folder
+from envlock.lock.nearest_pattern import find_nearest_pattern
 from envlock.lock.revision import find_revision
-from envlock.lock.writer import write_atomically
 from envlock.runtime import lockfile
 from envlock.runtime.distributions import normalise
 from envlock.runtime.errors import UsageError
-from envlock.runtime.policies import DEFAULT, Policy, find_nearest_pattern
+from envlock.runtime.policies import DEFAULT, Policy
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -30,6 +29,8 @@ if TYPE_CHECKING:
     from envlock.lock.models import Lockfile
 
 LINT_KEYS = ("select", "ignore", "exclude")
+CONTAINER_KEYS = ("copy", "workdir", "user", "command", "environ", "apt", "apt-sources")
+"""Of `[tool.envlock.container]`, which `containers/additions.py` reads, and the last two `containers/debian.py`."""
 PER_FILE = "per-file-ignores"
 PER_FILE_EXAMPLE = 'per-file-ignores = { "tests/*" = ["ENV205"] }'
 LONGEST = 300
@@ -69,7 +70,7 @@ def load(folder: Path) -> Config:
     if not file.is_file():
         return Config()
     try:
-        return _parse_config(_get_value(_read_toml(file), "tool", "envlock", missing={}), file)
+        return _parse_config(get_value(read_toml(file), "tool", "envlock", missing={}), file)
     except RecursionError:
         raise UsageError(
             f"cannot read {file}: it is nested too deeply", hint="correct the file"
@@ -127,81 +128,6 @@ def check_pattern(pattern: str) -> None:
         raise UsageError(f"no fact fits `{pattern}`", hint=f"did you mean `{near}`?")
 
 
-def add_override(folder: Path, pattern: str, rule: str, reason: str) -> Path:
-    """Write a rule and its reason into `[tool.envlock.policy]` of pyproject.toml; return the path
-    of that file.
-
-    Raises:
-        UsageError: it cannot be read or written, or its settings are not valid.
-    """
-    return _write(folder, Setting(("tool", "envlock", "policy"), pattern, rule, reason))
-
-
-def add_policy(folder: Path, name: str) -> Path | None:
-    """Write `[tool.envlock]` with a policy into pyproject.toml; return its path, or None if it has
-    such settings already.
-
-    Raises:
-        UsageError: it cannot be read or written, or its settings are not valid.
-    """
-    file = Path(lockfile.find_project(str(folder))) / lockfile.SETTINGS
-    if file.is_file() and _get_value(_read_toml(file), "tool", "envlock") is not None:
-        return None
-    return _write(folder, Setting(("tool", "envlock"), "policy", name, "see `envlock policy`"))
-
-
-@dataclass(frozen=True)
-class Setting:
-    """A line of pyproject.toml: the tables that it belongs to, its key and value, and its comment."""
-
-    tables: tuple[str, ...]
-    key: str
-    value: str
-    comment: str
-
-
-def _write(folder: Path, setting: Setting) -> Path:
-    """Set a value in the project's pyproject.toml; comments and line endings are kept."""
-    file = Path(lockfile.find_project(str(folder))) / lockfile.SETTINGS
-    # If two processes read and wrote the file at once, one change would be lost.
-    with hold_folder(file.parent):
-        load(folder)
-        text = ""
-        if file.is_file():
-            text = file.read_bytes().decode("utf-8")
-        changed = _change(text, setting, file)
-        write_atomically(file, changed.encode("utf-8"))
-    return file
-
-
-def _change(text: str, setting: Setting, file: Path) -> str:
-    """Return the text of a pyproject.toml with a value set; raise UsageError if no comment can be
-    added beside the value.
-    """
-    # Start-up time: only `init` and `ignore` write settings.
-    import tomlkit
-
-    # tomlkit keeps line endings in comments and loses them elsewhere, so it is given one kind only.
-    document = tomlkit.parse(text.replace("\r\n", "\n"))
-    table: Any = document
-    for name in setting.tables:
-        # `policy = "same-arch"` is short for a table with only a name.
-        if isinstance(table.get(name), str):
-            table[name] = tomlkit.item({"name": str(table[name])})
-        is_super_table = name != setting.tables[-1]
-        table = table.setdefault(name, tomlkit.table(is_super_table=is_super_table))
-    if isinstance(table, tomlkit.items.InlineTable):
-        where = f"[{'.'.join(setting.tables)}]"
-        raise UsageError(
-            f"an inline table in {file} cannot hold the reason", hint=f"write it as `{where}`"
-        )
-    table[setting.key] = tomlkit.string(setting.value).comment(setting.comment)
-    changed = tomlkit.dumps(document)
-    if "\r\n" in text:
-        return changed.replace("\n", "\r\n")
-    return changed
-
-
 def describe_project(folder: Path, lock: Path | None) -> dict[str, object]:
     """Return what a lockfile records about its project: the `name` of its package, and the state of
     its files in git.
@@ -227,10 +153,10 @@ def read_project_name(folder: Path) -> str | None:
     file = root / lockfile.SETTINGS
     document: dict[str, object] = {}
     if file.is_file():
-        document = _read_toml(file)
+        document = read_toml(file)
     written = (
-        _get_value(document, "project", "name"),
-        _get_value(document, "tool", "poetry", "name"),
+        get_value(document, "project", "name"),
+        get_value(document, "tool", "poetry", "name"),
         _read_setup_name(root / "setup.cfg"),
     )
     for text in written:
@@ -263,7 +189,8 @@ def _shorten_path(path: Path) -> Path:
     return path
 
 
-def _read_toml(file: Path) -> dict[str, Any]:
+def read_toml(file: Path) -> dict[str, Any]:
+    """Return the content of a pyproject.toml; raise UsageError where it cannot be read."""
     try:
         with file.open("rb") as stream:
             data = stream.read(SIZE_LIMIT + 1)
@@ -280,7 +207,7 @@ def _read_toml(file: Path) -> dict[str, Any]:
         raise UsageError(f"cannot read {file}: {error}", hint="correct the file") from None
 
 
-def _get_value(document: object, *names: str, missing: object = None) -> Any:
+def get_value(document: object, *names: str, missing: object = None) -> Any:
     """Return the value at a path of keys; `missing` if a table on the way is not a table, or a key
     does not exist.
     """
@@ -353,10 +280,7 @@ def _parse_per_file(table: Any, where: str) -> dict[str, list[str]]:
 def _parse_container(table: Any, where: str) -> dict[str, object] | None:
     if table is None:
         return None
-    # Start-up time: the models take a tenth of a second, and few projects have this table.
-    from envlock.containers.additions import KEYS
-
-    _check_keys(table, KEYS, f"{where}: `container`")
+    _check_keys(table, CONTAINER_KEYS, f"{where}: `container`")
     if "copy" in table:
         _parse_texts(table["copy"], f"{where}: `container.copy`", 'copy = ["train.py"]')
     return dict(table)

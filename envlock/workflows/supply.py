@@ -9,25 +9,30 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from envlock.containers import inside
 from envlock.containers.base import Chosen, add_config, get_locked_base, resolve_offline
 from envlock.containers.debian import check_locked, get_locked_request
 from envlock.containers.engines.engine_errors import EngineError
+from envlock.containers.payload import list_wheels
 from envlock.containers.plan import Base, BuildPlan, Unknown, plan
-from envlock.images.base_request import BaseRequest
+from envlock.images.base_request import AUTO, BaseRequest
 from envlock.lock.models import Lockfile
 from envlock.lock.route import COMPLETE
 from envlock.packages import identity, wheel_cache
+from envlock.packages.archives import fetch_debian, fetch_python
 from envlock.packages.closure import is_held
+from envlock.packages.proofs import describe_proofs
 from envlock.runtime.errors import EnvironmentMismatch, FactError, OutsideError, UsageError
 from envlock.runtime.report import count
 from envlock.workflows.container_settings import read_additions, read_apt_request
+from envlock.workflows.hash import HashRequest, hash_packages
 from envlock.workflows.interpreter import find_environment
 from envlock.workflows.pin import pin_base, resolve_base
 from envlock.workflows.progress import SILENT, Progress
+from envlock.workflows.vendor import vendor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,16 +43,33 @@ WHEELHOUSE = Path("wheelhouse")
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """The image that is wanted: the arguments of `build` that decide what is in it."""
+class ImageRequest:
+    """The image that is wanted.
 
-    base: BaseRequest = field(default_factory=BaseRequest)
-    user: str | None = None
+    Attributes:
+        base: `auto`, a route (`ngc`, `cuda`, `wheels`), or the name of an image.
+        platform: `linux/amd64` or `linux/arm64`; None for the lockfile's own.
+        mirrors: where to take images from instead, such as `nvcr.io=harbor.example/nvcr`.
+        accept: the digest of a release's tag that has moved.
+        deterministic: also set the variables that this TensorFlow needs for determinism.
+        user: whom the program runs as in it, in numbers, as `1000:1000`; None for the settings'
+            user.
+    """
+
+    base: str = AUTO
+    platform: str | None = None
+    mirrors: Sequence[str] = ()
+    accept: str | None = None
     deterministic: bool = False
+    user: str | None = None
+
+    def parse_base(self) -> BaseRequest:
+        """Return the request for the base; UsageError if a platform, mirror or digest is malformed."""
+        return BaseRequest.parse(self.base, self.platform, self.mirrors, self.accept)
 
 
 @dataclass(frozen=True)
-class Sources:
+class BuildSources:
     """Where missing parts may come from.
 
     Attributes:
@@ -104,8 +126,8 @@ class Supplied:
 
 def prepare_build(
     lock: Lockfile,
-    wanted: Wanted,
-    sources: Sources,
+    wanted: ImageRequest,
+    sources: BuildSources,
     engine: Engine | None,
     *,
     network: str = "none",
@@ -132,14 +154,15 @@ def prepare_build(
         OutsideError: a registry, an index, a wheel or the engine failed.
         UsageError: something is missing that must not be downloaded, or does not exist.
     """
+    base = wanted.parse_base()
     # In the order of their costs: files of the project, a registry, the engine, indexes, wheels.
     additions = read_additions(lock, sources.folder, wanted.user, again=again)
     if sources.offline:
-        chosen = _resolve_offline(lock, wanted.base, sources, engine)
+        chosen = _resolve_offline(lock, base, sources, engine)
     else:
-        chosen = resolve_base(lock, wanted.base)
+        chosen = resolve_base(lock, base)
         if not again and get_locked_request(chosen.base.apt) != read_apt_request(lock):
-            lock, chosen = _pin_packages(lock, chosen, wanted.base, engine, network, progress)
+            lock, chosen = _pin_packages(lock, chosen, base, engine, network, progress)
     names = _list_wanted(lock, chosen.base, sources, again=again)
     if names is None:
         names = []
@@ -190,7 +213,9 @@ def _pin_packages(
     return pinned, resolve_base(pinned, request)
 
 
-def _list_wanted(lock: Lockfile, base: Base, sources: Sources, *, again: bool) -> list[str] | None:
+def _list_wanted(
+    lock: Lockfile, base: Base, sources: BuildSources, *, again: bool
+) -> list[str] | None:
     """Return the names of the locked packages whose wheels a build needs; None if only the contents
     of the base decide that.
     """
@@ -226,12 +251,9 @@ def _find_missing_in_base(
 
 
 def _prove(
-    lock: Lockfile, missing: Sequence[str], sources: Sources, progress: Progress
+    lock: Lockfile, missing: Sequence[str], sources: BuildSources, progress: Progress
 ) -> Lockfile:
     """Return the lockfile with the wheel of every package, or the reason why it is unknown."""
-    # Start-up time: HTTP, which a refusal does not need.
-    from envlock.workflows.hash import describe_proofs, hash_packages
-
     python = sources.python
     if python is None:
         found = find_environment(os.environ, Path.cwd())
@@ -240,7 +262,9 @@ def _prove(
             progress.say(f"environment: {found.shown} ({found.origin})")
     progress.say(f"proving the wheels of {count(len(missing), 'package')}")
     try:
-        new = hash_packages(lock, python=python, indexes=sources.indexes, progress=progress)
+        new = hash_packages(
+            lock, HashRequest(indexes=sources.indexes), python=python, progress=progress
+        )
     except EnvironmentMismatch as error:
         raise EnvironmentMismatch(
             error.message,
@@ -254,15 +278,11 @@ def _prove(
 
 
 def _fill(
-    lock: Lockfile, base: Base, names: Sequence[str], sources: Sources, progress: Progress
+    lock: Lockfile, base: Base, names: Sequence[str], sources: BuildSources, progress: Progress
 ) -> Collection[str]:
     """Put the wheels that are to be installed into the wheelhouse, and return the names of all
     wheels there.
     """
-    # Start-up time: a refusal needs neither HTTP nor the templates.
-    from envlock.containers.payload import list_wheels
-    from envlock.workflows.vendor import vendor
-
     at_hand = list_wheels(sources.folder)
     if lock.identity is None or (base.route in COMPLETE and sources.is_own and not names):
         return at_hand
@@ -291,9 +311,6 @@ def _fill(
 
 def _fetch_archives(made: BuildPlan, folder: Path) -> None:
     """Download the Python and the Debian packages of a plan into the wheelhouse."""
-    # Start-up time: HTTP, which a refusal does not need.
-    from envlock.packages.archives import fetch_debian, fetch_python
-
     archive = made.base.python_archive
     if archive is not None:
         fetch_python(archive.file, archive.sha256, folder, os.environ)
@@ -305,13 +322,13 @@ def _fetch_archives(made: BuildPlan, folder: Path) -> None:
 
 
 def _resolve_offline(
-    lock: Lockfile, request: BaseRequest, sources: Sources, engine: Engine | None
+    lock: Lockfile, request: BaseRequest, sources: BuildSources, engine: Engine | None
 ) -> Chosen:
     """Return the base as far as it is known without a network.
 
     Raises:
         UsageError: something is missing; the message lists everything that is missing, and how to
-        get it.
+            get it.
     """
     base, warnings = resolve_offline(lock, request)
     base_image = get_locked_base(lock, request.choice)
@@ -349,7 +366,7 @@ def _make_offline_error(missing: Sequence[str]) -> UsageError:
 
 
 def _find_missing(
-    lock: Lockfile, base: Base, sources: Sources, *, is_pinned: bool
+    lock: Lockfile, base: Base, sources: BuildSources, *, is_pinned: bool
 ) -> Iterator[str]:
     """Yield what neither the lockfile nor the wheelhouse has, and how to get it."""
     folder = sources.folder

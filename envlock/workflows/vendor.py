@@ -14,8 +14,8 @@ from pathlib import Path
 from envlock.packages import wheel_cache
 from envlock.packages.identity import Proven, list_proven, split_by_policy
 from envlock.packages.indexes.online import configure_indexes, make_fetch
-from envlock.packages.lost_proofs import LeftOut
 from envlock.packages.parallel import TIMEOUT, Advance, Moved
+from envlock.packages.proofs import LeftOut
 from envlock.packages.wheelhouse import Fetch, Had, Missing, find_unowned
 from envlock.packages.wheelhouse import fetch_wheels as fill
 from envlock.runtime.errors import OutsideError
@@ -44,15 +44,16 @@ class Vendored:
     others: list[Path]
 
 
+JOBS = 4
+"""How many downloads run at the same time."""
+
+
 def vendor(
     lock: Source | None = None,
     folder: Path = Path("wheelhouse"),
     *,
     indexes: Sequence[str] = (),
-    jobs: int = 4,
-    use_cache: bool = True,
     require_all: bool = False,
-    seconds: float = TIMEOUT,
     only: Collection[str] | None = None,
     offline: bool = False,
     progress: Progress = SILENT,
@@ -65,11 +66,8 @@ def vendor(
         folder: the wheelhouse.
         indexes: package indexes to take the wheels from; the addresses in the lockfile when not
         given.
-        jobs: how many downloads run at the same time.
-        use_cache: use and fill the cache of wheels.
         require_all: download nothing if the lockfile does not prove the wheel of every package that
             a policy compares.
-        seconds: how long all downloads may take.
         only: the packages whose wheels are wanted; all when not given.
         offline: take wheels from the cache, and download none.
         progress: shows what is being done.
@@ -98,9 +96,9 @@ def vendor(
         known,
         folder,
         fetch,
-        cache=cached if use_cache else None,
-        jobs=jobs,
-        seconds=seconds,
+        cache=cached,
+        jobs=JOBS,
+        seconds=TIMEOUT,
         on_wait=wait,
     )
     how, missing = _watch(events, known, progress)

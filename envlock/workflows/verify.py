@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +9,12 @@ from envlock.lock.live_facts import collect_live_for
 from envlock.lock.revision import find_revision
 from envlock.reports.lock import count_held, describe_commit
 from envlock.runtime import lockfile
-from envlock.runtime.judgement import annotate, judge_here, needs_proof
+from envlock.runtime.judgement import needs_proof
 from envlock.runtime.report import Report
 from envlock.runtime.short_report import with_acceptance
 from envlock.workflows.entry_points import add_newly_held
-from envlock.workflows.live_environment import LiveEnvironment, Question
-from envlock.workflows.locks import get_file, load_document, load_lock
+from envlock.workflows.live_environment import LiveEnvironment, Question, compare_facts
+from envlock.workflows.locks import get_file, load_document
 from envlock.workflows.progress import SILENT, Progress
 
 TYPE_CHECKING = False
@@ -51,59 +50,22 @@ def verify(
         UsageError: there is no such policy or interpreter, or a proof for this machine cannot be
             stored.
         FactError: the interpreter did not answer, or the lockfile has no canary and one is
-        required.
+            required.
     """
     document, subject = load_document(lock)
     environment = LiveEnvironment(python, collect_live_for(document, python))
     document, notes = add_newly_held(document, lock, environment)
     question = Question(lock, document, subject, environment, policy, overrides, progress)
-    report = _judge(question)
-    report.notes += [*_describe_project(document, get_file(lock)), *notes]
-    if deep or numerics:
+    report = compare_facts(question)
+    notes = [*_describe_project(document, get_file(lock)), *notes]
+    if deep or numerics or needs_proof(report):
         # Start-up time: this loads the models, and everything that reads files and computes.
         from envlock.workflows.verify_further import look_further
 
-        further = look_further(question, load_lock(lock), deep=deep, numerics=numerics)
-        report = report.add_findings(further.findings, further.notes)
+        report = look_further(question, report, notes, deep=deep, numerics=numerics)
+    else:
+        report.notes += notes
     return with_acceptance(report)
-
-
-def _judge(question: Question) -> Report:
-    """Return the verdict on the facts; if it depends on a proof for this machine, the proof is made
-    if possible.
-
-    Raises:
-        FactError: the canary cannot be computed.
-        UsageError: the proof cannot be stored.
-    """
-    report = _compare_facts(question)
-    if not needs_proof(report):
-        return report
-    # Start-up time: only a machine that differs from the locked one computes a canary.
-    from envlock.workflows.verify_further import prove_machine
-
-    proof = prove_machine(question, load_lock(question.lock), report)
-    if proof.is_kept:
-        # The facts are compared again because the comparison reads the proof from the user's cache:
-        # before it was written, each fact that it covers was a finding.
-        return _compare_facts(question)
-    if proof.findings or proof.notes:
-        return report.add_findings(proof.findings, proof.notes)
-    return report
-
-
-def _compare_facts(question: Question) -> Report:
-    """Return the differences; a proof for this machine is used if the user's cache has one."""
-    python = question.environment.python
-    report = judge_here(
-        question.document,
-        question.environment.snapshot,
-        question.policy,
-        question.subject,
-        question.overrides,
-        str(python) if python is not None else None,
-    )
-    return annotate(report, os.environ)
 
 
 def _describe_project(document: dict[str, Any], lock: Path) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import NamedTuple
 
 from envlock.diagnosis import loaded_cuda
 from envlock.diagnosis.examine import describe_installation
@@ -17,68 +16,67 @@ from envlock.runtime.compare import PROVEN
 from envlock.runtime.errors import UsageError
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import Host
+from envlock.runtime.judgement import needs_proof
 from envlock.runtime.report import Finding, Report
-from envlock.workflows.canary import compare_with_lock
-from envlock.workflows.live_environment import LiveEnvironment, Question
-from envlock.workflows.locks import get_name
+from envlock.workflows.canary import Answer, compare_with_lock
+from envlock.workflows.live_environment import LiveEnvironment, Question, compare_proven_facts
+from envlock.workflows.locks import get_name, load_lock
 from envlock.workflows.progress import Progress
 
 REFUTED = "Compute on a machine like the locked one: this one has other bits, as the canary shows."
 
 
-class Further(NamedTuple):
-    """What these checks add to a report."""
+def look_further(
+    question: Question, report: Report, notes: list[str], *, deep: bool, numerics: bool
+) -> Report:
+    """Return the report on the facts with what the canary decides, and with what a further look adds.
 
-    findings: list[Finding]
-    notes: list[str]
-
-
-def look_further(question: Question, lock: Lockfile, *, deep: bool, numerics: bool) -> Further:
-    """Return what the files and TensorFlow's libraries (`deep`), and the canary (`numerics`), add
-    to the facts.
+    Args:
+        question: what was asked.
+        report: on the facts; where a proof for this machine decides it, one is made if possible.
+        notes: on the project.
+        deep: also look at the installed files and at TensorFlow's libraries.
+        numerics: also compute the canary.
 
     Raises:
         FactError: the lockfile has no canary and one is required, or it cannot be computed.
+        UsageError: a proof cannot be kept.
     """
+    lock = load_lock(question.lock)
+    if needs_proof(report):
+        report = prove_machine(question, lock, report)
+    report.notes += notes
     findings: list[Finding] = []
-    notes: list[str] = []
     if deep:
         findings += _verify_files(lock, question.environment, question.progress)
         findings += _find_contradictions(question.environment, question.progress)
+    more: list[str] = []
     if numerics:
-        answer = compare_with_lock(
-            lock,
-            get_name(question.lock),
-            question.environment,
-            question.policy,
-            question.progress,
-            overrides=question.overrides,
-        )
+        answer = _compute_canary(question, lock)
         findings += answer.report.findings
-        notes += answer.report.notes
-    return Further(findings, notes)
+        more += answer.report.notes
+    return report.add_findings(findings, more)
 
 
-class Proof(NamedTuple):
-    """The result of proving that this machine computes the locked bits.
-
-    Attributes:
-        is_kept: a proof was made, and is now in the user's cache.
-        findings: the findings of the canary, if it has different bits.
-        notes: why no proof is possible.
-    """
-
-    is_kept: bool
-    findings: list[Finding]
-    notes: list[str]
+def _compute_canary(question: Question, lock: Lockfile) -> Answer:
+    return compare_with_lock(
+        lock,
+        get_name(question.lock),
+        question.environment,
+        question.policy,
+        question.progress,
+        overrides=question.overrides,
+    )
 
 
-def prove_machine(question: Question, lock: Lockfile, report: Report) -> Proof:
+def prove_machine(question: Question, lock: Lockfile, report: Report) -> Report:
     """Compute the canary of the lockfile on this machine, and store a proof if it has the locked
     bits.
 
-    If it has different bits, the findings of `report` that a proof would have allowed say what to
-    do instead.
+    If it has others, the findings that a proof would have allowed say what to do instead.
+
+    Returns:
+        The report on the facts of a proven machine, or `report` with what speaks against a proof.
 
     Raises:
         FactError: the canary cannot be computed.
@@ -90,33 +88,26 @@ def prove_machine(question: Question, lock: Lockfile, report: Report) -> Proof:
     for finding in report.findings:
         is_decisive = finding.rule != PROVEN and finding.severity in report.breaking
         if is_decisive and str(finding.where) not in ignored:
-            return Proof(False, [], [])
+            return report
     folder = machine_proof.folder(os.environ)
     key = machine_proof.key(lock.to_document(), question.environment.snapshot)
     if folder is None:
-        return _refuse_proof("this process has no home folder")
+        return _refuse_proof(report, "this process has no home folder")
     if key is None:
-        return _refuse_proof("the lockfile has no canary (`envlock capture --canary`)")
+        return _refuse_proof(report, "the lockfile has no canary (`envlock capture --canary`)")
     _make_own_folder(Path(folder))
-    answer = compare_with_lock(
-        lock,
-        get_name(question.lock),
-        question.environment,
-        question.policy,
-        question.progress,
-        overrides=question.overrides,
-    )
+    answer = _compute_canary(question, lock)
     if answer.equal:
         write_atomically(Path(folder) / key, machine_proof.content(key, answer.equal))
-        return Proof(True, [], [])
+        return compare_proven_facts(question)
     for finding in report.findings:
         if finding.rule == PROVEN:
             finding.fix = REFUTED
-    return Proof(False, answer.report.findings, answer.report.notes)
+    return report.add_findings(answer.report.findings, answer.report.notes)
 
 
-def _refuse_proof(reason: str) -> Proof:
-    return Proof(False, [], [f"no proof for this machine is possible: {reason}"])
+def _refuse_proof(report: Report, reason: str) -> Report:
+    return report.add_findings([], [f"no proof for this machine is possible: {reason}"])
 
 
 def _make_own_folder(folder: Path) -> None:

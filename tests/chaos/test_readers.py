@@ -103,7 +103,7 @@ PLANTS: dict[str, tuple[str, Any]] = {
     "trace": ("envlock.divergence.trace._parse_line", lambda line, name: json.loads(line)),
     "results": ("envlock.reports.text._disarm_line", lambda line: line),
     "canary": ("envlock.numerics.canary.canary_run._check_fields", lambda answer, wanted: answer),
-    "pyproject.toml": ("envlock.workflows.settings._read_toml", lambda file: tomllib.loads(file.read_text())),
+    "pyproject.toml": ("envlock.workflows.settings.read_toml", lambda file: tomllib.loads(file.read_text())),
     "uv.toml": ("envlock.packages.indexes.index_settings._words", lambda value: list(value)),
     "registry": ("envlock.images.manifest.check", lambda data, digest, reference: None),
     "challenge": ("envlock.images.registry.can_have_login", lambda *_: True),

@@ -76,7 +76,6 @@ def test_check_says_what_would_change_and_writes_nothing(envlock: Command, tmp_p
         "      why: An additional or missing package can replace a kernel, a backend or a plug-in.\n"
         "      fix: Uninstall it.\n"
         f"{ACCEPT}\n"
-        "marks: x error\n"
     )
     assert (tmp_path / "x.lock").read_bytes() == before
 

@@ -32,7 +32,7 @@ CALLS: dict[str, tuple[str, int, set[str]]] = {
     "show": ("x.lock", 0, set()),
     "verify": ("x.lock", 1, set()),
     "diff": ("x.lock x.lock", 0, set()),
-    "explain": ("python.version --lock x.lock", 0, set()),
+    "explain": ("python.version --lock x.lock", 0, {"packaging"}),
     "policy": ("x.lock", 0, set()),
     "ignore": ("cpu.flags --lock x.lock --reason measured", 0, {"tomlkit"}),
     "merge": ("x.lock x.lock x.lock", 0, set()),
@@ -49,7 +49,7 @@ CALLS: dict[str, tuple[str, int, set[str]]] = {
     "export": ("proven.lock --format pylock", 0, INTERNET | {"packaging", "tomli_w"}),
     "vendor": ("proven.lock", 0, INTERNET | {"packaging"}),
     "images": ("built.lock", 0, {"packaging"}),
-    "build": ("built.lock --dry-run", 0, INTERNET | {"docker", "jinja2", "packaging"}),
+    "build": ("built.lock --dry-run", 0, INTERNET | {"docker", "jinja2", "packaging", "tomli_w"}),
 }
 """A real call of each command, its exit code, and what of the dear it may load besides pydantic."""
 

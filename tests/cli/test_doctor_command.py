@@ -39,7 +39,6 @@ def test_an_error_is_exit_1(envlock: Command, site: dict[str, str]) -> None:
         "  x TF_DETERMINISTIC_OPS is yes [variable-value]\n"
         "      why: The process aborts when this variable is first read with a value that is not 0, 1, true or false.\n"
         "      fix: export TF_DETERMINISTIC_OPS=1\n"
-        "marks: x error\n"
     )
 
 

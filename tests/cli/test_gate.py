@@ -154,7 +154,7 @@ def test_a_harmful_change_turns_each_gate_red_with_the_same_findings(name: str, 
     if codes[0] == 1:
         seen, checked = project.run("verify", code=1), project.run("capture", "--check", code=1)
         assert checked.stderr == f"envlock.lock is not up to date:\n{seen.stdout}"
-        assert seen.stdout.splitlines()[-2].startswith(ACCEPT)
+        assert seen.stdout.splitlines()[-1].startswith(ACCEPT)
 
 
 def test_changed_settings_are_asked_for_by_the_check_alone(project: Project) -> None:
@@ -170,7 +170,6 @@ def test_changed_settings_are_asked_for_by_the_check_alone(project: Project) -> 
         "      why: A lockfile is compared under what it says itself: other settings have no effect before they are "
         "captured.\n"
         "      fix: Run `envlock capture`, or put the settings back as they were.\n"
-        "marks: x error\n"
     )
 
 
@@ -201,11 +200,10 @@ def test_the_exception_is_short_begins_with_the_cause_and_ends_with_the_way_out(
     assert len(said) == LINES
     assert said[0].endswith("envlock.lock: does not match under policy strict: 61 facts differ")
     assert said[1] == "  x environ.TF_ENABLE_ONEDNN_OPTS: locked unset, live 0"
-    assert said[-4:] == [
-        "  and 45 more findings (`envlock verify` lists all)",
+    assert said[-3:] == [
+        "  and 44 more findings (`envlock verify` lists all)",
         "2 differences that policy strict allows (`envlock verify` lists all)",
         ACCEPT,
-        "marks: x error",
     ]
 
 

@@ -38,7 +38,6 @@ def test_another_environment_has_another_line(envlock: Command, line: str) -> No
         f"  x the line of this environment is {other}, and not {line}",
         "      why: At least one fact differs; a digest cannot tell which one, nor whether it can change bits.",
         "      fix: Get the lockfile that has this line and compare fact by fact: `envlock diff LOCK live`",
-        "marks: x error",
     ]
 
 

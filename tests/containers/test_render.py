@@ -21,6 +21,7 @@ from envlock.images.candidate import PythonArchive
 from envlock.lock.models import DebianPackages
 from envlock.runtime.errors import LockfileError
 from tests.containers.plans import BASES, DEBIAN, lock, planned, without
+from tests.golden_files import assert_as_golden
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden"
@@ -68,7 +69,7 @@ PLANS: dict[str, Callable[[], BuildPlan]] = {
 @pytest.mark.parametrize("name", ["ngc", "cuda", "wheels.project"])
 def test_golden_definitions(name: str) -> None:
     text = re.sub(r"(?<=tf-envlock.lock sha256:)[0-9a-f]{64}", "0" * 64, render.apptainer(PLANS[name]()))
-    assert text == (GOLDEN / f"apptainer.{name}.def").read_text(encoding="utf-8")
+    assert_as_golden(text, GOLDEN / f"apptainer.{name}.def")
 
 
 @pytest.mark.parametrize("name", PLANS)
@@ -84,7 +85,7 @@ def test_a_definition_has_the_steps_of_the_dockerfile(name: str) -> None:
 def test_golden_files(name: str) -> None:
     """Without the digest of the lock, which every new fact changes; that it is the lock's is tested with the plan."""
     text = re.sub(r"(?<=tf-envlock.lock=.sha256:)[0-9a-f]{64}", "0" * 64, render.dockerfile(PLANS[name]()))
-    assert text == (GOLDEN / f"Dockerfile.{name}").read_text(encoding="utf-8")
+    assert_as_golden(text, GOLDEN / f"Dockerfile.{name}")
 
 
 @pytest.mark.parametrize("name", PLANS)

@@ -84,7 +84,7 @@ CASES = {
         {"numpy": ("2.3.0", "1.26.4")},
     ),
     "wheels for CUDA 12 and 13": Case(
-        "cuda-majors",
+        "cuda-majors-mixed",
         ((*CUDA_2_21, *wheels()), ("nvidia-cudnn-cu13==9.20.0.48",)),
         {"nvidia-cudnn-cu13": ("9.20.0.48", None)},
     ),
@@ -272,7 +272,7 @@ def test_the_patch_for_an_old_tensorflow(environment: Environment) -> None:
     assert environment.frozen() == {**before, "framework-reproducibility": "0.6.0"}
 
 
-@pytest.mark.parametrize("fault", ["modified", "missing", "record"])
+@pytest.mark.parametrize("fault", ["modified", "missing", "damaged-record"])
 def test_a_package_with_wrong_files_is_reinstalled(fault: str, environment: Environment, tmp_path: Path) -> None:
     """uv links the files of its cache into an environment, so that an edit is in both: it must not come back."""
     environment.pip("install", "--no-deps", "six==1.16.0", "helper==1.0")
@@ -291,7 +291,7 @@ def test_a_package_with_wrong_files_is_reinstalled(fault: str, environment: Envi
     before, found = environment.frozen(), environment.verify(tmp_path / "envlock.lock")
     (fix,) = {finding["fix"].removeprefix("Reinstall the package: ") for finding in found}
     command = fix.removeprefix("remove the folder of its metadata, and run ")
-    assert (command != fix) == (fault == "record" and environment.installer == "uv")
+    assert (command != fix) == (fault == "damaged-record" and environment.installer == "uv")
     if command != fix:
         shutil.rmtree(record.parent)
     environment.run(["/bin/sh", "-c", command])

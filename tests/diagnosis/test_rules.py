@@ -17,10 +17,10 @@ from envlock.data.runtime_tables import load_variables
 from envlock.diagnosis import flag_checks, gpu_checks, library_checks, package_checks
 from envlock.diagnosis import variable_checks as environ
 from envlock.diagnosis.checks import RULES, diagnose
-from envlock.diagnosis.diagnosed_environment import Environment, Requirement
+from envlock.diagnosis.diagnosed_environment import Environment, GpuHealth, Requirement
 from envlock.diagnosis.doctor_evidence import DoctorEvidence
 from envlock.diagnosis.tensorflow_state import ObservedState
-from envlock.diagnosis.values import list_fixes
+from envlock.diagnosis.variable_values import list_fixes
 from envlock.reports import render
 from envlock.runtime.report import Finding
 from envlock.workflows.doctor import make_report
@@ -117,6 +117,18 @@ CASES: dict[str, Environment] = {
         ("gpu.cuda_driver_version", "12.2"),
     ),
     "Maxwell": changed(GPU, ("gpu.devices.0.compute_capability", "5.2")),
+    "eight GPUs and a TensorFlow without CUDA": changed(
+        CPU, ("gpu", {"devices": {str(n): TWO_GPUS["0"] for n in range(8)}}), NCCL_NVLS_ENABLE="0"
+    ),
+    "one GPU and a TensorFlow without CUDA": changed(CPU, ("gpu", {"devices": {"0": TWO_GPUS["0"]}})),
+    "GPUs with errors of their memory": changed(
+        GPU,
+        gpu_health=[
+            GpuHealth(0, "A100-SXM4-80GB", uncorrected=0, retired_pages=None, remapped_rows=0),
+            GpuHealth(1, "A100-SXM4-80GB", uncorrected=2, remapped_rows=1, pending=True, remapping_failed=True),
+            GpuHealth(2, "Tesla V100-SXM2-32GB", uncorrected=0, retired_pages=3),
+        ],
+    ),
     "two models": changed(GPU, ("gpu.devices", MIXED), NCCL_NVLS_ENABLE="0"),
     "cuSOLVER not found, with a GPU": changed(GPU, ("cuda.cusolver", LOST)),
     "cuSOLVER not found, without": changed(GPU, ("cuda.cusolver", LOST), ("gpu", None)),
@@ -344,11 +356,11 @@ def test_whatever_is_set_lines_for_the_shell_come_from_the_tables(line: str, val
 
 
 def test_a_finding_in_text() -> None:
-    finding = Finding("flag-file", "error", "x", "A\x1b is wrong", "Because.", "mend it", "a source")
+    finding = Finding("flag-file-missing", "error", "x", "A\x1b is wrong", "Because.", "mend it", "a source")
     lines = [line for _, line in make_report([finding]).lines()]
     assert lines == [
         "not sound: 1 error",
-        "  x A\\x1b is wrong [flag-file]",
+        "  x A\\x1b is wrong [flag-file-missing]",
         "      why: Because.",
         "      fix: mend it",
     ]

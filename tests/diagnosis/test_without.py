@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from envlock.diagnosis import values
+from envlock.diagnosis import variable_values
 
 pytestmark = pytest.mark.processes
 
@@ -14,7 +14,7 @@ FLAG = "--xla_a"
 
 
 def after(flags: str, instead: str = "") -> str:
-    line = values.make_removal_line("XLA_FLAGS", FLAG, instead)
+    line = variable_values.make_removal_line("XLA_FLAGS", FLAG, instead)
     script = f'{line}; printf %s "$XLA_FLAGS"'
     environ = {"PATH": "/usr/bin:/bin", "XLA_FLAGS": flags}
     return subprocess.run(["/bin/sh", "-ec", script], env=environ, capture_output=True, text=True, check=True).stdout

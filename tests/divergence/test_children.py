@@ -30,7 +30,7 @@ def asked(folder: Path, text: str, **more: Any) -> dict[str, Any]:
     folder.mkdir(exist_ok=True)
     script = folder / "train.py"
     script.write_text(text + "\ndef step(): pass\n")
-    plain: dict[str, Any] = dict.fromkeys(("seed", "steps", "generators", "module"))
+    plain: dict[str, Any] = dict.fromkeys(("seed", "steps", "generators", "module", "lines"))
     plain |= {"held": [], "now": [0, 0], "keeps": False}
     plain |= {"folder": str(folder), "script": str(script), "function": "step", "args": [], "runs": [0]}
     return {**plain, "mode": "graph", "serial": False, "conditions": {}, **more}

@@ -45,7 +45,6 @@ def test_the_first_operation_its_line_and_what_differs(tmp_path: Path) -> None:
         "  i environ.ONEDNN_MAX_CPU_ISA: none in A, AVX2 in B",
         "  i tensorflow.version: 2.21.0 in A, 2.18.1 in B",
         "  i threads.intra_op: 2 in A, 4 in B",
-        "marks: x error, i information",
     ]
 
 

@@ -80,20 +80,20 @@ def test_a_command_that_is_killed_takes_its_child_along(command: str, tmp_path: 
         os.kill(pids[1], signal.SIGKILL)
 
 
-def raise_and_check() -> None:
-    with pytest.raises(KeyboardInterrupt, match="SIGTERM"):
-        signal.raise_signal(signal.SIGTERM)
-    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-    raise StoppedError(signal.SIGTERM)
+def interrupt_and_check() -> None:
+    with interrupt_on_signals() as stop:
+        assert (signal.getsignal(signal.SIGHUP), stop.exit_code) == (signal.SIG_IGN, 130)
+        with pytest.raises(KeyboardInterrupt, match="SIGTERM"):
+            signal.raise_signal(signal.SIGTERM)
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+        raise StoppedError(signal.SIGTERM)
 
 
 def test_the_first_signal_interrupts_and_an_ignored_one_stays_ignored() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        with pytest.raises(typer.Exit), interrupt_on_signals() as stop:  # noqa: PT012 (the body is what is interrupted)
-            seen = signal.getsignal(signal.SIGHUP), stop.exit_code
-            raise_and_check()
-        assert seen == (signal.SIG_IGN, 130)
-        assert (stop.exit_code, signal.getsignal(signal.SIGTERM)) == (143, signal.SIG_DFL)
+        with pytest.raises(typer.Exit) as caught:
+            interrupt_and_check()
+        assert (caught.value.exit_code, signal.getsignal(signal.SIGTERM)) == (143, signal.SIG_DFL)
     finally:
         signal.signal(signal.SIGHUP, before)

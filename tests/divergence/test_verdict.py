@@ -33,8 +33,7 @@ runs differ: 5 runs of train.py:step (TensorFlow 2.21.0, Keras 3.15.1)
       fix: call tf.config.experimental.enable_op_determinism() at the start
       fix: set TF_NUM_INTRAOP_THREADS=1
       known as: resource-scatter-add-cpu
-  ! also an independent cause: Sum at train.py:30, step 1: 2 results
-marks: x error, ! warning"""
+  ! also an independent cause: Sum at train.py:30, step 1: 2 results"""
 
 
 def test_the_text() -> None:
@@ -54,7 +53,6 @@ def test_printed_without_a_layout_it_has_its_place_and_remedy() -> None:
         "      why: the cause is not in envlock's tables; TensorFlow's op determinism may refuse or fix it",
         "      fix: Call `tf.config.experimental.enable_op_determinism()` first: "
         "TensorFlow then raises an error for operations without a deterministic kernel.",
-        "marks: x error, ! warning",
     ]
 
 
@@ -154,7 +152,6 @@ def test_what_the_linter_says_of_the_pipeline_that_was_read() -> None:
         "  x it has no seed [ENV501] (read at train.py:8)",
         "      why: Why.",
         "      fix: Seed it.",
-        "marks: x error",
     ]
     (found_first, pipeline) = found.to_json()["findings"]
     assert (found_first["rule"], pipeline["where"]) == ("data", {"file": "train.py", "line": 8, "operation": "shuffle"})

@@ -189,7 +189,7 @@ def busy_waiting() -> Values:
 
 
 def microsecond_seed() -> Values:
-    moment = datetime.datetime.now()  # noqa: DTZ005
+    moment = datetime.datetime.now()  # noqa: DTZ005  # microsecond_seed: maker
     random.seed(moment.microsecond)  # microsecond_seed: maker
     return _square([random.random() for _ in range(3)])  # microsecond_seed
 

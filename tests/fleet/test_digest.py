@@ -25,6 +25,7 @@ from envlock.fleet.statement import canonical, make_failure
 from envlock.runtime.policies import Policy
 from envlock.runtime.report import Report
 from tests.fleet.ranks import Made, facts, lockfile, rank
+from tests.golden_files import assert_as_golden
 from tests.test_documentation import ROOT
 
 GOLDEN = ROOT / "tests/golden/fleet-aws.txt"
@@ -88,7 +89,7 @@ def test_many_packages_that_are_odd_on_many_nodes(named: Any) -> None:
 def test_the_text_of_one() -> None:
     statements, documents = job(aws, [packages(0), packages(2, TF_ENABLE_ONEDNN_OPTS="0")], lambda n: n // 8 % 3 == 1)
     text = digest(reduction(statements, documents, RANKS)[0], "`--format json`").to_text()
-    assert text + "\n" == GOLDEN.read_text(encoding="utf-8")
+    assert_as_golden(text + "\n", GOLDEN)
 
 
 def test_each_node_has_a_lockfile_of_its_own() -> None:

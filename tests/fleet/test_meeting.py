@@ -310,6 +310,9 @@ def test_another_rank_raises_too(alone: None, monkeypatch: pytest.MonkeyPatch) -
     assert [each.rule for each in raised.value.report.findings] == ["rank-missing"]
 
 
+LOOK_FOR_IT = (
+    "      fix: Look for rank 0 in the launcher's log; check that all nodes share the folder, and start the job again."
+)
 UNCAUGHT = "import envlock\nenvlock.assert_fleet(timeout=0.2)"
 CAUGHT = f"""
 try:
@@ -324,8 +327,8 @@ raise ValueError("the program's own")
 @pytest.mark.parametrize(
     ("rank", "program", "code", "said"),
     [
-        (0, UNCAUGHT, 4, ["envlock: cannot decide: 1 of 2 ranks did not report", "marks: ? unknown"]),
-        (1, UNCAUGHT, 4, ["envlock: cannot decide: no report from rank 0 within 0.2 s", "marks: ? unknown"]),
+        (0, UNCAUGHT, 4, ["envlock: cannot decide: 1 of 2 ranks did not report", "1 rank on 1 node, job j"]),
+        (1, UNCAUGHT, 4, ["envlock: cannot decide: no report from rank 0 within 0.2 s", LOOK_FOR_IT]),
         (1, CAUGHT, 1, ["envlock: cannot decide: no report from rank 0 within 0.2 s", "ValueError: the program's own"]),
     ],
 )

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envlock.fleet.node_names import node_list, ranges
+from envlock.fleet.node_names import node_list
 from envlock.fleet.ranks import LONGEST, find_rank
+from envlock.runtime.device_ranges import format_ranges
 from envlock.runtime.errors import UsageError
 
 SRUN = {
@@ -213,7 +214,7 @@ def test_a_list_has_every_node_once(names: list[str]) -> None:
 
 @given(st.sets(st.integers(0, 60)))
 def test_ranges_hold_the_numbers_and_no_others(numbers: set[int]) -> None:
-    parts = [part.partition("-") for part in ranges(numbers).split(",") if part]
+    parts = [part.partition("-") for part in format_ranges(numbers).split(",") if part]
     assert {n for a, _, b in parts for n in range(int(a), int(b or a) + 1)} == numbers
 
 

@@ -498,7 +498,7 @@ def test_jobs_are_in_the_order_of_their_numbers() -> None:
 def test_nothing_compared_with_an_earlier_job_is_unknown() -> None:
     (found,), notes = compare_jobs([("one", side(ranks()[:2]))], side(ranks()[4:]), Policy("strict"))
     assert (found.rule, found.severity, found.message) == (
-        "rank-before",
+        "rank-no-earlier-job",
         "unknown",
         "no node of this job was in an earlier one",
     )

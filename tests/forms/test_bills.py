@@ -26,6 +26,7 @@ from envlock.runtime.errors import LockfileError, OutsideError, UsageError
 from tests.containers.plans import model
 from tests.containers.test_injection import HOSTILE, put, strings
 from tests.forms.pushed import pushed
+from tests.golden_files import assert_as_golden
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 LICENSES = {"keras": License(names=("Apache Software License",)), "numpy": License("BSD-3-Clause AND Zlib")}
@@ -54,7 +55,7 @@ def _version(text: str) -> str:
 def test_golden_files_and_the_same_bytes_twice(form: Any, name: str) -> None:
     text = form.render(model(pushed()), LICENSES)
     assert text == form.render(model(json.loads(json.dumps(pushed()))), dict(reversed(LICENSES.items())))
-    assert _version(text) == (GOLDEN / name).read_text(encoding="utf-8")
+    assert_as_golden(_version(text), GOLDEN / name)
 
 
 def test_the_validator_would_say_so() -> None:

@@ -19,6 +19,7 @@ from envlock.runtime.errors import LockfileError, UsageError
 from tests.containers.plans import lock, model
 from tests.containers.test_injection import HOSTILE, put, strings
 from tests.forms.pushed import REFERENCE, pushed
+from tests.golden_files import assert_as_golden
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 FILES = {"compose": "compose.yaml", "devcontainer": "devcontainer.json", "kubernetes": "kubernetes.yaml"}
@@ -73,7 +74,7 @@ def _compose() -> Any:
 
 @pytest.mark.parametrize("form", FILES)
 def test_golden_files(form: str) -> None:
-    assert render(form, pushed()) == (GOLDEN / FILES[form]).read_text(encoding="utf-8")
+    assert_as_golden(render(form, pushed()), GOLDEN / FILES[form])
     parsed(form, pushed())
 
 

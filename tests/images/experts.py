@@ -9,7 +9,7 @@ from envlock.images.candidate import explain_candidate
 from envlock.images.choose import choose
 from envlock.images.needs import collect_needs
 from envlock.lock.fact_models import Facts
-from tests.images.asking import facts
+from tests.images.asking import LABELLED, facts
 
 GOLDEN = Path(__file__).parent / "golden" / "experts.txt"
 WHEELS: dict[str, Any] = {"nvidia-cuda-runtime-cu12": {}, "nvidia-cudnn-cu12": {}}
@@ -164,7 +164,7 @@ LOCKS: dict[str, tuple[Facts, str]] = {
             cudnn="9.7.1",
             capability="9.0",
         ),
-        "nvidia/tensorflow:25.02-tf2-py3",
+        f"nvidia/tensorflow:{LABELLED[-1].tag}",
     ),
     "2.19.1, uv's Python 3.11.13, Ubuntu 22.04": (
         locked("2.19.1", "3.11.13", "Clang 20.1.4", "ubuntu 22.04"),

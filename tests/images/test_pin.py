@@ -65,7 +65,7 @@ def test_what_is_installed_from_wheels_is_not_the_images_to_tell() -> None:
         lambda one: pinned(one, {"CUDA_VERSION": "1.0", "PYTHON_VERSION": "3.12.11"}),
     )
     assert ordered[0].route == "wheels"
-    assert ordered[0].holds["cuda"] == Value("12.5")
+    assert ordered[0].holds["cuda"] == Value(BUILDS[-1].cuda)
     assert explain_candidate(ordered[0], asked).endswith("The image says: Python 3.12.11.")
 
 

@@ -44,7 +44,7 @@ def test_every_kind_of_fault_is_accepted_as_it_was(pristine: Prefix, tmp_path: P
         met |= {row.kind for row in rows}
         assert wrong(prefix, []) or not [row for row in rows if row.kind], case
         assert wrong(prefix, rows) == [], case
-    assert met >= {"modified", "missing", "record", "foreign", "permission", "startup", ""}
+    assert met >= {"modified", "missing", "damaged-record", "foreign", "permission", "startup", ""}
 
 
 def test_a_change_to_what_was_accepted_is_named(prefix: Prefix, tmp_path: Path) -> None:
@@ -59,10 +59,10 @@ def test_a_change_to_what_was_accepted_is_named(prefix: Prefix, tmp_path: Path) 
     assert wrong(prefix, rows) == []
     what = "was changed after the image was built"
     patched.write_text("patched = 2\n")
-    assert wrong(prefix, rows) == [Fault("since-built", str(patched), what)]
+    assert wrong(prefix, rows) == [Fault("changed-after-build", str(patched), what)]
     (more / "quick.py").chmod(0o755)
     (plain / "added.py").write_text("")
-    expected = [Fault("since-built", str(path), what) for path in (more, plain, patched)]
+    expected = [Fault("changed-after-build", str(path), what) for path in (more, plain, patched)]
     assert wrong(prefix, rows) == expected
     shutil.rmtree(more)
     more.symlink_to(plain)

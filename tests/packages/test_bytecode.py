@@ -176,7 +176,7 @@ def test_an_interrupt_does_not_wait_for_a_child(tmp_path: Path, monkeypatch: pyt
 @pytest.mark.parametrize("python", ["/nonexistent/python", "/bin/true", "/bin/cat"])
 def test_an_interpreter_that_is_none(python: str, tmp_path: Path) -> None:
     made = make(tmp_path)
-    assert compare(Path(python), [made]) == {made.path: "not-told"}
+    assert compare(Path(python), [made]) == {made.path: "no-answer"}
 
 
 @pytest.mark.parametrize(

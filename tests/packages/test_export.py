@@ -19,6 +19,7 @@ from envlock.packages import export_formats as module
 from envlock.packages.export_formats import FORMATS, Wheelhouse, export
 from envlock.packages.identity import list_proven
 from envlock.runtime.errors import LockfileError
+from tests.golden_files import assert_as_golden
 from tests.packages.identified import INDEX, doubt, lock_of, proof, wheel
 
 if sys.version_info >= (3, 11):
@@ -69,8 +70,7 @@ def _house(lock: Lockfile) -> Wheelhouse:
 def test_golden_files(to: str, file: str, vendored: bool) -> None:
     lock = _lock()
     written = export(lock, "x.lock", to, _house(lock) if vendored else None)
-    golden = GOLDEN / file.format(".vendored" if vendored else "")
-    assert written.text == golden.read_text(encoding="utf-8")
+    assert_as_golden(written.text, GOLDEN / file.format(".vendored" if vendored else ""))
 
 
 def test_what_is_left_out_is_told_with_its_reason() -> None:

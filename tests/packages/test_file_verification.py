@@ -280,7 +280,7 @@ CASES: dict[str, tuple[Act, list[tuple[str, str, str, str]]]] = {
     ),
     "no RECORD, of pip": (
         lambda site: (site / "numpy-1.26.4.dist-info/RECORD").unlink(),
-        [("record", "error", "numpy-1.26.4.dist-info", "it has no RECORD, although pip installed it")],
+        [("damaged-record", "error", "numpy-1.26.4.dist-info", "it has no RECORD, although pip installed it")],
     ),
     "no RECORD, of the system": (
         lambda site: remove(site / "six-1.17.0.dist-info", "RECORD", "INSTALLER"),
@@ -337,7 +337,7 @@ def test_two_versions_beside_each_other(prefix: Prefix) -> None:
     prefix.install("numpy", "2.0.0", {**NUMPY, INIT: "VERSION = '2'\n"})
     prefix.compile()
     what = "numpy-1.26.4.dist-info and numpy-2.0.0.dist-info are installed side by side"
-    assert told(prefix) == [("rivals", "error", "numpy-1.26.4.dist-info", what)]
+    assert told(prefix) == [("duplicate-package", "error", "numpy-1.26.4.dist-info", what)]
 
 
 def test_the_record_is_not_the_locked_one(prefix: Prefix) -> None:
@@ -372,19 +372,19 @@ LONG = "a/" * 2500 + "f"
 
 DAMAGED = "its RECORD is damaged: one line is not valid by the packaging specification"
 ROWS = {
-    "/etc/passwd,,\n": ("outside", "error", "/etc/passwd", "listed by bad 1"),
-    "../../../../../../x,,\n": ("outside", "error", "../../../../../../x", "listed by bad 1"),
-    "../../../../venv2/x,,\n": ("outside", "error", "../../../../venv2/x", "listed by bad 1"),
+    "/etc/passwd,,\n": ("outside-environment", "error", "/etc/passwd", "listed by bad 1"),
+    "../../../../../../x,,\n": ("outside-environment", "error", "../../../../../../x", "listed by bad 1"),
+    "../../../../venv2/x,,\n": ("outside-environment", "error", "../../../../venv2/x", "listed by bad 1"),
     '"a\nb",sha256=x,1\n': ("missing", "error", "a\nb", "is missing"),
     "\udcff,sha256=x,1\n": ("missing", "error", "\udcff", "is missing"),
     f"{LONG},sha256=x,1\n": ("modified", "error", LONG, "cannot be opened: File name too long"),
     f"{'n' * 300},sha256=x,1\n": ("modified", "error", "n" * 300, "cannot be opened: File name too long"),
-    "numpy/\0,sha256=x,1\n": ("record", "error", "bad-1.dist-info", DAMAGED),
-    "a,b\n": ("record", "error", "bad-1.dist-info", DAMAGED),
-    "a,sha256=x,many\n": ("record", "error", "bad-1.dist-info", DAMAGED),
-    f"a,sha256=x,{'9' * 5000}\n": ("record", "error", "bad-1.dist-info", DAMAGED),
+    "numpy/\0,sha256=x,1\n": ("damaged-record", "error", "bad-1.dist-info", DAMAGED),
+    "a,b\n": ("damaged-record", "error", "bad-1.dist-info", DAMAGED),
+    "a,sha256=x,many\n": ("damaged-record", "error", "bad-1.dist-info", DAMAGED),
+    f"a,sha256=x,{'9' * 5000}\n": ("damaged-record", "error", "bad-1.dist-info", DAMAGED),
     f"six.py/x,sha256=x,{10**300}\n": ("missing", "error", "six.py/x", "is missing"),
-    f"bad.py,sha256={'A' * 43},4\n": ("record", "error", "bad.py", "is listed twice, with two hashes"),
+    f"bad.py,sha256={'A' * 43},4\n": ("damaged-record", "error", "bad.py", "is listed twice, with two hashes"),
     "numpy,,\n": ("modified", "error", "numpy", "is a folder, not a file"),
 }
 
@@ -401,7 +401,7 @@ def test_a_row_with_a_wrong_size(prefix: Prefix) -> None:
     record = prefix.site / "six-1.17.0.dist-info/RECORD"
     record.write_text(record.read_text().replace(row("six.py", b"PY3 = True\n"), row("six.py", b"PY3 = True\n") + "0"))
     what = "has the recorded hash, but its RECORD says 110 bytes instead of 11"
-    assert told(prefix) == [("record", "error", "six.py", what)]
+    assert told(prefix) == [("damaged-record", "error", "six.py", what)]
 
 
 @pytest.mark.parametrize(
@@ -416,14 +416,14 @@ def test_a_row_with_a_wrong_size(prefix: Prefix) -> None:
 )
 def test_a_record_of_garbage(garbage: bytes, times: int, what: str | None, prefix: Prefix) -> None:
     (prefix.site / "six-1.17.0.dist-info/RECORD").write_bytes(garbage * times)
-    found = [each for each in told(prefix) if each[0] == "record"]
-    assert [each[:3] for each in found] == [("record", "error", "six-1.17.0.dist-info")]
+    found = [each for each in told(prefix) if each[0] == "damaged-record"]
+    assert [each[:3] for each in found] == [("damaged-record", "error", "six-1.17.0.dist-info")]
     assert what is None or found[0][3] == what
 
 
 def test_a_record_that_is_a_fifo_holds_nobody_up(prefix: Prefix) -> None:
     fifo(prefix.site / "six-1.17.0.dist-info/RECORD")
-    assert told(prefix) == [("record", "error", "six-1.17.0.dist-info", "its RECORD is empty")]
+    assert told(prefix) == [("damaged-record", "error", "six-1.17.0.dist-info", "its RECORD is empty")]
 
 
 def test_a_file_that_vanishes_while_it_is_read(prefix: Prefix, monkeypatch: pytest.MonkeyPatch) -> None:

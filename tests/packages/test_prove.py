@@ -18,12 +18,12 @@ from envlock.lock.models import Lockfile, PackageIdentity, WheelFile
 from envlock.packages.indexes.online import Glance, Whole
 from envlock.packages.indexes.page import IndexFile, choose
 from envlock.packages.installed_distributions import InstalledPackage, describe_installed
+from envlock.packages.proofs import describe_proofs
 from envlock.packages.prover import prove
 from envlock.packages.sources import Source
 from envlock.runtime.errors import EnvlockError, OutsideError
 from envlock.runtime.files.record_rows import get_common_content, hash_content, parse_rows
 from envlock.web.web_errors import explain_failure
-from envlock.workflows.hash import describe_proofs
 from tests.locks import document
 from tests.packages.wheels import make_wheel, record_in
 

@@ -104,7 +104,7 @@ INSTALLED = {
         fails=IMPORT,
     ),
     "wheels for CUDA 12 and 13": Case(
-        "  ! nvidia-cuda-runtime-cu12 and nvidia-cuda-runtime are both installed [cuda-majors]",
+        "  ! nvidia-cuda-runtime-cu12 and nvidia-cuda-runtime are both installed [cuda-majors-mixed]",
         "{pip} uninstall --yes nvidia-cuda-runtime-cu12 nvidia-cuda-runtime && "
         "{pip} install --no-deps nvidia-cuda-runtime-cu12==12.5.82",
         (f"{PIP} nvidia-cuda-runtime-cu12==12.5.82 nvidia-cuda-runtime==13.0.96",),

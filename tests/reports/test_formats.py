@@ -17,6 +17,7 @@ from envlock.reports import render
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.finding_place import Where
 from envlock.runtime.report import ABSENT, ERROR, INFO, UNKNOWN, WARNING, Finding, Report, show
+from tests.golden_files import assert_as_golden
 
 HERE = Path(__file__).parent
 GOLDEN = HERE.parent / "golden"
@@ -69,7 +70,7 @@ def test_a_report_is_written_as_the_golden_file_has_it(name: str) -> None:
     text = render(REPORT, name) + "\n"
     if os.environ.get("ENVLOCK_TEST_GOLDEN"):
         golden.write_text(text, encoding="utf-8")
-    assert text == golden.read_text(encoding="utf-8")
+    assert_as_golden(text, golden)
 
 
 @pytest.mark.parametrize("report", [REPORT, MATCHING, CODE])

@@ -12,6 +12,7 @@ from envlock.runtime.collectors.keras_settings import DISTRIBUTIONS as KERAS
 from envlock.runtime.collectors.tensorflow import DISTRIBUTIONS as TENSORFLOW
 from envlock.runtime.compare import compare, find_uncompared
 from envlock.runtime.judgement import judge, judge_here
+from envlock.runtime.machine_proof import list_results
 from envlock.runtime.policies import Policy, is_protected, names
 from envlock.runtime.report import Report
 from tests.locks import document
@@ -63,7 +64,7 @@ def test_the_name_of_the_project_hides_no_package_that_the_lockfile_locks() -> N
 
 def test_without_the_rules_of_the_lockfile_the_projects_own_package_is_installed_from_a_folder() -> None:
     lock, here = lock_of("mine", name="mine"), live()
-    assert judge(lock, here).headline == "matches under policy strict"
+    assert judge(lock, here).headline == "matches under policy strict, with 1 package of the project"
     assert said(judge(lock, here, overrides=False)) == [("error", "packages.mine: locked absent, live 1.0")]
     here.facts["packages"]["mine"]["origin"] = {"url": "file:", "editable": True}
     assert judge(lock, here, overrides=False).match
@@ -72,8 +73,8 @@ def test_without_the_rules_of_the_lockfile_the_projects_own_package_is_installed
 def test_a_package_that_passes_by_the_lockfile_is_counted_in_the_headline() -> None:
     by_entries = judge(lock_of(entry=["train.py"], held={"keras": "imported by train"}), live(h5py="1", mine="2"))
     by_tooling = judge(lock_of(tooling=["h5py"]), live(h5py="1"))
-    assert by_entries.headline == "matches under policy strict, with 2 packages exempt by the lockfile"
-    assert by_tooling.headline == "matches under policy strict, with 1 package exempt by the lockfile"
+    assert by_entries.headline == "matches under policy strict, with 2 packages exempt by the lockfile's entry points"
+    assert by_tooling.headline == "matches under policy strict, with 1 package exempt by the lockfile as tooling"
     assert judge(lock_of(tooling=["h5py"]), live(h5py="1"), overrides=False).exit_code == 1
 
 
@@ -250,10 +251,10 @@ def test_the_canary_proves_nothing_of_another_back_end() -> None:
     lock["policy"]["name"] = "bits"
     lock["numerics"] = section()
     lock["facts"]["cpu"], here.facts["cpu"] = {"flags": ["avx"]}, {"flags": ["avx2"]}
-    assert not judge(lock, here, proven=True).match
+    assert not judge(lock, here, proof=list_results(lock)).match
     for facts in (lock["facts"], here.facts):
         facts["keras"] = {"config": {"backend": "tensorflow"}}
-    assert judge(lock, here, proven=True).match
+    assert judge(lock, here, proof=list_results(lock)).match
 
 
 def test_the_back_end_whose_facts_are_always_locked_is_compared() -> None:

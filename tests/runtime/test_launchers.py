@@ -114,7 +114,6 @@ def test_the_report_shows_it_behind_the_differences_and_stays_what_it_was() -> N
         "1 difference that policy strict allows",
         "  i cpu.quota: differs",
         "      why: Why.",
-        "marks: x error, i information",
     ]
 
 

@@ -89,7 +89,11 @@ def test_another_machine_is_refused_until_it_is_proven(cache: Path) -> None:
     }
     prove(LOCK, OTHER, cache)
     report = judge_here(LOCK, OTHER)
-    assert (report.match, report.headline, report.notes) == (True, "matches under policy bits", [machine_proof.NOTE])
+    assert (report.match, report.headline, report.notes) == (
+        True,
+        "matches under policy bits, with 2 facts proven by the canary",
+        [machine_proof.NOTE],
+    )
     assert len(report.findings) == 2
 
 

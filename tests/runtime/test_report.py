@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 from envlock import data
 from envlock.reports import render
 from envlock.runtime.compare import compare
+from envlock.runtime.device_ranges import merge_devices
+from envlock.runtime.exemptions import Exemption
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.finding_place import Where
 from envlock.runtime.policies import Policy
@@ -111,16 +113,24 @@ def report(**options: Any) -> Report:
     )
 
 
+OVERRIDES = {"owner": "override", "count": 1200, "forbidden": True}
+
+
 def test_the_headline_says_what_judged() -> None:
     judges: list[tuple[str | None, int]] = [("strict", 1), ("functional", 1200), (None, 0)]
     reports = [Report([], policy=policy, overrides=overrides) for policy, overrides in judges]
-    reports.append(Report([], policy="strict", overrides=1, exempt=["2 packages exempt by the lockfile"]))
-    assert reports[1].to_json()["policy"] == {"name": "functional", "overrides": 1200, "exempt": []}
+    reports.append(Report([], policy="strict", overrides=1, exempt=[Exemption("tooling", 2)]))
+    assert reports[1].to_json()["policy"] == {
+        "name": "functional",
+        "overrides": 1200,
+        "exempt": [],
+        "exemptions": [OVERRIDES],
+    }
     assert [each.headline for each in reports] == [
         "matches under policy strict, with 1 override",
         "matches under policy functional, with 1,200 overrides",
         "matches",
-        "matches under policy strict, with 1 override and 2 packages exempt by the lockfile",
+        "matches under policy strict, with 1 override and 2 packages exempt by the lockfile as tooling",
     ]
 
 
@@ -207,8 +217,7 @@ def test_results_of_the_canary_are_counted_by_themselves() -> None:
         "  ? numerics.xla: not comparable: 2 vs 8 threads\n"
         "      why: It may.\n"
         "      fix: Do it.\n"
-        "numerics: 3 results have the locked bits\n"
-        "marks: x error, ? unknown"
+        "numerics: 3 results have the locked bits"
     )
     assert report.to_json()["notes"] == ["numerics: 3 results have the locked bits"]
 
@@ -219,7 +228,7 @@ def test_the_json_shape() -> None:
         "command": "verify",
         "match": False,
         "headline": "does not match under policy strict: 2 facts differ; 1 more fact could not be collected",
-        "policy": {"name": "strict", "overrides": 0, "exempt": []},
+        "policy": {"name": "strict", "overrides": 0, "exempt": [], "exemptions": []},
         "findings": [
             as_json("cpu.flags", "exact", "error", "locked [avx], live []", expected=["avx"], actual=[]),
             as_json("numpy.version", "exact", "error", "locked 1.26.4, live absent", expected="1.26.4"),
@@ -305,8 +314,7 @@ does not match under policy strict: 2 facts differ; 1 more fact could not be col
       fix: Do it.
 1 difference that policy strict allows
   i cpu.quota: locked absent, live 1.5
-      why: It may.
-marks: x error, ? unknown, i information"""
+      why: It may."""
     assert report().to_text() == str(report()) == expected
     assert render(report()) == expected
 
@@ -341,8 +349,7 @@ def test_the_text_of_a_command_that_no_policy_judges() -> None:
         "  i cpu.quota: locked a, live b\n"
         "      why: It may.\n"
         "      fix: Do it.\n"
-        "n\n"
-        "marks: ! warning, i information"
+        "n"
     )
 
 
@@ -435,7 +442,7 @@ def test_an_exception_lists_the_first_files(files: int, last: str | None) -> Non
     report = Report([*wrong, allowed], policy="strict")
     listed = [f"  x f{number}: other" for number in range(20)]
     headline = f"does not match under policy strict: {files} files are not as recorded"
-    assert report.to_text().splitlines() == [headline, *listed, *([last] if last else []), "marks: x error"]
+    assert report.to_text().splitlines() == [headline, *listed, *([last] if last else [])]
     styles = {line: style for style, line in report._render_everything()}
     assert last is None or styles[last] == "note"
 
@@ -460,3 +467,39 @@ def test_a_finding_of_a_file_names_its_place() -> None:
 def test_many_allowed_differences_are_counted(number: int) -> None:
     lines = Report([finding(f"cpu.x{each}", INFO) for each in range(number)], policy="strict").to_text()
     assert ("more (`--format json` lists all)" in lines) == (number > INFO_SHOWN)
+
+
+def test_what_differs_alike_in_several_gpus_is_one_line() -> None:
+    def differing(index: int, name: str, severity: str = ERROR) -> Finding:
+        return finding(f"gpu.devices.{index}.{name}", severity, expected="H100", actual="T4")
+
+    eight = [differing(index, name) for index in range(8) for name in ("name", "ecc")]
+    allowed = [differing(index, "info.vbios", INFO) for index in (0, 1, 3, 12)]
+    report = Report([*eight, *allowed], policy="strict")
+    assert report.to_text().splitlines() == [
+        "does not match under policy strict: 16 facts differ",
+        "  x gpu.devices.0-7.name: locked H100, live T4",
+        "  x gpu.devices.0-7.ecc: locked H100, live T4",
+        "      why: It may.",
+        "      fix: Do it.",
+        "4 differences that policy strict allows",
+        "  i gpu.devices.0-1,3,12.info.vbios: locked H100, live T4",
+        "      why: It may.",
+    ]
+    # Each is still in what programs read.
+    assert len(report.to_json()["findings"]) == 20
+
+
+@pytest.mark.parametrize(
+    ("messages", "merged"),
+    [
+        (["GPU 0 (T4): no code", "GPU 1 (T4): no code"], ["GPUs 0-1 (T4): no code"]),
+        (["GPU 0 (T4): no code", "GPU 1 (A2): no code"], ["GPU 0 (T4): no code", "GPU 1 (A2): no code"]),
+        (["gpu.devices.2: gone"], ["gpu.devices.2: gone"]),
+        (["gpu.devices.1: locked 1, live 2", "gpu.devices.2: locked 1, live 2"], ["gpu.devices.1-2: locked 1, live 2"]),
+        (["cpu.model: a", "cpu.model: a"], ["cpu.model: a"]),
+        ([], []),
+    ],
+)
+def test_messages_about_gpus(messages: list[str], merged: list[str]) -> None:
+    assert merge_devices(messages) == merged

@@ -44,8 +44,7 @@ foreign: 1 file
       fix: Mend foreign.
 startup: 1 file (for information)
   i a.pth  a 1  runs `import a`
-      why: Why startup.
-marks: x error, i information"""
+      why: Why startup."""
 
 
 def test_the_table() -> None:

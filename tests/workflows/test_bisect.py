@@ -35,6 +35,9 @@ def varies():
 def fails():
     raise SystemExit("no")
 
+def quiet():
+    pass
+
 def asserted():
     return float(os.environ.get("ENVLOCK_MODE") == "off")
 """
@@ -104,6 +107,11 @@ def test_what_cannot_be_put_here_is_said_and_is_no_yes(program: str, tmp_path: P
         4,
         ["cpu.vendor differs and cannot be put on this machine"],
     )
+
+
+def test_a_program_that_records_nothing_is_no_evidence(program: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="quiet recorded nothing"):
+        search(program, "quiet", tmp_path)
 
 
 def test_two_equal_lockfiles_have_nothing_to_search(program: str, tmp_path: Path) -> None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from envlock.containers.inside import Inside
 from envlock.lock.document import validate
 from envlock.packages import installation as installations
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import UsageError
-from envlock.workflows import capture, held_packages
+from envlock.workflows import capture, capture_image, held_packages
+from envlock.workflows.capture import Contents
 from envlock.workflows.live_environment import LiveEnvironment
 from envlock.workflows.progress import SILENT
 from tests.locks import FACTS, UNAVAILABLE, document
@@ -30,8 +33,22 @@ def lock(**changes: Any) -> Any:
 
 
 def test_nothing_that_a_commit_changes_makes_a_lockfile_outdated() -> None:
-    old = capture.capture(project={"commit": "1" * 40, "dirty": False})
-    assert capture.capture(earlier=old, project={"commit": "2" * 40, "dirty": True}) is old
+    old = capture.capture(contents=Contents(project={"commit": "1" * 40, "dirty": False}))
+    assert capture.capture(earlier=old, contents=Contents(project={"commit": "2" * 40, "dirty": True})) is old
+
+
+def test_an_image_without_a_digest_is_said_to_be_no_base(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    progress: Any = SimpleNamespace(say=said.append, line=said.append)
+    monkeypatch.setattr(capture_image, "find", lambda engine: None)
+    monkeypatch.setattr(capture_image, "look_inside", lambda *_, **__: Inside(Snapshot(FACTS, UNAVAILABLE), None))
+    locked = capture_image.capture_image("mine:1", progress=progress)
+    assert locked.base_image is None
+    assert said == [
+        "capturing inside mine:1",
+        "warning: no registry has given mine:1 a digest, so the lockfile names no base and `envlock build` chooses "
+        "one: push the image, and capture it under that name",
+    ]
 
 
 def test_a_fact_that_differs_does() -> None:
@@ -48,16 +65,16 @@ def test_the_canary_stays_while_no_fact_differs() -> None:
 
 def test_only_some_facts_are_renewed() -> None:
     old = lock(facts={**FACTS, "python": {"version": "3.10.1"}, "cpu": {"flags": ["sse"]}})
-    new = capture.capture("bits", earlier=old, only=["cpu.*"])
+    new = capture.capture("bits", earlier=old, contents=Contents(only=["cpu.*"]))
     assert (new.facts.cpu.flags, new.facts.python.version, new.policy.name) == (  # type: ignore[union-attr]
         ["avx", "avx2"],
         "3.10.1",
         "bits",
     )
     with pytest.raises(UsageError, match="needs a valid lockfile to renew"):
-        capture.capture(only=["cpu.*"])
+        capture.capture(contents=Contents(only=["cpu.*"]))
     with pytest.raises(UsageError, match=r"no fact fits `gpux\.\*`"):
-        capture.capture(earlier=old, only=["gpux.*"])
+        capture.capture(earlier=old, contents=Contents(only=["gpux.*"]))
 
 
 def test_an_environment_without_tensorflow_is_refused_unless_the_old_one_has_none() -> None:
@@ -82,7 +99,7 @@ def test_the_folders_of_an_environment_are_asked_for_once(monkeypatch: pytest.Mo
     )
     monkeypatch.setattr("envlock.workflows.hash.describe_all_installed", lambda *_, **__: {})
     monkeypatch.setattr("envlock.packages.prover.prove", lambda *_, **__: old.identity)
-    new = capture.capture(earlier=old, hashes=True, python=None, progress=SILENT)
+    new = capture.capture(earlier=old, contents=Contents(hashes=True), python=None, progress=SILENT)
     assert new.project is not None
     assert (new.project.held, asked) == ({"numpy": "train.py"}, [None])
 

@@ -20,14 +20,13 @@ import pytest
 from envlock.containers.base import Chosen
 from envlock.containers.engines.engine_errors import EngineError
 from envlock.containers.inside import Inside
-from envlock.images.base_request import BaseRequest
 from envlock.lock.document import dump, load, validate
 from envlock.lock.live_facts import collect_live
 from envlock.lock.models import BaseImage, Lockfile
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import EnvironmentMismatch, FactError, OutsideError, UsageError
 from envlock.workflows import build, supply
-from envlock.workflows.supply import Sources, Wanted
+from envlock.workflows.supply import BuildSources, ImageRequest
 from tests.containers.plans import BASES, DIGEST
 from tests.locks import document
 from tests.packages.server import IndexServer, index_server
@@ -115,7 +114,9 @@ def requirements(folder: Path) -> str:
 
 def test_a_fresh_lock_becomes_a_context(project: Path, python: Path, index: IndexServer, tmp_path: Path) -> None:
     told = Told()
-    made = build.context(fresh(python), project / "made", python=python, indexes=[index.url], progress=told)
+    made = build.context(
+        fresh(python), project / "made", sources=BuildSources(python=python, indexes=[index.url]), progress=told
+    )
     house = tmp_path / "cache" / "envlock" / "wheelhouse"
     assert told.said == [
         "proving the wheels of 2 packages",
@@ -136,7 +137,7 @@ def test_a_fresh_lock_becomes_a_context(project: Path, python: Path, index: Inde
 
 def test_the_demo_installs_a_context_elsewhere(project: Path, python: Path, index: IndexServer) -> None:
     """By the wheels and the hashes in its tars, as `make demo` does without an engine."""
-    build.context(fresh(python), project / "made", python=python, indexes=[index.url])
+    build.context(fresh(python), project / "made", sources=BuildSources(python=python, indexes=[index.url]))
     unpacked = runpy.run_path(str(ROOT / "tools" / "demo.py"))["unpacked"]
     (file,) = unpacked(project / "made", project / "layers")
     assert sorted(each.name for each in file.parent.iterdir()) == [WHEELS[0], "requirements.txt", WHEELS[1]]
@@ -150,15 +151,15 @@ def test_the_demo_installs_a_context_elsewhere(project: Path, python: Path, inde
 def test_what_is_there_is_not_asked_again(
     project: Path, python: Path, index: IndexServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = build.context(fresh(python), project / "made", python=python, indexes=[index.url])
+    first = build.context(fresh(python), project / "made", sources=BuildSources(python=python, indexes=[index.url]))
     asked = len(index.requests)
     told = Told()
-    again = build.context(first.lock, project / "again", indexes=[index.url], progress=told)
+    again = build.context(first.lock, project / "again", sources=BuildSources(indexes=[index.url]), progress=told)
     assert (len(index.requests), told.said, again.lock) == (asked, [], first.lock)
     for name in ("Dockerfile", "packages.tar", "lock.tar"):
         assert (project / "made" / name).read_bytes() == (project / "again" / name).read_bytes()
     (project / "wheelhouse").mkdir()  # the user's own, from then on
-    build.context(first.lock, project / "third", indexes=[index.url])
+    build.context(first.lock, project / "third", sources=BuildSources(indexes=[index.url]))
     assert (len(index.requests), sorted(each.name for each in Path("wheelhouse").iterdir())) == (asked, WHEELS)
 
 
@@ -184,7 +185,7 @@ def test_the_command_writes_what_it_found(
 def test_an_index_that_fails_leaves_everything_as_it_was(project: Path, python: Path, index: IndexServer) -> None:
     index.troubles.add("500")
     with pytest.raises(OutsideError):
-        build.context(fresh(python), project / "made", python=python, indexes=[index.url])
+        build.context(fresh(python), project / "made", sources=BuildSources(python=python, indexes=[index.url]))
     assert not (project / "made").exists()
 
 
@@ -192,7 +193,7 @@ def test_another_environment_proves_nothing(project: Path, python: Path, index: 
     lock = fresh(python)
     shutil.rmtree(next(python.parents[1].rglob("more-1.0.dist-info")))
     with pytest.raises(EnvironmentMismatch) as raised:
-        build.context(lock, project / "made", python=python, indexes=[index.url])
+        build.context(lock, project / "made", sources=BuildSources(python=python, indexes=[index.url]))
     assert "packages.more" in raised.value.message
     assert raised.value.hint == (
         "wheels are proven in the locked environment: activate it, name its interpreter with `--python`, or run "
@@ -206,9 +207,9 @@ HINT = "run the commands above, or `envlock build` once without `--offline`"
 
 def test_offline_says_all_that_is_missing_and_how_to_get_it(project: Path, python: Path, index: IndexServer) -> None:
     engine: Any = SimpleNamespace(inspect=_has_nothing)
-    wanted = Wanted(BaseRequest("python:3.11.7-slim-bookworm"))
+    wanted = ImageRequest("python:3.11.7-slim-bookworm")
     with pytest.raises(UsageError) as raised:
-        supply.prepare_build(fresh(python), wanted, Sources(offline=True), engine)
+        supply.prepare_build(fresh(python), wanted, BuildSources(offline=True), engine)
     assert raised.value.message == (
         "`--offline` forbids the network, and these are missing:\n"
         "  the digest of the base image docker.io/library/python:3.11.7-slim-bookworm: run `envlock build --pin`\n"
@@ -223,11 +224,13 @@ def _has_nothing(image: str) -> dict[str, Any]:
 
 
 def test_offline_with_everything_there(project: Path, python: Path, index: IndexServer, tmp_path: Path) -> None:
-    proven = build.context(fresh(python), project / "made", python=python, indexes=[index.url]).lock
+    proven = build.context(
+        fresh(python), project / "made", sources=BuildSources(python=python, indexes=[index.url])
+    ).lock
     reference = f"docker.io/library/python:3.11.7-slim-bookworm@{DIGEST}"
     config = {"Entrypoint": ["/entry.sh"], "Cmd": ["python3"], "Env": ["PATH=/bin", "TF_DETERMINISTIC_OPS=1"]}
     engine: Any = SimpleNamespace(inspect=lambda image: {"Config": config})
-    found = supply.prepare_build(proven, Wanted(), Sources(offline=True), engine)
+    found = supply.prepare_build(proven, ImageRequest(), BuildSources(offline=True), engine)
     assert found.plan.base == replace(
         BASES["wheels"], entrypoint=("/entry.sh",), command=("python3",), environ=(("TF_DETERMINISTIC_OPS", "1"),)
     )
@@ -236,14 +239,14 @@ def test_offline_with_everything_there(project: Path, python: Path, index: Index
         file.unlink()
     house = tmp_path / "cache" / "envlock" / "wheelhouse"
     with pytest.raises(UsageError) as raised:
-        supply.prepare_build(proven, Wanted(), Sources(offline=True), SimpleNamespace(inspect=_has_nothing))  # type: ignore[arg-type]
+        supply.prepare_build(proven, ImageRequest(), BuildSources(offline=True), SimpleNamespace(inspect=_has_nothing))  # type: ignore[arg-type]
     assert raised.value.message == (
         "`--offline` forbids the network, and these are missing:\n"
         f"  {WHEELS[0]} in {house}: run `envlock vendor -o {house}`\n"
         f"  the image {reference} in the engine: pull it"
     )
     with pytest.raises(UsageError) as raised:
-        supply.prepare_build(proven, Wanted(), Sources(wheelhouse=index.folder, offline=True), None)
+        supply.prepare_build(proven, ImageRequest(), BuildSources(wheelhouse=index.folder, offline=True), None)
     assert raised.value.message == (
         "`--offline` forbids the network, and this is missing:\n"
         f"  the configuration of {reference}: run `envlock build` once, which records it"
@@ -262,7 +265,9 @@ def test_over_a_base_with_packages_only_what_it_lacks_is_proven(
         seen = Inside(Snapshot(facts, {}), None)
         monkeypatch.setattr(inside, "look_inside", lambda engine, image, say, seen=seen: seen)
         monkeypatch.setattr(supply, "resolve_base", lambda lock, *_: Chosen(BASES["captured"], BaseImage(**PINNED)))
-        found = supply.prepare_build(fresh(python), Wanted(), Sources(python=python, indexes=[index.url]), engine)
+        found = supply.prepare_build(
+            fresh(python), ImageRequest(), BuildSources(python=python, indexes=[index.url]), engine
+        )
         assert [each.name for each in found.plan.wheels] == installed
         assert (found.lock.identity is not None) == bool(installed)
 
@@ -278,7 +283,8 @@ def test_a_base_that_cannot_tell_keeps_its_packages(
     told = Told()
     monkeypatch.setattr(inside, "look_inside", refuse)
     monkeypatch.setattr(supply, "resolve_base", lambda lock, *_: Chosen(BASES["captured"], BaseImage(**PINNED)))
-    found = supply.prepare_build(fresh(python), Wanted(), Sources(), SimpleNamespace(name="docker"), progress=told)  # type: ignore[arg-type]
+    engine: Any = SimpleNamespace(name="docker")
+    found = supply.prepare_build(fresh(python), ImageRequest(), BuildSources(), engine, progress=told)
     assert found.plan.wheels == ()
     assert told.said == [
         "warning: the Python of team/train:3 is 3.6.9, and envlock needs 3.8 or newer; only the base's own packages "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from importlib import import_module
 from shutil import which
+from types import ModuleType
 
 from envlock.containers.engines import AUTO, ENGINES, buildx
 from envlock.containers.engines.daemon import Daemon
@@ -12,9 +13,6 @@ from envlock.containers.engines.engine import Builder, Engine
 from envlock.containers.engines.engine_errors import EngineError
 from envlock.runtime.errors import UsageError
 from envlock.runtime.release import parse_release
-
-COMMANDS = ("podman", "buildah")
-"""The engines that need no daemon."""
 
 
 def find(name: str = AUTO) -> Engine:
@@ -45,15 +43,20 @@ def _choose_engine() -> Engine:
         # If Docker is installed or named, the user means it: its error is the answer.
         if os.environ.get("DOCKER_HOST") or which("docker"):
             raise
-        for command in COMMANDS:
-            if which(command):
-                module = import_module(ENGINES[command])
+        for command, module in list_commands().items():
+            if which(module.PROGRAM):
                 reason = f"{command}, as Docker is not installed"
                 return Engine(command, module.connect(), module.build, reason)
         raise
     name, reason = prefer(daemon.version, podman=daemon.podman, plugin=buildx.find_version())
     build: Builder = import_module(ENGINES[name]).build
     return Engine(name, daemon, build, reason)
+
+
+def list_commands() -> dict[str, ModuleType]:
+    """Return the modules of the engines that need no daemon: each names its program."""
+    modules = {name: import_module(module) for name, module in ENGINES.items()}
+    return {name: module for name, module in modules.items() if hasattr(module, "PROGRAM")}
 
 
 def prefer(version: str, *, podman: bool, plugin: str | None) -> tuple[str, str]:

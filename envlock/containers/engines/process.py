@@ -96,8 +96,7 @@ def call(program: str, *arguments: str, image: str | None = None, about: str = "
         program, arguments: the command.
         image: the image of the command, for an error.
         about: the beginning of an error, before the last line of the command; without it, all of
-        its
-            lines are used.
+            its lines are used.
 
     Raises:
         EngineError: it is not installed, or failed.

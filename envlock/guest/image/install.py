@@ -1,12 +1,10 @@
 """Install the content of a layer into a folder, in a build stage of its own: `install.py EPOCH STEP
 ARGS...`
 
-    apt                      the Debian packages in /wheels/apt, by their hashes; no package of the
-    base is replaced
+    apt                      the Debian packages in /wheels/apt, by their hashes; no package of the base is replaced
     venv isolated|system     the virtual environment, empty: alone, or over the base's own packages
     account USER FOLDER...   a name for the user, and folders that whoever runs it may write
-    wheels LAYER MODE        the wheels of a layer, which are in /wheels/LAYER; over a base, those
-    that it lacks
+    wheels LAYER MODE        the wheels of a layer, which are in /wheels/LAYER; over a base, those that it lacks
     runtime                  the runtime half, and its bytecode for every Python of the image
 
 Each step fills /layers/NAME with the files for the image, as if that folder were its root, and sets

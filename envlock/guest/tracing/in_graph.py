@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from weakref import WeakKeyDictionary
 
+from envlock.guest.late_numpy import import_numpy
 from envlock.guest.tracing import private, undefined
 from envlock.guest.tracing.trace_writer import format_spec
 from envlock.runtime.tables import table
@@ -362,16 +363,9 @@ def _sum_products(tf: ModuleType, rows: Tensor, factors: NDArray[int64]) -> Tens
     return tf.reshape(tf.linalg.matmul(rows, tf.constant(factors[:, None])), [-1])
 
 
-def _import_numpy() -> ModuleType:
-    # Not at the top: the user's program may have to set variables before NumPy is imported.
-    import numpy
-
-    return numpy
-
-
 def make_factors(size: int) -> NDArray[int64]:
     """Return the first factors of a block: the outputs of SplitMix64 for 0, 1, 2 ..., made odd."""
-    numpy = _import_numpy()
+    numpy = import_numpy()
     with numpy.errstate(over="ignore"):
         mixed = (numpy.arange(size, dtype=numpy.uint64) + numpy.uint64(1)) * numpy.uint64(_STEP)
         mixed = (mixed ^ (mixed >> numpy.uint64(30))) * numpy.uint64(0xBF58476D1CE4E5B9)
@@ -383,7 +377,7 @@ def make_factors(size: int) -> NDArray[int64]:
 
 def hash_array(array: NDArray[generic]) -> int:
     """Return the same number for a numpy array, from 0 to 2**64 - 1."""
-    numpy = _import_numpy()
+    numpy = import_numpy()
     raw = numpy.ascontiguousarray(array).tobytes()
     row = numpy.frombuffer(raw + b"\0" * (-len(raw) % 8), dtype=numpy.int64)
     row = row ^ (row >> numpy.int64(_DOWN))

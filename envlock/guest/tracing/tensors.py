@@ -11,6 +11,7 @@ from __future__ import annotations
 from hashlib import blake2b
 from zlib import crc32
 
+from envlock.guest.late_numpy import import_numpy
 from envlock.guest.tracing.temporary_names import MARK, replace_names
 from envlock.guest.tracing.trace_writer import format_spec
 
@@ -116,14 +117,10 @@ def _hash_value(value: Tensor) -> Fingerprint:
     composite tensor.
     """
     try:
-        # Only when it is needed: the user's program may have to set variables before it is
-        # imported.
-        from numpy import asarray
-
         content = value
         if hasattr(value, "numpy"):
             content = value.numpy()
-        array = asarray(content)
+        array = import_numpy().asarray(content)
     except Exception:
         return None, type(value).__name__ + "[*]"
     return _hash_any_array(array)

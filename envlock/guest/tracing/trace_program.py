@@ -21,11 +21,12 @@ import socket
 import sys
 import time
 import traceback
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from importlib import import_module
 
 from envlock.guest.dataset_graphs import Datasets
 from envlock.guest.tracing import private, temporary_names
+from envlock.guest.tracing.line_values import LineValues
 from envlock.guest.tracing.private import CallbacksMissing, find_blindness
 from envlock.guest.tracing.runs import Observed, forget_previous_run, open_trace, perform
 from envlock.guest.tracing.source_lines import Places
@@ -38,7 +39,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
     from types import ModuleType
-    from typing import Callable, Dict, List, Mapping, Optional, Sequence, TextIO, TypedDict
+    from typing import (
+        Callable,
+        Dict,
+        Iterator,
+        List,
+        Mapping,
+        Optional,
+        Sequence,
+        TextIO,
+        TypedDict,
+    )
 
     from envlock.guest.tracing.tracer import Tracer
     from envlock.guest.training.seed_setting import Action
@@ -51,7 +62,8 @@ if TYPE_CHECKING:
         many, or null; generators: a seed for Python's and NumPy's generators before every run, or
         null; held: functions, each with a file and a line where it gives the same in every run;
         now: what the clocks showed before the first of these runs; keeps: the module is loaded
-        once, and nothing is forgotten between runs; serial: one operation of a graph at a time;
+        once, and nothing is forgotten between runs; lines: the number of the entry until which
+        statements are watched, or null; serial: one operation of a graph at a time;
         conditions: for the header of the trace.
         """
 
@@ -68,10 +80,13 @@ if TYPE_CHECKING:
         held: Sequence[Sequence[object]]
         now: Sequence[float]
         keeps: bool
+        lines: Optional[int]
         serial: bool
         conditions: Optional[Mapping[str, object]]
 
 
+LINES = ".lines"
+"""What the name of a file with the statements of a run ends with."""
 DONE, RUN_OVER = b".", b"r"
 """The bytes that say that a request, or one of its runs, is over."""
 
@@ -234,6 +249,7 @@ class Runs:
                 )
                 tracers.append(stack.enter_context(tracing))
 
+            stack.enter_context(self._watch_lines(path, count_entries))
             # A script is traced from its import of TensorFlow on; a function only when its module is imported.
             if asked["function"] is None:
                 call_when_imported("tensorflow", begin)
@@ -247,6 +263,24 @@ class Runs:
         if not tracers:
             raise contract.Misuse(os.path.basename(self.script) + " does not import TensorFlow")
         return Observed(tracers[0], calls, makers)
+
+    @contextmanager
+    def _watch_lines(self, path: str, entries: Callable[[], int]) -> Iterator[None]:
+        """Watch the statements that run inside, where that is asked for, and write them beside the trace."""
+        until = self.asked["lines"]
+        if until is None:
+            yield
+            return
+        lines = LineValues(self.places, entries, until)
+        try:
+            with lines.watch():
+                # To see each of its calls would double the time that its import takes.
+                if "tensorflow" not in sys.modules:
+                    resume = lines.resume
+                    sys.meta_path.insert(0, _Watch("tensorflow", resume, before=lines.suspend))
+                yield
+        finally:
+            lines.write(path + LINES)
 
     def _load(self) -> contract.Call:
         """Return what runs the program, loaded again unless it is to be kept.
@@ -303,9 +337,12 @@ def call_when_imported(name: str, action: Action) -> None:
 
 
 class _Watch(importlib.abc.MetaPathFinder):
-    def __init__(self, name: str, action: Action) -> None:
+    def __init__(
+        self, name: str, action: Action, before: Callable[[], None] = lambda: None
+    ) -> None:
         self._name = name
         self._action: Optional[Action] = action
+        self._before = before
 
     def find_spec(
         self, name: str, path: Optional[Sequence[str]], target: Optional[ModuleType] = None
@@ -315,6 +352,7 @@ class _Watch(importlib.abc.MetaPathFinder):
         if name != self._name or action is None:
             return None
         self._action = None
+        self._before()
         return seed_setting.make_spec(name, action)
 
 

@@ -10,10 +10,8 @@ happened:
     ["op", type, name, place, input specs, output specs]    defines the next operation: 0, 1, 2 ...
     ["step", number]                                        what follows belongs to this step
     [operation, [fingerprint of each input], [of each output]]
-    ["value", name, fingerprint, spec]                      a quantity of the run: a loss, a
-    variable, an input
-    ["forget"]                                              all definitions end here; the next
-    operation is 0 again
+    ["value", name, fingerprint, spec]                      a quantity of the run: a loss, a variable, an input
+    ["forget"]                                              all definitions end here; the next operation is 0 again
     ["end", number of operations and values, what is known only then]
 
 A place is [file, line, function] of the user's code, or null; a spec is `float32[32,10]`; a

@@ -279,7 +279,7 @@ def _is_importing(frame: Optional[FrameType], places: Places) -> bool:
 
 
 def _compute_constant(call: Call, number: int) -> object:
-    """Return what a held call that is no clock gives in every run, by its number."""
+    """Return the result that a held call, other than of a clock, has in every run, by its number."""
     if call.how == "bytes":
         return shake_128(str(number).encode()).digest(*call.args, **call.kwargs)  # type: ignore[arg-type]
     if call.how == "constant":

@@ -1,10 +1,8 @@
 """The distances of arrays, pair by pair, read in parts: memory does not grow with their size.
 
-    main(): asked for {"folders": [...], "parts": BYTES, "jobs": [{"kind": "float32", "digests":
-        [...]}]}
-            prints a line of JSON for each job, and {"read": BYTES} now and then; {"failed":
-                "numpy"} where that is
-            not, and {"failed": "damaged"} for arrays that are not of one size
+    main() reads {"folders": [...], "parts": BYTES, "jobs": [{"kind": "float32", "digests": [...]}]}
+    and prints a line of JSON for each job, {"read": BYTES} now and then, {"failed": "numpy"} without
+    NumPy, and {"failed": "damaged"} for arrays of different sizes
 
 Of two values that are both NaN the distance is 0, of a NaN and a number it is infinite.
 """

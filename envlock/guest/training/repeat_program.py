@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import sys
 import time
 import traceback
@@ -61,7 +62,7 @@ def main() -> None:
         # Nothing can be compared where the first run has recorded nothing, and a run may take hours.
         if not is_useful or list_changed_variables(at_start):
             break
-    log.write({"environment": read_versions()})
+    log.write({"environment": {**read_versions(), **read_machine()}})
     _leave()
 
 
@@ -141,6 +142,39 @@ def run_once(call: contract.Call, seed: Optional[int], taker: Callable[..., None
                 taker(number, step)
     finally:
         recording.listen(None)
+
+
+def read_machine() -> Dict[str, str]:
+    """Return what computed beside the versions: processor, threads, and devices that are no processor."""
+    found = {"processor": _read_processor(), "processors": str(len(os.sched_getaffinity(0)))}
+    tensorflow = sys.modules.get("tensorflow")
+    config = getattr(tensorflow, "config", None)
+    if config is not None and hasattr(config, "threading"):
+        threading = config.threading
+        for kind in ("intra", "inter"):
+            threads = getattr(threading, f"get_{kind}_op_parallelism_threads")()
+            # TensorFlow has 0 where it decides itself.
+            found[f"{kind}-op threads"] = str(threads or "as TensorFlow chooses")
+        devices = config.list_physical_devices()
+        others = [device.name for device in devices if device.device_type != "CPU"]
+        if others:
+            found["devices"] = ", ".join(others)
+    threads = os.environ.get("OMP_NUM_THREADS")
+    if threads:
+        found["OMP_NUM_THREADS"] = threads
+    return found
+
+
+def _read_processor() -> str:
+    """Return the model of the processor, as Linux calls it."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            for line in file:
+                if line.startswith("model name"):
+                    return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.machine()
 
 
 def read_versions() -> Dict[str, str]:

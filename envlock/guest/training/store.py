@@ -9,6 +9,7 @@ import json
 import os
 import sys
 
+from envlock.guest.late_numpy import import_numpy
 from envlock.guest.training.contract import flatten
 
 TYPE_CHECKING = False
@@ -132,16 +133,14 @@ def make_array(value: object, name: str) -> Array:
     Raises:
         ValueError: it has no numbers, or they cannot be read.
     """
-    # Not at the top: the user's program may have to set variables before NumPy is imported.
-    import numpy
-
+    numpy = import_numpy()
     try:
         if hasattr(value, "detach"):  # torch, whose tensors with a gradient refuse numpy()
             value = value.detach().cpu()
         reader = getattr(value, "numpy", None)
         if callable(reader):
             value = reader()
-        array = numpy.asarray(value, order="C")
+        array: Array = numpy.asarray(value, order="C")
     except Exception as error:
         reason = str(error).strip().partition("\n")[0][:200]
         raise ValueError(f"`{name}` cannot be read: {type(error).__name__}: {reason}") from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from envlock.linter.interpreter.arguments import Call
-from envlock.linter.interpreter.base import Base
+from envlock.linter.interpreter.run_state import Base
 from envlock.linter.interpreter.values import (
     Chance,
     Constant,
@@ -76,10 +76,8 @@ class Chances(Base):
             if self.off[-1] != len(self.frames):  # a branch that does more than to seed
                 return Value()
             problem = DEFAULT_OFF
-        elif given is None and not call.starred:
-            problem = f"{name}() without a number seeds from the operating system"
-        elif isinstance(given, Constant) and given.value is None and not given.passed:
-            problem = f"{name}(None) seeds from the operating system"
+        else:
+            problem = self.missing_seed_problem(name, call, given) or problem
         self.note_seed(call, given, problem)
         if not problem:
             self.mark_seeded(name, call)
@@ -92,6 +90,14 @@ class Chances(Base):
         """Note that a call has seeded the generators that it is for."""
         for generator in SEEDS[name]:
             self.state.seeded[generator] = call.node, self.source
+
+    def missing_seed_problem(self, name: str, call: Call, given: Value | None) -> str:
+        """Return why a call seeds from the operating system; empty if it has a number."""
+        if given is None and not call.starred:
+            return f"{name}() without a number seeds from the operating system"
+        if isinstance(given, Constant) and given.value is None and not given.passed:
+            return f"{name}(None) seeds from the operating system"
+        return ""
 
     def note_seed(self, call: Call, given: Value | None, problem: str) -> None:
         """Keep what is wrong with a seed, at the place that decides."""

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from typing import cast
 
 from envlock.linter.interpreter.arguments import Call
-from envlock.linter.interpreter.base import Loop
 from envlock.linter.interpreter.chances import find_chance
 from envlock.linter.interpreter.functions import Functions
 from envlock.linter.interpreter.library import LIBRARY
 from envlock.linter.interpreter.orders import UNFILLED
+from envlock.linter.interpreter.run_state import Loop
 from envlock.linter.interpreter.values import (
     CLEAN,
     Class,

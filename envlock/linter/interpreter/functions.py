@@ -7,12 +7,12 @@ from collections import Counter
 
 from envlock.data.specifiers import matches_version
 from envlock.linter.interpreter.arguments import Call
-from envlock.linter.interpreter.base import DEPTH, Deed, Frame, State
 from envlock.linter.interpreter.chances import find_chance
 from envlock.linter.interpreter.library import LIBRARY
 from envlock.linter.interpreter.methods import FLAG_TYPES
 from envlock.linter.interpreter.operations import Operations
-from envlock.linter.interpreter.sources import Source, Sources, describe_more
+from envlock.linter.interpreter.run_state import DEPTH, Deed, Frame, State
+from envlock.linter.interpreter.source_files import Source, Sources, describe_more
 from envlock.linter.interpreter.values import (
     CLEAN,
     Class,
@@ -368,7 +368,9 @@ class Functions(Operations):
         return value
 
     def apply_annotation(self, value: Value, parameter: ast.arg, scope: Scope) -> Value:
-        """Return a parameter as what its annotation says, where nothing else is known of it."""
+        """Return the value of a parameter according to its annotation, if nothing else is known
+        about it.
+        """
         if (
             parameter.annotation is None
             or type(value) is not Value

@@ -6,7 +6,7 @@ import ast
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from envlock.linter.interpreter.sources import Source
+from envlock.linter.interpreter.source_files import Source
 from envlock.linter.interpreter.values import Chance, Kind, Made, Taints
 from envlock.linter.module import Hit
 

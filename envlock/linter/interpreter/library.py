@@ -6,11 +6,11 @@ import ast
 from collections.abc import Callable
 
 from envlock.linter.interpreter.arguments import Call
-from envlock.linter.interpreter.base import Worker
 from envlock.linter.interpreter.containers import Containers
 from envlock.linter.interpreter.orders import UNFILLED
 from envlock.linter.interpreter.queries import is_unordered
-from envlock.linter.interpreter.sources import Source
+from envlock.linter.interpreter.run_state import Worker
+from envlock.linter.interpreter.source_files import Source
 from envlock.linter.interpreter.values import (
     Class,
     Constant,

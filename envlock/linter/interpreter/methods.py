@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 from envlock.data.specifiers import matches_version
 from envlock.linter.interpreter.arguments import Call
-from envlock.linter.interpreter.base import Deed
 from envlock.linter.interpreter.containers import LIST_METHODS, TABLE_METHODS
 from envlock.linter.interpreter.library import Libraries
 from envlock.linter.interpreter.queries import is_unordered
-from envlock.linter.interpreter.sources import Source
+from envlock.linter.interpreter.run_state import Deed
+from envlock.linter.interpreter.source_files import Source
 from envlock.linter.interpreter.values import (
     CLEAN,
     Class,

@@ -272,7 +272,9 @@ def _describe_with_switch(source: Row, tensorflow: str) -> tuple[str, str] | Non
 
 
 def _describe_without_switch(source: Row, tensorflow: str) -> tuple[str, str] | None:
-    """Return what an operation does without op determinism, and the remedy; what it mends on GPUs is ENV108's."""
+    """Return what an operation does without op determinism, and the remedy; those that it fixes on
+    GPUs belong to ENV108.
+    """
     solutions = source.find_solutions(tensorflow)
     switches = [each for each in solutions if each.kind in ("api", "env")]
     # Before 2.1 no one switch mends all of a GPU's operations, so that ENV108 does not speak for each.

@@ -7,8 +7,8 @@ import sys
 from collections import Counter
 from collections.abc import Sequence as Several
 
-from envlock.linter.interpreter.base import Frame, State
-from envlock.linter.interpreter.sources import Source, Sources
+from envlock.linter.interpreter.run_state import Frame, State
+from envlock.linter.interpreter.source_files import Source, Sources
 from envlock.linter.interpreter.statements import Statements
 from envlock.linter.interpreter.values import (
     Class,

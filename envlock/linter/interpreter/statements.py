@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import cast
 
 from envlock.linter.interpreter.arguments import Call
-from envlock.linter.interpreter.base import Frame, State
-from envlock.linter.interpreter.imports import Imports
+from envlock.linter.interpreter.imported_names import Imports
+from envlock.linter.interpreter.run_state import Frame, State
 from envlock.linter.interpreter.values import (
     Class,
     Constant,

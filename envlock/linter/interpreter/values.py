@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Literal
 
-from envlock.linter.interpreter.sources import Source
+from envlock.linter.interpreter.source_files import Source
 
 Mode = Literal["order", "each", "place", "value", "pick"]
 """How chance is in a value.

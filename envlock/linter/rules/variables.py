@@ -98,7 +98,7 @@ def _worked_before(module: Module, setting: Setting) -> ast.Call | None:
 
 
 def find_hash_seeds(module: Module, tensorflow: str) -> Iterator[Hit]:
-    """ENV104: PYTHONHASHSEED set inside, unless the program starts Python anew."""
+    """ENV104: PYTHONHASHSEED set inside, unless the program starts Python again."""
     if any(name.startswith(("os.exec", "os.spawn", "subprocess.")) for name in module.call_names):
         return
     for setting in assignments(module):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from envlock.data.canary_tables import Cause, Precision, load_canary_table
-from envlock.lock.numerics import Coverage, Group, Numerics, Operation, Program
+from envlock.lock.numerics import Group, Numerics, Operation, Program
+from envlock.numerics.canary.canary_summary import describe_coverage
 from envlock.numerics.canary.distance import Distance, measure_distance
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.policies import Policy
@@ -232,15 +233,6 @@ def _compare_program(found: Comparison, locked: Program, live: Program | None) -
         if new is not None and str(new) == str(old) and new.attributes == old.attributes:
             result = new.result
         _compare_operation(found, PROGRAM, name, old.result, result, f"{old}: ")
-
-
-def describe_coverage(targets: Mapping[str, Coverage]) -> list[str]:
-    """Return how much of each program a canary covers, as phrases."""
-    phrases = []
-    for name, program in targets.items():
-        part = f"{program.covered} of {program.distinct}"
-        phrases.append(f"covers {part} distinct operations of {name}")
-    return phrases
 
 
 def _compare_ends(group: str, locked: str | None, live: str | None) -> Difference:
@@ -490,7 +482,7 @@ def rank_causes(
     Args:
         signs: the differences: names of operations, `ended:GROUP`, `version:NAME`, `coarse:GROUP`.
         possible: all signs that could have been seen: an operation that was not compared tells
-        nothing.
+            nothing.
         causes: those of the table.
     """
     if not signs:

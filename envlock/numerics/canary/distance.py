@@ -31,13 +31,11 @@ class Distance:
         sampled: how many of them are in the sample.
         differing: how many of those differ.
         median_ulp: of the values that differ, how many representable numbers lie between the two;
-        None if
-            one of them is not a number.
+            None if one of them is not a number.
         normwise: the largest difference, in units of the precision's epsilon times the largest
-        value; None
-            if a value is infinite or not a number.
+            value; None if a value is infinite or not a number.
         kind: `unseen`: no sampled value differs; `order`: at most 64 eps; `precision`: 1000 eps or
-        more.
+            more.
     """
 
     size: int

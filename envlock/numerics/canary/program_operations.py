@@ -213,7 +213,7 @@ def _take_answers(ended: launch.Ended, found: Results) -> bool:
 
     Raises:
         FactError: TensorFlow or NumPy cannot be imported, or TensorFlow crashed before an
-        operation.
+            operation.
     """
     begun: str | None = None
     for answer in ended.answers:

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from pypi_simple import PYPI_SIMPLE_ENDPOINT
-
+from envlock.packages.public_index import PUBLIC_INDEX
 from envlock.runtime.errors import UsageError
 
 if sys.version_info >= (3, 11):
@@ -82,8 +81,7 @@ class _Indexes:
         extra: besides the default one.
         links: pages and folders with files.
         is_closed: whether the public index is not asked, because another one replaces it, or no
-        index
-            is wanted.
+            index is wanted.
     """
 
     default: list[Index] = field(default_factory=list)
@@ -132,7 +130,7 @@ def choose_indexes(
         *of_uv.default,
     ]
     if not (of_pip.is_closed or of_uv.is_closed):
-        found.append(Index(PYPI_SIMPLE_ENDPOINT))
+        found.append(Index(PUBLIC_INDEX))
     return Settings(_merge_mentions(found), ca)
 
 

@@ -37,6 +37,7 @@ from pypi_simple.html_stream import iterhtmldecode
 from pypi_simple.util import check_repo_version
 
 from envlock.packages.indexes.index_settings import Index
+from envlock.packages.proofs import SOURCES_ONLY
 from envlock.web.client import Client, make_refusal
 from envlock.web.web_errors import WebError, show_url
 
@@ -73,8 +74,6 @@ ARCHIVES = (
     ".msi",
     ".rpm",
 )
-SOURCES_ONLY = "the index has only a source archive of"
-"""The beginning of the reason for a package whose wheel can be built again."""
 NAME = re.compile(r"[A-Za-z0-9][^/\\\x00-\x1f\x7f]{0,250}")
 SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -370,7 +369,7 @@ class IndexFile:
         sha256, size: None if the index does not give them.
         yanked: its maintainers ask not to use it.
         metadata_sha256: the hash of the METADATA file beside it (`.metadata`), if the index gives
-        it.
+            it.
         index_url: the URL of the index.
     """
 

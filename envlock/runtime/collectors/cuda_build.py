@@ -25,8 +25,7 @@ def collect(host: Host) -> Optional[Tree]:
     build = parse_build_info(read_text(path, LIMIT) or "")
     if not build.get("is_cuda_build"):
         return None
-    from envlock.runtime.cuda.section import (
-        collect_section,  # takes 3 ms, which a CPU build does not need
-    )
+    # Not at the top: it costs 3 ms, which a CPU build need not pay.
+    from envlock.runtime.cuda.section import collect_section
 
     return collect_section(host, package, build)

@@ -6,6 +6,7 @@ import sys
 
 from envlock.runtime.facts import TEXT_LIMIT, Unavailable
 from envlock.runtime.own_variables import get_additions, settled
+from envlock.runtime.startup import hash_bytes
 from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
@@ -175,7 +176,5 @@ _PUNCTUATION = {ord(char): " " for char in ".,:^+;=-()"}
 
 
 def hash_value(text: str) -> str:
-    """Return the SHA-256 of a value that must not be recorded as it is."""
-    from hashlib import sha256  # loads OpenSSL, and in most environments there is nothing to hash
-
-    return "sha256:" + sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+    """Return the SHA-256 of a value that must not be recorded itself."""
+    return hash_bytes(text.encode("utf-8", "surrogateescape"))

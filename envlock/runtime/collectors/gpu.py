@@ -27,7 +27,7 @@ def collect(host: Host) -> Optional[Union[Tree, Unavailable]]:
     if not hostfs.has_gpu_hint(host):
         return None
     # ctypes and the child process are needed only if there may be a GPU.
-    from envlock.runtime.gpu import probe
+    from envlock.runtime.gpu import devices, nvml_failures, probe
 
     answer = probe.ask(host, probe.compute_limit(hostfs.count_gpus(host)))
     if _is_wsl_without_nvidia(answer, host):
@@ -38,11 +38,13 @@ def collect(host: Host) -> Optional[Union[Tree, Unavailable]]:
         "surroundings": list(surroundings),
     }
     if answer["status"] == "ok":
-        from envlock.runtime.gpu import devices  # as above
-
         facts.update(devices.convert_answer(answer, wsl2="wsl2" in surroundings))
     else:
-        facts.update(_explain_missing_facts(answer, host, facts["kernel_module"]))
+        module = facts["kernel_module"]
+        reason = nvml_failures.explain_start_failure(
+            answer, module["version"] if module else None, hostfs.get_control_node_errno(host)
+        )
+        facts.update(_list_missing_facts(answer, reason))
     return facts
 
 
@@ -57,13 +59,8 @@ def _is_wsl_without_nvidia(answer: Answer, host: Host) -> bool:
     )
 
 
-def _explain_missing_facts(answer: Answer, host: Host, module: Optional[Tree]) -> Tree:
-    from envlock.runtime.gpu import nvml_failures  # sentences that a working GPU never needs
-
-    version = module["version"] if module else None
-    reason = nvml_failures.explain_start_failure(
-        answer, version, hostfs.get_control_node_errno(host)
-    )
+def _list_missing_facts(answer: Answer, reason: Unavailable) -> Tree:
+    """Return the facts that only NVML has, all with one reason, and what is known of its binding."""
     facts: Tree = dict.fromkeys(
         ("driver_version", "nvml", "cuda_driver_version", "visible", "devices"), reason
     )

@@ -60,9 +60,8 @@ def collect(host: Host) -> Optional[Union[Tree, Unavailable]]:
     }
     backend = _get_backend(config)
     if backend in FACTS:
-        from envlock.runtime.collectors.keras_backends import (
-            collect_backend,  # few have another back end
-        )
+        # Not at the top: few environments have another back end.
+        from envlock.runtime.collectors.keras_backends import collect_backend
 
         facts[FACTS[backend]] = collect_backend(host, backend)
     return facts
@@ -138,7 +137,8 @@ def _parse_as_keras(data: bytes) -> object:
     Source: keras/src/backend/config.py reads it with `json.load` and ignores a ValueError for an
     empty file.
     """
-    import json  # slow to import, and nearly every file is strict JSON
+    # Not at the top: it costs 8 ms, and nearly every file is strict JSON.
+    import json
 
     try:
         settings: object = json.loads(data.decode("utf-8"))

@@ -214,7 +214,8 @@ def _parse_local_path(url: str) -> str:
     path = "/" + url.partition("#")[0].partition("?")[0].partition("://")[2].partition("/")[2]
     if "%" not in path:
         return path
-    from urllib.parse import unquote  # takes as long as the whole assertion
+    # Not at the top: it costs as much as the whole assertion.
+    from urllib.parse import unquote
 
     return unquote(path)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _imp
 import os
 import sys
 
@@ -34,8 +35,6 @@ def _get_abi() -> str | None:
 
     The tag of a free-threaded interpreter has a `t` after the version.
     """
-    import _imp  # built in, so that the import costs nothing; a private module of CPython
-
     suffix = next(iter(_imp.extension_suffixes()), "")
     return suffix.partition(".")[2].rpartition(".")[0] or None
 

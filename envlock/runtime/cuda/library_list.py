@@ -51,8 +51,7 @@ class Versioning:
     Attributes:
         header: the header that defines it; None if no header does.
         parts: how many parts of the version the library itself reports (`nvrtcVersion` returns
-        12.9,
-            not 12.9.86).
+            12.9, not 12.9.86).
     """
 
     __slots__ = ("header", "parts")

@@ -164,7 +164,7 @@ def judge(claims: list[Claim], state: State) -> Fault | None:
     if sound and len(packages) > 1:
         return None  # two versions of one package are installed beside each other, which is a finding of its own
     if sound:
-        return _make_fault("record", claims, state, "is listed twice, with two hashes")
+        return _make_fault("damaged-record", claims, state, "is listed twice, with two hashes")
     return _make_fault("modified", claims, state, _describe_change(claims, state))
 
 
@@ -216,7 +216,7 @@ def _check_size(claims: list[Claim], sound: list[Claim], state: State) -> Fault 
                 f"has the recorded hash, but its RECORD says {claim.size} bytes "
                 f"instead of {state.size}"
             )
-            return _make_fault("record", claims, state, what)
+            return _make_fault("damaged-record", claims, state, what)
     return None
 
 

@@ -77,7 +77,7 @@ def accept(
             fault = fault._replace(severity=INFO, what=what)
         judged.append(fault)
     what = "was changed after the image was built"
-    return judged + [Fault("since-built", path, what) for path in sorted(changed)]
+    return judged + [Fault("changed-after-build", path, what) for path in sorted(changed)]
 
 
 def write(rows: Iterable[BaselineEntry], path: str) -> None:

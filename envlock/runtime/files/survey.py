@@ -96,17 +96,17 @@ def survey(prefix: str, folders: list[str]) -> Survey:
 
 def _check_metadata(package: Package) -> Iterator[Fault]:
     if package.problem is not None:
-        yield Fault("record", package.info, package.problem, (package.title,))
+        yield Fault("damaged-record", package.info, package.problem, (package.title,))
     elif package.text is None:
         yield Fault("no-record", package.info, "has no RECORD", (package.title,), severity=INFO)
 
 
 def _explain_outside(package: Package, paths: list[str]) -> Iterator[Fault]:
     for path in paths[:MOST_PATHS_SHOWN]:
-        yield Fault("outside", path, f"listed by {package.title}", (package.title,))
+        yield Fault("outside-environment", path, f"listed by {package.title}", (package.title,))
     if len(paths) > MOST_PATHS_SHOWN:
         what = f"lists {len(paths) - MOST_PATHS_SHOWN} more paths outside the environment"
-        yield Fault("outside", package.info, what, (package.title,))
+        yield Fault("outside-environment", package.info, what, (package.title,))
 
 
 def _find_rivals(packages: list[Package]) -> Iterator[Fault]:
@@ -121,7 +121,7 @@ def _find_rivals(packages: list[Package]) -> Iterator[Fault]:
                 names.append(os.path.basename(package.info))
                 titles.append(package.title)
             what = f"{' and '.join(names)} are installed side by side"
-            yield Fault("rivals", group[0].info, what, tuple(titles))
+            yield Fault("duplicate-package", group[0].info, what, tuple(titles))
 
 
 def guess_trees(package: Package) -> Iterator[str]:

@@ -59,7 +59,7 @@ def look(survey: Survey, advance: Advance = lambda _: None) -> tuple[list[State]
     states, faults = [], []
     rivals: set[str] = set()
     for fault in survey.faults:
-        if fault.kind == "rivals":
+        if fault.kind == "duplicate-package":
             rivals.update(fault.packages)
     for state in read_states(survey.list_requests(), advance):
         states.append(state._replace(hashes={}))
@@ -168,8 +168,7 @@ def check(
     Args:
         survey: the files to check.
         locked: the contents that a lockfile has for each package, by name: as installed, and those
-        of
-            a wheel that was built.
+            of a wheel that was built.
         watch: shows the progress.
     """
     with watch("reading files", survey.size, in_bytes=True) as advance:

@@ -15,7 +15,7 @@ from types import ModuleType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Dict, List, Mapping, Optional
+    from typing import Any, Dict, List, Mapping, Optional
 
     from envlock.runtime.gpu.nvml import Answer
 
@@ -52,7 +52,7 @@ def query_nvml(environ: Mapping[str, str]) -> Answer:
     """
     _replace_ctypes_util()
     try:
-        import pynvml  # type: ignore[import-untyped,unused-ignore]  # not always installed
+        pynvml = import_binding()
     except ImportError:
         return {"status": "no-binding"}
     except Exception:  # any error of a module with that name that is not NVIDIA's
@@ -86,6 +86,18 @@ def query_nvml(environ: Mapping[str, str]) -> Answer:
     }
 
 
+def import_binding() -> Any:
+    """Return the module `pynvml`.
+
+    Raises:
+        ImportError: there is none.
+        Exception: whatever a module of that name raises that is not NVIDIA's.
+    """
+    import pynvml  # type: ignore[import-untyped,unused-ignore]  # not always installed
+
+    return pynvml
+
+
 def _replace_ctypes_util() -> None:
     """Import `ctypes.util` only when it is used: pynvml needs it only on Windows, and it takes 10
     ms.
@@ -93,6 +105,7 @@ def _replace_ctypes_util() -> None:
 
     def find_library(name: str) -> Optional[str]:
         del sys.modules["ctypes.util"]
+        # The module for which this one stands, which costs 10 ms.
         from ctypes.util import find_library as real
 
         return real(name)

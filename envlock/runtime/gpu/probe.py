@@ -8,6 +8,7 @@ starting the child, and after a timeout `subprocess.run` waits for the killed ch
 from __future__ import annotations
 
 import os
+import select
 import sys
 import time
 
@@ -177,8 +178,6 @@ def _read(reader: int, deadline: float) -> Tuple[bytes, bool]:
 
     It is complete when the child closed it before the deadline and within the size limit.
     """
-    import select  # a shared library in some builds; loaded only if there may be a GPU
-
     poll = select.poll()
     poll.register(reader, select.POLLIN)
     output = b""

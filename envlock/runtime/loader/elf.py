@@ -48,7 +48,7 @@ class Elf:
         soname: DT_SONAME, or None.
         needed: DT_NEEDED, in order.
         rpath: DT_RPATH as written, empty if there is a DT_RUNPATH as well (glibc then ignores
-        DT_RPATH).
+            DT_RPATH).
         runpath: DT_RUNPATH as written, empty without one.
         has_runpath: whether there is a DT_RUNPATH, even an empty one.
         nodeflib: whether default folders are not searched for its dependencies (`-z nodefaultlib`).

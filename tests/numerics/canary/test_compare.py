@@ -344,8 +344,7 @@ def test_the_report() -> None:
         "      why: Most likely cause: XLA compiles for other instructions or with other flags (97 %); "
         "next: op determinism on one side only (3 %).\n"
         "      fix: Set or unset XLA_FLAGS and TF_XLA_FLAGS as locked.\n"
-        f"numerics: {COUNT - 1} results have the locked bits\n"
-        "marks: x error"
+        f"numerics: {COUNT - 1} results have the locked bits"
     )
 
 

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from envlock.linter.interpreter.programs import Programs
-from envlock.linter.interpreter.sources import Source, describe_more
+from envlock.linter.interpreter.source_files import Source, describe_more
 from envlock.linter.interpreter.values import Chance
 from envlock.linter.module import Hit
 from envlock.linter.names import DATA, NUMPY_OWN, NUMPY_RESEEDERS
@@ -112,7 +112,7 @@ class Findings:
         )
 
     def find_seeds(self) -> Iterator[Found]:
-        """Yield calls that seed by chance, or not at all where nobody asks for it."""
+        """Yield calls that seed by chance, or not at all because no seed is given."""
         for node, (source, seeding) in self.ledger.seedings.items():
             if not seeding.gives and seeding.problem:
                 yield source, "ENV207", Hit(node, seeding.problem)

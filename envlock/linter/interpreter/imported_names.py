@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from envlock.linter.interpreter.expressions import Expressions
-from envlock.linter.interpreter.sources import Source
+from envlock.linter.interpreter.source_files import Source
 from envlock.linter.interpreter.values import FileValue, Library, Scope, Value
 from envlock.linter.names import canonical
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from envlock.linter.interpreter.ledger import Ledger
-from envlock.linter.interpreter.sources import Source, Sources
+from envlock.linter.interpreter.source_files import Source, Sources
 from envlock.linter.interpreter.values import (
     CLEAN,
     Chance,

@@ -1,0 +1,105 @@
+"""What a lock proves of its packages and what a renewed one has lost, as sentences. Pure."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from envlock.runtime.report import clean
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from envlock.lock.models import Lockfile, PackageIdentity
+
+SOURCES_ONLY = "the index has only a source archive of"
+"""Begins the reason of a package whose wheel can be built again."""
+OTHER_FILES = "its RECORD is not the one that was proven (`envlock hash` looks for its wheel)"
+
+
+class LeftOut(NamedTuple):
+    """A package that is not among the requested ones, and why."""
+
+    name: str
+    version: str | None
+    reason: str
+
+    def __str__(self) -> str:
+        """Return one line, whatever the texts hold."""
+        return clean(f"{self.name} {self.version or '(version unknown)'}: {self.reason}")
+
+
+def get_own_name(lock: Lockfile) -> str | None:
+    """Return the name of the project's own package, None where it has none."""
+    if lock.project is None:
+        return None
+    return lock.project.name
+
+
+def get_identities(lock: Lockfile) -> Mapping[str, PackageIdentity]:
+    """Return what the lock proves of each package, by name."""
+    if lock.identity is None:
+        return {}
+    return lock.identity.packages
+
+
+def find_lost_proofs(earlier: Lockfile, now: Lockfile) -> list[LeftOut]:
+    """Return the packages that had a proven wheel and have none in the same version now, by name."""
+    present = {*(now.facts.packages or {}), get_own_name(now)}
+    identities = get_identities(now)
+    found = []
+    for name, old in sorted(get_identities(earlier).items()):
+        if old.wheel is None or name not in present:
+            continue
+        new = identities.get(name)
+        if new is None:
+            found.append(LeftOut(name, old.version, OTHER_FILES))
+        elif new.wheel is None and new.version == old.version:
+            found.append(LeftOut(name, old.version, new.reason or OTHER_FILES))
+    return found
+
+
+def describe_proofs(lock: Lockfile) -> Iterator[str]:
+    """Yield sentences: how many packages are proven, and why the others are not."""
+    packages = {}
+    if lock.identity is not None:
+        packages = lock.identity.packages
+    proven = [package for package in packages.values() if package.wheel is not None]
+    yield f"{len(proven):,} of {len(packages):,} packages have a proven wheel{_describe_weak(proven)}"
+    for name, package in packages.items():
+        if package.reason is not None:
+            version = package.version or "(version unknown)"
+            yield f"  {name} {version}: {package.reason}"
+    own = None
+    if lock.project is not None:
+        own = lock.project.name
+    if own is not None and own not in packages:
+        yield (
+            f"hint: the project's own package, {own}, is left out: if it is installed and belongs "
+            "into an image, use `envlock hash --build`"
+        )
+    if any(package.wheel is None and _has_sources(package) for package in packages.values()):
+        sources = "checkouts, folders and source archives"
+        yield f"hint: `envlock hash --build` builds the wheels of {sources}"
+
+
+def _describe_weak(proven: Sequence[PackageIdentity]) -> str:
+    """Return in brackets how many proofs rest on less than all bytes of a wheel from an index."""
+    trusted = sum(package.proof == "record" for package in proven)
+    built = sum(package.proof == "built" for package in proven)
+    parts = []
+    if trusted:
+        parts.append(f"{trusted} with the hash that the index gives")
+    if built == 1:
+        parts.append("1 built from its sources")
+    elif built:
+        parts.append(f"{built} built from their sources")
+    if not parts:
+        return ""
+    return f" ({', '.join(parts)})"
+
+
+def _has_sources(package: PackageIdentity) -> bool:
+    if package.origin in ("editable", "vcs", "local"):
+        return True
+    return package.reason is not None and package.reason.startswith(SOURCES_ONLY)

@@ -1,0 +1,101 @@
+"""What a build asks of an image that it has made: facts, what is wrong with its files, and which are its own."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+import sys
+
+from envlock.runtime.assertion import say
+from envlock.runtime.collectors import take_snapshot
+from envlock.runtime.errors import EnvlockError
+from envlock.runtime.files.deep import verify_files
+from envlock.runtime.host import Host
+from envlock.runtime.image import explain
+from envlock.runtime.judgement import collect_here
+from envlock.runtime.lockfile import read_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Dict, List
+
+
+def print_answer(argv: List[str], lock_path: str) -> int:
+    """Print the answer to `--facts`, `--deep` or `--files EPOCH` as JSON; return the exit code."""
+    try:
+        if argv[0] == "--files":
+            answer = list_files(int(argv[1]))  # type: object
+        else:
+            answer = collect_facts(lock_path, with_files=argv[0] == "--deep")
+    except EnvlockError as error:
+        say(explain(error))
+        return error.exit_code
+    json.dump(answer, sys.stdout)
+    return 0
+
+
+def collect_facts(lock_path: str, *, with_files: bool) -> List[object]:
+    """Return the facts, and those that could not be collected.
+
+    With `with_files`, also what is wrong with the installed files.
+
+    Raises:
+        LockfileError: the lockfile is not valid; or there is none, by which files are judged.
+    """
+    # As the command will see this machine: started with the remaining variables.
+    host = Host(started_with=dict(os.environ))
+    if not with_files and not os.path.isfile(lock_path):
+        # The facts as they are here: there is no lockfile whose origins could be restored.
+        here = take_snapshot(host)
+        return [here.facts, here.unavailable]
+    lock = read_file(lock_path)
+    found = collect_here(lock, host)
+    answer = [found.facts, found.unavailable]  # type: List[object]
+    if with_files:
+        findings = verify_files(lock)
+        answer.append([finding.to_json() for finding in findings])
+    return answer
+
+
+def list_files(epoch: int) -> Dict[str, List[object]]:
+    """Return every path in the image that a build has written, which is recognised by its time:
+    mode, owner, and content.
+    """
+    device = os.lstat("/").st_dev
+    found = {}
+    for folder, folders, names in os.walk("/"):
+        paths = [folder] + [os.path.join(folder, name) for name in names]
+        entered = []
+        for name in folders:
+            path = os.path.join(folder, name)
+            if os.path.islink(path):
+                paths.append(path)
+            # Neither /proc nor other mounts.
+            if os.lstat(path).st_dev == device:
+                entered.append(name)
+        # `os.walk` enters the folders that are left in this list, without links.
+        folders[:] = entered
+        for path in paths:
+            status = os.lstat(path)
+            if status.st_mtime_ns == epoch * 10**9 and status.st_dev == device:
+                identity = identify_content(path, status.st_mode)
+                found[path] = [status.st_mode, status.st_uid, status.st_gid, identity]
+    return found
+
+
+def identify_content(path: str, mode: int) -> str:
+    """Return the SHA-256 of a file's bytes, or a link's target; empty for files without content."""
+    if stat.S_ISLNK(mode):
+        return os.readlink(path)
+    if not stat.S_ISREG(mode):
+        return ""
+    digest = hashlib.sha256()
+    try:
+        with open(path, "rb") as stream:
+            for chunk in iter(lambda: stream.read(1 << 20), b""):
+                digest.update(chunk)
+    except OSError as error:
+        return str(error.strerror)
+    return digest.hexdigest()
