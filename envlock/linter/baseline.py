@@ -40,11 +40,11 @@ def parse_baseline(document: object) -> dict[Key, int]:
     """Return how many findings of each kind a baseline holds.
 
     Raises:
-        UsageError: it is no baseline, or one of another version.
+        UsageError: it is not a baseline, or one of another version.
     """
     if not isinstance(document, dict) or document.get("baseline_version") != VERSION:
         raise UsageError(
-            f"this is no baseline of version {VERSION}", hint="write it with --write-baseline"
+            f"this is not a baseline of version {VERSION}", hint="write it with --write-baseline"
         )
     known: dict[Key, int] = {}
     for row in document.get("findings", ()):

@@ -66,7 +66,7 @@ def capture_image(
     if found.base is None:
         # A builder takes the base of a rebuild from a registry, by digest.
         progress.say(
-            f"warning: no registry has given {image} a digest, so the lockfile names no base and "
+            f"warning: no registry has given {image.image} a digest, so the lockfile names no base and "
             "`envlock build` chooses one: push the image, and capture it under that name"
         )
         return lock

@@ -22,7 +22,7 @@ FACTS: dict[str, Any] = {
     "cpu": {"flags": ["avx", "avx2"]},
 }
 LOCK = document(facts=FACTS, unavailable={}, policy={"name": "bits", "overrides": {}}, numerics=section())
-MATCH = "matches under policy bits"
+MATCH = "matches under policy bits, with 1 fact proven by the canary"
 
 
 class World:
