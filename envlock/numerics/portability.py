@@ -96,7 +96,7 @@ class PortableEvidence(Evidence):
 
 
 def choose_cap(members: Sequence[Member], caps: Sequence[Cap]) -> Cap | None:
-    """Return the widest cap whose instructions every machine has; None where there is none."""
+    """Return the widest cap whose instructions every machine has; None if no cap is."""
     common = frozenset.intersection(*(member.flags for member in members))
     for cap in caps:
         if common.issuperset(cap.needs):

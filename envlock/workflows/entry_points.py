@@ -116,10 +116,10 @@ def split_programs(
 
 
 def name_functions(programs: Sequence[str], folder: Path) -> dict[str, Target]:
-    """Return functions by their names in a lock.
+    """Return functions by their names in a lockfile.
 
     Raises:
-        UsageError: one is no function, or there is no such file.
+        UsageError: one is not a function, or its file does not exist.
     """
     functions = {}
     for program in programs:

@@ -32,11 +32,12 @@ def renew_programs(
     functions: Mapping[str, Target],
     progress: Progress,
 ) -> Lockfile:
-    """Return a lock with what runs of these functions; without any, with what the earlier lock has of them, if it holds.
+    """Return a lockfile with the fingerprints of these functions; without functions, with the earlier
+    ones if they still hold.
 
     Raises:
-        UsageError: a function cannot be run so.
-        FactError: a function fails, or nothing of it is the same twice.
+        UsageError: a function cannot be run in this way.
+        FactError: a function fails, or no part is the same twice.
     """
     folder = find_project_folder(None)
     if functions:
@@ -51,18 +52,19 @@ def add_programs(
     folder: Path,
     progress: Progress,
 ) -> Lockfile:
-    """Return a lock with what runs of these functions; each runs twice, and only what is equal both times is kept.
+    """Return a lockfile with the fingerprints of these functions; each runs twice, and only parts that
+    are equal both times are kept.
 
     Args:
         lock: of the environment.
         environment: where they run.
-        targets: the functions by their names in the lock.
+        targets: the functions by their names in the lockfile.
         folder: that of the project: paths of its code begin there.
         progress: shows what is going on.
 
     Raises:
         UsageError: a function cannot be run so, or a file of the project has a name that the format has no room for.
-        FactError: a function fails, or nothing of it is the same twice.
+        FactError: a function fails, or no part is the same twice.
     """
     section: dict[str, object] = {}
     switches: dict[str, str] = {}
@@ -84,10 +86,10 @@ def add_programs(
 def _select_steady(
     name: str, first: Observed, second: Observed, progress: Progress
 ) -> dict[str, object]:
-    """Return the parts that were the same in both runs, as a lock has them.
+    """Return the parts that were the same in both runs, in the form of the lockfile.
 
     Raises:
-        FactError: there is none.
+        FactError: no part was the same.
     """
     kept: dict[str, object] = {}
     for part, found in first.parts.items():
@@ -113,7 +115,7 @@ def _select_steady(
 def keep_programs(
     new: Lockfile, earlier: Lockfile | None, folder: Path, progress: Progress
 ) -> Lockfile:
-    """Return the lock with the programs of the earlier one, unless a fact or the code differs from then."""
+    """Return the lockfile with the programs of the earlier one, unless a fact or the code has changed."""
     if earlier is None or earlier.program is None:
         return new
     reason = None
@@ -133,10 +135,10 @@ def keep_programs(
 def compare_programs(
     lock: Lockfile, name: str, folder: Path, environment: LiveEnvironment, progress: Progress
 ) -> Compared:
-    """Return what runs here otherwise than the lock says; `name` is what a message calls the lock.
+    """Return which parts run differently from the lockfile; `name` is how a message calls the lockfile.
 
     Raises:
-        FactError: the lock has no program, or one fails here.
+        FactError: the lockfile has no program, or one fails here.
         UsageError: a function cannot be run.
     """
     if lock.program is None:

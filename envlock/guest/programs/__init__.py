@@ -1,3 +1,1 @@
-"""What really runs of a program: the graphs that TensorFlow makes of it, what XLA compiles, and what
-runs eagerly.
-"""
+"""What a program really runs: its TensorFlow graphs, what XLA compiles, and the eager operations."""

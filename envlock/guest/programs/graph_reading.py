@@ -41,7 +41,7 @@ if TYPE_CHECKING:
         compiled: bool
 
 
-# Their values are made anew in each process, or name Python's objects; they decide nothing.
+# Their values are made again in each process, or name Python's objects; they decide nothing.
 _NAMES = frozenset(
     [
         *("_gradient_op_type", "_class", "_user_specified_name", "_output_shapes", "token"),

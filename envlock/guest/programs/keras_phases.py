@@ -66,7 +66,7 @@ class Phases:
         def call(model: object, *args: object, **kwargs: object) -> object:
             if name == "fit":
                 callbacks = kwargs.get("callbacks") or []
-                # It is the sixth argument: where it is given by position, or is no list, nothing is added.
+                # The sixth argument: if it is given by position, or is not a list, nothing is added.
                 if len(args) < 6 and isinstance(callbacks, (list, tuple)):
                     kwargs["callbacks"] = [*callbacks, _make_stop(keras, self.steps)]
             self._running.append(phase)

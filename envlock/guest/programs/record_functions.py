@@ -1,4 +1,4 @@
-"""Run a user's function and note what TensorFlow makes of it: a program for the user's interpreter.
+"""Run a user's function and record the graphs that it runs: a program for the user's interpreter.
 
 It leaves `program.json`, either {"unusable": sentence}, {"failed": sentence} or
 
@@ -114,7 +114,7 @@ def _perform(call: Callable[[Optional[int]], object], steps: int) -> None:
     """
 
     def take(step: Optional[int], values: object) -> None:
-        """Ignore what the program records: it is no part of the program."""
+        """Ignore what the program records: that is not a part of the program."""
 
     recording.listen(take)
     try:

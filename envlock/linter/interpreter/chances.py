@@ -260,7 +260,7 @@ class Chances(Base):
         )
         if seed is not None and not literal:
             problem = self.seed_problem(seed, call)
-            # A parameter with None is what users of such generators expect: a caller who leaves it is told.
+            # A parameter with None is what users of such generators expect: a caller who omits it gets a finding.
             if not problem or problem != OPTIONAL or isinstance(seed, Constant):
                 self.note_seed(call, seed, problem)
         elif not call.starred:

@@ -432,7 +432,7 @@ class Libraries(Containers):
             self.ledger.hit("ENV111", self.source, Hit(call.node, message, fix=fix))
 
     def read_time(self, name: str, call: Call) -> Value:
-        """Return the time of a file, which a copy of it has not."""
+        """Return the time of a file, which its copies do not have."""
         return Value(self.deep_of(call.arguments), "moment")
 
     def make_empty(self, name: str, call: Call) -> Value:

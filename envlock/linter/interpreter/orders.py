@@ -21,7 +21,7 @@ from envlock.linter.interpreter.values import (
 )
 
 UNFILLED = "ENV210"
-"""The rule of arrays that nobody has filled."""
+"""The rule of arrays without initial values."""
 NUMBERS = frozenset({"number", "tensor"})
 WALKS = ("os.walk", "tf.io.gfile.walk", "tf.gfile.Walk")
 SALTED = ", which differs from process to process for strings and for objects hashed by address"

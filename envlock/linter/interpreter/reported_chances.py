@@ -145,7 +145,7 @@ class Findings:
             text = SALTED_NUMBERS[chance.name]
             if chance.kind == "order":
                 yield chance.source, chance.rule, Hit(chance.node, f"this sorts by {text}")
-            elif chance in self.ledger.reduced:  # a seed of it is ENV207
+            elif chance in self.ledger.reduced:  # its seed is ENV207
                 yield chance.source, chance.rule, Hit(chance.node, text)
         else:
             yield from self.find_data_order(chance)

@@ -126,7 +126,7 @@ def find_model(wanted: str, names: Sequence[str]) -> str:
     """Return the model that is meant.
 
     Raises:
-        UsageError: there is none.
+        UsageError: no model has that name.
     """
     for name in names:
         if name.lower() == wanted.lower():

@@ -64,7 +64,7 @@ FLAGS = {
 
 
 def render_cpuinfo(registers: Registers, count: int) -> str:
-    """Return the text of /proc/cpuinfo for so many processors of this kind."""
+    """Return the text of /proc/cpuinfo for this number of processors of one kind."""
     _, ebx, ecx, edx = registers["0.0"]
     vendor = struct.pack("<3I", ebx, edx, ecx).decode("ascii", "replace")
     signature = registers["1.0"][EAX]

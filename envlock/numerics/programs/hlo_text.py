@@ -1,4 +1,4 @@
-"""The text of a module that XLA has compiled, without what is no part of the program. Pure.
+"""The text of a module that XLA has compiled, without what does not belong to the program. Pure.
 
 Source of the syntax: https://openxla.org/xla/operation_semantics and `HloModule::ToString` in openxla/xla.
 """

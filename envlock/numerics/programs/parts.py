@@ -1,4 +1,4 @@
-"""The parts of a program, each with the digest of what really runs of it. Pure: from what the guest program noted.
+"""The parts of a program, each with the digest of what really runs. Pure: from the record of the guest program.
 
 The guest is envlock/guest/programs/record_functions.py.
 """

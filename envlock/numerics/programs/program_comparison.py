@@ -1,4 +1,4 @@
-"""What runs of a program against what a lockfile says of it. Pure."""
+"""Compares what a program runs with its fingerprint in a lockfile. Pure."""
 
 from __future__ import annotations
 

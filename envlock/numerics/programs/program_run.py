@@ -1,4 +1,4 @@
-"""Let a child process run a program and show what TensorFlow makes of it."""
+"""Runs a program in a child process and reads what TensorFlow ran."""
 
 from __future__ import annotations
 
