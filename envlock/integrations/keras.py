@@ -11,7 +11,6 @@ import warnings
 
 import envlock
 from envlock.integrations.arrays import compute_digest, read_records, write_records
-from envlock.runtime.errors import EnvlockError, LockfileError
 
 # The same choice as TensorFlow's own.
 if os.environ.get("TF_USE_LEGACY_KERAS") in ("1", "true", "True"):
@@ -105,7 +104,7 @@ class LockCallback(Callback):  # type: ignore[misc] # Keras has no types
         # No error may cost the user what hours of training have computed.
         try:
             self._stamp(self.stamp)
-        except EnvlockError as error:
+        except envlock.EnvlockError as error:
             warnings.warn(f"not stamped: {error.message}", stacklevel=2)
 
     def _stamp(self, model: Path) -> None:
@@ -117,7 +116,7 @@ class LockCallback(Callback):  # type: ignore[misc] # Keras has no types
             WriteError: the model cannot be written; it is unchanged.
         """
         if envlock.cite(self.path) != self.line:
-            raise LockfileError("the lockfile has changed since the training began")
+            raise envlock.LockfileError("the lockfile has changed since the training began")
         envlock.stamp(model, self.path)
 
     def _digest_weights(self) -> List[List[str]]:
