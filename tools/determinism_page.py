@@ -28,7 +28,7 @@ b = tf.random.normal([3])  # other numbers than a, the same in every run
 tf.keras.utils.set_random_seed(7)
 c = tf.random.normal([3])  # the numbers of a: the generator begins again
 s = tf.random.stateless_normal([3], seed=(7, 0))
-t = tf.random.stateless_normal([3], seed=(7, 0))  # the numbers of s: a stateless operation has no memory
+t = tf.random.stateless_normal([3], seed=(7, 0))  # the numbers of s: it has no memory
 ```
 
 A seed of the operation (`tf.random.normal([3], seed=1)`, called twice) changes nothing about that. Two *runs* that differ are
