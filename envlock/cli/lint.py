@@ -92,7 +92,7 @@ def lint(
       envlock lint . -f sarif > lint.sarif     for code scanning
       envlock lint . -f concise                one line a finding, for editors
       envlock lint . --statistics              how often each rule finds something
-      envlock lint . --baseline old.json --write-baseline    accept what is there
+      envlock lint . --baseline old.json --write-baseline    accept the present findings
       envlock lint . --baseline old.json       only what is new since then
     """
     if write_baseline and baseline is None:

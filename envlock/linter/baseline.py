@@ -1,4 +1,4 @@
-"""A baseline: what was found in old code, so that only what is new is told. Pure: findings in, findings out.
+"""A baseline: what was found in old code, so that only new findings are reported. Pure: findings in, findings out.
 
 A finding is known by its file, its rule and the text of its line, and by how often they occur together: code that
 moves up or down stays known, and a line that is changed is looked at again.
@@ -40,11 +40,11 @@ def parse_baseline(document: object) -> dict[Key, int]:
     """Return how many findings of each kind a baseline holds.
 
     Raises:
-        UsageError: it is no baseline, or one of another version.
+        UsageError: it is not a baseline, or one of another version.
     """
     if not isinstance(document, dict) or document.get("baseline_version") != VERSION:
         raise UsageError(
-            f"this is no baseline of version {VERSION}", hint="write it with --write-baseline"
+            f"this is not a baseline of version {VERSION}", hint="write it with --write-baseline"
         )
     known: dict[Key, int] = {}
     for row in document.get("findings", ()):

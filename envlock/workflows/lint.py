@@ -139,7 +139,7 @@ def read_baseline(file: Path) -> dict[str, object]:
     except ValueError:
         raise UsageError(f"cannot read {file}: it is not JSON") from None
     if not isinstance(document, dict):
-        raise UsageError(f"cannot read {file}: it is no baseline")
+        raise UsageError(f"cannot read {file}: it is not a baseline")
     return document
 
 

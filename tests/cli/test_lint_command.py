@@ -265,7 +265,7 @@ def test_a_baseline_is_written_and_leaves_out_what_it_holds(envlock: Command, pr
         (["--write-baseline"], "error: --write-baseline needs --baseline FILE"),
         (["--baseline", "gone.json"], "error: cannot read gone.json: No such file or directory"),
         (["--baseline", "train.py"], "error: cannot read train.py: it is not JSON"),
-        (["--baseline", "list.json"], "error: cannot read list.json: it is no baseline"),
+        (["--baseline", "list.json"], "error: cannot read list.json: it is not a baseline"),
         (["--baseline", "gone/x.json", "--write-baseline"], "error: cannot write"),
     ],
 )

@@ -47,7 +47,7 @@ def test_a_baseline_is_sorted_and_counts() -> None:
 
 @pytest.mark.parametrize("document", [[], {}, {"baseline_version": 2}])
 def test_what_is_no_baseline_is_refused(document: object) -> None:
-    with pytest.raises(UsageError, match="no baseline of version 1"):
+    with pytest.raises(UsageError, match="not a baseline of version 1"):
         parse_baseline(document)
 
 
