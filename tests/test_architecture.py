@@ -106,7 +106,9 @@ OWNERS = {
     "keras": ("envlock/guest/model_batches.py", "envlock/integrations/keras.py"),
     "mlflow": ("envlock/integrations/mlflow.py",),
     "pytest": ("envlock/integrations/pytest.py",),
+    "tensorboard": ("envlock/integrations/tensorboard.py",),
     "tf_keras": ("envlock/integrations/keras.py",),
+    "wandb": ("envlock/integrations/wandb.py",),
     "ray": ("envlock/guest/ray_nodes.py",),
     "docker": ("envlock/containers/engines/daemon.py", "envlock/images/logins.py"),
     "requests": ("envlock/web/",),
@@ -158,7 +160,7 @@ STARTERS = {
     "envlock/guest/image/entrypoint.py",
     "envlock/fleet/rank_process.py",  # the command of a rank, in its own place
     "envlock/packages/indexes/credentials.py",  # keyring's own program
-    "envlock/workflows/observed_run.py",  # the same, as a child
+    "envlock/workflows/child.py",  # the same, as a child
     "envlock/workflows/run.py",  # the command of `envlock run`, in its own place
 }
 """Who starts a process."""
@@ -175,6 +177,7 @@ WRITERS = {
     "envlock/integrations/arrays.py",  # a draft that is renamed
     "envlock/lock/temporary.py",
     "envlock/lock/writer.py",
+    "envlock/numerics/canary/emulation.py",  # into a draft
     "envlock/numerics/canary/program_operations.py",  # into a draft
     "envlock/numerics/matrices.py",  # a file without a name
     "envlock/numerics/repeated_runs.py",  # into a draft that is renamed

@@ -13,7 +13,6 @@ import envlock
 from envlock.cli.options import (
     AcceptOption,
     IndexOption,
-    LockArgument,
     MirrorOption,
     PlatformOption,
     QuietOption,
@@ -30,6 +29,7 @@ from envlock.runtime.report import count
 from envlock.workflows.build import BuildEngine
 from envlock.workflows.image_archive import check_writable, write_archive
 from envlock.workflows.locks import get_name
+from envlock.workflows.model import read_lock
 from envlock.workflows.pin import pin
 from envlock.workflows.supply import BuildSources, ImageRequest
 
@@ -40,6 +40,15 @@ if TYPE_CHECKING:
 
 app = make_app()
 
+BuiltArgument = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="LOCK",
+        envvar="ENVLOCK_LOCK",
+        help="Lockfile, stamped model, or - for stdin. [default: the project's nearest envlock.lock]",
+        show_default=False,
+    ),
+]
 BaseOption = Annotated[
     str,
     typer.Option(
@@ -209,7 +218,7 @@ class Options:
 @app.command(cls=Command)
 @spread_groups
 def build(
-    lock: LockArgument = None,
+    lock: BuiltArgument = None,
     image: ImageOptions = PLAIN_IMAGE,
     way: WayOptions = BUILD_IT,
     result: ResultOptions = KEPT,
@@ -229,6 +238,7 @@ def build(
       envlock build -t team/train:1           build, verify inside, and record the image in the lockfile
       envlock build -t ghcr.io/team/train:1 --push    record name and digest in the registry, for deployment
       envlock build --rebuild                 in CI: check that the image can be reproduced
+      envlock build model.keras -t made:1     build what a stamped model was made in; the model stays as it is
     """
     options = Options(image, source, engine, way, result, quiet)
     ways = {
@@ -238,12 +248,21 @@ def build(
         "--rebuild": way.rebuild,
     }
     _check_options(ways, options)
-    named = find_source(lock)
+    named = _find_source(lock)
     for name, value in ways.items():
         if value:
             WAYS[name](named, options)
             return
     _build(named, options)
+
+
+def _find_source(name: str | None) -> str | bytes | Lockfile:
+    """Return the lockfile to build: that in a stamped model, or a file."""
+    if name is not None:
+        lock = read_lock(name)
+        if lock is not None:
+            return lock
+    return find_source(name)
 
 
 def _choose_engine(options: EngineOptions) -> BuildEngine:
@@ -275,7 +294,7 @@ def _check_options(ways: Mapping[str, object], options: Options) -> None:
         refuse_both(ways, {"--mirror": options.image.mirror, "--accept": options.image.accept})
 
 
-def _render(source: str | bytes, options: Options) -> None:
+def _render(source: str | bytes | Lockfile, options: Options) -> None:
     rendered = envlock.dockerfile(
         source,
         options.image.request,
@@ -286,7 +305,7 @@ def _render(source: str | bytes, options: Options) -> None:
     emit(rendered.text.removesuffix("\n"))
 
 
-def _pin(source: str | bytes, options: Options) -> None:
+def _pin(source: str | bytes | Lockfile, options: Options) -> None:
     before = _load(source)
     made = pin(
         source,
@@ -296,7 +315,7 @@ def _pin(source: str | bytes, options: Options) -> None:
         progress=Terminal(options.quiet),
     )
     _warn(made.warnings, options)
-    if isinstance(source, bytes):
+    if not isinstance(source, str):
         emit(made.lock.to_bytes())
         return
     envlock.save(made.lock, source, before)
@@ -306,7 +325,7 @@ def _pin(source: str | bytes, options: Options) -> None:
     talk(f"wrote {source}: {parts}", quiet=options.quiet)
 
 
-def _write(source: str | bytes, options: Options) -> None:
+def _write(source: str | bytes | Lockfile, options: Options) -> None:
     before = _load(source)
     made = envlock.context(
         source,
@@ -329,7 +348,7 @@ def _write(source: str | bytes, options: Options) -> None:
         talk(f"wrote {source}: base and wheels", quiet=options.quiet)
 
 
-def _build(source: str | bytes, options: Options) -> None:
+def _build(source: str | bytes | Lockfile, options: Options) -> None:
     # Before minutes are spent on an image that cannot be written.
     if options.result.archive is not None:
         check_writable(options.result.archive)
@@ -359,7 +378,7 @@ def _build(source: str | bytes, options: Options) -> None:
         )
 
 
-def _print_verdict(made: BuiltImage, source: str | bytes, options: Options) -> None:
+def _print_verdict(made: BuiltImage, source: str | bytes | Lockfile, options: Options) -> None:
     """Print whether an image is the locked environment, and exit if it is not."""
     quiet = options.quiet
     verdict = made.verdict
@@ -385,7 +404,7 @@ def _print_verdict(made: BuiltImage, source: str | bytes, options: Options) -> N
         raise typer.Exit(verdict.machine.exit_code)
 
 
-def _rebuild(source: str | bytes, options: Options) -> None:
+def _rebuild(source: str | bytes | Lockfile, options: Options) -> None:
     made = envlock.rebuild(
         source,
         options.image.request,
@@ -404,9 +423,11 @@ def _rebuild(source: str | bytes, options: Options) -> None:
     talk(f"identical in layers and configuration (its ID differs: {by})", quiet=options.quiet)
 
 
-def _load(source: str | bytes) -> Lockfile | None:
-    """Return the lockfile as it is before it is written; None if it comes from stdin."""
-    if isinstance(source, bytes):
+def _load(source: str | bytes | Lockfile) -> Lockfile | None:
+    """Return the lockfile as it is before it is written; None if it is not a file, and is not
+    written.
+    """
+    if not isinstance(source, str):
         return None
     return envlock.load(source)
 

@@ -10,7 +10,14 @@ from typing import Annotated
 import typer
 
 import envlock
-from envlock.cli.options import LockArgument, PolicyOption, PythonOption, QuietOption, find_source
+from envlock.cli.options import (
+    LockArgument,
+    PolicyOption,
+    PythonOption,
+    QuietOption,
+    find_source,
+    refuse_both,
+)
 from envlock.cli.output import talk
 from envlock.cli.parser import Command, make_app, spread_groups
 from envlock.runtime.activation import MAX_SEED
@@ -143,6 +150,14 @@ ObserveOption = Annotated[
         "--observe", help="Write into the lockfile which packages the run uses, to hold them, too."
     ),
 ]
+RecordOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Write the environment before and after the run, its drift, and the exit code as JSON.",
+        show_default=False,
+    ),
+]
 LockOption = Annotated[
     str | None,
     typer.Option("--lock", metavar="LOCK", help="Lockfile, as before `--`.", show_default=False),
@@ -171,6 +186,7 @@ class WayOptions:
 
     unverified: UnverifiedOption = False
     observe: ObserveOption = False
+    record: RecordOption = None
 
 
 NEAREST = SourceOptions()
@@ -197,8 +213,9 @@ def run(
     another one in front.
 
     The determinism variables are set and unset as locked, the thread counts and Python's hash seed
-    are fixed, and the rest is verified. The command then replaces this process; with `--observe`,
-    it is a child. A bare `python` is the environment's.
+    are fixed, and the rest is verified. The command then replaces this process; with `--observe`
+    or `--record`, it is a child, and its signals and exit code are passed on. A bare `python` is
+    the environment's.
 
     \b
     Examples:
@@ -208,6 +225,7 @@ def run(
       envlock run --lock gpu.lock python train.py   another lockfile
       envlock run gpu.lock -- python train.py       the same
       envlock run --observe train.py                also hold packages that are imported only at run time
+      envlock run --record run.json train.py        also record the environment before and after it
     """
     command: list[str] = context.meta.get("envlock.command", [])
     if not command:
@@ -216,6 +234,7 @@ def run(
         )
         raise UsageError("no command to run", hint=hint)
     lock = find_source(source.named or source.lock)
+    refuse_both({"--observe": way.observe}, {"--record": way.record})
     observed = None
     if way.observe:
         observed = find_lock_with_entry_points(lock)
@@ -235,6 +254,8 @@ def run(
     _explain(prepared, quiet=quiet)
     if observed is not None:
         _observe(prepared, observed, python, quiet=quiet)
+    if way.record is not None:
+        _record(prepared, lock, python, way.record, quiet=quiet)
     prepared.execute()
 
 
@@ -246,6 +267,24 @@ def _observe(prepared: Prepared, lock: Path, python: Path | None, *, quiet: bool
         before = f"{len(found.new)} of them not held before: {', '.join(found.new)}"
     talk(f"observed {count(len(found.used), 'package')}, {before}", quiet=quiet)
     raise typer.Exit(found.code)
+
+
+def _record(
+    prepared: Prepared, lock: str | bytes, python: Path | None, path: Path, *, quiet: bool
+) -> None:
+    """Run the command as a child, print how the environment has drifted, and exit as the command did."""
+    # Start-up time: the models, which a run that is not recorded does not need.
+    from envlock.workflows.recorded_run import check_record, run_recorded
+
+    check_record(path, lock)
+    done = run_recorded(prepared, lock, python, path)
+    for finding in done.drift:
+        talk(f"warning: changed during the run: {finding.message}", quiet=quiet)
+    drift = f"{count(len(done.drift), 'fact')} changed during the run"
+    if done.problem is not None:
+        drift = f"the environment after the run is unknown: {done.problem}"
+    talk(f"wrote {path}: exit code {done.code}, {drift}", quiet=quiet)
+    raise typer.Exit(done.code)
 
 
 def _explain(prepared: Prepared, *, quiet: bool) -> None:

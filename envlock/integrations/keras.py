@@ -7,6 +7,7 @@ model.fit(x, y, callbacks=[LockCallback(repeat="weights.json")])
 from __future__ import annotations
 
 import os
+import warnings
 
 import envlock
 from envlock.integrations.arrays import compute_digest, read_records, write_records
@@ -40,6 +41,9 @@ class LockCallback(Callback):  # type: ignore[misc] # Keras has no types
         path, policy: as in `envlock.assert_locked()`.
         repeat: a file of digests. Epochs that it has are compared, the others are added; so the
             first run writes it, and the second one is compared with it.
+        stamp: a saved model, which is stamped at the end of `fit`, as by `envlock.stamp()`. Another
+            callback must have saved it by then, such as `ModelCheckpoint`. If it cannot be stamped,
+            there is a warning.
 
     Raises:
         EnvironmentMismatch, LockfileError: at the start of `fit`, as `envlock.assert_locked()`
@@ -53,11 +57,13 @@ class LockCallback(Callback):  # type: ignore[misc] # Keras has no types
         policy: Optional[str] = None,
         *,
         repeat: Optional[Path] = None,
+        stamp: Optional[Path] = None,
     ) -> None:
         super().__init__()
         self.path = path
         self.policy = policy
         self.repeat = repeat
+        self.stamp = stamp
         self.line: Optional[str] = None
 
     def on_train_begin(self, logs: object = None) -> None:
@@ -90,6 +96,28 @@ class LockCallback(Callback):  # type: ignore[misc] # Keras has no types
             f"epoch {epoch + 1} is not as in the earlier run in {os.fspath(self.repeat)}: "
             f"{difference}; the earlier run was in {place}"
         )
+
+    def on_train_end(self, logs: object = None) -> None:
+        """Stamp the saved model, unless nothing was verified."""
+        if self.stamp is None or self.line is None:
+            return
+        # No error may cost the user what hours of training have computed.
+        try:
+            self._stamp(self.stamp)
+        except envlock.EnvlockError as error:
+            warnings.warn(f"not stamped: {error.message}", stacklevel=2)
+
+    def _stamp(self, model: Path) -> None:
+        """Stamp a model with the lockfile that was verified at the start.
+
+        Raises:
+            UsageError: there is no such model.
+            LockfileError: the lockfile has changed since then, or the model is damaged.
+            WriteError: the model cannot be written; it is unchanged.
+        """
+        if envlock.cite(self.path) != self.line:
+            raise envlock.LockfileError("the lockfile has changed since the training began")
+        envlock.stamp(model, self.path)
 
     def _digest_weights(self) -> List[List[str]]:
         """Return the name and the digest of each weight of the model, in the model's order."""

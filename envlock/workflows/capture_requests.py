@@ -26,6 +26,9 @@ class Contents:
         programs: programs that the canary also covers, by name: each is run for two steps, and
             every operation that it runs is then computed alone. None for those of the canary of the
             lockfile that is renewed.
+        functions: functions by name, of which the lockfile gets what TensorFlow really runs: each
+            runs twice for two steps. The fingerprints of the lockfile that is renewed stay while no
+            fact and no code has changed.
     """
 
     hashes: bool = False
@@ -34,6 +37,7 @@ class Contents:
     project: Mapping[str, object] | None = None
     entry: Sequence[str] | None = None
     programs: Mapping[str, Target] | None = None
+    functions: Mapping[str, Target] | None = None
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,6 +11,7 @@ from envlock.guest.observer import SEEN
 from envlock.lock.temporary import open_draft_folder
 from envlock.runtime.assertion import locate
 from envlock.runtime.errors import UsageError
+from envlock.workflows.child import run_child
 from envlock.workflows.locks import load_document
 from envlock.workflows.run import Prepared
 
@@ -59,7 +58,8 @@ def observe(prepared: Prepared, lock: Path, python: Path | None) -> Observed:
     """
     with open_draft_folder(None) as folder:
         (folder / "sitecustomize.py").write_text(read("observer"), encoding="utf-8")
-        code = _run(prepared, str(folder))
+        path = os.pathsep.join(filter(None, [str(folder), prepared.environ.get("PYTHONPATH")]))
+        code = run_child(prepared, {**prepared.environ, "PYTHONPATH": path})
         report = folder / SEEN
         if not report.is_file():
             hint = "run Python without `-I`, `-E` and `-S`, and leave PYTHONPATH as it is"
@@ -71,25 +71,3 @@ def observe(prepared: Prepared, lock: Path, python: Path | None) -> Observed:
     from envlock.workflows.held_packages import add_observed
 
     return Observed(code, *add_observed(lock, lines, python))
-
-
-def _run(prepared: Prepared, folder: str) -> int:
-    """Run the command, and return its exit code as a shell reports it.
-
-    Raises:
-        UsageError: the command cannot be run.
-    """
-    path = os.pathsep.join(filter(None, [folder, prepared.environ.get("PYTHONPATH")]))
-    environ = {**prepared.environ, "PYTHONPATH": path}
-    try:
-        child = subprocess.Popen(list(prepared.command), executable=prepared.program, env=environ)
-    except OSError as error:
-        raise UsageError(f"cannot run `{prepared.command[0]}`: {error.strerror}") from None
-    # Ctrl-C reaches the command as well, which decides what to do. SIGTERM reaches only this
-    # process, so it is passed on.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, lambda *_: child.terminate())
-    code = child.wait()
-    if code < 0:
-        return 128 - code
-    return code

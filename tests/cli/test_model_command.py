@@ -8,6 +8,7 @@ import pytest
 
 import envlock as facade
 from tests.conftest import Command
+from tests.containers.plans import lock, without
 from tests.locks import document, encode
 from tests.runtime.test_citation import GOLDEN
 from tests.runtime.test_stamp import keras
@@ -63,8 +64,30 @@ def test_a_line_alone_can_be_shown_and_not_be_compared(envlock: Command, model: 
         )
 
 
+def test_a_build_has_the_lockfile_of_the_model_and_leaves_the_model_alone(envlock: Command, model: Path) -> None:
+    (envlock.folder / "made.lock").write_bytes(encode(without(lock(), "mine")))
+    facade.stamp(model, envlock.folder / "made.lock")
+    before = model.read_bytes()
+    done = envlock("build", "model.keras", "--dry-run")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\nFROM " in done.stdout
+    assert done.stdout == envlock("build", "made.lock", "--dry-run").stdout
+    assert model.read_bytes() == before
+
+
+@pytest.mark.parametrize("stamped", ["with a line only", "not at all"])
+def test_no_environment_is_made_up_for_a_model_that_has_none(envlock: Command, model: Path, stamped: str) -> None:
+    if stamped == "not at all":
+        keras(model)
+    else:
+        facade.stamp(model, envlock.folder / "made.lock", whole=False)
+    done = envlock("build", "model.keras", "--dry-run")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "model.keras" in done.stderr
+
+
 def test_what_would_write_a_lockfile_takes_no_model(envlock: Command, model: Path) -> None:
-    """A model is read by the two commands that write nothing: no lockfile replaces it."""
+    """A model is read by the commands that leave it as it is: no lockfile replaces it."""
     before = model.read_bytes()
     done = envlock("ignore", "cpu.quota", "--reason", "x", "--lock", "model.keras")
     assert done.returncode == 3

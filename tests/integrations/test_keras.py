@@ -97,3 +97,50 @@ def test_no_step_is_computed_in_another_environment(python: Command) -> None:
     assert any(line.endswith(said) for line in done.stderr.splitlines())
     assert "loss" not in done.stdout
     assert not (python.folder / "weights.json").exists()
+
+
+STAMP = """
+import sys
+import keras
+import numpy as np
+from envlock.integrations.keras import LockCallback
+
+class Recapture(keras.callbacks.Callback):
+    def on_epoch_end(self, epoch, logs=None):
+        text = open("envlock.lock").read()
+        open("envlock.lock", "w").write(text.replace('"cpython"', '"pypy"'))
+
+model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+model.compile("sgd", "mse")
+save = keras.callbacks.ModelCheckpoint("model.keras")
+more = {"saved": [save], "missing": [], "changed": [save, Recapture()]}
+callbacks = [LockCallback(stamp="model.keras"), *more[sys.argv[1]]]
+model.fit(np.ones((8, 3)), np.ones((8, 1)), verbose=0, callbacks=callbacks)
+print(callbacks[0].line)
+if sys.argv[1] == "saved":
+    again = keras.models.load_model("model.keras")
+    print((again.get_weights()[0] == model.get_weights()[0]).all())
+"""
+
+
+def test_what_another_callback_has_saved_is_stamped(python: Command) -> None:
+    done = python("-c", STAMP, "saved", timeout=200)
+    assert done.returncode == 0, done.stderr
+    line, loaded = done.stdout.splitlines()[-2:]
+    assert loaded == "True"
+    own = Command([str(Path(python.argv[0]).parent / "envlock")], python.folder)
+    assert own("show", "model.keras", "--line").stdout.strip() == line
+
+
+@pytest.mark.parametrize(
+    ("case", "why"),
+    [
+        ("missing", "not stamped: neither a .keras file nor a SavedModel: model.keras"),
+        ("changed", "not stamped: the lockfile has changed since the training began"),
+    ],
+)
+def test_what_cannot_be_stamped_is_a_warning_and_the_training_is_kept(case: str, why: str, python: Command) -> None:
+    done = python("-c", STAMP, case, timeout=200)
+    assert done.returncode == 0, done.stderr
+    assert why in done.stderr
+    assert done.stdout.splitlines()[-1].startswith("envlock:1:sha256:")
