@@ -8,8 +8,7 @@ from collections.abc import Callable
 from envlock.data.specifiers import matches_version
 from envlock.linter.interpreter.arguments import Call
 from envlock.linter.interpreter.containers import LIST_METHODS, TABLE_METHODS
-from envlock.linter.interpreter.library import Libraries
-from envlock.linter.interpreter.queries import is_unordered
+from envlock.linter.interpreter.flags import Flags
 from envlock.linter.interpreter.run_state import Deed
 from envlock.linter.interpreter.source_files import Source
 from envlock.linter.interpreter.values import (
@@ -28,7 +27,6 @@ from envlock.linter.interpreter.values import (
     Taints,
     Value,
     in_mode,
-    join,
     join_all,
 )
 from envlock.linter.module import Hit
@@ -61,14 +59,13 @@ STEPS = ("apply_gradients", "apply", "minimize", "assign", "assign_add", "assign
 SERIAL = "op determinism runs this serially, which is repeatable but can be slow"
 FLOWS = ("flow", "flow_from_directory", "flow_from_dataframe")
 OTHERS = ("sklearn.", "xgboost.", "lightgbm.", "torch.", "jax.", "flax.", "catboost.", "scipy.")
-ACTIONS: dict[object, object] = {"store_true": False, "store_false": True}
 FLAG_TYPES = ("DEFINE_integer", "DEFINE_bool", "DEFINE_boolean", "DEFINE_float", "DEFINE_string")
 ONE_WORKER = frozenset({1})
 IN_TURN = "Let one thread do it, and hand it what the others make in a fixed order."
 NOT_LEARNT = ("validation_data", "verbose")
 
 
-class Methods(Libraries):
+class Methods(Flags):
     """Calls of methods that no class of the project defines."""
 
     def call_method(self, owner: Value, name: str, call: Call) -> Value:
@@ -479,44 +476,6 @@ class Methods(Libraries):
             return None
         return self.list_folder(f"Path.{name}", Call(call.node))
 
-    def add_flag(self, owner: Made, name: str, call: Call) -> Value:
-        """Add an option to the command line, with its default."""
-        names = [each.value for each in call.arguments if isinstance(each, Constant)]
-        words = [each for each in names if isinstance(each, str)]
-        long = [each for each in words if each.startswith("--")] or words
-        target = call.constant("dest")
-        word = (
-            target if isinstance(target, str) else "".join(long[:1]).lstrip("-").replace("-", "_")
-        )
-        value = self.flag_value(call, positional=bool(words) and not words[0].startswith("-"))
-        known = owner.attributes.get(word)
-        owner.attributes[word] = value if known is None else join(known, value)
-        self.known_flags.setdefault(self.source, {})[word] = owner.attributes[word]
-        return Value()
-
-    def flag_value(self, call: Call, *, positional: bool) -> Value:
-        """Return the value of a flag if it is not given."""
-        given = call.get("default")
-        if isinstance(given, Constant):
-            return Constant(given.value, optional=True, taints=given.taints)
-        if given is not None:
-            return given
-        if positional or call.constant("required") is True or call.starred:
-            return Value()
-        return Constant(ACTIONS.get(call.constant("action")), optional=True)
-
-    def parse_flags(self, owner: Made, name: str, call: Call) -> Value:
-        """Return the values of the command line."""
-        made = self.make("argparse.Namespace", call.node, "flags")
-        made.attributes = owner.attributes
-        if name == "parse_known_args":
-            return self.make_sequence([made, Value()], form="tuple")
-        return made
-
-    def use_parser(self, owner: Made, name: str, call: Call) -> Value:
-        """Return a part of a parser, which is as good as the parser."""
-        return owner
-
     def show_or_write(self, owner: Made, name: str, call: Call) -> Value:
         """Write into a file that is open: in a loop by chance its order gets into the file."""
         for value in call.values():
@@ -555,21 +514,6 @@ class Methods(Libraries):
             if type(owner) is Value:
                 owner.taints = self.forget(owner.taints, "order")
         return Value(self.forget(self.deep(owner), "order", "each"))
-
-    def execute(self, owner: Value, name: str, call: Call) -> Value | None:
-        """Run a query: its rows come from what is returned, or from the cursor."""
-        query = call.first()
-        if not isinstance(query, Constant) or not isinstance(query.value, str):
-            return None
-        self.use_functions(call)
-        owner.taints = frozenset(each for each in owner.taints if each[0].rule != "ENV308")
-        rows = self.make_sequence(None, Value(), "iterator")
-        if is_unordered(query.value):
-            chance = self.chance("ENV308", "order", "query", call.node)
-            order: Taints = frozenset({(chance, "order")})
-            owner.taints |= order
-            rows.add_taints(order)
-        return rows
 
     def save_weights(self, owner: Value, name: str, call: Call) -> Value | None:
         """Save the weights of a model."""
