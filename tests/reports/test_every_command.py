@@ -203,7 +203,8 @@ def _each(command: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _all_formats(command: Any) -> bool:
-    return any("--format" in each.opts and each.metavar == "|".join(FORMATS) for each in command.params)
+    every = {"|".join(FORMATS), "|".join(LINT_FORMATS)}
+    return any("--format" in each.opts and each.metavar in every for each in command.params)
 
 
 def test_every_command_has_every_format(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
