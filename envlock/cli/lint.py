@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-import envlock
 from envlock.cli.options import LockOption, QuietOption, find_near, load_config, show
 from envlock.cli.output import Terminal, emit, talk
 from envlock.cli.parser import Command, make_app, make_choice
@@ -98,17 +97,16 @@ def lint(
     if write_baseline and baseline is None:
         raise UsageError("--write-baseline needs --baseline FILE")
     project = load_config()
-    report = envlock.lint(
-        paths,
-        tensorflow=tf,
-        lock=find_near(lock),
-        select=_split_names(select) or project.lint.get("select", []),
-        ignore=(*_split_names(ignore), *project.lint.get("ignore", [])),
-        exclude=project.lint.get("exclude", []),
-        per_file_ignores=project.lint_per_file,
-        baseline=_load_baseline(baseline, unread=write_baseline),
-        progress=Terminal(quiet),
+    options = workflow.LintOptions(
+        tf,
+        find_near(lock),
+        tuple(_split_names(select) or project.lint.get("select", [])),
+        (*_split_names(ignore), *project.lint.get("ignore", [])),
+        tuple(project.lint.get("exclude", [])),
+        project.lint_per_file,
+        _load_baseline(baseline, unread=write_baseline),
     )
+    report = workflow.lint_with(paths, options, Terminal(quiet))
     if write_baseline and baseline is not None:
         workflow.write_baseline(baseline, report.findings)
         number = count(len(report.findings), "finding")

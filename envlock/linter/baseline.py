@@ -1,7 +1,7 @@
-"""A baseline: what was found in old code, so that only new findings are reported. Pure: findings in, findings out.
+"""A baseline: what was found in old code, so that only new findings are reported. Pure.
 
-A finding is known by its file, its rule and the text of its line, and by how often they occur together: code that
-moves up or down stays known, and a line that is changed is looked at again.
+A finding is known by its file, its rule and the text of its line, and by how often they occur
+together: code that moves up or down stays known, and a line that is changed is looked at again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Key = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Judged:
-    """Findings that a baseline does not hold, how many it holds, and how many of its own are not found any more."""
+    """Findings that a baseline does not hold, how many it holds, and how many of its own are gone."""
 
     new: list[Finding]
     known: int

@@ -1,4 +1,4 @@
-"""One line a finding and nothing else, as compilers and other linters print: editors and `grep` read it."""
+"""One line a finding, as compilers and other linters print: editors and `grep` read it."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from packaging.version import InvalidVersion, Version
@@ -59,8 +59,6 @@ def lint(
     select: Sequence[str] = (),
     ignore: Sequence[str] = (),
     exclude: Sequence[str] = (),
-    per_file_ignores: Mapping[str, Sequence[str]] | None = None,
-    baseline: Mapping[str, object] | None = None,
     progress: Progress = SILENT,
 ) -> Report[LintEvidence]:
     """Return the findings in files and folders, by file and line. The code is read and never run.
@@ -76,30 +74,59 @@ def lint(
         select: only these rules, or prefixes of rules.
         ignore: leave out these rules, or prefixes of rules.
         exclude: patterns of files that are not read.
-        per_file_ignores: rules, or prefixes of rules, that are ignored in the files that a pattern fits.
-        baseline: what `make_baseline` of envlock.linter.baseline made of earlier findings; they
-            are left out.
         progress: shows what is being done.
 
     Raises:
         UsageError: a path, a rule or the version does not exist.
         LockfileError: the lockfile cannot be read.
     """
-    version, origin, switched_on = _choose_version(tensorflow, lock)
-    per_file = [(each, tuple(rules)) for each, rules in (per_file_ignores or {}).items()]
+    options = LintOptions(tensorflow, lock, tuple(select), tuple(ignore), exclude=tuple(exclude))
+    return lint_with(paths, options, progress)
+
+
+@dataclass(frozen=True)
+class LintOptions:
+    """What `lint` takes, and two things more.
+
+    Attributes:
+        tensorflow, lock, select, ignore, exclude: as of `lint`.
+        per_file: rules, or prefixes of rules, that are ignored in the files that a pattern fits.
+        baseline: what `make_baseline` made of earlier findings, which are left out, or None.
+    """
+
+    tensorflow: str | None = None
+    lock: Source | None = None
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    per_file: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    baseline: Mapping[str, object] | None = None
+
+
+def lint_with(
+    paths: Sequence[str | os.PathLike[str]], options: LintOptions, progress: Progress = SILENT
+) -> Report[LintEvidence]:
+    """Return the findings as `lint` does, less those that the options leave out.
+
+    Raises:
+        UsageError: a path, a rule or the version does not exist, or the baseline is none.
+        LockfileError: the lockfile cannot be read.
+    """
+    version, origin, switched_on = _choose_version(options.tensorflow, options.lock)
+    per_file = [(each, tuple(rules)) for each, rules in options.per_file.items()]
     settings = Settings(
         version,
         switched_on=switched_on,
-        select=tuple(select),
-        ignore=tuple(ignore),
+        select=options.select,
+        ignore=options.ignore,
         per_file=tuple(per_file),
     )
-    files = find([os.fspath(path) for path in paths], list(exclude))
+    files = find([os.fspath(path) for path in paths], list(options.exclude))
     with progress.bar("reading", len(files)) as advance:
         findings = judge(files, settings, lambda: advance(1))
     notes: list[str] = []
-    if baseline is not None:
-        judged = filter_known(findings, parse_baseline(baseline))
+    if options.baseline is not None:
+        judged = filter_known(findings, parse_baseline(options.baseline))
         findings = judged.new
         notes = _describe_baseline(judged)
     read = count(len(files), "file")

@@ -15,6 +15,7 @@ from typer.main import get_command
 
 from envlock import data
 from envlock.cli import app
+from envlock.cli.lint import LINT_FORMATS
 from envlock.cli.options import DATA_FORMATS
 from envlock.containers.engines import AUTO, ENGINES
 from envlock.fleet.engines import CHOICES as LAUNCHERS
@@ -176,7 +177,7 @@ def test_every_format_is_tested_here() -> None:
 
 def test_options_take_their_choices_from_the_tables() -> None:
     """So that a format, an engine or a policy is known to every command or to none, in help and completion too."""
-    known = {"--format": {"|".join(each) for each in (FORMATS, DATA_FORMATS, (*EXPORTS, *FORMS))}}
+    known = {"--format": {"|".join(each) for each in (FORMATS, DATA_FORMATS, LINT_FORMATS, (*EXPORTS, *FORMS))}}
     known["--policy"] = {"|".join(names())}
     known["--engine"] = {"|".join((AUTO, *ENGINES)), "|".join(LAUNCHERS)}
     found = [
@@ -202,7 +203,8 @@ def _each(command: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _all_formats(command: Any) -> bool:
-    return any("--format" in each.opts and each.metavar == "|".join(FORMATS) for each in command.params)
+    every = {"|".join(FORMATS), "|".join(LINT_FORMATS)}
+    return any("--format" in each.opts and each.metavar in every for each in command.params)
 
 
 def test_every_command_has_every_format(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -80,7 +80,7 @@ MOST_LINES = 12  # that one message names: it stays on a line
 
 
 def describe_more(source: Source, nodes: Sequence[ast.AST]) -> str:
-    """Return where the others of several places of one cause stand, as the end of a message on the first."""
+    """Return where the other places of one cause stand, as the end of a message."""
     lines = sorted({getattr(node, "lineno", 0) for node in nodes[1:]})
     if not lines:
         return ""

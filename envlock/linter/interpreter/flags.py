@@ -1,0 +1,67 @@
+"""What comes from outside: the flags of a command line, and the rows of a database."""
+
+from __future__ import annotations
+
+from envlock.linter.interpreter.arguments import Call
+from envlock.linter.interpreter.library import Libraries
+from envlock.linter.interpreter.queries import is_unordered
+from envlock.linter.interpreter.values import Constant, Made, Taints, Value, join
+
+ACTIONS: dict[object, object] = {"store_true": False, "store_false": True}
+
+
+class Flags(Libraries):
+    """Calls of the methods of parsers and cursors."""
+
+    def add_flag(self, owner: Made, name: str, call: Call) -> Value:
+        """Add an option to the command line, with its default."""
+        names = [each.value for each in call.arguments if isinstance(each, Constant)]
+        words = [each for each in names if isinstance(each, str)]
+        long = [each for each in words if each.startswith("--")] or words
+        target = call.constant("dest")
+        word = (
+            target if isinstance(target, str) else "".join(long[:1]).lstrip("-").replace("-", "_")
+        )
+        value = self.flag_value(call, positional=bool(words) and not words[0].startswith("-"))
+        known = owner.attributes.get(word)
+        owner.attributes[word] = value if known is None else join(known, value)
+        self.known_flags.setdefault(self.source, {})[word] = owner.attributes[word]
+        return Value()
+
+    def flag_value(self, call: Call, *, positional: bool) -> Value:
+        """Return the value of a flag if it is not given."""
+        given = call.get("default")
+        if isinstance(given, Constant):
+            return Constant(given.value, optional=True, taints=given.taints)
+        if given is not None:
+            return given
+        if positional or call.constant("required") is True or call.starred:
+            return Value()
+        return Constant(ACTIONS.get(call.constant("action")), optional=True)
+
+    def parse_flags(self, owner: Made, name: str, call: Call) -> Value:
+        """Return the values of the command line."""
+        made = self.make("argparse.Namespace", call.node, "flags")
+        made.attributes = owner.attributes
+        if name == "parse_known_args":
+            return self.make_sequence([made, Value()], form="tuple")
+        return made
+
+    def use_parser(self, owner: Made, name: str, call: Call) -> Value:
+        """Return a part of a parser, which is as good as the parser."""
+        return owner
+
+    def execute(self, owner: Value, name: str, call: Call) -> Value | None:
+        """Run a query: its rows come from what is returned, or from the cursor."""
+        query = call.first()
+        if not isinstance(query, Constant) or not isinstance(query.value, str):
+            return None
+        self.use_functions(call)
+        owner.taints = frozenset(each for each in owner.taints if each[0].rule != "ENV308")
+        rows = self.make_sequence(None, Value(), "iterator")
+        if is_unordered(query.value):
+            chance = self.chance("ENV308", "order", "query", call.node)
+            order: Taints = frozenset({(chance, "order")})
+            owner.taints |= order
+            rows.add_taints(order)
+        return rows
