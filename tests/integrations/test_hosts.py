@@ -26,7 +26,7 @@ def said(hosts: Command, code: str, environ: dict[str, str] | None = None) -> An
 
 def test_importing_envlock_imports_no_host(hosts: Command) -> None:
     installed = "import importlib.util as u, json; print(json.dumps([n for n in {!r} if u.find_spec(n)]))"
-    names = ["IPython", "ipykernel", "mlflow", "nbclient", "numpy", "pytest", "xdist"]
+    names = ["IPython", "ipykernel", "mlflow", "nbclient", "numpy", "pytest", "tensorboard", "wandb", "xdist"]
     assert said(hosts, installed.format(names)) == names
     gained = "import json, sys; old = set(sys.modules); import envlock; print(json.dumps([*set(sys.modules) - old]))"
     assert said(hosts, gained) == ["envlock"]
@@ -87,6 +87,56 @@ def test_mlflow_tags_every_run(locked_hosts: Command, environ: dict[str, str], m
     line, tags, stored = json.loads(done.stdout.splitlines()[-1])
     assert tags == {"envlock.lock": line, "envlock.match": match, "envlock.verdict": verdict}
     assert stored == ["envlock/envlock.lock"]
+
+
+OFFLINE = """
+import glob, json, envlock
+line = envlock.cite()
+(stored,) = glob.glob("wandb/offline-run-*/run-*.wandb")
+data = open(stored, "rb").read()
+print(json.dumps([line, settings["envlock"], line.encode() in data, b"envlock.lock" in data, b"environment" in data]))
+"""
+
+
+@pytest.mark.parametrize(("environ", "match", "verdict"), [({}, "true", MATCHES), (OFF, "false", DIFFERENCE)])
+def test_an_offline_run_of_wandb_has_the_environment(
+    locked_hosts: Command, environ: dict[str, str], match: str, verdict: str
+) -> None:
+    code = program("Weights & Biases") + "    settings = dict(wandb.run.config)\n" + OFFLINE
+    plain = {"WANDB_MODE": "offline", "WANDB_SILENT": "true"}
+    done = locked_hosts("-c", code, environ={**environ, **plain}, timeout=300)
+    assert done.returncode == 0, done.stderr
+    line, settings, *stored = json.loads(done.stdout.splitlines()[-1])
+    assert settings == {"lock": line, "match": match, "verdict": verdict}
+    assert stored == [True, True, True]
+
+
+def test_wandb_without_a_run_is_refused(locked_hosts: Command) -> None:
+    done = locked_hosts("-c", "from envlock.integrations.wandb import log_lock; log_lock()", timeout=100)
+    assert done.returncode == 1
+    assert "UsageError: no run of W&B is active" in done.stderr
+
+
+EVENTS = """
+import json, envlock
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+events = EventAccumulator("logs/train")
+events.Reload()
+(event,) = events.Tensors("envlock")
+(text,) = event.tensor_proto.string_val
+plugin = events.SummaryMetadata("envlock").plugin_data.plugin_name
+print(json.dumps([envlock.cite(), plugin, text.decode().splitlines()]))
+"""
+
+
+@pytest.mark.parametrize(("environ", "match", "verdict"), [({}, "true", MATCHES), (OFF, "false", DIFFERENCE)])
+def test_tensorboard_reads_the_environment_as_a_text(
+    locked_hosts: Command, environ: dict[str, str], match: str, verdict: str
+) -> None:
+    line, plugin, text = said(locked_hosts, program("TensorBoard") + EVENTS, environ)
+    assert plugin == "text"
+    rows = [f"| lock | `{line}` |", f"| match | `{match}` |", f"| verdict | `{verdict}` |"]
+    assert text == ["| envlock | |", "|---|---|", *rows]
 
 
 def test_pytest_finds_the_plugin_of_the_wheel(locked_hosts: Command) -> None:
