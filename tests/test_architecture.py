@@ -45,7 +45,7 @@ NARROW = {"reports": {"reports", "runtime"}, "integrations": {"integrations"}}
 """Rooms that use less than what is before them. Integrations have only the public names, as every user."""
 
 ENTRY_POINTS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["entry-points"]
-IMPORTED_BY_SCRIPTS = {"envlock.integrations.keras"}
+IMPORTED_BY_SCRIPTS = {f"envlock.integrations.{host}" for host in ("keras", "tensorboard", "wandb")}
 
 CHEAP = {"__future__", "os", "sys", "errno", "stat", "struct", "time", "_imp", "_json"}
 """What the first line of a script may import at module level; all else costs milliseconds there. The last two are

@@ -6,6 +6,7 @@ MLflow loads this module through its entry point. `log_lock()` adds the lockfile
 from __future__ import annotations
 
 import envlock
+from envlock.integrations.verdict import describe_environment
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,21 +34,10 @@ class LockContext:
         except envlock.LockfileError:
             return {}
         try:
-            found = {"envlock.lock": envlock.cite(path)}
-            try:
-                report = envlock.assert_locked(path)
-            except envlock.EnvironmentMismatch as error:
-                report = error.report
+            found = describe_environment(path)
         except envlock.EnvlockError as error:
             return {"envlock.error": str(error)}
-        # None means ENVLOCK_MODE=off.
-        if report is None:
-            return found
-        return {
-            **found,
-            "envlock.match": str(report.match).lower(),
-            "envlock.verdict": report.headline,
-        }
+        return {f"envlock.{name}": value for name, value in found.items()}
 
 
 def log_lock(

@@ -109,7 +109,7 @@ def lint_with(
     """Return the findings as `lint` does, less those that the options leave out.
 
     Raises:
-        UsageError: a path, a rule or the version does not exist, or the baseline is none.
+        UsageError: a path, a rule or the version does not exist, or the baseline is not one.
         LockfileError: the lockfile cannot be read.
     """
     version, origin, switched_on = _choose_version(options.tensorflow, options.lock)

@@ -66,7 +66,7 @@ class Resumption:
 
 def find_kind(value: object) -> Optional[str]:
     """Return the kind of an object that has a state beside weights; None for any other."""
-    # Of a class that defines `__module__` as a descriptor it is no text.
+    # A class that defines `__module__` as a descriptor has no text there.
     names = {
         each.__name__
         for each in type(value).__mro__
