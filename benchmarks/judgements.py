@@ -335,6 +335,43 @@ def is_above(path: str, one: Tree, other: Tree) -> bool:
     )
 
 
+def judge_mutant(
+    mutant: Tree,
+    facts: Tree,
+    unavailable: dict[str, dict[str, str]],
+    rows: Rows,
+    counts: Counter[str],
+) -> list[str]:
+    """Judge a mutant under every policy, and count; return what was wrong."""
+    wrong: list[str] = []
+    try:
+        document = parse(json.dumps(mutant).encode("utf-8"), "mutant")
+    except LockfileError:
+        counts["refused unread"] += 1
+        return wrong
+    for tier in TIERS:
+        for free in (False, True):
+            live = Snapshot(facts, unavailable)
+            try:
+                proof = None if free else list_results(document)
+                report = judge(document, live, tier, overrides=not free, proof=proof)
+            except LockfileError:
+                counts["refused by its rules"] += 1
+                continue
+            counts["judgements"] += 1
+            counts["matches" if report.match else "no matches"] += 1
+            plain = free and is_plain(mutant)
+            problem = find_wrong(document, facts, report, tier, rows, free=plain)
+            if (
+                counts["judgements"] % 50 == 0
+                and not report.to_text().replace("\n", "").isprintable()
+            ):
+                problem = "its report is no text"
+            if problem is not None:
+                wrong.append(f"{tier}, {'free' if free else 'own rules'}: {problem}")
+    return wrong
+
+
 def main() -> int:
     """Judge until there are enough judgements; print what came out, and return the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
@@ -348,37 +385,11 @@ def main() -> int:
     counts: Counter[str] = Counter()
     wrong: list[str] = []
     began = time.process_time()
-    while counts["judgements"] < options.judgements and len(wrong) < 20:
-        mutant = mutator.make()
-        try:
-            document = parse(json.dumps(mutant).encode("utf-8"), "mutant")
-        except LockfileError:
-            counts["refused unread"] += 1
-            continue
-        for tier in TIERS:
-            for free in (False, True):
-                try:
-                    report = judge(
-                        document,
-                        Snapshot(facts, lock["unavailable"]),
-                        tier,
-                        overrides=not free,
-                        proof=None if free else list_results(document),
-                    )
-                except LockfileError:
-                    counts["refused by its rules"] += 1
-                    continue
-                counts["judgements"] += 1
-                counts["matches" if report.match else "no matches"] += 1
-                plain = free and is_plain(mutant)
-                problem = find_wrong(document, facts, report, tier, rows, free=plain)
-                if (
-                    counts["judgements"] % 50 == 0
-                    and not report.to_text().replace("\n", "").isprintable()
-                ):
-                    problem = "its report is no text"
-                if problem is not None:
-                    wrong.append(f"{tier}, {'free' if free else 'own rules'}: {problem}")
+    try:
+        while counts["judgements"] < options.judgements and len(wrong) < 20:
+            wrong += judge_mutant(mutator.make(), facts, lock["unavailable"], rows, counts)
+    except KeyboardInterrupt:
+        print("interrupted: what was judged until then", file=sys.stderr)
     for name, number in sorted(counts.items()):
         print(f"{number:>9,} {name}")
     print(f"{len(wrong):>9,} wrong, {time.process_time() - began:.0f} s of CPU")

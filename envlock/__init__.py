@@ -24,10 +24,10 @@ _EXPORTS = {
     "UsageError": "envlock.runtime.errors",
     "BuildEngine": "envlock.workflows.build",
     "BuildSources": "envlock.workflows.supply",
-    "Contents": "envlock.workflows.capture",
+    "Contents": "envlock.workflows.capture_requests",
     "FleetLaunch": "envlock.workflows.fleet",
     "HashRequest": "envlock.workflows.hash",
-    "ImageEnvironment": "envlock.workflows.capture_image",
+    "ImageEnvironment": "envlock.workflows.capture_requests",
     "ImageRequest": "envlock.workflows.supply",
     "Program": "envlock.workflows.program",
     "add_machine": "envlock.workflows.capture",
@@ -64,6 +64,7 @@ _EXPORTS = {
     "load_ipython_extension": "envlock.integrations.jupyter",
     "locate": "envlock.runtime.assertion",
     "merge": "envlock.workflows.merge",
+    "portable": "envlock.workflows.processor_cap",
     "prepare": "envlock.workflows.run",
     "Progress": "envlock.workflows.progress",
     "rebuild": "envlock.workflows.build",
@@ -82,6 +83,9 @@ _EXPORTS = {
     "verify": "envlock.workflows.verify",
     "verify_line": "envlock.workflows.line_check",
 }
+
+_NOTEBOOK = ("packaging", "pydantic", "pydantic_core", "tomli")
+"""What the extra `notebook` installs."""
 
 __all__ = sorted(_EXPORTS)
 
@@ -122,11 +126,11 @@ if TYPE_CHECKING:
     from envlock.workflows.build import rebuild as rebuild
     from envlock.workflows.canary import canary as canary
     from envlock.workflows.canary import update_canary as update_canary
-    from envlock.workflows.capture import Contents as Contents
     from envlock.workflows.capture import add_machine as add_machine
     from envlock.workflows.capture import capture as capture
-    from envlock.workflows.capture_image import ImageEnvironment as ImageEnvironment
     from envlock.workflows.capture_image import capture_image as capture_image
+    from envlock.workflows.capture_requests import Contents as Contents
+    from envlock.workflows.capture_requests import ImageEnvironment as ImageEnvironment
     from envlock.workflows.diff import diff as diff
     from envlock.workflows.diverge import compare_traces as compare_traces
     from envlock.workflows.diverge import diverge_script as diverge_script
@@ -149,6 +153,7 @@ if TYPE_CHECKING:
     from envlock.workflows.merge import merge as merge
     from envlock.workflows.policy import allowed as allowed
     from envlock.workflows.policy import explain as explain
+    from envlock.workflows.processor_cap import portable as portable
     from envlock.workflows.program import Program as Program
     from envlock.workflows.progress import Progress as Progress
     from envlock.workflows.repeat import compare_saved as compare_saved
@@ -173,9 +178,11 @@ else:  # in the else, or mypy accepts envlock.any_typo
                 )
             else:
                 reason = f"envlock.{name} needs {error.name}"
-            raise ImportError(
-                f"{reason}; install tf-envlock[cli], best as a tool of its own"
-            ) from error
+            # What an object of a notebook is given to needs few packages, beside TensorFlow.
+            remedy = "install tf-envlock[cli], best as a tool of its own"
+            if error.name in _NOTEBOOK:
+                remedy = 'install it here: pip install "tf-envlock[notebook]"'
+            raise ImportError(f"{reason}; {remedy}") from error
         value = getattr(module, name)
         globals()[name] = value
         return value

@@ -98,6 +98,7 @@ FUNCTIONS = {
     "diverge": ["diverge_script", "record_trace", "compare_traces"],
     "bisect": ["bisect"],
     "invariance": ["invariance"],
+    "portable": ["portable"],
     "canary": ["canary"],
     "hash": ["hash_packages"],
     "export": ["export"],

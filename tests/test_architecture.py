@@ -177,6 +177,7 @@ WRITERS = {
     "envlock/integrations/arrays.py",  # a draft that is renamed
     "envlock/lock/temporary.py",
     "envlock/lock/writer.py",
+    "envlock/numerics/canary/emulation.py",  # into a draft
     "envlock/numerics/canary/program_operations.py",  # into a draft
     "envlock/numerics/matrices.py",  # a file without a name
     "envlock/numerics/repeated_runs.py",  # into a draft that is renamed

@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 import importlib
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+import tomllib
 
 import envlock as facade
 from tests.machines import distribution
@@ -104,7 +106,7 @@ try:
 except ImportError as error:
     gained = [str(error)]
 """
-    assert python(code) == ["envlock.capture needs pydantic; install tf-envlock[cli], best as a tool of its own"]
+    assert python(code) == ['envlock.capture needs pydantic; install it here: pip install "tf-envlock[notebook]"']
 
 
 def test_an_editable_install_costs_no_import_of_urllib(tmp_path: Path) -> None:
@@ -119,3 +121,34 @@ def test_an_editable_install_costs_no_import_of_urllib(tmp_path: Path) -> None:
     root = Path(facade.__file__).parents[1]
     done = subprocess.run([sys.executable, "-S", "-c", code], cwd=root, capture_output=True, text=True, check=False)
     assert ("True False\n", "") == (done.stdout, done.stderr)
+
+
+IN_A_NOTEBOOK = {"diff", "diverge", "doctor", "lint", "lint_dataset", "record", "repeat", "save", "verify"}
+"""What takes an object of a notebook, or looks at its environment."""
+
+
+def test_the_extra_for_notebooks_is_enough_for_what_a_notebook_has() -> None:
+    """It is installed beside TensorFlow, so it has to stay small."""
+    project = tomllib.loads((Path(facade.__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))
+    extras = project["project"]["optional-dependencies"]
+    allowed = {re.split("[^a-z]", requirement)[0] for requirement in extras["notebook"]}
+    assert allowed == {"packaging", "pydantic", "tomli"}
+    modules = {"docker", "jinja2", "pypi_simple", "requests", "rich", "tomlkit", "tomli_w", "typer", "yaml", "pynvml"}
+    code = f"""
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {modules!r}:
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Refuse())
+sys.path += {[path for path in sys.path if path.endswith("site-packages")]!r}
+import envlock
+gained = []
+for name in envlock._EXPORTS:
+    try:
+        getattr(envlock, name)
+    except ImportError:
+        gained.append(name)
+"""
+    refused = set(python(code))
+    assert refused & IN_A_NOTEBOOK == set()
+    assert "vendor" in refused  # so the refusal works

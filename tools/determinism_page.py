@@ -14,6 +14,27 @@ INTRODUCTION = """\
 Every row has its source in `envlock/data/determinism_sources.toml`, `determinism_variables.toml` and
 `determinism_recipes.toml`. Checked through TensorFlow {through}. {measured}
 """
+TWO_DRAWS = """\
+## Why do two draws in one run differ although I set a seed?
+
+A seed repeats *runs*, not *calls*. It fixes where the generator begins; each draw moves it on, so the second draw of a run
+differs from the first, and equals the second draw of every other run with that seed. Printed by TensorFlow 2.21.0, in two
+processes alike:
+
+```python
+tf.keras.utils.set_random_seed(7)
+a = tf.random.normal([3])
+b = tf.random.normal([3])  # other numbers than a, the same in every run
+tf.keras.utils.set_random_seed(7)
+c = tf.random.normal([3])  # the numbers of a: the generator begins again
+s = tf.random.stateless_normal([3], seed=(7, 0))
+t = tf.random.stateless_normal([3], seed=(7, 0))  # the numbers of s: it has no memory
+```
+
+A seed of the operation (`tf.random.normal([3], seed=1)`, called twice) changes nothing about that. Two *runs* that differ are
+another matter: the seed comes after a draw, does not reach a generator, or an operation has no fixed order. `envlock repeat`
+shows whether they do, and `envlock diverge` in which line.
+"""
 CODES = """\
 ## Sources of nondeterminism
 
@@ -33,6 +54,7 @@ def page() -> str:
     )
     parts = [
         INTRODUCTION.format(through=through, measured=_measured()),
+        TWO_DRAWS,
         _recipes(),
         _variables(),
         CODES.format(through=through, codes=codes),

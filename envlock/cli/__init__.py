@@ -52,6 +52,7 @@ COMMANDS = {
     "diverge": "Find the first operation that makes runs differ, and its line.",
     "bisect": "Find which differences between two lockfiles moved the bits of a program.",
     "invariance": "Measure whether a result depends on the batch that its sample is in.",
+    "portable": "Find variables under which machines of different processors compute the same bits.",
     "canary": "Run a fixed set of operations and compare the results with the lockfile, bit for bit.",
     "hash": "Find the wheel of every installed package and record its SHA-256.",
     "export": "Export a lockfile in a format of other tools.",

@@ -35,6 +35,15 @@ RequireOption = Annotated[
         "--require", help="Fail if the lockfile has no canary. [default: compare if it has one]"
     ),
 ]
+AsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--as",
+        metavar="PROCESSOR",
+        help="Estimate what this model would compute, such as Haswell: QEMU emulates it.",
+        show_default=False,
+    ),
+]
 
 
 @app.command(cls=Command)
@@ -42,6 +51,7 @@ def canary(
     lock: LockArgument = None,
     update: UpdateOption = False,
     require: RequireOption = False,
+    emulated: AsOption = None,
     python: PythonOption = None,
     format: FormatOption = "text",  # noqa: A002 (the option's name)
     quiet: QuietOption = False,
@@ -59,6 +69,7 @@ def canary(
     Examples:
       envlock canary --update                  write the results into the nearest lockfile
       envlock canary                           compare this machine with them
+      envlock canary --as Haswell              estimate the bits of a processor that is not here
       envlock canary other.lock -f json        for programs
     """
     if update and require:
@@ -66,9 +77,11 @@ def canary(
     progress = Terminal(quiet)
     source = _find_lock(lock, needed=update or require)
     if update:
-        _update(source, python, progress, quiet=quiet)
+        _update(source, python, emulated, progress, quiet=quiet)
         return
-    report = envlock.canary(source, python=python, required=require, progress=progress)
+    report = envlock.canary(
+        source, python=python, required=require, emulated=emulated, progress=progress
+    )
     show(report, format)
 
 
@@ -81,10 +94,15 @@ def _find_lock(lock: str | None, *, needed: bool) -> str | bytes | None:
 
 
 def _update(
-    source: str | bytes | None, python: Path | None, progress: Terminal, *, quiet: bool
+    source: str | bytes | None,
+    python: Path | None,
+    emulated: str | None,
+    progress: Terminal,
+    *,
+    quiet: bool,
 ) -> None:
     before = load_lock(source)
-    new = envlock.update_canary(before, python=python, progress=progress)
+    new = envlock.update_canary(before, python=python, emulated=emulated, progress=progress)
     if not isinstance(source, str):
         emit(new.to_bytes())
         return

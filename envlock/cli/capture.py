@@ -17,14 +17,14 @@ from envlock.cli.parser import Command, make_app, make_choice, spread_groups
 from envlock.containers.engines import AUTO, ENGINES
 from envlock.lock.lock_warnings import list_warnings
 from envlock.numerics.canary.canary_summary import describe_canary
+from envlock.numerics.programs.program_summary import describe_programs
 from envlock.packages.proofs import describe_proofs, find_lost_proofs
 from envlock.reports.lock import count_held
 from envlock.runtime.errors import LockfileError, UsageError
 from envlock.runtime.policies import names
 from envlock.runtime.report import count
-from envlock.workflows.capture import Contents
-from envlock.workflows.capture_image import ImageEnvironment
-from envlock.workflows.entry_points import split_programs
+from envlock.workflows.capture_requests import Contents, ImageEnvironment
+from envlock.workflows.entry_points import name_functions, split_programs
 from envlock.workflows.gate import check as check_settings
 from envlock.workflows.settings import Config, choose_policy, choose_target, describe_project
 
@@ -88,6 +88,15 @@ ForOption = Annotated[
         show_default=False,
     ),
 ]
+ProgramOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--program",
+        metavar="FILE:FUNCTION",
+        help="Also note what TensorFlow really runs of this function; repeatable. Runs it twice, for two steps.",
+        show_default=False,
+    ),
+]
 MachineOption = Annotated[
     bool,
     typer.Option(
@@ -141,6 +150,7 @@ class ContentOptions:
     canary: CanaryOption = False
     only: OnlyOption = None
     entry: ForOption = None
+    program: ProgramOption = None
 
 
 HERE = EnvironmentOptions()
@@ -168,6 +178,7 @@ def capture(
       envlock capture                            write or renew the project's envlock.lock
       envlock capture --python .venv/bin/python  an environment without envlock
       envlock capture --canary --for train.py:step   also of those that `step` runs
+      envlock capture --program train.py:step    note also what TensorFlow runs of `step`
       envlock capture --add-machine              accept this machine, too
       envlock capture --image nvcr.io/nvidia/tensorflow:25.02-tf2-py3   inside an image
       envlock capture --check                    in a hook: is the lockfile that of this environment?
@@ -176,9 +187,9 @@ def capture(
         alone = wanted == FACTS_ONLY and policy is None and not check
         _add_machine(output, place.python, alone=alone, quiet=quiet)
         return
+    more = {"--hashes": wanted.hashes, "--only": wanted.only, "--program": wanted.program}
     if check:
-        ways = {"--hashes": wanted.hashes, "--only": wanted.only, "--image": place.image}
-        refuse_both({"--check": check}, ways)
+        refuse_both({"--check": check}, {**more, "--image": place.image})
         progress = Terminal(quiet)
         _check(output, policy, wanted.entry, place.python, progress, numerics=wanted.canary)
         return
@@ -187,8 +198,8 @@ def capture(
     about = describe_project(Path.cwd(), path)
     rules = choose_policy(policy, project, earlier)
     if place.image is not None:
-        others = {"--hashes": wanted.hashes, "--canary": wanted.canary, "--only": wanted.only}
-        _refuse_with_image({**others, "--for": wanted.entry, "--add-machine": add_machine})
+        others = {"--canary": wanted.canary, "--for": wanted.entry, "--add-machine": add_machine}
+        _refuse_with_image({**more, **others})
         python = os.fspath(place.python) if place.python else None
         inside = ImageEnvironment(place.image, python, place.engine, place.gpus)
         lock = envlock.capture_image(inside, *rules, project=about, progress=Terminal(quiet))
@@ -196,7 +207,10 @@ def capture(
         entries, programs = split_programs(
             wanted.entry, project.entry, Path.cwd(), canary=wanted.canary
         )
-        contents = Contents(wanted.hashes, wanted.canary, wanted.only, about, entries, programs)
+        functions = name_functions(wanted.program or (), Path.cwd())
+        contents = Contents(
+            wanted.hashes, wanted.canary, wanted.only, about, entries, programs, functions
+        )
         lock = envlock.capture(
             *rules,
             contents,
@@ -286,6 +300,8 @@ def _write(
         talk(f"warning: {text}", quiet=quiet)
     if canary:
         talk(f"  {describe_canary(lock)}", quiet=quiet)
+    for line in describe_programs(lock):
+        talk(f"  {line}", quiet=quiet)
     if hashes:
         for line in describe_proofs(lock):
             talk(line, quiet=quiet)

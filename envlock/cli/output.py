@@ -119,7 +119,7 @@ def has_color() -> bool:
 
 
 def get_width() -> int | None:
-    """Return the columns of the terminal that stdout is; None where it is none, or does not say."""
+    """Return the columns of the terminal that shows stdout; None without a terminal."""
     if sys.stdout is None or not sys.stdout.isatty():
         return None
     try:

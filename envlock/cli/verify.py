@@ -42,6 +42,13 @@ NumericsOption = Annotated[
     bool,
     typer.Option("--numerics", help="Also compute the lockfile's canary and compare the bits."),
 ]
+ProgramOption = Annotated[
+    bool,
+    typer.Option(
+        "--program",
+        help="Also run the lockfile's functions and compare what TensorFlow really runs.",
+    ),
+]
 
 LineOption = Annotated[
     str | None,
@@ -59,6 +66,7 @@ EXCLUDED = {
     "no_overrides": "--no-overrides",
     "deep": "--deep",
     "numerics": "--numerics",
+    "program": "--program",
 }
 """Options that need a lockfile, which `--line` does not use."""
 
@@ -77,6 +85,7 @@ class LookOptions:
 
     deep: DeepOption = False
     numerics: NumericsOption = False
+    program: ProgramOption = False
 
 
 LOCKED_RULES = RuleOptions()
@@ -108,6 +117,7 @@ def verify(
       envlock verify -p strict --no-overrides  in CI, where no rule of the lockfile may weaken the policy
       envlock verify --deep                  check every file against its RECORD, and CUDA against TensorFlow
       envlock verify --numerics              compare exact results of TensorFlow operations
+      envlock verify --program               compare what runs of the functions that it has
       envlock verify -f json | jq .findings  for programs
       envlock verify -f github               annotations in a GitHub workflow
     """
@@ -120,6 +130,7 @@ def verify(
         python=python,
         deep=look.deep,
         numerics=look.numerics,
+        program=look.program,
         progress=Terminal(shown.quiet),
     )
     show(report, shown.format)

@@ -23,6 +23,7 @@ class Setting(Row):
     bits: Literal["yes", "conditional", "hardware", "memory", "unknown"]
     why: Sentence
     source: Text
+    measured: Literal["changed", "unchanged", "ended"] | None = None
 
     @property
     def path(self) -> str:

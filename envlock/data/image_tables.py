@@ -159,6 +159,7 @@ class BaseSystem(Row):
     compiler: Text | None = None
     image: Annotated[str, Field(pattern=r"^library/[a-z-]+:[a-z0-9.-]+$")] | None = None
     with_python: Annotated[str, Field(pattern=r"^library/[a-z-]+:[a-z0-9.-]+$")] | None = None
+    ended: Annotated[str, Field(pattern=r"^20\d\d-\d\d-\d\d$")] | None = None
     source: Text
 
     @model_validator(mode="after")

@@ -40,6 +40,7 @@ from envlock.divergence.readings import (
     find_makers,
     find_thread_maker,
     is_inside_graph,
+    list_shown,
     list_suspects,
     make_level,
     read_lines,
@@ -55,6 +56,15 @@ WATCHED = 3
 WATCHES = 3
 """How often, where they do not differ."""
 WATCHING = "watching the statements that run before that"
+KEEPING = "running it once more as `envlock repeat` does, without loading the module again"
+KEPT = (
+    "`envlock repeat` finds these runs different: it loads the module once for all of them, so that a generator, a counter "
+    "or weights of the module go on from run to run, and here each run loads it again"
+)
+ONCE = (
+    "this line runs when the module is loaded: `envlock repeat` loads it once for all runs, and finds the difference "
+    "with `--fresh` only"
+)
 NOTHING = "nothing was compared: the program ran no TensorFlow operation in its own process, and recorded no value"
 SHOW = "name the function that trains, as SCRIPT:FUNCTION, or call envlock.record() in it"
 BEYOND = 2
@@ -62,6 +72,8 @@ BEYOND = 2
 LEFT = "run once more with nothing changed, all runs are equal: the first one must have left what the others found"
 BY_PYTHON = ("outside", "sequence", "quantity", "variable", "call")
 """Verdicts that hold only if every operation was seen."""
+MODULE = "<module>"
+"""The function of a place that is in none."""
 UNSEEDED = "seed=0 seed2=0"
 """What the trace holds as the name of a random operation to which neither seed was given."""
 
@@ -203,7 +215,23 @@ class _Search:
         """
         if not (own.comparison.entries or own.failures):
             raise FactError(NOTHING, hint=SHOW)
-        return self._make_evidence("identical", own, [make_level(own)])
+        found = self._make_evidence("identical", own, [make_level(own)])
+        return replace(found, notes=(*found.notes, *self._compare_kept(own)))
+
+    def _compare_kept(self, own: Observed) -> list[str]:
+        """Return a note where runs differ as `envlock repeat` makes them, without loading the module again."""
+        is_loaded_again = self.request.target.function is not None and not self.request.fresh
+        if not self.processes or not is_loaded_again or own.failures or not own.comparison.shown:
+            return []
+        try:
+            seen = self._try(KEEPING, replace(self.request, runs=2, keeps=True))
+        except FactError:  # it can be run once only in a process
+            return []
+        shown = [list_shown(read_until_damage(path)) for path in seen.traces]
+        for pair in zip(*shown, strict=False):
+            if len(set(pair)) > 1:
+                return [f"{KEPT}, first in {clean(pair[0][0])}"]
+        return []
 
     def _explain_eager(
         self, eager: Observed, first: Difference, levels: list[Level]
@@ -295,8 +323,12 @@ class _Search:
         pipelines: tuple[Finding, ...] = ()
         if first.kind == "data":
             pipelines = check_pipelines(seen)
+        evidence = self._make_evidence(verdict, seen, levels)
+        is_loaded = found.maker is not None and found.maker.place.function == MODULE
+        if is_loaded and self.request.target.function is not None and not self.request.fresh:
+            evidence = replace(evidence, notes=(*evidence.notes, ONCE))
         return replace(
-            self._make_evidence(verdict, seen, levels),
+            evidence,
             known=known,
             because=tuple(self.because),
             pipelines=pipelines,

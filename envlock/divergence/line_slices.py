@@ -104,6 +104,25 @@ class RunLines:
                     found = each
         return found
 
+    def find_seeded(self, event: Event, name: str) -> Event | None:
+        """Return the last statement before that seeded a generator, in whatever call; None where none did."""
+        # Those that are running call this one: what they leave comes later.
+        running = set()
+        above: Event | None = event
+        while above is not None and above.number not in running:
+            running.add(above.number)
+            above = self.events.get(above.parent or 0)
+        found = None
+        for each in self.events.values():
+            if each.number in running or not (each.seeds and each.is_written(name)):
+                continue
+            last = 0
+            if found is not None:
+                last = found.number
+            if last < each.number < event.number:
+                found = each
+        return found
+
     def find_last(self, frame: int, lines: Collection[int | None]) -> Event | None:
         """Return the last statement of a call that stands in one of these lines; None where none ran."""
         found = None
@@ -206,25 +225,28 @@ class _Slice:
 
     def _explain_name(self, events: Sequence[Event], name: str) -> Made | None:
         """Return what made the value of a name that differs."""
+        if name in GENERATORS:
+            return self._explain_draw(events, name)
         written = self._find_all(RunLines.find_written, events, name)
         if written is not None and _differs_after(written, name):
             return self.explain(written)
-        if written is None and name not in GENERATORS:
+        if written is None:
             # A parameter: the call passes it.
             parents = self._find_parents(events)
             if parents is not None and _list_differing(parents):
                 return self.explain(parents)
-        changed = None
-        if name not in GENERATORS:
-            changed = self._find_all(RunLines.find_changed, events, name)
-        if changed is not None:
-            if len({event.place for event in changed}) == 1:
-                return _name_made(changed)
-            return None
-        if name in GENERATORS:
-            # It was never seeded: what is drawn here is what differs.
-            return _name_made(events)
+        changed = self._find_all(RunLines.find_changed, events, name)
+        if changed is not None and len({event.place for event in changed}) == 1:
+            return _name_made(changed)
         return None
+
+    def _explain_draw(self, events: Sequence[Event], name: str) -> Made | None:
+        """Return what gave a generator another state before a statement draws from it."""
+        seeded = self._find_all(RunLines.find_seeded, events, name)
+        if seeded is not None and _differs_after(seeded, name):
+            return self.explain(seeded)
+        # Nothing seeds it, or it was drawn from more often in one run: what is drawn here is what differs.
+        return self._look_within(events) or _name_made(events)
 
     def _find_all(self, find: Any, events: Sequence[Event], name: str) -> list[Event] | None:
         found = []

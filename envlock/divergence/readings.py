@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from envlock.divergence.threads import (
     examine,
     find_thread_input,
 )
-from envlock.divergence.trace import Place, Record
+from envlock.divergence.trace import Place, Record, Value
 from envlock.linter.pipeline import findings, graph_of
 from envlock.runtime.report import INFO, Finding, clean
 
@@ -47,6 +47,17 @@ def describe_idle(comparison: Comparison) -> str:
         return f"{order}: {what}"
     consequence = "nothing that the runs show or compute follows from it"
     return f"not the same in every run, and {consequence}: {what}"
+
+
+def list_shown(entries: Iterable[Entry]) -> list[tuple[str, int | None]]:
+    """Return the values that a run showed of itself, by name and fingerprint, in their order."""
+    values = [entry for entry in entries if isinstance(entry, Value)]
+    # What a graph left in variables is written by the tracer.
+    return [
+        (value.name, value.fingerprint)
+        for value in values
+        if not value.name.startswith("variable ")
+    ]
 
 
 def examine_threads(seen: Observed) -> ThreadEvidence:

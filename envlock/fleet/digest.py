@@ -228,7 +228,7 @@ def parse_report(document: Mapping[str, Any]) -> Report:
 
 
 def _parse_exemptions(policy: Mapping[str, Any]) -> List[Exemption]:
-    """Return the exemptions of a report but for the overrides, which have a number of their own."""
+    """Return the exemptions of a report without the overrides, which have a number of their own."""
     found = map(Exemption.read, policy.get("exemptions", ()))
     return [each for each in found if each.owner != OVERRIDE]
 

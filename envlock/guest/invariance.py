@@ -62,7 +62,7 @@ def call_function(asked: Dict[str, Any]) -> Tuple[Any, Any]:
     """Return the model or function that the user's function returns, and the inputs beside it; None without any.
 
     Raises:
-        Misuse: there is none, it cannot be called, or the user's function failed.
+        Misuse: there is no such function, it cannot be called, or the user's function failed.
     """
     call = contract.load(asked["script"], asked["function"], [], module=asked["module"])
     try:

@@ -221,6 +221,24 @@ def bind_to_parent(words: Sequence[str]) -> list[str]:
     return [flag, BOUND, program, *rest]
 
 
+def ask_emulated(
+    emulator: Sequence[str],
+    words: Sequence[str],
+    python: Path | None,
+    *,
+    timeout: float,
+    environ: Mapping[str, str],
+) -> Ended:
+    """Run a program as `ask_python` does, on a processor that `emulator`, a command, emulates.
+
+    Raises:
+        UsageError: the emulator cannot be run.
+    """
+    flag, program, *rest = words
+    command = [*emulator[1:], str(python or sys.executable), flag, BOUND, program, *rest]
+    return ask(command, Path(emulator[0]), timeout=timeout, environ=environ)
+
+
 def kill(child: subprocess.Popen[bytes]) -> None:
     """Kill a process and all processes that it has started; every wait here has a limit."""
     # It may have ended already, or be a setuid helper of the driver.

@@ -8,6 +8,11 @@ from html import escape
 
 import envlock
 
+try:
+    from IPython.core.error import UsageError
+except ImportError:  # the facade loads this module also without IPython
+    UsageError = ValueError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Iterator, List, NoReturn, Optional
@@ -44,9 +49,6 @@ def _run(line: str) -> object:
 
     `%envlock [verify|doctor|line] [LOCK] [--policy POLICY]`
     """
-    # The facade also loads this module where IPython is not installed.
-    from IPython.core.error import UsageError
-
     try:
         return _execute(line)
     except (envlock.EnvlockError, ImportError) as error:

@@ -1,4 +1,4 @@
-"""A baseline: what was found in old code, so that only what is new is told. Pure: findings in, findings out.
+"""A baseline: what was found in old code, so that only new findings are reported. Pure: findings in, findings out.
 
 A finding is known by its file, its rule and the text of its line, and by how often they occur together: code that
 moves up or down stays known, and a line that is changed is looked at again.

@@ -22,6 +22,7 @@ from envlock.lock.fact_models import (
     Version,
     Word,
 )
+from envlock.lock.fingerprints import Programs
 from envlock.lock.numerics import Numerics
 from envlock.lock.route import COMPLETE, Route
 from envlock.runtime.lockfile import MACHINE_LIMIT
@@ -326,6 +327,7 @@ class Lockfile(Strict):
     base_image: BaseImage | None = None
     image: Image | None = None
     numerics: Numerics | None = None
+    program: Programs | None = None
 
     def to_document(self) -> dict[str, Any]:
         """Return the JSON values of the file; absent facts are left out, null ones are kept."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import pairwise
 
 from envlock.numerics.results import Run
@@ -63,6 +63,14 @@ class Differences:
 
 
 @dataclass(frozen=True)
+class FirstOperation:
+    """The first operation that computes other bits, as `envlock diverge compare` says it, or why none is named."""
+
+    found: str | None
+    reason: str | None
+
+
+@dataclass(frozen=True)
 class BisectEvidence(Evidence):
     """What `envlock bisect` attaches to its report.
 
@@ -71,6 +79,7 @@ class BisectEvidence(Evidence):
         smallest: a minimal set of causes that turns A's bits into B's.
         a, b: the digests of both sides' results; None if a side varies or fails.
         runs: how often the program ran.
+        first_operation: where the bits part; None if they do not, or if a side has no result.
     """
 
     differences: Differences
@@ -78,10 +87,15 @@ class BisectEvidence(Evidence):
     a: str | None
     b: str | None
     runs: int
+    first_operation: FirstOperation | None = None
 
     def to_json(self) -> dict[str, object]:
         """Return it as JSON values."""
+        operation = None
+        if self.first_operation is not None:
+            operation = asdict(self.first_operation)
         return {
+            "first_operation": operation,
             "causes": [render_cause(cause) for cause in self.differences.causes],
             "out_of_reach": list(self.differences.out_of_reach),
             "smallest": [render_cause(cause) for cause in self.smallest],
@@ -198,12 +212,18 @@ def judge_bisection(
     if findings:
         severity = INFO
     findings += [report_beyond(path, severity) for path in evidence.differences.out_of_reach]
+    notes = []
+    if evidence.first_operation is not None:
+        operation = evidence.first_operation
+        text = operation.found or f"not named: {operation.reason}"
+        notes.append(f"first operation with other bits: {clean(text)}")
     return Report(
         findings,
         command="bisect",
         headline=write_headline(evidence, title),
         subject=title,
         titles=TITLES,
+        notes=notes,
         evidence=evidence,
     )
 

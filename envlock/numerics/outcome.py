@@ -307,15 +307,33 @@ def _describe_difference(outcome: Outcome, first: Quantity) -> Finding:
         if len(names) > MEMBERS_NAMED:
             shown.append("...")
         quantity += f" ({', '.join(shown)})"
+    fix = "`envlock diverge` finds the first operation that differs, and its line."
+    lost = _describe_lost(outcome.runs)
+    if lost:
+        fix = f"{lost}\n{fix}"
     return Finding(
         "runs-differ",
         ERROR,
         Where(operation=f"step {first.step}, {first.name}"),
         f"first at step {first.step} (of {len(results.list_steps(outcome.runs)):,}), in {quantity}",
         "An operation, a seed or the data differs from run to run, so no two trainings can be compared.",
-        "`envlock diverge` finds the first operation that differs, and its line.",
+        fix,
         SOURCE,
     )
+
+
+def _describe_lost(runs: Sequence[Run]) -> str:
+    """Return which runs were resumed without what; empty where none was."""
+    by_lost: dict[tuple[str, ...], list[str]] = {}
+    for run in runs:
+        if run.lost:
+            by_lost.setdefault(run.lost, []).append(clean(run.label))
+    sentences = []
+    for lost, labels in by_lost.items():
+        names = " and ".join(map(clean, lost))
+        what = f"{count(len(labels), 'run')} ({', '.join(labels)}) resumed from a checkpoint"
+        sentences.append(f"Save the {names} in the checkpoint, too: {what} without.")
+    return " ".join(sentences)
 
 
 def _collect_evidence(outcome: Outcome) -> RepeatEvidence:

@@ -53,6 +53,8 @@ class Run:
     message: str | None = None
     seconds: float | None = None
     traceback: str = ""
+    lost: tuple[str, ...] = ()
+    """What it went on without, after it restored a checkpoint: `optimizer`, `generator`, `iterator`."""
     changed: tuple[str, ...] = ()
     """The variables that it changed although it asks envlock to verify them."""
 
@@ -170,6 +172,7 @@ def _add_line(run: Run, line: Mapping[str, Any], known: dict[str, Value]) -> Non
     run.end, run.message, run.seconds = line["end"], message, seconds
     run.traceback = str(line.get("traceback") or "")
     run.changed = tuple(map(str, line.get("changed") or ()))
+    run.lost = tuple(map(str, line.get("lost") or ()))
 
 
 def _parse_value(kind: str, shape: list[int], digest: str) -> Value:

@@ -37,7 +37,7 @@ def get_own_name(lock: Lockfile) -> str | None:
 
 
 def get_identities(lock: Lockfile) -> Mapping[str, PackageIdentity]:
-    """Return what the lock proves of each package, by name."""
+    """Return what the lockfile proves of each package, by name."""
     if lock.identity is None:
         return {}
     return lock.identity.packages

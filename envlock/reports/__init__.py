@@ -43,9 +43,7 @@ def render(
     """
     if format not in FORMATS:
         raise UsageError(f"unknown format `{format}`", hint=f"choose from: {', '.join(FORMATS)}")
+    module = import_module(f"envlock.reports.{format}")
     if format == "text":
-        # Not at the top, as the others: rich and the layouts of all commands come with it.
-        from envlock.reports import text
-
-        return text.render(report, color=color, width=width)
-    return cast(Render, import_module(f"envlock.reports.{format}").render)(report, color=color)
+        return str(module.render(report, color=color, width=width))
+    return cast(Render, module.render)(report, color=color)

@@ -65,6 +65,9 @@ def render_lines(report: Report[CanaryEvidence]) -> Iterator[tuple[str, str]]:
 def _render_section(numerics: Numerics) -> Iterator[tuple[str, str]]:
     versions = f"TensorFlow {clean(numerics.tensorflow)}, NumPy {clean(numerics.numpy)}"
     yield "plain", f"{versions}, battery {numerics.battery}"
+    if numerics.emulated is not None:
+        emulated = f"an emulated {clean(numerics.emulated)}"
+        yield "warning", f"an estimate: computed on {emulated}, not on a real one"
     documents = numerics.model_dump(include={"groups"})["groups"]
     for name, group in numerics.groups.items():
         conditions = _describe_conditions(documents[name]["conditions"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from envlock.runtime.report import MARKS, Report, clean
+from envlock.runtime.report import MARKS, Finding, Report, clean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def render_lines(report: Report[RepeatEvidence]) -> Iterator[Line]:
     for finding in report.findings:
         yield finding.severity, f"  {MARKS[finding.severity]} {finding.message}"
         if finding.rule == "runs-differ":
-            yield from _render_groups(evidence.groups)
+            yield from _render_difference(finding, evidence)
     for failure in evidence.failures:
         yield from render_traceback(failure, evidence.failures)
     for step in list_compared_steps(evidence):
@@ -64,6 +64,13 @@ def render_traceback(failure: Failure, failures: Sequence[Failure]) -> Iterator[
     yield "title", title
     for line in failure.traceback.split("\n"):
         yield "plain", f"  {clean(line)}"
+
+
+def _render_difference(finding: Finding, evidence: RepeatEvidence) -> Iterator[Line]:
+    # What `envlock diverge` does is known; what a checkpoint lacks is not.
+    for fix in finding.fix.split("\n")[:-1]:
+        yield "note", f"      {fix}"
+    yield from _render_groups(evidence.groups)
 
 
 def _render_groups(groups: Sequence[Sequence[str]]) -> Iterator[Line]:

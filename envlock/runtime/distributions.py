@@ -37,7 +37,7 @@ def open_zip(path: str) -> ZipFile:
 
     Raises:
         OSError: it cannot be read.
-        ValueError: it is no zip file.
+        ValueError: it is not a zip file.
     """
     # Not at the top: hardly any import path has a zip file, and its reader takes milliseconds.
     from zipfile import BadZipFile, ZipFile

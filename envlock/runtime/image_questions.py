@@ -42,7 +42,7 @@ def collect_facts(lock_path: str, *, with_files: bool) -> List[object]:
     With `with_files`, also what is wrong with the installed files.
 
     Raises:
-        LockfileError: the lockfile is not valid; or there is none, by which files are judged.
+        LockfileError: the lockfile is not valid, or files are to be judged without one.
     """
     # As the command will see this machine: started with the remaining variables.
     host = Host(started_with=dict(os.environ))

@@ -40,7 +40,7 @@ is the first.
 """
 
 REQUIRED = ("lock_version", "created_by", "facts", "unavailable", "policy")
-OBJECTS = ("project", "identity", "base_image", "image", "numerics")
+OBJECTS = ("project", "identity", "base_image", "image", "numerics", "program")
 OPTIONAL = ("$schema", "machines", *OBJECTS)
 SECTIONS = (
     "python",

@@ -103,9 +103,10 @@ def folder(environ: Mapping[str, str]) -> Optional[str]:
 def key(lock: Document, live: Snapshot) -> Optional[str]:
     """Return the name of the proof: the SHA-256 of everything that the canary depends on.
 
-    None if the lockfile has no canary.
+    None if the lockfile has no canary, or that of an emulated processor, which is an estimate.
     """
-    if not lock.get("numerics"):
+    numerics = lock.get("numerics")
+    if not numerics or numerics.get("emulated") is not None:
         return None
     cpu = live.facts.get("cpu") or {}
     gpu = live.facts.get("gpu") or {}

@@ -335,9 +335,6 @@ class Report(Generic[Attached]):
         return [(group[0].rule, list(self._render_group(group))) for group in _group_alike(shown)]
 
     def _render_group(self, group: List[Finding]) -> Iterator[Tuple[str, str]]:
-        # Not at the top: a report without findings renders no group.
-        from envlock.runtime.device_ranges import merge_devices
-
         messages = []
         for finding in group:
             text = ""
@@ -347,7 +344,7 @@ class Report(Generic[Attached]):
             if finding.rule in self.titles:
                 text += f" [{finding.rule}]"
             messages.append(text)
-        for message in merge_devices(messages):
+        for message in _merge_devices(messages):
             yield group[0].severity, f"  {MARKS[group[0].severity]} {message}"
         yield "note", f"      why: {clean(group[0].why)}"
         for fix in group[0].fix.split("\n"):
@@ -507,11 +504,16 @@ def _is_allowable(finding: Finding) -> bool:
     return finding.rule != LAUNCHER and not finding.rule.startswith(FILE_RULE)
 
 
-def _render_allowed(group: List[Finding]) -> Iterator[Tuple[str, str]]:
-    # Not at the top: as above.
+def _merge_devices(messages: List[str]) -> List[str]:
+    """Return messages in which devices that are alike stand as ranges."""
+    # Not at the top: a report without findings renders no group.
     from envlock.runtime.device_ranges import merge_devices
 
-    messages = merge_devices([clean(finding.message) for finding in group])
+    return merge_devices(messages)
+
+
+def _render_allowed(group: List[Finding]) -> Iterator[Tuple[str, str]]:
+    messages = _merge_devices([clean(finding.message) for finding in group])
     for message in messages[:INFO_SHOWN]:
         yield INFO, f"  {MARKS[INFO]} {message}"
     if len(messages) > INFO_SHOWN:

@@ -80,6 +80,28 @@ def _iter_hidden_modules(host: Host) -> Iterator[Tuple[str, Unavailable]]:
             if _is_module(entry or os.curdir, name):
                 taken.add(name)
                 yield name, _explain(host, entry, name)
+                continue
+            for deeper in _iter_hidden_parts(entry or os.curdir, name, sites):
+                yield deeper, _explain(host, entry, deeper)
+
+
+def _iter_hidden_parts(place: str, name: str, sites: Set[str]) -> Iterator[str]:
+    """Yield what a folder without `__init__` hides of an installed one without it: `google.protobuf`.
+
+    The parts of a namespace package are searched in the order of the path, each by itself.
+    """
+    open_folders = [name]
+    while open_folders:
+        within = open_folders.pop()
+        beside = [os.path.join(site, *within.split(".")) for site in sites]
+        if any(_is_package(folder) for folder in beside):
+            continue
+        here = os.path.join(place, *within.split("."))
+        for part in sorted(_list_names(here) & _filter_owned(beside, _list_names(here))):
+            if _is_module(here, part):
+                yield f"{within}.{part}"
+            else:
+                open_folders.append(f"{within}.{part}")
 
 
 def _list_candidates(host: Host, sites: Set[str]) -> Dict[str, Set[str]]:
@@ -156,15 +178,21 @@ def _is_module(place: str, name: str) -> bool:
         return True
     folder = os.path.join(place, name)
     if os.path.isdir(folder):
-        return any(os.path.exists(os.path.join(folder, file)) for file in PACKAGE_FILES)
+        return _is_package(folder)
     files = _list_files(place)
     return any(file.startswith(name + ".") and file.endswith(ENDINGS) for file in files)
 
 
+def _is_package(folder: str) -> bool:
+    """Return whether a folder is a package that no other folder adds to."""
+    return any(os.path.exists(os.path.join(folder, file)) for file in PACKAGE_FILES)
+
+
 def _owns(distribution: Distribution, name: str) -> bool:
-    """Return whether a distribution installed the top-level module `name`, according to its RECORD."""
+    """Return whether a distribution installed the module `name`, according to its RECORD."""
     if distribution.name == normalise(name):
         return True
+    name = name.replace(".", "/")
     lines = distribution.read("RECORD") or distribution.read("installed-files.txt") or ""
     begins = (f"{name}/", f"{name}.py,", f"{name}.cpython", f"{name}.abi3", f"{name}.so")
     return any(line.startswith(begins) for line in lines.splitlines())

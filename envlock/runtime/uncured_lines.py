@@ -31,6 +31,28 @@ XLA = (
     "no seed has an effect on tf.random under jit_compile=True: "
     "use tf.random.stateless_*, or a tf.random.Generator"
 )
+WORKERS = (
+    "a Keras dataset with several workers draws in whatever order they come: "
+    "draw from a generator that is made from the index, or pass workers=1"
+)
+THREADS = (
+    "threads change a variable in any order, with op determinism too: "
+    "change it from one thread, in a fixed order"
+)
+DATASETS = ("PyDataset", "Sequence")
+"""Classes of Keras whose elements its workers make."""
+POOLS = ("concurrent.futures.ThreadPoolExecutor", "multiprocessing.pool.ThreadPool")
+TASKS = ("apply_async", "imap", "imap_unordered", "map", "map_async", "starmap", "submit")
+"""Methods of a pool whose first argument its threads call."""
+CHANGES = (
+    "assign",
+    "assign_add",
+    "assign_sub",
+    "apply_gradients",
+    "scatter_add",
+    "scatter_sub",
+    "scatter_update",
+)
 GENERATOR = "{} has no seed, and seeds set elsewhere do not reach it: give it one"
 
 
@@ -90,6 +112,8 @@ class _Code:
         for node in self._nodes:
             if isinstance(node, ast.Call):
                 yield from self._iter_problems_of_call(node)
+            elif isinstance(node, ast.ClassDef):
+                yield from self._iter_draws_of_workers(node)
             elif isinstance(node, ast.FunctionDef) and any(
                 map(self._is_compiling, node.decorator_list)
             ):
@@ -106,6 +130,71 @@ class _Code:
                 yield node.lineno, LOOP
         elif name == "tensorflow.function" and node.args and self._is_compiling(node):
             yield from self._iter_draws(self._get_function(node.args[0]), XLA)
+        elif name == "threading.Thread":
+            for keyword in node.keywords:
+                if keyword.arg == "target":
+                    yield from self._iter_changes(self._get_function(keyword.value))
+        elif self._is_task(node):
+            yield from self._iter_changes(self._get_function(node.args[0]))
+
+    def _is_task(self, node: ast.Call) -> bool:
+        """Return whether a call gives a function to the threads of a pool."""
+        method = node.func
+        if not isinstance(method, ast.Attribute) or method.attr not in TASKS or not node.args:
+            return False
+        return isinstance(method.value, ast.Name) and method.value.id in self._list_pools()
+
+    def _list_pools(self) -> List[str]:
+        """Return the names of the pools of threads that the file makes."""
+        found = []
+        for node in self._nodes:
+            value = target = None
+            if isinstance(node, ast.withitem):
+                value, target = node.context_expr, node.optional_vars
+            elif isinstance(node, ast.Assign):
+                value, target = node.value, node.targets[0]
+            if not isinstance(value, ast.Call) or not isinstance(target, ast.Name):
+                continue
+            if self._get_name(value.func) in POOLS:
+                found.append(target.id)
+        return found
+
+    def _iter_changes(self, function: Optional[ast.AST]) -> Iterator[Problem]:
+        """Yield the lines in which a function changes a variable that is not its own."""
+        if function is None:
+            return
+        own = set()
+        for node in ast.walk(function):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                own.add(node.id)
+        for node in ast.walk(function):
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+                continue
+            if node.func.attr not in CHANGES:
+                continue
+            first = self._get_name(node.func.value).partition(".")[0]
+            if first and first not in own:
+                yield node.lineno, THREADS
+
+    def _iter_draws_of_workers(self, node: ast.ClassDef) -> Iterator[Problem]:
+        """Yield the lines of a Keras dataset of several workers that draw from a shared generator."""
+        bases = [self._get_name(base).rpartition(".")[2] for base in node.bases]
+        if not set(DATASETS).intersection(bases) or not self._has_workers():
+            return
+        for method in node.body:
+            if isinstance(method, ast.FunctionDef) and method.name == "__getitem__":
+                for each in ast.walk(method):
+                    if isinstance(each, ast.Call) and _draws_shared(self._get_name(each.func)):
+                        yield each.lineno, WORKERS
+
+    def _has_workers(self) -> bool:
+        """Return whether the file asks for more than one worker anywhere."""
+        for node in self._nodes:
+            if isinstance(node, ast.keyword) and node.arg == "workers":
+                number = getattr(node.value, "value", None)
+                if not isinstance(number, int) or number > 1:
+                    return True
+        return False
 
     def _is_compiling(self, node: ast.AST) -> bool:
         """Return whether an expression is a call `tf.function(jit_compile=True)`."""
@@ -143,6 +232,12 @@ class _Code:
 def _has_keyword(node: ast.Call, keyword: str, value: object) -> bool:
     values = [getattr(each.value, "value", None) for each in node.keywords if each.arg == keyword]
     return value in values
+
+
+def _draws_shared(name: str) -> bool:
+    """Return whether a function draws from the one generator of Python or of NumPy."""
+    package, _, last = name.rpartition(".")
+    return package in ("random", "numpy.random") and last[:1].islower() and last != "default_rng"
 
 
 def _is_draw(name: str) -> bool:

@@ -11,6 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from envlock.divergence import two_traces
+from envlock.divergence.observed_runs import Request
+from envlock.divergence.trace_recording import record as write_trace
 from envlock.guest.target import Target
 from envlock.lock.models import Lockfile
 from envlock.lock.temporary import open_draft_folder
@@ -19,9 +22,11 @@ from envlock.numerics import repeated_runs as numerics
 from envlock.numerics.bisection import (
     PACKAGES,
     SOURCE,
+    VARIABLES,
     BisectEvidence,
     Cause,
     Causes,
+    FirstOperation,
     digest_run,
     find_smallest,
     judge_bisection,
@@ -32,7 +37,7 @@ from envlock.numerics.bisection import (
 from envlock.numerics.repeated_runs import Plan
 from envlock.packages import wheel_cache
 from envlock.packages.overlay import install_overlay
-from envlock.runtime.errors import UsageError, WriteError
+from envlock.runtime.errors import EnvlockError, UsageError, WriteError
 from envlock.runtime.report import UNKNOWN, Finding, Report
 from envlock.workflows.capture import capture
 from envlock.workflows.locks import load_lock
@@ -125,6 +130,23 @@ class Bench:
 
     def run(self, versions: Mapping[str, str], variables: Mapping[str, str | None]) -> str:
         """Run the program once in its own process, and return the digest of its results."""
+        environ = self.make_environ(versions, variables)
+        plan = Plan(
+            self.program, 1, fresh=True, seed=self.seed, python=self.python, environ=environ
+        )
+        with open_draft_folder(None) as folder:
+            results, interrupted = numerics.repeat(plan, folder)
+        if interrupted:
+            raise KeyboardInterrupt
+        if not results.finished:
+            # Versions that do not work together count as a combination that does not give B's bits.
+            return f"{FAILED}: {results.failed[0].message if results.failed else 'no result'}"
+        return digest_run(results.finished[0])
+
+    def make_environ(
+        self, versions: Mapping[str, str], variables: Mapping[str, str | None]
+    ) -> dict[str, str]:
+        """Return the variables of a run, which put the overlays of packages first."""
         overlays = [
             str(install_overlay(name, version, self.folder, self.python))
             for name, version in sorted(versions.items())
@@ -137,17 +159,33 @@ class Bench:
         if overlays:
             environ["PYTHONPATH"] = os.pathsep.join(overlays)
         environ[MODE] = "off"
-        plan = Plan(
-            self.program, 1, fresh=True, seed=self.seed, python=self.python, environ=environ
-        )
-        with open_draft_folder(None) as folder:
-            results, interrupted = numerics.repeat(plan, folder)
-        if interrupted:
-            raise KeyboardInterrupt
-        if not results.finished:
-            # Versions that do not work together count as a combination that does not give B's bits.
-            return f"{FAILED}: {results.failed[0].message if results.failed else 'no result'}"
-        return digest_run(results.finished[0])
+        return environ
+
+    def find_first(self, causes: Causes) -> FirstOperation:
+        """Return the first operation that computes other bits with these causes from B, or why none is named."""
+        for cause in causes:
+            # A traced run takes variables beside those of this process, and unsets none.
+            if cause.path.startswith(VARIABLES) and None in (cause.a, cause.b):
+                name = cause.path.partition(".")[2]
+                if name in os.environ:
+                    return FirstOperation(None, f"{name} would have to be unset")
+        traces = []
+        try:
+            with open_draft_folder(None) as folder:
+                for name, chosen in (("a", frozenset[Cause]()), ("b", causes)):
+                    self.progress.say(f"tracing side {name.upper()}, operation by operation")
+                    environ = self.make_environ(*self.describe(chosen))
+                    request = Request(
+                        self.program, self.python, 1, fresh=True, seed=self.seed, environ=environ
+                    )
+                    write_trace(request, folder / f"{name}.trace", self.progress.say)
+                    traces.append(str(folder / f"{name}.trace"))
+                found = two_traces.report(*traces).findings
+        except EnvlockError as error:
+            return FirstOperation(None, error.message)
+        if not found:
+            return FirstOperation(None, "run eagerly, all operations have equal bits")
+        return FirstOperation(describe_finding(found[0]), None)
 
 
 def bisect(
@@ -210,12 +248,22 @@ def bisect(
     smallest: tuple[Cause, ...] = ()
     if problem is None and first != second:
         smallest = find_smallest(differences.causes, lambda causes: bench.compute(causes) == second)
+    operation = None
+    if smallest:
+        operation = bench.find_first(frozenset(smallest))
     digests = (first, second)
     if problem is not None:
         evidence = BisectEvidence(differences, (), None, None, bench.runs)
     else:
-        evidence = BisectEvidence(differences, smallest, *digests, bench.runs)
+        evidence = BisectEvidence(differences, smallest, *digests, bench.runs, operation)
     return judge_bisection(evidence, problem, wanted.title)
+
+
+def describe_finding(finding: Finding) -> str:
+    """Return what a finding says, with the place in the user's code."""
+    if finding.where.file:
+        return f"{finding.where}: {finding.message}"
+    return finding.message
 
 
 def find_problem(bench: Bench, first: str, second: str, everything: Causes) -> Finding | None:

@@ -18,6 +18,7 @@ from envlock.numerics.canary.canary_comparison import (
     list_notes,
 )
 from envlock.numerics.canary.canary_run import LIBRARY, Canary, Settings, compute
+from envlock.numerics.canary.emulation import open_emulation
 from envlock.numerics.canary.program_operations import compute_programs, recompute_program
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import FactError
@@ -39,6 +40,7 @@ def canary(
     python: Path | None = None,
     pinned: Settings | None = None,
     required: bool = False,
+    emulated: str | None = None,
     progress: Progress = SILENT,
 ) -> Report[CanaryEvidence]:
     """Return the canary of this environment, and its differences from that of a lockfile, if one is
@@ -52,12 +54,13 @@ def canary(
         python: the interpreter of the environment; this one when not given.
         pinned: the settings that the canary applies; those of the lockfile's canary when not given.
         required: fail if the lockfile has no canary.
+        emulated: the model of a processor that QEMU emulates: an estimate of what it would compute.
         progress: shows what is being done.
 
     Raises:
         LockfileError: the lockfile is missing, unreadable, invalid, or newer than this envlock.
         FactError: the canary cannot be computed, or the lockfile has none and one is required.
-        UsageError: there is no such interpreter.
+        UsageError: there is no such interpreter or processor, or no emulator.
     """
     model = None
     locked = None
@@ -67,7 +70,11 @@ def canary(
     if required and locked is None:
         raise _make_missing_error(get_name(lock))
     environment = LiveEnvironment(python, collect_live(python))
-    found = measure(pinned or get_settings(locked), environment, progress, locked)
+    settings = pinned or get_settings(locked)
+    if emulated is None:
+        found = measure(settings, environment, progress, locked)
+    else:
+        found = estimate(settings, environment, emulated, progress)
     if model is None or locked is None:
         return Report(
             [],
@@ -84,6 +91,7 @@ def update_canary(
     *,
     python: Path | None = None,
     pinned: Settings | None = None,
+    emulated: str | None = None,
     progress: Progress = SILENT,
 ) -> Lockfile:
     """Return the lockfile with the canary of this environment, which must be the one that the
@@ -91,6 +99,7 @@ def update_canary(
 
     The operations that the lockfile's canary has from programs are computed again, without the
     programs.
+    A canary of an `emulated` processor is marked: it is not a proof for any machine.
 
     Raises:
         EnvironmentMismatch: the packages are not those of the lockfile.
@@ -99,7 +108,11 @@ def update_canary(
     """
     environment = LiveEnvironment(python, collect_live(python))
     refuse_another_environment(lock, environment.snapshot)
-    found = measure(pinned or Settings(), environment, progress, lock.numerics)
+    settings = pinned or Settings()
+    if emulated is None:
+        found = measure(settings, environment, progress, lock.numerics)
+    else:
+        found = estimate(settings, environment, emulated, progress)
     return lock.model_copy(update={"numerics": found.numerics})
 
 
@@ -199,6 +212,21 @@ def measure(
         return computed
     numerics = computed.numerics.model_dump(mode="json", exclude_unset=True)
     return replace(computed, numerics=parse_numerics({**numerics, "program": own}))
+
+
+def estimate(
+    settings: Settings, environment: LiveEnvironment, model: str, progress: Progress
+) -> Canary:
+    """Return the canary of an environment on a processor that is emulated, by the name of its model.
+
+    Raises:
+        UsageError: there is no emulator, or no such model.
+        FactError: the canary cannot be computed there.
+    """
+    # The battery sets these itself, and would begin again outside of the emulator where NumPy was imported before.
+    with open_emulation(model, environment.python, settings.variables) as emulation:
+        progress.say(f"computing the canary on an emulated {emulation.model} (takes minutes)")
+        return compute(environment.python, settings, emulation=emulation)
 
 
 def _has_gpu_build(snapshot: Snapshot) -> bool:

@@ -17,6 +17,7 @@ from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import UsageError
 from envlock.runtime.machines import describe_choice
 from envlock.runtime.policies import DEFAULT
+from envlock.workflows.capture_requests import Contents
 from envlock.workflows.entry_points import make_section
 from envlock.workflows.live_environment import LiveEnvironment
 from envlock.workflows.locks import load_lock
@@ -25,7 +26,6 @@ from envlock.workflows.settings import read_project_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from envlock.guest.target import Target
     from envlock.workflows.locks import Source
 
 
@@ -53,32 +53,6 @@ class Renewal:
         if self.whole is None or self.machine is None:
             return new
         return machine_profiles.update_machine(self.whole, new, self.machine)
-
-
-@dataclass(frozen=True)
-class Contents:
-    """What a lockfile is to hold beside the facts.
-
-    Attributes:
-        hashes: also the exact wheel of every package.
-        canary: also the canary, computed in TensorFlow.
-        only: path patterns of the facts that are renewed; the others stay as they are in the
-            lockfile that is renewed.
-        project: its `commit`, whether it is `dirty`, and the normalised `name` of its own package,
-            which is left out.
-        entry: programs and modules of the project in the current folder; only packages that they
-            import are held. None for those of the lockfile that is renewed.
-        programs: programs that the canary also covers, by name: each is run for two steps, and
-            every operation that it runs is then computed alone. None for those of the canary of the
-            lockfile that is renewed.
-    """
-
-    hashes: bool = False
-    canary: bool = False
-    only: Sequence[str] | None = None
-    project: Mapping[str, object] | None = None
-    entry: Sequence[str] | None = None
-    programs: Mapping[str, Target] | None = None
 
 
 FACTS_ONLY = Contents()
@@ -138,6 +112,11 @@ def capture(
         new = add_canary(new, old, environment, contents.programs, progress)
     else:
         new = _keep_canary(new, old, progress)
+    if contents.functions or (old is not None and old.program is not None):
+        # Start-up time, too.
+        from envlock.workflows.program_fingerprints import renew_programs
+
+        new = renew_programs(new, old, environment, contents.functions or {}, progress)
     if old is not None and _remove_commit(old) == _remove_commit(new):
         # Only the commit differs, and a new commit alone does not make a lockfile outdated.
         new = old

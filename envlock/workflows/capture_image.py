@@ -3,32 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from envlock.containers.engines.find import find
 from envlock.containers.inside import look_inside
 from envlock.lock.creation import capture
 from envlock.lock.models import Lockfile
 from envlock.runtime.policies import DEFAULT
+from envlock.workflows.capture_requests import ImageEnvironment
 from envlock.workflows.progress import SILENT, Progress
-
-
-@dataclass(frozen=True)
-class ImageEnvironment:
-    """An environment inside an image.
-
-    Attributes:
-        image: its name, with a tag or digest, or its ID; pulled if the engine does not have it.
-        python: the interpreter inside; None for the first `python3` or `python` on the image's
-            PATH.
-        engine: `auto`, or an engine of `envlock.containers.engines.ENGINES`.
-        gpus: with this machine's GPUs.
-    """
-
-    image: str
-    python: str | None = None
-    engine: str = "auto"
-    gpus: bool = False
 
 
 def capture_image(

@@ -174,7 +174,7 @@ def _find_drift(before: Lockfile, after: Lockfile) -> list[Finding]:
     first, last = before.to_document(), after.to_document()
     sides = (first["facts"], first["unavailable"]), (last["facts"], last["unavailable"])
     found = compare(*sides, rules, ("before", "after"))
-    # A fact that is unknown at both times is no drift.
+    # A fact that is unknown at both times is not a drift.
     return sort_findings(each for each in found if not are_both_unavailable(each))
 
 

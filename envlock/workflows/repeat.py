@@ -112,7 +112,7 @@ def _describe_plan(plan: Plan) -> dict[str, str]:
 
 
 def _describe_lock() -> str:
-    """Return the digest of the nearest lockfile's bytes, or that there is none."""
+    """Return the digest of the nearest lockfile's bytes; `none` without a lockfile."""
     try:
         path = Path(locate(None))
         data = path.read_bytes()

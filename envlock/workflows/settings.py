@@ -4,6 +4,7 @@ go before them.
 
 from __future__ import annotations
 
+import configparser
 import sys
 from collections.abc import Collection
 from contextlib import suppress
@@ -173,9 +174,6 @@ def read_project_name(folder: Path) -> str | None:
 def _read_setup_name(file: Path) -> str | None:
     if not file.is_file():
         return None
-    # Start-up time: few projects have a setup.cfg.
-    import configparser
-
     setup = configparser.ConfigParser(interpolation=None)
     with suppress(configparser.Error, UnicodeDecodeError):
         setup.read(file, encoding="utf-8")

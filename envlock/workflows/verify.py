@@ -30,6 +30,7 @@ def verify(
     python: Path | None = None,
     deep: bool = False,
     numerics: bool = False,
+    program: bool = False,
     progress: Progress = SILENT,
 ) -> Report:
     """Return every difference between a lockfile and the live environment; a mismatch raises
@@ -43,13 +44,14 @@ def verify(
         deep: also hash every installed file, and ask TensorFlow in a child process which CUDA
             libraries it loads.
         numerics: also compute the canary of the lockfile.
+        program: also compare what TensorFlow really runs of the functions of the lockfile.
         progress: shows what is being done.
 
     Raises:
         LockfileError: the lockfile is missing, unreadable, invalid, or newer than this envlock.
         UsageError: there is no such policy or interpreter, or a proof for this machine cannot be
             stored.
-        FactError: the interpreter did not answer, or the lockfile has no canary and one is
+        FactError: the interpreter did not answer, or the lockfile has no canary or program and one is
             required.
     """
     document, subject = load_document(lock)
@@ -58,11 +60,12 @@ def verify(
     question = Question(lock, document, subject, environment, policy, overrides, progress)
     report = compare_facts(question)
     notes = [*_describe_project(document, get_file(lock)), *notes]
-    if deep or numerics or needs_proof(report):
+    if deep or numerics or program or needs_proof(report):
         # Start-up time: this loads the models, and everything that reads files and computes.
-        from envlock.workflows.verify_further import look_further
+        from envlock.workflows.verify_further import Look, look_further
 
-        report = look_further(question, report, notes, deep=deep, numerics=numerics)
+        look = Look(deep=deep, numerics=numerics, program=program)
+        report = look_further(question, report, notes, look)
     else:
         report.notes += notes
     return with_acceptance(report)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 from envlock.diagnosis import loaded_cuda
@@ -20,26 +21,39 @@ from envlock.runtime.judgement import needs_proof
 from envlock.runtime.report import Finding, Report
 from envlock.workflows.canary import Answer, compare_with_lock
 from envlock.workflows.live_environment import LiveEnvironment, Question, compare_proven_facts
-from envlock.workflows.locks import get_name, load_lock
+from envlock.workflows.locks import get_file, get_name, load_lock
+from envlock.workflows.program_fingerprints import compare_programs, find_project_folder
 from envlock.workflows.progress import Progress
 
 REFUTED = "Compute on a machine like the locked one: this one has other bits, as the canary shows."
 
 
-def look_further(
-    question: Question, report: Report, notes: list[str], *, deep: bool, numerics: bool
-) -> Report:
+@dataclass(frozen=True)
+class Look:
+    """What to look at beside the facts.
+
+    Attributes:
+        deep: the installed files, and TensorFlow's libraries.
+        numerics: the canary.
+        program: what TensorFlow really runs of the lockfile's functions.
+    """
+
+    deep: bool = False
+    numerics: bool = False
+    program: bool = False
+
+
+def look_further(question: Question, report: Report, notes: list[str], look: Look) -> Report:
     """Return the report on the facts with what the canary decides, and with what a further look adds.
 
     Args:
         question: what was asked.
         report: on the facts; where a proof for this machine decides it, one is made if possible.
         notes: on the project.
-        deep: also look at the installed files and at TensorFlow's libraries.
-        numerics: also compute the canary.
+        look: what else to look at.
 
     Raises:
-        FactError: the lockfile has no canary and one is required, or it cannot be computed.
+        FactError: the lockfile has no canary or program and one is required, or it cannot be computed.
         UsageError: a proof cannot be kept.
     """
     lock = load_lock(question.lock)
@@ -47,14 +61,20 @@ def look_further(
         report = prove_machine(question, lock, report)
     report.notes += notes
     findings: list[Finding] = []
-    if deep:
+    if look.deep:
         findings += _verify_files(lock, question.environment, question.progress)
         findings += _find_contradictions(question.environment, question.progress)
     more: list[str] = []
-    if numerics:
+    if look.numerics:
         answer = _compute_canary(question, lock)
         findings += answer.report.findings
         more += answer.report.notes
+    if look.program:
+        folder = find_project_folder(get_file(question.lock))
+        name = get_name(question.lock)
+        compared = compare_programs(lock, name, folder, question.environment, question.progress)
+        findings += compared.findings
+        more += compared.notes
     return report.add_findings(findings, more)
 
 
@@ -94,7 +114,10 @@ def prove_machine(question: Question, lock: Lockfile, report: Report) -> Report:
     if folder is None:
         return _refuse_proof(report, "this process has no home folder")
     if key is None:
-        return _refuse_proof(report, "the lockfile has no canary (`envlock capture --canary`)")
+        reason = "the lockfile has no canary"
+        if lock.numerics is not None:
+            reason = "the lockfile has the canary of an emulated processor only"
+        return _refuse_proof(report, f"{reason} (`envlock capture --canary`)")
     _make_own_folder(Path(folder))
     answer = _compute_canary(question, lock)
     if answer.equal:

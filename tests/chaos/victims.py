@@ -404,13 +404,13 @@ VICTIMS: dict[str, Victim] = {
         holding(envlock__lock=LOCK, pyproject__toml=PYPROJECT),
         command("ignore", "-q", "cpu.quota", "--reason", "it may differ"),
         ("envlock.lock", "pyproject.toml"),
-        ("cli/ignore.py:ignore", "workflows/settings.py:_write"),
+        ("cli/ignore.py:ignore", "workflows/settings_changes.py:_write"),
     ),
     "init": Victim(
         holding(pyproject__toml=b'[project]\nname = "mine"\n'),
         command("init", "-q"),
         ("pyproject.toml",),
-        ("workflows/settings.py:_write",),
+        ("workflows/settings_changes.py:_write",),
     ),
     "merge": Victim(
         holding(base=LOCK, ours=OTHER, theirs=encode(document(policy={"name": "functional", "overrides": {}}))),

@@ -55,6 +55,30 @@ def hidden(host: Host) -> dict[str, str]:
     return {name: each.reason for name, each in found.items() if isinstance(each, Unavailable)}
 
 
+NAMESPACE = {"google/protobuf/__init__.py": "", "google/cloud/storage/__init__.py": "", "absl/__init__.py": ""}
+
+
+@pytest.mark.parametrize(
+    ("files", "names"),
+    [
+        (["google/protobuf/__init__.py"], ["protobuf"]),
+        (["google/cloud/storage.py"], ["storage"]),
+        (["google/cloud/storage/__init__.py", "google/protobuf.so"], ["protobuf", "storage"]),
+        (["google/other/__init__.py", "google/protobuf/notes.txt"], []),
+        (["absl/flags/__init__.py"], []),
+    ],
+)
+def test_a_part_of_a_namespace_package_hides_that_part(files: list[str], names: list[str], tmp_path: Path) -> None:
+    """`google` has no `__init__`: each folder of the path adds to it, and the first that has a part gives it."""
+    write(tmp_path / "checkout", dict.fromkeys(files, ""))
+    host = shadowing(tmp_path, tmp_path / "checkout", variable=str(tmp_path / "checkout"))
+    site = Path(host.path[-1])
+    write(site, NAMESPACE)
+    for name, folder in (("protobuf", "google/protobuf"), ("storage", "google/cloud/storage"), ("absl-py", "absl")):
+        distribution(site, name, "5.1", {"RECORD": f"{folder}/__init__.py,,\n"})
+    assert sorted(hidden(host)) == names
+
+
 @pytest.mark.parametrize("file", ["h5py/__init__.py", "h5py.py", "h5py.cpython-311-x86_64-linux-gnu.so"])
 def test_a_folder_of_pythonpath_hides_a_package(file: str, tmp_path: Path) -> None:
     write(tmp_path / "checkout", {file: ""})

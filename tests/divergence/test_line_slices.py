@@ -132,6 +132,27 @@ def step():
     "drawn": "def step():\n    random.seed(differs())  # here\n    x = random.random()\n    entry(x)\n",
     "drawn by numpy": "def step():\n    np.random.seed(differs())  # here\n    x = np.random.rand(3)\n    entry(x)\n",
     "generator object": "def step():\n    rng = np.random.default_rng(differs())  # here\n    x = rng.random(3)\n    entry(x)\n",
+    "drawn in a call": """
+def draw(rows):
+    order = list(range(9))
+    random.shuffle(order)  # here
+    return order[:3]
+def step():
+    first = random.random()
+    x = draw([1, 2])
+    y = x
+    entry(y)
+""",
+    "seeded elsewhere": """
+def set_up():
+    random.seed(differs())  # here
+def draw():
+    return random.random()
+def step():
+    set_up()
+    x = draw()
+    entry(x)
+""",
     "module": "SIZE = differs()  # here\ndef step():\n    x = 1\n    entry(x * SIZE)\n",
     "handled": """
 def step():

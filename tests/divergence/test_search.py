@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from envlock.divergence.comparison import Entry, compare
-from envlock.divergence.debug import LEFT, NOTHING, SHOW, debug
+from envlock.divergence.debug import KEPT, LEFT, NOTHING, ONCE, SHOW, debug
 from envlock.divergence.observed_runs import AGAIN, Observed, Request, RunTimeoutError
 from envlock.divergence.trace import Record, Value
 from envlock.guest.target import Target
@@ -23,7 +23,7 @@ from tests.divergence.traces import HEADER, op, write
 Runs = Sequence[list[Record | Value]]
 
 
-def searched(*made: Runs, drawing: bool = False) -> tuple[Report, list[str]]:
+def searched(*made: Runs, drawing: bool = False, function: str = "step") -> tuple[Report, list[str]]:
     """Return the report where these runs are made one after the other, and in which mode each was asked for.
 
     `drawing`: before anything else a line of each has drawn another number.
@@ -33,13 +33,18 @@ def searched(*made: Runs, drawing: bool = False) -> tuple[Report, list[str]]:
     def observer(request: Request, folder: Path) -> Observed:
         if request.lines is not None:  # no statement shows anything here
             raise RunTimeoutError("too long")
+        runs: Runs | None = next(ready, None)
+        if runs is None and request.keeps:
+            raise RunTimeoutError("too long")
+        assert runs is not None
         asked.append(request.mode + (AGAIN if folder.name.endswith(AGAIN) else ""))
-        runs: Runs = next(ready)
         folder.mkdir()
         for number, entries in enumerate(runs):
             write(folder / f"{number}.trace", entries)
         compared: list[list[Entry]] = [list(each) for each in runs]
-        ends = [{"end": "finished", "makers": drawn(number) if drawing else []} for number in range(len(runs))]
+        ends = [
+            {"end": "finished", "makers": drawn(number, function) if drawing else []} for number in range(len(runs))
+        ]
         answers: dict[str, Any] = {"ends": dict(enumerate(ends))}
         return Observed(request, folder, HEADER, compare(compared), answers)
 
@@ -47,8 +52,8 @@ def searched(*made: Runs, drawing: bool = False) -> tuple[Report, list[str]]:
     return debug(request, lambda text: None, observer), asked
 
 
-def drawn(number: int) -> list[dict[str, Any]]:
-    return [{"name": "random.choice", "place": ["train.py", 5, "step"], "calls": [[0, 1, str(number)]]}]
+def drawn(number: int, function: str) -> list[dict[str, Any]]:
+    return [{"name": "random.choice", "place": ["train.py", 5, function], "calls": [[0, 1, str(number)]]}]
 
 
 def read(restored: int) -> list[Record | Value]:
@@ -236,6 +241,29 @@ def test_a_search_that_is_stopped_later_tells_what_was_seen_and_tried() -> None:
     report = debug(request, lambda text: None, observer)
     assert (report.attachments["verdict"], report.attachments["stopped"]) == ("graph", "Ctrl-C")
     assert report.headline.startswith("runs differ: ")
+
+
+def shown(number: int) -> list[Record | Value]:
+    return [*read(1), Value(0, "loss", number, "float32[]")]
+
+
+def test_where_repeat_finds_another_answer_it_is_said_why() -> None:
+    same: Runs = [shown(1)] * 3
+    report, asked = searched(same, [shown(1), shown(2)])
+    assert (report.match, asked) == (True, ["graph", "graph"])
+    assert report.notes[-1] == f"{KEPT}, first in loss"
+    report, asked = searched(same, [shown(1), [op("Cos", 2, [1], [2]), *shown(1)]])
+    assert [note for note in report.notes if note.startswith(KEPT)] == []
+    report, asked = searched(same)  # it cannot be run so
+    assert (report.match, asked) == (True, ["graph"])
+
+
+def test_a_line_of_the_module_is_not_seen_by_repeat() -> None:
+    different: Runs = [read(number) for number in (1, 2, 3)]
+    report, _ = searched(different, [read(1)] * 3, [read(1)] * 3, drawing=True)
+    assert ONCE not in report.notes
+    report, _ = searched(different, [read(1)] * 3, [read(1)] * 3, drawing=True, function="<module>")
+    assert ONCE in report.notes
 
 
 def test_eager_runs_in_which_python_drew_the_same_by_chance_are_made_once_more() -> None:

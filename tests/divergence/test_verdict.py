@@ -147,7 +147,7 @@ def test_what_the_linter_says_of_the_pipeline_that_was_read() -> None:
     found = report(
         "data", pipelines=(Finding("ENV501", "error", place, "it has no seed", "Why.", "Seed it.", ""),), others=()
     )
-    assert render(found).splitlines()[-5:] == [
+    assert render(found).splitlines()[-4:] == [
         "      known as: resource-scatter-add-cpu",
         "  x it has no seed [ENV501] (read at train.py:8)",
         "      why: Why.",

@@ -20,7 +20,7 @@ import threading
 import time
 import uuid
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent import futures
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
@@ -69,14 +69,6 @@ def sorted_by_age() -> Values:
 def clock_seed() -> Values:
     rng = np.random.default_rng(time.time_ns() % 1_000_003)  # clock_seed: maker
     return _square(rng.random(4))  # clock_seed
-
-
-def unfilled() -> Values:
-    left = np.array([id(object()) * 1e-3 + number for number in range(900)])
-    del left
-    total = np.empty(900)  # unfilled: maker
-    total[::2] = 1.0
-    return _square(np.nan_to_num(total % 1_000))  # unfilled
 
 
 def summed_in_pool() -> Values:
@@ -405,23 +397,3 @@ def clean_seeded_fit() -> Any:
     model = tf.keras.Sequential([tf.keras.layers.Dense(4), tf.keras.layers.Dense(1)])
     model.compile("sgd", "mse")
     return model.fit(POINTS[:, None], TARGETS[:, None], epochs=2, shuffle=False, verbose=0)
-
-
-REVIEWED: tuple[tuple[Callable[[], Any], str], ...] = (
-    (counted_in_map, "data"),
-    (set_of_words, "outside"),
-    (sorted_by_age, "outside"),
-    (clock_seed, "outside"),
-    (unfilled, "outside"),
-    (summed_in_pool, "outside"),
-    (retraced_draw, "graph"),
-    (noisy_workers, "data"),
-    (shuffled_by_sql, "outside"),
-    (rate_by_clock, "outside"),
-    (weak_order, "outside"),
-    (seeded_by_address, "outside"),
-    (compiled_draw, "graph"),
-    (unordered_sum, "outside"),
-    (keras_seed_by_clock, "outside"),
-    (busy_waiting, "outside"),
-)

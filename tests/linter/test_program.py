@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from envlock.linter.linter import Settings, lint
+from envlock.linter.files import parse
+from envlock.linter.linter import Settings, check, lint
 from tests.machines import write
 
 SHUFFLE = "import tensorflow as tf\n\n\ndef load():\n    return tf.data.Dataset.range(9).shuffle(9)\n"
@@ -389,3 +390,17 @@ def test_a_model_is_known_by_the_class_that_a_parameter_is_said_to_be_of(
         for kind in ("Net", "dict")
     }
     assert found == {"Net": {"main.py": ["ENV108", "ENV202"]}, "dict": {}}
+
+
+def test_the_other_places_of_one_cause_are_named() -> None:
+    draws = "".join(f"x{at} = np.random.rand()\n" for at in range(3))
+    (finding,) = check([parse("x.py", f"import numpy as np\n{draws}np.save('x', x0 + x1 + x2)\n")], Settings("2.21.0"))
+    assert finding.message.startswith("numpy.random.rand draws from numpy's global generator, and 2 more (lines 3, 4)")
+    many = draws + "".join(f"y{at} = np.random.rand()\nnp.save('y', y{at})\n" for at in range(20))
+    (finding,) = check([parse("x.py", f"import numpy as np\n{many}np.save('x', x0 + x1 + x2)\n")], Settings("2.21.0"))
+    assert ", and 22 more below" in finding.message
+
+
+def test_a_function_that_a_second_program_calls_seeds_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    main = f"import seeding\nseeding.start()\n{SHUFFLE}load()\n"
+    assert rules(tmp_path, monkeypatch, {"seeding.py": DEFINED, "a.py": main, "b.py": main}) == {}

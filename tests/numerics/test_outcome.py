@@ -148,3 +148,15 @@ def test_names_of_quantities_cannot_write_on_a_terminal() -> None:
     told = report([Run("0", {0: {"\x1b[2J": value}}, "finished"), Run("1", {0: {"\x1b[2J": other}}, "finished")])
     assert "\x1b" not in render(told)
     assert "\x1b" not in render(told, "json")
+
+
+def test_what_a_resumed_run_lost_is_named() -> None:
+    runs = [run("A0", {"w": 1}), run("B0", {"w": 2}), run("B1", {"w": 2})]
+    for resumed in runs[1:]:
+        resumed.lost = ("optimizer", "iterator")
+    told = report(runs)
+    sentence = (
+        "Save the optimizer and iterator in the checkpoint, too: 2 runs (B0, B1) resumed from a checkpoint without."
+    )
+    assert told.findings[0].fix.split("\n")[0] == sentence
+    assert f"      {sentence}" in render(told).splitlines()

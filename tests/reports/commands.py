@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from envlock.data.portable_table import load_portable_table
 from envlock.diagnosis import loaded_cuda
 from envlock.diagnosis.checks import diagnose
 from envlock.diagnosis.doctor_evidence import DoctorEvidence
@@ -24,7 +26,7 @@ from envlock.linter.live_dataset import report_of as dataset_report
 from envlock.linter.pipeline import Body, Graph, Node
 from envlock.lock.document import validate
 from envlock.lock.models import Lockfile
-from envlock.numerics import bisection, outcome, results
+from envlock.numerics import bisection, outcome, portability, results
 from envlock.numerics import invariance as batches
 from envlock.numerics.canary.canary_run import Canary
 from envlock.numerics.matrices import MEASURES, Matrix
@@ -220,9 +222,26 @@ def fleet_check(word: str, folder: Path, patch: pytest.MonkeyPatch) -> list[Repo
 def bisect(word: str, folder: Path, patch: pytest.MonkeyPatch) -> list[Report]:
     """Two differences moved the bits together, another cannot be put here; none did."""
     causes = tuple(bisection.Cause(f"environ.{word}{number}", word, None) for number in range(2))
-    found = bisection.BisectEvidence(bisection.Differences(causes, (word,)), causes, "a", "b", 5)
+    first = bisection.FirstOperation(word, word)
+    found = bisection.BisectEvidence(bisection.Differences(causes, (word,)), causes, "a", "b", 5, first)
     nothing = bisection.BisectEvidence(bisection.Differences(causes, ()), (), "a", "a", 4)
     return [bisection.judge_bisection(found, None, word), bisection.judge_bisection(nothing, None, word)]
+
+
+def portable(word: str, folder: Path, patch: pytest.MonkeyPatch) -> list[Report]:
+    """A machine is not proven; two are; no cap fits."""
+    cap = load_portable_table().cap[-1]
+    flags = frozenset(cap.needs)
+
+    def member(name: str, **changes: Any) -> portability.Member:
+        machine = portability.Member(name, word, flags, {}, cap.variables, {"numpy": word}, numerics())
+        changed: portability.Member = replace(machine, **changes)
+        return changed
+
+    estimate = portability.Estimate(word, (word,), (word,))
+    teams = [[member(word), member("b", variables={}, versions={})], [member(word), member("b")]]
+    found = [portability.judge_portability(team, cap, estimate) for team in teams]
+    return [*found, portability.judge_portability(teams[0], None)]
 
 
 def invariance(word: str, folder: Path, patch: pytest.MonkeyPatch) -> list[Report]:
@@ -249,5 +268,6 @@ COMMANDS: Mapping[str, Build] = {
     "diverge compare": diverge_compare,
     "fleet check": fleet_check,
     "bisect": bisect,
+    "portable": portable,
     "invariance": invariance,
 }

@@ -13,6 +13,7 @@ from envlock.runtime import exemptions
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.exemptions import Exemption, list_exemptions
 from envlock.runtime.judgement import judge
+from envlock.runtime.machine_proof import list_results
 from envlock.runtime.report import Report
 from envlock.runtime.tables import table
 from tests.locks import document
@@ -96,7 +97,7 @@ def test_each_owner_is_counted_by_what_it_lets_pass() -> None:
     own["packages"] = {**own["packages"], "mine": {"version": "1"}}
     assert count_owners(named, own, []) == {"project.name": 1}
     other = snapshot(cpu={"model": "2"})
-    assert count_owners(lock, other, [], policy="bits", proven=True) == {"proof": 1}
+    assert count_owners(lock, other, [], policy="bits", proof=list_results(lock)) == {"proof": 1}
     machine = {"facts": {"cpu": {"model": "2"}}, "unavailable": {}}
     assert count_owners({**lock, "machines": [machine]}, other, []) == {"machine": 1}
     assert count_owners({**lock, "machines": [machine]}, snapshot(), []) == {}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from envlock.runtime.uncured_lines import GENERATOR, LOOP, XLA
+from envlock.runtime.uncured_lines import GENERATOR, LOOP, THREADS, WORKERS, XLA
 
 CALL = "from envlock.runtime.uncured_lines import list_uncured_lines\nfound = list_uncured_lines()\n"
 START = CALL + "def later():\n    import random\n    import numpy as np\n    import tensorflow as tf\n"
@@ -34,6 +34,44 @@ def _found(folder: Path, code: str) -> list[str]:
 def test_a_line_that_is_not_cured_is_named(code: str, said: str, tmp_path: Path) -> None:
     line = 7 + code.count("\n")
     assert _found(tmp_path, code) == [f"train.py:{line}: {said}"]
+
+
+NOISY = "class Noisy(keras.utils.PyDataset):\n    size = 1\n    def __getitem__(self, i): return np.random.rand(4)\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        (f"{NOISY}model.fit(Noisy(workers=4))", WORKERS),
+        (f"{NOISY}model.fit(Noisy(), workers=many)", WORKERS),
+        ("def work(): v.assign_add(1)\n\nthreading.Thread(target=work).start()", THREADS),
+        ("def work(n): self.v.assign(n)\nwith ThreadPoolExecutor(4) as pool:\n    pool.submit(work, 1)", THREADS),
+        ("def work(n): optimizer.apply_gradients(n)\npool = ThreadPool(4)\npool.map(work, rows)", THREADS),
+    ],
+)
+def test_what_threads_do_in_any_order_is_named(code: str, said: str, tmp_path: Path) -> None:
+    pools = ("concurrent.futures import ThreadPoolExecutor", "multiprocessing.pool import ThreadPool")
+    head = "import threading, keras\n" + "".join(f"from {pool}\n" for pool in pools)
+    line = 12 if said == WORKERS else 10
+    assert _found(tmp_path, head + code) == [f"train.py:{line}: {said}"]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        f"{NOISY}model.fit(Noisy(workers=1))",
+        f"{NOISY}model.fit(Noisy())",
+        NOISY.replace("PyDataset", "Other") + "fit(workers=4)",
+        NOISY.replace("np.random.rand(4)", "np.random.default_rng(i).random(4)") + "fit(workers=4)",
+        NOISY.replace("__getitem__", "other") + "fit(workers=4)",
+        "def work():\n    v = tf.Variable(1)\n    v.assign_add(1)\nthreading.Thread(target=work, daemon=True).start()",
+        "def work(): v.assign_add(1)\ndataset.map(work)\nthreading.Thread(target=other).start()\nwork()()",
+        "def work(): print(1)\npool = ThreadPool(4)\npool.map(work, rows)\npool.close()",
+    ],
+)
+def test_threads_and_workers_that_share_nothing_are_left_alone(code: str, tmp_path: Path) -> None:
+    head = "import threading, keras\nfrom multiprocessing.pool import ThreadPool\n"
+    assert _found(tmp_path, head + code) == []
 
 
 def test_functions_that_are_passed_by_name_are_looked_into(tmp_path: Path) -> None:

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from envlock.divergence import two_traces
+from envlock.guest.target import Target
 from envlock.lock.document import validate
 from envlock.lock.models import Lockfile
-from envlock.numerics.bisection import Cause, list_differences
+from envlock.numerics.bisection import Cause, FirstOperation, list_differences
 from envlock.runtime.errors import UsageError
+from envlock.runtime.finding_place import Where
+from envlock.runtime.report import Finding, Report
+from envlock.workflows import bisect as workflow
 from envlock.workflows.bisect import bisect
+from envlock.workflows.progress import SILENT
 from tests.locks import document
 
 pytestmark = pytest.mark.processes
@@ -135,3 +142,45 @@ def test_a_package_that_cannot_be_taken_away_and_a_hashed_value_are_out_of_reach
     assert found.out_of_reach == ("packages.new.version", "packages.rich.version", "environ.XLA_FLAGS")
     found = list_differences({"packages": {}}, package, {"packages": {}})
     assert [cause.path for cause in found.causes] == ["packages.new.version", "packages.rich.version"]
+
+
+def trace(name: str) -> Report[Any]:
+    """Return what two traces say whose operation differs."""
+    where = Where("", file="train.py", line=7)
+    return Report([Finding("operation", "error", where, f"{name} gave other bits", "w", "f", "s")], command="x")
+
+
+@pytest.mark.parametrize(
+    ("report", "found", "reason"),
+    [
+        (trace("MatMul"), "train.py:7: MatMul gave other bits", None),
+        (Report([], command="x"), None, "run eagerly, all operations have equal bits"),
+        (UsageError("TensorFlow shows no operation", hint=""), None, "TensorFlow shows no operation"),
+    ],
+)
+def test_the_first_operation_is_that_of_two_traces(
+    report: Any, found: str | None, reason: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    traced: list[Mapping[str, str]] = []
+    monkeypatch.setattr(workflow, "write_trace", lambda request, file, say: traced.append(request.environ))
+
+    def compare(a: str, b: str) -> Any:
+        assert (Path(a).name, Path(b).name) == ("a.trace", "b.trace")
+        if isinstance(report, Exception):
+            raise report
+        return report
+
+    monkeypatch.setattr(two_traces, "report", compare)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    cause = Cause("environ.OMP_NUM_THREADS", "1", "2")
+    bench = workflow.Bench(Target(Path("a.py"), "f"), 0, None, tmp_path, {}, {}, SILENT)
+    assert bench.find_first(frozenset([cause])) == FirstOperation(found, reason)
+    assert [environ.get("OMP_NUM_THREADS") for environ in traced] == [None, "2"]
+    assert all(environ["ENVLOCK_MODE"] == "off" for environ in traced)
+
+
+def test_a_variable_that_would_have_to_be_unset_is_not_traced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    bench = workflow.Bench(Target(Path("a.py"), "f"), 0, None, tmp_path, {}, {}, SILENT)
+    cause = Cause("environ.OMP_NUM_THREADS", None, "2")
+    assert bench.find_first(frozenset([cause])).reason == "OMP_NUM_THREADS would have to be unset"

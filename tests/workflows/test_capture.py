@@ -14,7 +14,7 @@ from envlock.packages import installation as installations
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import UsageError
 from envlock.workflows import capture, capture_image, held_packages
-from envlock.workflows.capture import Contents
+from envlock.workflows.capture_requests import Contents
 from envlock.workflows.live_environment import LiveEnvironment
 from envlock.workflows.progress import SILENT
 from tests.locks import FACTS, UNAVAILABLE, document

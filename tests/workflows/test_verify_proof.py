@@ -87,6 +87,16 @@ def test_without_a_canary_in_the_lockfile_a_note_says_why_there_is_no_proof(worl
     assert f"no proof for this machine is possible: {reason}" in report.notes
 
 
+def test_the_canary_of_an_emulated_processor_is_no_proof(world: World) -> None:
+    numerics = {**LOCK["numerics"], "emulated": "Haswell"}
+    world.lock.write_bytes(encode({**LOCK, "numerics": numerics}))
+    report = verify.verify(world.lock)
+    assert not report.match
+    reason = "the lockfile has the canary of an emulated processor only (`envlock capture --canary`)"
+    assert f"no proof for this machine is possible: {reason}" in report.notes
+    assert world.asked == 0
+
+
 def test_without_a_home_folder_a_note_says_so(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.delenv("HOME", raising=False)

@@ -216,7 +216,7 @@ def _write(tracer: Steps, values: Mapping[str, object]) -> None:
 def count_batches(tracer: Steps) -> Iterator[None]:
     """Count every batch of `Model.fit`, in any Keras, as a step."""
     undo: List[Tuple[type, Callable[..., object]]] = []
-    for keras in _find_kerases():
+    for keras in find_kerases():
         for owner in keras.Model.__mro__:
             # `Model` may inherit it.
             if "fit" in vars(owner):
@@ -230,7 +230,7 @@ def count_batches(tracer: Steps) -> Iterator[None]:
             owner.fit = original  # type: ignore[attr-defined]
 
 
-def _find_kerases() -> List[ModuleType]:
+def find_kerases() -> List[ModuleType]:
     """Return the imported Keras packages that have models."""
     found = []
     for name in ("keras", "tf_keras"):
@@ -274,7 +274,7 @@ def forget_previous_run(script: str, *, module: bool = False) -> None:
             is_script = isinstance(file, str) and os.path.realpath(file) == path
         if is_script:
             del sys.modules[name]
-    for keras in _find_kerases():
+    for keras in find_kerases():
         keras.backend.clear_session()
     random.seed()
     if "numpy" in sys.modules:

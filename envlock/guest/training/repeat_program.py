@@ -13,6 +13,7 @@ import traceback
 
 from envlock.guest.training import contract, seed_setting, store
 from envlock.guest.training.failures import describe_failure, format_traceback
+from envlock.guest.training.resumption import Resumption
 from envlock.runtime import own_variables, recording
 from envlock.runtime.tables import table
 
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
         limit: int
 
 
+RESUMPTION = Resumption()
+"""Of this process."""
 PACKAGES = ("tensorflow", "keras", "numpy", "jax", "torch")
 
 
@@ -44,6 +47,7 @@ def main() -> None:
     log = store.Log(asked["folder"])
     arrays = store.Store(asked["folder"], asked["limit"])
     at_start = dict(os.environ)
+    RESUMPTION.watch()
     try:
         if asked["seed"] is not None:
             seed_setting.set_all_seeds(asked["seed"])
@@ -119,6 +123,9 @@ def _run(
     changed = list_changed_variables(at_start)
     if changed:
         line["changed"] = changed
+    lost = RESUMPTION.take()
+    if lost:
+        line["lost"] = lost
     recorder.log.write(line)
     return recorder.step >= 0
 

@@ -108,7 +108,7 @@ def _make_candidate(row: CudaImage, needs: BaseNeeds, tables: Tables) -> Candida
         f"TensorFlow {needs.wheel} is installed from its locked wheel.",
         exact=True,
         obstacles=tuple(obstacles),
-        notes=tuple(_list_notes(row, python, needs, tables)),
+        notes=(*slim.list_support_notes(system), *_list_notes(row, python, needs, tables)),
         python_from=python_from,
         python_archive=python_archive,
         newest=(not row.end_of_life, *parse_release(row.cuda)),

@@ -35,7 +35,7 @@ def list_candidates(needs: BaseNeeds, tables: Tables) -> Iterable[Candidate]:
             lead=describe_install(needs),
             exact=needs.tensorflow is not None and needs.label is None,
             obstacles=tuple(list_obstacles(needs)),
-            notes=tuple(_list_notes(row, python, needs, tables)),
+            notes=(*list_support_notes(system), *_list_notes(row, python, needs, tables)),
             newest=(row.suite == NEWEST, *parse_release(system.libc)),
         )
 
@@ -43,6 +43,13 @@ def list_candidates(needs: BaseNeeds, tables: Tables) -> Iterable[Candidate]:
 def describe_system(system: BaseSystem) -> dict[str, Value]:
     """Return the contents of a system: its name, its C library, and the compiler of its Python."""
     return {"os": Value(system.os), "libc": Value(system.libc), "compiler": Value(system.compiler)}
+
+
+def list_support_notes(system: BaseSystem) -> Iterator[str]:
+    """Yield that the support of a system has ended."""
+    if system.ended is not None:
+        name = system.os.title()
+        yield f"Support of {name} ended on {system.ended}: it gets no security updates."
 
 
 def find_nearest_pythons(python: str | None, tables: Tables) -> list[SlimImages]:

@@ -46,7 +46,11 @@ def _make_candidate(
         lead=slim.describe_install(needs),
         exact=needs.tensorflow is not None and needs.label is None,
         obstacles=tuple(slim.list_obstacles(needs)),
-        notes=(python.note, *slim.list_wheel_notes(needs, tables)),
+        notes=(
+            python.note,
+            *slim.list_support_notes(system),
+            *slim.list_wheel_notes(needs, tables),
+        ),
         python_from=python.image,
         python_archive=python.archive,
         newest=(system.name == slim.NEWEST,),

@@ -72,20 +72,24 @@ class Chances(Base):
             if given is None:
                 return Value()
         if self.off and not problem:
-            for generator in SEEDS[name]:  # until the branch ends
-                self.state.seeded[generator] = call.node, self.source
+            self.mark_seeded(name, call)  # until the branch ends
             if self.off[-1] != len(self.frames):  # a branch that does more than to seed
                 return Value()
             problem = DEFAULT_OFF
         else:
             problem = self.missing_seed_problem(name, call, given) or problem
         self.note_seed(call, given, problem)
-        for generator in SEEDS[name]:
-            if not problem:
-                self.state.seeded[generator] = call.node, self.source
-            elif not self.off:
+        if not problem:
+            self.mark_seeded(name, call)
+        elif not self.off:
+            for generator in SEEDS[name]:
                 self.state.seeded.pop(generator, None)
         return Value()
+
+    def mark_seeded(self, name: str, call: Call) -> None:
+        """Note that a call has seeded the generators that it is for."""
+        for generator in SEEDS[name]:
+            self.state.seeded[generator] = call.node, self.source
 
     def missing_seed_problem(self, name: str, call: Call, given: Value | None) -> str:
         """Return why a call seeds from the operating system; empty if it has a number."""
@@ -101,9 +105,6 @@ class Chances(Base):
         made = [chance for chance, _ in given.taints if chance.kind == "clock"] if given else []
         if len(made) == 1 and problem and self.is_elsewhere(made[0]):
             place, source = made[0].node, made[0].source
-        by_test = self.program is not None and self.program.is_test and not source.is_test
-        if by_test and not problem:  # what a test hands over seeds no program
-            return
         self.ledger.seeding(place, source, problem)
 
     def is_elsewhere(self, chance: Chance) -> bool:
@@ -259,7 +260,7 @@ class Chances(Base):
         )
         if seed is not None and not literal:
             problem = self.seed_problem(seed, call)
-            # A parameter with None is what users of such generators expect: a caller who leaves it is told.
+            # A parameter with None is what users of such generators expect: a caller who omits it gets a finding.
             if not problem or problem != OPTIONAL or isinstance(seed, Constant):
                 self.note_seed(call, seed, problem)
         elif not call.starred:

@@ -201,9 +201,10 @@ class Containers(Orders):
             ] * count
         if isinstance(value, Made):
             return [value] * count
-        return [
-            Value(value.taints, value.kind if value.kind == "unique" else "") for _ in range(count)
-        ]
+        if value.kind == "unfilled":  # its rows are filled each
+            return [Value(kind="tensor") for _ in range(count)]
+        kind = value.kind if value.kind == "unique" else ""
+        return [Value(value.taints, kind) for _ in range(count)]
 
     def make_range(self, name: str, call: Call) -> Value:
         """Return whole numbers."""

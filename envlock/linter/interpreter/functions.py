@@ -12,7 +12,7 @@ from envlock.linter.interpreter.library import LIBRARY
 from envlock.linter.interpreter.methods import FLAG_TYPES
 from envlock.linter.interpreter.operations import Operations
 from envlock.linter.interpreter.run_state import DEPTH, Deed, Frame, State
-from envlock.linter.interpreter.source_files import Source, Sources
+from envlock.linter.interpreter.source_files import Source, Sources, describe_more
 from envlock.linter.interpreter.values import (
     CLEAN,
     Class,
@@ -531,7 +531,7 @@ class Functions(Operations):
         ]
         one = call.constant("parallel_iterations") == 1
         if found and not one and matches_version([">=2.5"], self.tensorflow):
-            more = f", and {len(found) - 1} more below" if len(found) > 1 else ""
+            more = describe_more(found[0].source, [each.node for each in found])
             message = f"{found[0].name} draws in iterations that run in parallel{more}"
             self.ledger.hit("ENV403", self.source, Hit(call.node, message))
         return Value(self.deep_of(call.values()), "tensor")
@@ -570,7 +570,7 @@ class Functions(Operations):
         layers = matches_version(["<2.16"], self.tensorflow)
         found = [each for each in deeds if each.kind == "op" or (each.kind == "layer" and layers)]
         if found and matches_version([">=2.5"], self.tensorflow):
-            more = f", and {len(found) - 1} more below" if len(found) > 1 else ""
+            more = describe_more(found[0].source, [each.node for each in found])
             message = f"{found[0].name} in {node.name}, which XLA compiles{more}, ignores the seeds"
             self.ledger.hit("ENV404", found[0].source, Hit(found[0].node, message))
         for deeds_around in self.deeds:

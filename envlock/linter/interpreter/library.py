@@ -432,7 +432,7 @@ class Libraries(Containers):
             self.ledger.hit("ENV111", self.source, Hit(call.node, message, fix=fix))
 
     def read_time(self, name: str, call: Call) -> Value:
-        """Return the time of a file, which a copy of it has not."""
+        """Return the time of a file, which its copies do not have."""
         return Value(self.deep_of(call.arguments), "moment")
 
     def make_empty(self, name: str, call: Call) -> Value:
@@ -443,11 +443,10 @@ class Libraries(Containers):
         kind = call.get("dtype", 1)
         objects = isinstance(kind, Library) and kind.name in ("object", "numpy.object_")
         given = name == "numpy.ndarray" and call.get("buffer", 2) is not None
-        made = Value(kind="tensor")
         if nothing or objects or given or call.constant("dtype", 1) in ("O", "object"):
-            return made
+            return Value(kind="tensor")
         chance = self.chance(UNFILLED, "clock", name, call.node)
-        return made.add_taints(frozenset({(chance, "value")}))
+        return Value(frozenset({(chance, "value")}), "unfilled")
 
     def read_rows(self, name: str, call: Call) -> Value:
         """Return the rows of a table, in the order that the query asks for."""

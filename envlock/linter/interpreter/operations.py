@@ -277,7 +277,7 @@ def _describe_without_switch(source: Row, tensorflow: str) -> tuple[str, str] | 
     """
     solutions = source.find_solutions(tensorflow)
     switches = [each for each in solutions if each.kind in ("api", "env")]
-    # Before 2.1 no one switch mends all of a GPU's operations, so that ENV108 does not speak for each.
+    # Before 2.1 no single switch makes all operations of a GPU deterministic, so that ENV108 does not speak for each.
     all_at_once = source.platform == "gpu" and matches_version([">=2.1"], tensorflow)
     if any(each.kind == "default" for each in solutions) or (switches and all_at_once):
         return None

@@ -21,7 +21,7 @@ from envlock.linter.interpreter.values import (
 )
 
 UNFILLED = "ENV210"
-"""The rule of arrays that nobody has filled."""
+"""The rule of arrays without initial values."""
 NUMBERS = frozenset({"number", "tensor"})
 WALKS = ("os.walk", "tf.io.gfile.walk", "tf.gfile.Walk")
 SALTED = ", which differs from process to process for strings and for objects hashed by address"
@@ -128,8 +128,9 @@ class Orders(Chances):
         """Note that something gives arrays their numbers, or may do so out of sight."""
         for value in values:
             for each in options(value):
-                if type(each) is Value:
+                if each.kind == "unfilled":  # the array itself: what was computed from it stays
                     each.taints = frozenset(t for t in each.taints if t[0].rule != UNFILLED)
+                    each.kind = "tensor"
 
     def is_shared(self, born: int) -> bool:
         """Return whether several threads of a loop run here and share what was made before it began."""

@@ -14,7 +14,7 @@ ONE_ROW = re.compile(
 
 
 def is_unordered(query: str) -> bool:
-    """Return whether the rows of a query come in an order that nobody promised, or by chance."""
+    """Return whether the rows of a query come in an undefined order, or by chance."""
     if not SELECTS.match(query):
         return False
     if DRAWS.search(query):

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from envlock.linter.interpreter.programs import Programs
-from envlock.linter.interpreter.source_files import Source
+from envlock.linter.interpreter.source_files import Source, describe_more
 from envlock.linter.interpreter.values import Chance
 from envlock.linter.module import Hit
 from envlock.linter.names import DATA, NUMPY_OWN, NUMPY_RESEEDERS
@@ -83,8 +83,8 @@ class Findings:
                 by_file[chance.rule, chance.source].append(chance)
         for (rule, source), chances in by_file.items():
             chances.sort(key=lambda each: (_line(each.node), getattr(each.node, "col_offset", 0)))
-            more = f", and {len(chances) - 1} more below" if len(chances) > 1 else ""
             first = chances[0]
+            more = describe_more(source, [each.node for each in chances])
             message = f"{first.name} draws from {GLOBALS[rule]}{more}, which nothing seeds"
             hit = Hit(first.node, message, fix=f"Call {SEEDS[rule]} before the first of them.")
             if rule == "ENV206":
@@ -145,7 +145,7 @@ class Findings:
             text = SALTED_NUMBERS[chance.name]
             if chance.kind == "order":
                 yield chance.source, chance.rule, Hit(chance.node, f"this sorts by {text}")
-            elif chance in self.ledger.reduced:  # a seed of it is ENV207
+            elif chance in self.ledger.reduced:  # its seed is ENV207
                 yield chance.source, chance.rule, Hit(chance.node, text)
         else:
             yield from self.find_data_order(chance)

@@ -76,6 +76,20 @@ class Source:
         return sorted(found, key=lambda each: each.lineno)
 
 
+MOST_LINES = 12  # that one message names: it stays on a line
+
+
+def describe_more(source: Source, nodes: Sequence[ast.AST]) -> str:
+    """Return where the others of several places of one cause stand, as the end of a message on the first."""
+    lines = sorted({getattr(node, "lineno", 0) for node in nodes[1:]})
+    if not lines:
+        return ""
+    if source.module.cells is not None or len(lines) > MOST_LINES:
+        return f", and {len(nodes) - 1} more below"
+    word = "line" if len(lines) == 1 else "lines"
+    return f", and {len(nodes) - 1} more ({word} {', '.join(map(str, lines))})"
+
+
 class Sources:
     """All files, and where an import leads."""
 

@@ -89,6 +89,7 @@ class Comparison:
         suspects: the likeliest causes of the differences, likeliest first.
         unexplained: operations that the first of these causes was never seen to change.
         covers: how much of each program the lockfile's canary covers.
+        estimates: which side is that of an emulated processor, a phrase each.
     """
 
     equal: list[str] = field(default_factory=list)
@@ -99,6 +100,7 @@ class Comparison:
     suspects: list[Suspect] = field(default_factory=list)
     unexplained: list[str] = field(default_factory=list)
     covers: list[str] = field(default_factory=list)
+    estimates: list[str] = field(default_factory=list)
 
     @property
     def match(self) -> bool:
@@ -132,7 +134,7 @@ class CanaryEvidence(Evidence):
 
 def compare(locked: Numerics, live: Numerics) -> Comparison:
     """Return the differences between two canaries, and the likeliest causes."""
-    found = Comparison()
+    found = Comparison(estimates=_list_estimates(locked, live))
     if locked.tensorflow != live.tensorflow:
         found.versions["tensorflow"] = (locked.tensorflow, live.tensorflow)
     if locked.numpy != live.numpy:
@@ -149,13 +151,21 @@ def compare(locked: Numerics, live: Numerics) -> Comparison:
     for name in live.groups:
         if name not in locked.groups:
             found.incomparable.append(_report_addition(f"numerics.{name}"))
-    if locked.program is not None:
+    if locked.program is not None and live.emulated is None:
         _compare_program(found, locked.program, live.program)
     if not (found.equal or found.differences or found.incomparable):
         reason = "the lockfile's canary has no result that can be compared, so nothing was compared"
         found.incomparable.append(Incomparable("numerics", reason, "nothing-compared", _AGAIN))
     _find_causes(found, locked)
     return found
+
+
+def _list_estimates(locked: Numerics, live: Numerics) -> list[str]:
+    phrases = []
+    for side, canary in (("locked", locked), ("live", live)):
+        if canary.emulated is not None:
+            phrases.append(f"{side} results are those of an emulated {canary.emulated}")
+    return phrases
 
 
 def _leave_out_newer(
@@ -422,6 +432,8 @@ LIMIT_OF_EVIDENCE = (
     "evidence over these operations and shapes, one by one, not a proof for the program"
 )
 
+LIMIT_OF_EMULATION = "an estimate, which only the canary on such a machine can confirm"
+
 
 def list_notes(found: Comparison) -> list[str]:
     """Return what is equal and what was left out, as sentences."""
@@ -432,6 +444,7 @@ def list_notes(found: Comparison) -> list[str]:
     elif number:
         lines.append(f"numerics: {number} results have the locked bits")
     lines += [f"numerics: {phrase}; {LIMIT_OF_EVIDENCE}" for phrase in found.covers]
+    lines += [f"numerics: {phrase}: {LIMIT_OF_EMULATION}" for phrase in found.estimates]
     if found.unstable:
         lines.append(f"numerics: unstable, so not compared: {', '.join(found.unstable)}")
     return lines

@@ -12,6 +12,7 @@ from typing import Any
 from envlock.guest import launch
 from envlock.lock.numerics import Conditions, Numerics, parse_numerics
 from envlock.numerics.canary import ENVIRONMENT
+from envlock.numerics.canary.emulation import Emulation
 from envlock.runtime.errors import FactError
 from envlock.runtime.report import clean
 
@@ -65,6 +66,17 @@ class Settings:
             "onednn": ENVIRONMENT,
             "xla": ENVIRONMENT,
         }
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """What the battery sets before it imports NumPy and TensorFlow on a processor."""
+        variables = {"CUDA_VISIBLE_DEVICES": "-1"}
+        if self.threads is not None:
+            for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
+                variables[name] = "1"
+        if self.determinism is not None:
+            variables["TF_DETERMINISTIC_OPS"] = str(int(self.determinism))
+        return variables
 
     @classmethod
     def of(cls, conditions: Conditions) -> Settings:
@@ -157,20 +169,26 @@ class _Answers:
 
 
 def compute(
-    python: Path | None, settings: Settings, *, gpus: bool = False, program: str | None = None
+    python: Path | None,
+    settings: Settings,
+    *,
+    gpus: bool = False,
+    program: str | None = None,
+    emulation: Emulation | None = None,
 ) -> Canary:
     """Return the exact results of the battery in an interpreter, with `gpus` also on each visible
     GPU.
 
     For a group that crashes its process, the signal is the result, and another process computes the
-    groups after it. `program` replaces the battery in tests.
+    groups after it. `program` replaces the battery in tests. `emulation` is the processor that computes
+    it; the processor of this machine when not given.
 
     Raises:
         UsageError: there is no such interpreter.
         FactError: TensorFlow or NumPy cannot be imported, or the answer is malformed.
     """
     text = program or launch.read("battery")
-    on_cpu = _compute_on_device(python, settings, CPU, text)
+    on_cpu = _compute_on_device(python, settings, CPU, text, emulation)
     groups = on_cpu.render_groups(settings, CPU)
     number = 0
     while gpus:
@@ -182,7 +200,10 @@ def compute(
         groups.update(on_gpu.render_groups(settings, _NO_NAME.sub("_", names[number])))
         number += 1
     try:
-        numerics = parse_numerics({**on_cpu.render_head(), "groups": groups})
+        head = on_cpu.render_head()
+        if emulation is not None and emulation.model is not None:
+            head["emulated"] = emulation.model
+        numerics = parse_numerics({**head, "groups": groups})
     except ValueError as error:
         raise _refuse_answer(str(error)) from None
     seconds = on_cpu.seconds
@@ -228,15 +249,21 @@ def read_answers(ended: launch.Ended, settings: Settings) -> Numerics:
 
 
 def _compute_on_device(
-    python: Path | None, settings: Settings, device: str | int, program: str
+    python: Path | None,
+    settings: Settings,
+    device: str | int,
+    program: str,
+    emulation: Emulation | None = None,
 ) -> _Answers:
     """Return everything that can be computed on a device, in as many processes as necessary."""
     answers = _Answers()
     for _ in range(MOST_CHILDREN):
         request = _make_request(settings, device, list(answers.groups))
-        ended = launch.ask_python(
-            launch.build_text_arguments(program, request), python, timeout=TIMEOUT
-        )
+        words = launch.build_text_arguments(program, request)
+        if emulation is None:
+            ended = launch.ask_python(words, python, timeout=TIMEOUT)
+        else:
+            ended = emulation.ask(words, python)
         for answer in ended.answers:
             answers.take(answer)
         if answers.begun is not None:

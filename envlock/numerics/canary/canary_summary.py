@@ -28,6 +28,8 @@ def describe_canary(lock: Lockfile) -> str:
         results += [operation.result for operation in numerics.program.operations.values()]
         targets = list(describe_coverage(numerics.program.targets))
     parts = [f"a canary of {count(len(results), 'result')}"]
+    if numerics is not None and numerics.emulated is not None:
+        parts.append(f"estimated on an emulated {numerics.emulated}")
     if unstable:
         parts.append(f"{unstable} of them unstable")
     return ", ".join([*parts, *targets, *crashed])

@@ -90,7 +90,7 @@ def import_binding() -> Any:
     """Return the module `pynvml`.
 
     Raises:
-        ImportError: there is none.
+        ImportError: it is not installed.
         Exception: whatever a module of that name raises that is not NVIDIA's.
     """
     import pynvml  # type: ignore[import-untyped,unused-ignore]  # not always installed

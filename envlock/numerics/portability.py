@@ -1,0 +1,300 @@
+"""Which variables make machines of different processors compute the same bits: proposed, and judged by canaries. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from envlock.data.portable_table import Cap
+from envlock.lock.numerics import Numerics
+from envlock.numerics.canary.canary_comparison import Comparison, compare
+from envlock.runtime.report import ERROR, INFO, UNKNOWN, Evidence, Finding, Report, clean, count
+
+SOURCE = "docs/portable.md"
+TITLES = {
+    "no-cap": "no cap makes these machines equal",
+    "other-software": "the software differs",
+    "not-capped": "a machine was not locked under the cap",
+    "no-canary": "a machine has no canary",
+    "other-bits": "machines compute other bits under the cap",
+    "estimate": "what an emulated processor computes under the cap",
+}
+FLAGS = "XLA_FLAGS"
+THREADS = {
+    "TF_NUM_INTRAOP_THREADS": "intra_op_threads",
+    "TF_NUM_INTEROP_THREADS": "inter_op_threads",
+}
+"""Variables by the fact that they set: sums are split by the number of threads."""
+
+
+@dataclass(frozen=True)
+class Member:
+    """One machine of a team, as a lockfile has it.
+
+    Attributes:
+        name: of the lockfile, with the number of the machine where it has several.
+        processor: what it calls itself.
+        flags: those by which kernels are chosen.
+        threads: of TensorFlow, by the name of the fact.
+        variables: the lockfile's.
+        versions: of what computes, by package.
+        numerics: its canary; None where it has none, or where that is of another machine.
+    """
+
+    name: str
+    processor: str
+    flags: frozenset[str]
+    threads: Mapping[str, int]
+    variables: Mapping[str, str]
+    versions: Mapping[str, str]
+    numerics: Numerics | None
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What this machine computes under a cap against an emulated one under the same cap."""
+
+    model: str
+    equal: tuple[str, ...]
+    different: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class PortableEvidence(Evidence):
+    """What `envlock portable` attaches to its report.
+
+    Attributes:
+        cap: the name of the cap; None where none fits.
+        variables: what it sets.
+        proven: names of the machines whose canaries, computed under the cap, are equal.
+        compared: how many results of each were compared.
+        estimate: by emulation, where it was asked for.
+    """
+
+    cap: str | None
+    variables: Mapping[str, str]
+    proven: tuple[str, ...] = ()
+    compared: int = 0
+    estimate: Estimate | None = None
+
+    def to_json(self) -> dict[str, object]:
+        """Return JSON values."""
+        estimate = None
+        if self.estimate is not None:
+            estimate = {
+                "model": self.estimate.model,
+                "equal": list(self.estimate.equal),
+                "different": list(self.estimate.different),
+            }
+        return {
+            "cap": self.cap,
+            "variables": dict(self.variables),
+            "proven": list(self.proven),
+            "compared": self.compared,
+            "estimate": estimate,
+        }
+
+
+def choose_cap(members: Sequence[Member], caps: Sequence[Cap]) -> Cap | None:
+    """Return the widest cap whose instructions every machine has; None if no cap is."""
+    common = frozenset.intersection(*(member.flags for member in members))
+    for cap in caps:
+        if common.issuperset(cap.needs):
+            return cap
+    return None
+
+
+def make_variables(cap: Cap, members: Sequence[Member]) -> dict[str, str]:
+    """Return what a cap sets on these machines: with the smallest number of threads, where it differs."""
+    variables = dict(cap.variables)
+    # What a machine's lockfile has of XLA's other flags stays.
+    flags = members[0].variables.get(FLAGS, "").split()
+    kept = [flag for flag in flags if flag.partition("=")[0] != variables[FLAGS].partition("=")[0]]
+    variables[FLAGS] = " ".join([*kept, variables[FLAGS]])
+    for name, fact in THREADS.items():
+        numbers = {member.threads[fact] for member in members if fact in member.threads}
+        if len(numbers) > 1 or any(name in member.variables for member in members):
+            variables[name] = str(min(numbers))
+    return variables
+
+
+def find_missing(member: Member, variables: Mapping[str, str]) -> list[str]:
+    """Return which variables of a cap a machine was not locked with."""
+    return [name for name, value in variables.items() if member.variables.get(name) != value]
+
+
+def judge_portability(
+    members: Sequence[Member], cap: Cap | None, estimate: Estimate | None = None
+) -> Report[PortableEvidence]:
+    """Return whether these machines compute the same bits under a cap, as a report."""
+    if cap is None:
+        evidence = PortableEvidence(None, {})
+        findings = [_report_no_cap(members)]
+        headline = f"no cap fits {count(len(members), 'machine')}"
+        return _make_report(findings, evidence, headline)
+    variables = make_variables(cap, members)
+    findings = list(_compare_software(members))
+    ready: list[Member] = []
+    for member in members:
+        problem = _find_problem(member, variables)
+        if problem is None:
+            ready.append(member)
+        else:
+            findings.append(problem)
+    proven, compared = _compare_canaries(ready, findings)
+    if len(members) < 2:
+        findings.append(_report_alone(members[0]))
+    if estimate is not None:
+        findings.append(_report_estimate(estimate))
+    evidence = PortableEvidence(cap.name, variables, proven, compared, estimate)
+    return _make_report(findings, evidence, _write_headline(members, evidence, cap))
+
+
+def _make_report(
+    findings: Sequence[Finding], evidence: PortableEvidence, headline: str
+) -> Report[PortableEvidence]:
+    notes = [f"export {name}='{clean(value)}'" for name, value in evidence.variables.items()]
+    return Report(
+        findings,
+        command="portable",
+        headline=headline,
+        titles=TITLES,
+        notes=notes,
+        evidence=evidence,
+    )
+
+
+def _write_headline(members: Sequence[Member], evidence: PortableEvidence, cap: Cap) -> str:
+    number = count(len(members), "machine")
+    if len(evidence.proven) == len(members) > 1:
+        compared = count(evidence.compared, "result")
+        return f"{number} compute the same bits under the cap {cap.name}: {compared} each"
+    return (
+        f"{number}: the cap {cap.name} is proposed; {len(evidence.proven)} proven by their canary"
+    )
+
+
+def _report_no_cap(members: Sequence[Member]) -> Finding:
+    least = min(members, key=lambda member: len(member.flags))
+    return Finding(
+        "no-cap",
+        ERROR,
+        "cpu.flags",
+        f"no cap fits {clean(least.name)} ({clean(least.processor)}), which has {count(len(least.flags), 'flag')}",
+        "kernels can be made equal only by instructions that all machines have",
+        "leave this machine out, or lock it by itself",
+        SOURCE,
+    )
+
+
+def _compare_software(members: Sequence[Member]) -> Iterator[Finding]:
+    first = members[0]
+    for member in members[1:]:
+        for package in sorted({*first.versions, *member.versions}):
+            one, other = first.versions.get(package), member.versions.get(package)
+            if one != other:
+                yield Finding(
+                    "other-software",
+                    ERROR,
+                    f"{package}.version",
+                    f"{clean(package)}: {clean(first.name)} has {clean(one or 'none')}, "
+                    f"{clean(member.name)} has {clean(other or 'none')}",
+                    "a cap makes processors equal, not versions",
+                    "install the same versions first",
+                    SOURCE,
+                    expected=one,
+                    actual=other,
+                )
+
+
+def _find_problem(member: Member, variables: Mapping[str, str]) -> Finding | None:
+    """Return why a machine proves nothing; None where its canary was computed under the cap."""
+    missing = find_missing(member, variables)
+    fix = "there, export the variables below, and run `envlock capture --canary`"
+    if missing:
+        shown = ", ".join(missing)
+        return _report_unproven("not-capped", member, f"locked without {shown}", fix)
+    if member.numerics is None:
+        return _report_unproven("no-canary", member, "no canary of this machine", fix)
+    if member.numerics.emulated is not None:
+        reason = f"its canary is that of an emulated {member.numerics.emulated}"
+        return _report_unproven("no-canary", member, reason, fix)
+    return None
+
+
+def _report_unproven(rule: str, member: Member, reason: str, fix: str) -> Finding:
+    return Finding(
+        rule,
+        UNKNOWN,
+        member.name,
+        f"{clean(member.name)} ({clean(member.processor)}): {clean(reason)}",
+        "only the canary on the machine itself shows that the cap works there",
+        fix,
+        SOURCE,
+    )
+
+
+def _report_alone(member: Member) -> Finding:
+    return _report_unproven(
+        "not-capped",
+        member,
+        "it is the only machine, so nothing was compared",
+        "name the lockfiles of all machines",
+    )
+
+
+def _compare_canaries(
+    ready: Sequence[Member], findings: list[Finding]
+) -> tuple[tuple[str, ...], int]:
+    """Return the machines whose canaries equal that of the first, and how many results; add what differs."""
+    if not ready or ready[0].numerics is None:
+        return (), 0
+    first, reference = ready[0], ready[0].numerics
+    proven = [first.name]
+    compared = sum(len(group.operations) for group in reference.groups.values())
+    for member in ready[1:]:
+        if member.numerics is None:
+            continue
+        found = compare(reference, member.numerics)
+        if found.match:
+            proven.append(member.name)
+            compared = min(compared, len(found.equal))
+        else:
+            findings.append(_report_bits(first, member, found))
+    if len(proven) == 1:
+        # One canary by itself is equal to nothing.
+        return (), 0
+    return tuple(proven), compared
+
+
+def _report_bits(first: Member, member: Member, found: Comparison) -> Finding:
+    names = [difference.path.removeprefix("numerics.") for difference in found.differences]
+    severity, what = ERROR, f"other bits than {clean(first.name)} in {', '.join(names)}"
+    if not names:
+        severity = UNKNOWN
+        what = f"not comparable with {clean(first.name)}: {found.incomparable[0].reason}"
+    return Finding(
+        "other-bits",
+        severity,
+        member.name,
+        f"{clean(member.name)} ({clean(member.processor)}): {clean(what)}",
+        "the cap does not reach every kernel on these machines",
+        "do without these operations, or accept them by an override of the policy",
+        SOURCE,
+    )
+
+
+def _report_estimate(estimate: Estimate) -> Finding:
+    number = count(len(estimate.equal), "result")
+    message = f"{number} of this machine equal to an emulated {clean(estimate.model)}"
+    if estimate.different:
+        message += f", {len(estimate.different)} not: {', '.join(estimate.different)}"
+    return Finding(
+        "estimate",
+        INFO,
+        "numerics",
+        message,
+        "an emulator approximates some instructions (rsqrtss, rcpss) otherwise than a processor",
+        "compute the canary on the machine itself",
+        SOURCE,
+    )

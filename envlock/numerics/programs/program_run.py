@@ -1,0 +1,76 @@
+"""Runs a program in a child process and reads what TensorFlow ran."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from envlock.guest import launch
+from envlock.guest.target import Target
+from envlock.lock.temporary import open_draft_folder
+from envlock.numerics.programs.parts import Observed, read_observed
+from envlock.runtime.errors import FactError
+from envlock.runtime.report import clean
+
+STEPS = 2
+SECONDS = 60.0
+"""How long a program is watched; a call that has begun then ends."""
+LIMIT = 10 * SECONDS
+"""How long the whole may take: XLA can compile for minutes."""
+FLAGS = "XLA_FLAGS"
+MODE = "ENVLOCK_MODE"
+"""A script that asserts its lockfile on line 1 would refuse XLA_FLAGS, which the run changes."""
+LARGEST = 64 << 20
+"""Bytes of a module's text that are read; one of ResNet-50's training has 2."""
+
+
+def observe_program(
+    target: Target,
+    python: Path | None,
+    *,
+    environ: Mapping[str, str] | None = None,
+) -> Observed:
+    """Return what ran of a program in its first steps.
+
+    Args:
+        target: the program; it must be a function.
+        python: the interpreter; this one when not given.
+        environ: the variables to start with; those of this process when not given.
+
+    Raises:
+        UsageError: it cannot be run so, or there is no such interpreter.
+        FactError: it fails, or TensorFlow does not show its operations.
+    """
+    with open_draft_folder(None) as folder:
+        dumps = folder / "hlo"
+        variables = dict(environ if environ is not None else os.environ)
+        # The last of two equal flags counts.
+        flags = [variables.get(FLAGS, ""), f"--xla_dump_to={dumps}", "--xla_dump_hlo_as_text"]
+        variables[FLAGS] = " ".join(filter(None, flags))
+        variables[MODE] = "off"
+        request = {"folder": str(folder), **target.to_json(), "steps": STEPS, "seconds": SECONDS}
+        words = launch.build_module_arguments("programs.record_functions", request)
+        ended = launch.ask_python(words, python, timeout=LIMIT, environ=variables)
+        try:
+            answer: dict[str, object] = json.loads((folder / "program.json").read_bytes())
+        except (OSError, ValueError):
+            answer = {"failed": f"it {ended.ending}: {ended.last_words}"}
+        if "unusable" in answer:
+            raise target.unusable(str(answer["unusable"]), "repeat")
+        if "failed" in answer:
+            raise FactError(
+                f"{target} failed: {clean(str(answer['failed']))[:300]}",
+                hint=f"try `envlock repeat {target}`",
+            )
+        return read_observed(answer, _read_modules(dumps))
+
+
+def _read_modules(folder: Path) -> dict[str, str]:
+    """Return the texts that XLA has written, by the name of the file."""
+    texts = {}
+    for file in sorted(folder.glob("*after_optimizations.txt")):
+        if file.stat().st_size <= LARGEST:
+            texts[file.name] = file.read_text(encoding="utf-8", errors="replace")
+    return texts
