@@ -90,10 +90,14 @@ def test_mlflow_tags_every_run(locked_hosts: Command, environ: dict[str, str], m
 
 
 OFFLINE = """
-import glob, json, envlock
+import glob, json, time, envlock
 line = envlock.cite()
 (stored,) = glob.glob("wandb/offline-run-*/run-*.wandb")
-data = open(stored, "rb").read()
+wandb.teardown()
+# The process that writes the file may still do so after the run has ended.
+deadline = time.monotonic() + 60
+while line.encode() not in (data := open(stored, "rb").read()) and time.monotonic() < deadline:
+    time.sleep(0.1)
 print(json.dumps([line, settings["envlock"], line.encode() in data, b"envlock.lock" in data, b"environment" in data]))
 """
 
