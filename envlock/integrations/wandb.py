@@ -29,7 +29,8 @@ def log_lock(
     """Add the environment to a run, and return the line of the lockfile.
 
     The settings of the run get `envlock`, with the values of `describe_environment`; the artifact
-    `environment` has the lockfile. The same lockfile is one version of the artifact, whichever run logs it.
+    `environment` has the lockfile. The same lockfile is one version of the artifact, whichever run
+    logs it.
 
     Args:
         path: the lockfile; else the one that `envlock.assert_locked()` would use.

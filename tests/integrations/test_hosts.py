@@ -90,12 +90,15 @@ def test_mlflow_tags_every_run(locked_hosts: Command, environ: dict[str, str], m
 
 
 OFFLINE = """
-import glob, json, envlock
+import glob, json, time, envlock
 line = envlock.cite()
 (stored,) = glob.glob("wandb/offline-run-*/run-*.wandb")
-data = open(stored, "rb").read()
-found = [settings["envlock"], line.encode() in data, b"envlock.lock" in data, b"environment" in data]
-print(json.dumps([line, *found]))
+wandb.teardown()
+# The process that writes the file may still do so after the run has ended.
+deadline = time.monotonic() + 60
+while line.encode() not in (data := open(stored, "rb").read()) and time.monotonic() < deadline:
+    time.sleep(0.1)
+print(json.dumps([line, settings["envlock"], line.encode() in data, b"envlock.lock" in data, b"environment" in data]))
 """
 
 
@@ -113,8 +116,7 @@ def test_an_offline_run_of_wandb_has_the_environment(
 
 
 def test_wandb_without_a_run_is_refused(locked_hosts: Command) -> None:
-    code = "from envlock.integrations.wandb import log_lock; log_lock()"
-    done = locked_hosts("-c", code, timeout=100)
+    done = locked_hosts("-c", "from envlock.integrations.wandb import log_lock; log_lock()", timeout=100)
     assert done.returncode == 1
     assert "UsageError: no run of W&B is active" in done.stderr
 

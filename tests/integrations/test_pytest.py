@@ -201,7 +201,7 @@ def test_the_example_of_the_page(pytester: pytest.Pytester) -> None:
 
 def test_every_example_of_the_page_is_run() -> None:
     """The others in test_keras.py and test_hosts.py."""
-    assert headings() == ["pytest", "Keras", "MLflow"]
+    assert headings() == ["pytest", "Keras", "MLflow", "Weights & Biases", "TensorBoard"]
 
 
 COUNTED = """
