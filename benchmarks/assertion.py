@@ -6,7 +6,7 @@ checkout.
 PYTHON is the interpreter of an environment with TensorFlow, without envlock, and with what its
 command line needs. Distributions beyond those that it has are metadata folders on PYTHONPATH. For
 each number of them, each checkout captures a lockfile of its own; then fresh processes measure the
-CPU time from before `import envlock` to after a match. The least and the median of the rounds are
+CPU time from before envlock is imported to after a match. The least and the median of the rounds are
 printed, and which share of the median import of TensorFlow the median is. Exit code 1: more than
 0.5 %.
 """

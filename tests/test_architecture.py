@@ -160,7 +160,7 @@ STARTERS = {
     "envlock/guest/image/entrypoint.py",
     "envlock/fleet/rank_process.py",  # the command of a rank, in its own place
     "envlock/packages/indexes/credentials.py",  # keyring's own program
-    "envlock/workflows/child.py",  # the same, as a child
+    "envlock/workflows/signalled_child.py",  # the same, as a child
     "envlock/workflows/run.py",  # the command of `envlock run`, in its own place
 }
 """Who starts a process."""

@@ -93,7 +93,7 @@ def judge(
     rules = build_policy(lock, policy, overrides=overrides, tooling=live.tooling)
     given = live
     live = _leave_out_own_package(lock, live, overrides=overrides)
-    counts = {PROJECT: int(live is not given)}
+    counts = {PROJECT: _count_packages(given) - _count_packages(live)}
     notes = []
     if lock.get("machines"):
         lock, which = _choose_machine(lock, live, rules, proof)
@@ -115,6 +115,14 @@ def judge(
         exempt=[*list_exemptions(_count_exempt(findings, rules, counts)), *exempt],
         notes=notes,
     )
+
+
+def _count_packages(snapshot: Snapshot) -> int:
+    """Return how many packages a snapshot has; 0 if they could not be listed."""
+    packages = snapshot.facts.get("packages")
+    if not isinstance(packages, dict):
+        return 0
+    return len(packages)
 
 
 def _count_exempt(

@@ -11,9 +11,9 @@ from envlock.guest.observer import SEEN
 from envlock.lock.temporary import open_draft_folder
 from envlock.runtime.assertion import locate
 from envlock.runtime.errors import UsageError
-from envlock.workflows.child import run_child
 from envlock.workflows.locks import load_document
 from envlock.workflows.run import Prepared
+from envlock.workflows.signalled_child import run_child
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

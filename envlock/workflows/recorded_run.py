@@ -18,10 +18,10 @@ from envlock.runtime.errors import EnvlockError, UsageError
 from envlock.runtime.judgement import build_policy
 from envlock.runtime.report import Finding, sort_findings
 from envlock.runtime.version import __version__
-from envlock.workflows.child import run_child
 from envlock.workflows.locks import load_document
 from envlock.workflows.run import Prepared
 from envlock.workflows.settings import read_project_name
+from envlock.workflows.signalled_child import run_child
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -37,7 +37,7 @@ from envlock.packages.indexes.page import IndexFile
 from envlock.packages.local_wheels import into_cache
 from envlock.packages.overlay import install_overlay
 from envlock.web.client import Client
-from envlock.workflows import bisect, build, image_archive, observed_run, pin, supply, verify_further
+from envlock.workflows import bisect, build, image_archive, observed_run, pin, recorded_run, supply, verify_further
 from tests.chaos import readers
 from tests.containers import test_archive
 from tests.containers.plans import lock as planned_lock
@@ -399,6 +399,31 @@ VICTIMS: dict[str, Victim] = {
         ("envlock.lock",),
         ("workflows/held_packages.py:add_observed",),
         _both(_after(_entered, CAPTURE), replaced((observed_run, "_run", _seen))),
+    ),
+    "run --record": Victim(
+        _known,
+        command("run", "-q", "--unverified", "--record", "run.json", "true"),
+        ("run.json",),
+        ("workflows/recorded_run.py:run_recorded",),
+        _both(
+            _after(_same, CAPTURE),
+            replaced(
+                (recorded_run, "run_child", lambda prepared, environ: 0),
+                (recorded_run, "_capture", lambda document, python, prepared: validate(document, "x")),
+            ),
+        ),
+        is_whole=lambda path: not path.exists() or "record_version" in json.loads(path.read_bytes()),
+    ),
+    "lint --write-baseline": Victim(
+        holding(
+            train__py=b"import tensorflow as tf\n\nprint(tf.random.normal([3]))\n",
+            list__json=b'{"baseline_version": 1, "findings": []}\n',
+        ),
+        command("lint", "train.py", "--tf", "2.21.0", "--baseline", "list.json", "--write-baseline", "-q"),
+        ("list.json",),
+        ("workflows/lint.py:write_baseline",),
+        # A script that cannot be read is a finding, too.
+        is_whole=lambda path: "baseline_version" in json.loads(path.read_bytes()),
     ),
     "ignore": Victim(
         holding(envlock__lock=LOCK, pyproject__toml=PYPROJECT),

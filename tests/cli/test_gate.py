@@ -163,7 +163,7 @@ def test_changed_settings_are_asked_for_by_the_check_alone(project: Project) -> 
     project.run("verify")
     assert project.run("capture", "--check", code=1).stderr == (
         "envlock.lock is not up to date:\n"
-        "does not match under policy strict: 3 facts differ\n"
+        "does not match under policy strict, with 1 package of the project: 3 facts differ\n"
         "  x tool.envlock.policy.name: locked strict, pyproject.toml bits\n"
         "  x tool.envlock.policy.cpu.*: locked none, pyproject.toml exact\n"
         "  x tool.envlock.entry: locked none, pyproject.toml train.py\n"
@@ -180,6 +180,7 @@ def test_what_is_allowed_is_counted_where_the_check_is_green(project: Project) -
     assert project.run("verify", "--format", "github").stdout == (
         "::notice file=envlock.lock,title=allowed::1 difference that policy strict allows (`--format text` lists "
         "them)\n"
+        "::notice file=envlock.lock,title=exempt::passed with 1 package of the project\n"
     )
 
 
@@ -198,7 +199,9 @@ def test_the_exception_is_short_begins_with_the_cause_and_ends_with_the_way_out(
     done = subprocess.run(argv, cwd=project.folder, env=project.environ, capture_output=True, text=True, check=False)
     said = done.stderr.partition("EnvironmentMismatch: ")[2].splitlines()
     assert len(said) == LINES
-    assert said[0].endswith("envlock.lock: does not match under policy strict: 61 facts differ")
+    assert said[0].endswith(
+        "envlock.lock: does not match under policy strict, with 1 package of the project: 61 facts differ"
+    )
     assert said[1] == "  x environ.TF_ENABLE_ONEDNN_OPTS: locked unset, live 0"
     assert said[-3:] == [
         "  and 44 more findings (`envlock verify` lists all)",
