@@ -15,6 +15,7 @@ from envlock.numerics.canary.canary_run import Settings
 from envlock.numerics.canary.emulation import find_emulator, find_model, list_models, open_emulation
 from envlock.numerics.canary.processor_identity import decode_signature, render_cpuinfo
 from envlock.runtime.errors import FactError, UsageError
+from tests.conftest import absent
 
 HASWELL = {
     "0.0": [0xD, 0x756E6547, 0x6C65746E, 0x49656E69],
@@ -98,7 +99,7 @@ def test_the_battery_finds_its_variables_set_already() -> None:
 @pytest.mark.processes
 def test_a_program_runs_on_another_processor() -> None:
     if not any(map(shutil.which, emulation.PROGRAMS)):
-        pytest.skip("QEMU's user-mode emulator is missing: apt-get install qemu-user")
+        absent("QEMU's user-mode emulator is missing: apt-get install qemu-user")
     emulator = find_emulator()
     assert {"Haswell", "Nehalem", "EPYC"} <= set(list_models(emulator))
     program = (
