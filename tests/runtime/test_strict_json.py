@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -199,6 +200,13 @@ def test_what_is_wrong_is_said_to_the_character(document: bytes, sentence: str) 
 
 
 def test_without_the_c_scanner_the_words_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr("_json.make_scanner")
+    monkeypatch.setattr(strict_json, "make_scanner", None)
     test_what_is_refused_is_named()
     test_what_is_taken()
+
+
+def test_a_python_without_the_c_scanner_loads_the_reader(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "_json", None)
+    found = runpy.run_path(strict_json.__file__)
+    assert found["make_scanner"] is None
+    assert found["parse"](b"[1, 2]") == [1, 2]
