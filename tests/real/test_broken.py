@@ -142,7 +142,7 @@ def check(case: Case, layer: Layer) -> None:
     works = [f'({case.fails}) >/dev/null 2>&1 || {{ echo "it still fails"; exit 4; }}'] if case.fails else []
     told = layer.shell(*case.breaks, *fails, "envlock doctor || test $? = 1")
     assert told.returncode == 0, told.stdout + told.stderr
-    _, line, _, shown, _ = told.stdout.splitlines()
+    _, line, _, shown = told.stdout.splitlines()
     fix = case.fix.replace("{pip}", f"{layer.folder}/bin/python -m pip")
     assert (line, shown) == (case.line, f"      fix: {fix}")
     after = layer.shell(*case.breaks, f"{{ {case.pasted or fix}; }} >&2", *works, "envlock doctor")

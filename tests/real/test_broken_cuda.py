@@ -50,7 +50,7 @@ def layer(tmp_path: Path) -> Layer:
 
 def findings(text: str) -> list[tuple[str, str]]:
     """Return line and remedy of each finding."""
-    lines = text.splitlines()[1:-1]
+    lines = text.splitlines()[1:]
     return [(line, fix.removeprefix("      fix: ")) for line, _, fix in zip(*[iter(lines)] * 3, strict=True)]
 
 
