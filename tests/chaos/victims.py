@@ -22,6 +22,7 @@ import pydantic
 
 import envlock as facade
 from envlock.__main__ import main as envlock
+from envlock.cli import build as build_command
 from envlock.containers import image_build as make
 from envlock.containers.plan import BuildPlan
 from envlock.divergence import trace_recording
@@ -269,7 +270,7 @@ def _context(folder: Path) -> None:
 BUILT = encode(_of_image(planned_lock()))
 
 
-def _pinned(source: str, **_: object) -> pin.Pin:
+def _pinned(source: str, *_: object, **__: object) -> pin.Pin:
     return pin.Pin(validate(json.loads(OTHER), source), "a/base:1", ())
 
 
@@ -286,7 +287,7 @@ def _built(folder: Path) -> None:
     (folder / "image.tar").write_bytes(b"old")
 
 
-def _image(source: str, **_: object) -> build.BuiltImage:
+def _image(source: str, *_: object, **__: object) -> build.BuiltImage:
     """Build in an engine that only lists the context, and give the image a name."""
     engine: Any = SimpleNamespace(build=lambda order, **_: sorted(each.name for each in order.context.iterdir()))
     chosen: Any = SimpleNamespace(kept=SimpleNamespace(platform="linux/amd64"))
@@ -340,7 +341,8 @@ def _said(*_: object, **__: object) -> launch.Ended:
     return launch.Ended(0, lines, b"", 1.0)
 
 
-def _seen(prepared: object, folder: str) -> int:
+def _seen(prepared: object, environ: dict[str, str]) -> int:
+    folder, _, _ = environ["PYTHONPATH"].partition(os.pathsep)
     Path(folder, SEEN).write_text(f"imported\t{pydantic.__file__}\n", encoding="utf-8")
     return 0
 
@@ -398,7 +400,7 @@ VICTIMS: dict[str, Victim] = {
         command("run", "-q", "--unverified", "--observe", "true"),
         ("envlock.lock",),
         ("workflows/held_packages.py:add_observed",),
-        _both(_after(_entered, CAPTURE), replaced((observed_run, "_run", _seen))),
+        _both(_after(_entered, CAPTURE), replaced((observed_run, "run_child", _seen))),
     ),
     "run --record": Victim(
         _known,
@@ -497,7 +499,7 @@ VICTIMS: dict[str, Victim] = {
         command("build", "-q", "--pin"),
         ("envlock.lock",),
         ("cli/build.py:_pin",),
-        replaced((pin, "pin", _pinned)),
+        replaced((build_command, "pin", _pinned)),
     ),
     "build --archive": Victim(
         _built,
