@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -60,6 +61,9 @@ def test_a_gpu_of_each_kind() -> None:
 
 @pytest.mark.processes
 def test_without_a_driver_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Another test of this process may have loaded the real binding over a stand-in library.
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    monkeypatch.setattr(sys, "path", [*sys.path])
     assert collect_health("/no/such/folder") == {"gpus": []}
     # This machine has no GPU, or a sound one: an answer in any case.
     assert isinstance(ask_gpu_health(), tuple)
