@@ -193,6 +193,7 @@ def _owns(distribution: Distribution, name: str) -> bool:
     if distribution.name == normalise(name):
         return True
     name = name.replace(".", "/")
-    lines = distribution.read("RECORD") or distribution.read("installed-files.txt") or ""
+    files = distribution.read("RECORD") or distribution.read("installed-files.txt") or ""
     begins = (f"{name}/", f"{name}.py,", f"{name}.cpython", f"{name}.abi3", f"{name}.so")
-    return any(line.startswith(begins) for line in lines.splitlines())
+    # Searched as one text: TensorFlow's RECORD has 14,865 lines, and this runs on line 1 of a script.
+    return files.startswith(begins) or any(f"\n{begin}" in files for begin in begins)
