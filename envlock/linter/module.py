@@ -197,6 +197,8 @@ class Module:
     def find_calls(self, names: Collection[str]) -> list[tuple[ast.Call, str]]:
         """Return every call of something of these names, with its name, in the order of the text."""
         words = {name.rpartition(".")[2] for name in names}
+        if not any(word in self.text for word in words):  # whatever the code calls it otherwise
+            return []
         found: list[tuple[ast.Call, str]] = []
         for call in self.nodes(ast.Call):
             function = call.func

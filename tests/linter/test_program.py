@@ -397,7 +397,8 @@ def test_a_training_without_seed_and_switch_is_one_finding() -> None:
     (both,) = check([parse("x.py", code.format(""))], Settings("2.21.0"))
     assert (both.rule, both.severity) == ("ENV202", "warning")
     assert both.message.endswith(", and nothing turns op determinism on")
-    assert "set_random_seed" in both.fix and "enable_op_determinism" in both.fix
+    assert "set_random_seed" in both.fix
+    assert "enable_op_determinism" in both.fix
     for ignored, left in (("ENV202", "ENV108"), ("ENV108", "ENV202")):
         comment = f"# envlock: ignore[{ignored}] another process does\n"
         (single,) = check([parse("x.py", code.format(comment))], Settings("2.21.0"))

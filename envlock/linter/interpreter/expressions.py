@@ -73,18 +73,15 @@ class Expressions(Functions):
 
     def evaluate_name(self, node: ast.Name) -> Value:
         name = node.id
-        found = self.scope.find(name)
+        scope = self.frames[-1].scope
+        found = scope.find(name)
         if found is not None:
-            if (
-                isinstance(found, Constant)
-                and not found.optional
-                and name in self.scope.top().names
-            ):
+            if type(found) is Constant and not found.optional and name in scope.top().names:
                 return Constant(found.value, optional=True, taints=found.taints)
             return found
         if name in BUILTINS:
             return Library(name)
-        return self.find_starred(self.scope.top(), name)
+        return self.find_starred(scope.top(), name)
 
     def find_starred(self, scope: Scope, name: str) -> Value:
         """Return what `from x import *` may have given: of several, what one is known to hold, layers before others."""

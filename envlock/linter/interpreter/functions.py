@@ -44,6 +44,8 @@ CARRYING = ("tf.while_loop", "tf.scan", "tf.foldl", "tf.foldr")
 IN_GRAPH = ("op", "generator")
 SET_TYPES = ("set", "frozenset", "typing.Set", "typing.AbstractSet", "typing.FrozenSet")
 NUMBER_TYPES = ("int", "float", "bool")
+RUNNABLE = frozenset({Function, Partial, Library, Sequence})
+"""Values that are a function, or can hold some."""
 Key = tuple[object, ...]
 MOST, MOST_TAINTED = 1, 3
 """How often a function runs with the same seeds and switches: more callers tell nothing new."""
@@ -457,7 +459,8 @@ class Functions(Operations):
     def use_functions(self, call: Call) -> None:
         """Run the functions that a call hands on, with what nothing is known of; a command line asks for defaults."""
         for value in call.values():
-            self.use_function(value, call)
+            if type(value) in RUNNABLE:
+                self.use_function(value, call)
 
     def use_function(self, value: Value, call: Call) -> None:
         """Run a function that is handed on."""

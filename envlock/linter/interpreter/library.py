@@ -13,6 +13,7 @@ from envlock.linter.interpreter.queries import is_unordered
 from envlock.linter.interpreter.run_state import Worker
 from envlock.linter.interpreter.source_files import Source
 from envlock.linter.interpreter.values import (
+    CLEAN,
     Class,
     Constant,
     Function,
@@ -110,12 +111,10 @@ class Libraries(Containers):
                 value.most = None
             if isinstance(value, Sequence):
                 value.items = None
-        learners = [each for each in values if isinstance(each, Made | Sequence | Instance)]
-        each_taints = self.deep_of(values)
-        for learner in learners:
-            orders = in_mode(each_taints, "each") & self.outside(learner.born)
-            if isinstance(learner, Made) and "writer" in learner.marks:
-                self.ledger.count(as_mode(orders, "value"))
+        orders = in_mode(self.deep_of(values), "each") if self.loops else CLEAN
+        for value in values if orders else ():
+            if isinstance(value, Made) and "writer" in value.marks:
+                self.ledger.count(as_mode(orders & self.outside(value.born), "value"))
 
     def compute(self, name: str, call: Call) -> Value:
         """Return what is computed from values; a call whose result nothing uses must have an effect."""

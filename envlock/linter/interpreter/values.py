@@ -433,6 +433,8 @@ def join(one: Value, other: Value) -> Value:
         return one
     if type(one) is Value and type(other) is Value:
         return _merge_unknown([one, other])
+    if type(one) is Constant and type(other) is Constant:  # the elements of long lists
+        return Either((one, other))
     found: list[Value] = []
     for each in (*options(one), *options(other)):
         for known in found:
