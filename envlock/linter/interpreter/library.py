@@ -546,7 +546,7 @@ FAMILIES: tuple[tuple[tuple[str, ...], Row], ...] = (
 
 @lru_cache(maxsize=2**14)
 def _find_row(name: str) -> Row | None:
-    """Return what is done for a name of a library, or None where nothing is known of it."""
+    """Return what is done for a name of a library, or None for a name in no table."""
     if name in LIBRARY:
         return LIBRARY[name]
     if name in DATASETS:

@@ -36,7 +36,7 @@ class Programs(Statements):
         self.ends: dict[Source, State] = {}  # the state that each program ends with
         self.reached: dict[Source, set[int]] = {}
         self.trained_in: set[Source] = set()
-        self.begins: dict[Source, State] = {}  # what holds where nobody is seen to call
+        self.begins: dict[Source, State] = {}  # what holds where the caller is not in the project
 
     def run_all(self) -> None:
         """Run every program, then every function that none of them called."""
