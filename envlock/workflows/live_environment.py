@@ -118,6 +118,8 @@ def refuse_another_environment(lock: Lockfile, found: Snapshot) -> None:
     errors = report.of(ERROR)
     findings = [error for error in errors if error.where.fact.startswith("packages")]
     if findings:
-        other = Report(findings, policy=report.policy, overrides=report.overrides)
+        other = Report(
+            findings, policy=report.policy, overrides=report.overrides, extent=report.extent
+        )
         hint = "run `envlock capture` to lock these packages; nothing was written"
         raise EnvironmentMismatch(other.to_text(), other, hint=hint)
