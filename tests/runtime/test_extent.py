@@ -93,7 +93,7 @@ SIDES = {"python": {"version": "3.12"}, "packages": {"a": {"version": "1"}}, "cp
         ({"cpu": {"flags": ["a"]}}, [], 3),  # what one side lacks is no pair
         ({}, ["cpu.flags"], 3),
         ({}, ["cpu"], 2),
-        ({"cpu": None}, [], 2),
+        ({"cpu": None}, [], 3),
     ],
 )
 def test_a_fact_counts_where_both_sides_know_it(here: dict[str, object], unavailable: list[str], number: int) -> None:
