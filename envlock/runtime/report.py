@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from envlock.runtime.exemptions import OVERRIDE, Exemption, list_exemptions
+from envlock.runtime.exemptions import OVERRIDE, Exemption, describe_judge, list_exemptions
+from envlock.runtime.extent import NOTHING, Extent, decide
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.finding_place import Where
 
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     )
 
     from typing_extensions import TypeVar
-
-    from envlock.runtime.extent import Extent
 
     Attached = TypeVar("Attached", bound="Evidence", default="Evidence", covariant=True)
 else:
@@ -58,15 +57,11 @@ NO_TENSORFLOW = "no-tensorflow"
 FILE_RULE = "file-"
 """The prefix of the rules of findings about installed files (`verify --deep`)."""
 
-NOTHING = "cannot decide: nothing was compared"
-"""The headline of a report without findings for which nothing was compared."""
-
 SUBJECT = "envlock.lock"
 """The file that is shown for a finding without a place in a file."""
 # An exception is shown in a terminal; `envlock verify --deep` has tables of all files.
 FILES_SHOWN = 20
-# For each kind: after a change of the installer every package has a line, which would hide the
-# rest.
+# For each kind: after a change of the installer every package has a line.
 INFO_SHOWN = 4
 ITEMS_SHOWN = 12
 """Items of a list that `show` prints."""
@@ -252,9 +247,7 @@ class Report(Generic[Attached]):
         notes: Iterable[str] = (),
         extent: Optional[Extent] = None,
     ) -> Report:
-        """Return this report with more findings and notes, with what else was compared, and with
-        the headline that belongs to them.
-        """
+        """Return this report with what else was found and compared, and its headline."""
         if self.extent is not None and extent is not None:
             extent = self.extent.add(extent)
         return Report(
@@ -276,14 +269,12 @@ class Report(Generic[Attached]):
     @property
     def exit_code(self) -> int:
         """0 for yes, 1 for no, 4 if what decides it is unknown, or nothing was compared."""
-        severities = [finding.severity for finding in self.findings]
-        return decide(severities, self.breaking, self.extent)
+        decisive = {finding.severity for finding in self.findings}.intersection(self.breaking)
+        return decide(bool(decisive - {UNKNOWN}), UNKNOWN in decisive, self.extent)
 
     @property
     def compared(self) -> Optional[Dict[str, int]]:
-        """How much was compared, by kind, and how much of what is needed is `unknown`; None if the
-        command compares nothing.
-        """
+        """How much was compared, by kind, and how much of what is needed is `unknown`."""
         if self.extent is None:
             return None
         return {**self.extent.to_json(), "unknown": len(self.of(UNKNOWN))}
@@ -409,22 +400,6 @@ class Report(Generic[Attached]):
         return f"<pre>{escape(self.to_text())}</pre>"
 
 
-def decide(severities: Iterable[str], breaking: Sequence[str], extent: Optional[Extent]) -> int:
-    """Return the exit code of every command that judges: 0 for yes, 1 for no, 4 for unknown.
-
-    Args:
-        severities: those of the findings.
-        breaking: the severities that make the answer no.
-        extent: how much was compared; None if the command compares nothing.
-    """
-    decisive = set(severities) & set(breaking)
-    if decisive - {UNKNOWN}:
-        return 1
-    if decisive or (extent is not None and extent.is_nothing):
-        return 4
-    return 0
-
-
 def sort_findings(findings: Iterable[Finding]) -> List[Finding]:
     """Return findings by severity, then by weight; equal ones in their original order."""
     return sorted(
@@ -455,20 +430,6 @@ def make_headline(
     if missing:
         return f"cannot decide{under}: {' and '.join(missing)}"
     return f"matches{under}"
-
-
-def describe_judge(policy: Optional[str], overrides: int, exempt: Sequence[Exemption]) -> str:
-    """Return the policy and everything else that accepts differences, as a phrase that follows a
-    verb.
-    """
-    if policy is None:
-        return ""
-    besides = [str(each) for each in exempt if each.is_in_headline]
-    if overrides:
-        besides.insert(0, count(overrides, "override"))
-    if not besides:
-        return f" under policy {policy}"
-    return f" under policy {policy}, with {' and '.join(besides)}"
 
 
 def _list_wrong(findings: List[Finding]) -> List[str]:
