@@ -84,9 +84,10 @@ def agrees(shown: list[str], printed: str) -> bool:
 
 
 def tools(folder: Path, envlock: str, python: str) -> Path:
-    """Make a folder for PATH, with an `envlock` that one interpreter runs, and the `python` of an environment."""
+    """Make a folder for PATH, with an `envlock` and a `uv` that one interpreter runs, and the `python` of an environment."""
     folder.mkdir()
-    for name, command in {"envlock": f'"{envlock}" -P -m envlock', "python": f'"{python}"'}.items():
+    commands = {"envlock": f'"{envlock}" -P -m envlock', "python": f'"{python}"', "uv": f'"{envlock}" -m uv'}
+    for name, command in commands.items():
         file = folder / name
         file.write_text(f'#!/bin/sh\nexec {command} "$@"\n', encoding="utf-8")
         file.chmod(0o755)
