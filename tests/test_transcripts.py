@@ -14,8 +14,9 @@ from tests.transcripts import agrees, run, steps, tools
 ROOT = Path(__file__).resolve().parents[1]
 PLAIN = [ROOT / "docs/agents.md", ROOT / "docs/portable.md"]
 """Those that need no TensorFlow."""
-PAGES = [*PLAIN, ROOT / "docs/troubleshooting.md", ROOT / "docs/program.md"]
-"""Pages of which every block is a console block that is run, or a text to copy."""
+NAMES = ("cookbook", "installation", "platforms", "program", "quick-start", "troubleshooting")
+PAGES = [*PLAIN, *(ROOT / f"docs/{name}.md" for name in NAMES)]
+"""Pages of which every block is run, or a text to copy."""
 
 
 def environ(folder: Path, python: str) -> dict[str, str]:
@@ -48,9 +49,10 @@ def test_they_do_with_tensorflow(page: Path, tmp_path: Path, tensorflow_python: 
 def test_no_block_of_these_pages_is_left_out(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     kinds = re.findall(r"^```(\w*)$", text, flags=re.MULTILINE)[::2]
-    assert set(kinds) <= {"console", "text"}
+    assert set(kinds) <= {"console", "python", "text"}
     assert re.search(r"^ {4}\$ ", text, flags=re.MULTILINE) is None
-    assert len(list(steps(page))) == len(re.findall(r"^(?:<!-- )?\$ ", text, flags=re.MULTILINE))
+    commands = re.findall(r"^(?:<!-- )?\$ |^```python$", text, flags=re.MULTILINE)
+    assert len(list(steps(page))) == len(commands)
 
 
 def test_a_transcript_agrees_with_itself_only() -> None:
