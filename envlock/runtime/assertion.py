@@ -10,7 +10,7 @@ import sys
 from envlock.runtime.errors import EnvironmentMismatch, EnvlockError, LockfileError, UsageError
 from envlock.runtime.judgement import verify
 from envlock.runtime.lockfile import NAME, find, find_outside, find_project, read_file
-from envlock.runtime.report import clean, clean_lines
+from envlock.runtime.report import DATA, WARNING, clean, clean_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,7 +56,9 @@ def assert_locked(
         The report; None if `ENVLOCK_MODE=off` switched the check off.
 
     With `ENVLOCK_MODE=deep`, every installed file is also compared with its RECORD, and each RECORD
-    with the lockfile: this reads the whole environment, which takes seconds.
+    with the lockfile: this reads the whole environment, which takes seconds. The contents of input
+    files are then read as well, if the lockfile has a section `data`; else their names and sizes
+    are compared. Data that differs is a warning on stderr unless a rule names `data`.
 
     Raises:
         EnvironmentMismatch: it is not the locked one, or a fact that the policy needs could not be
@@ -73,7 +75,7 @@ def assert_locked(
     key = _make_key(lockfile, chosen)
     report = _verified.get(key)
     if report is None:
-        report = verify(read_file(lockfile), chosen, deep=mode == "deep")
+        report = _judge(lockfile, chosen, deep=mode == "deep")
         # A refusal is not remembered: after its cause was removed, the check can be repeated.
         if report.match:
             _verified[key] = report
@@ -85,6 +87,22 @@ def assert_locked(
         if advice is not None:
             report.notes.append(advice)
         refuse(mismatch(lockfile, report), mode)
+    return report
+
+
+def _judge(lockfile: str, policy: Optional[str], *, deep: bool) -> Report:
+    """Return the report on the environment, and on the data if the lockfile has some."""
+    document = read_file(lockfile)
+    report = verify(document, policy, deep=deep)
+    if "data" not in document:
+        return report
+    # Not at the top: most lockfiles have no data, and need none of this when a script starts.
+    from envlock.runtime.input_data import add_data
+
+    report = add_data(report, document, lockfile, policy, deep=deep)
+    for finding in report.findings:
+        if finding.rule == DATA and finding.severity == WARNING:
+            say(f"warning: {finding.message}")
     return report
 
 
