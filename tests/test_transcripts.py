@@ -12,7 +12,7 @@ import pytest
 from tests.transcripts import agrees, run, steps, tools
 
 ROOT = Path(__file__).resolve().parents[1]
-PLAIN = [ROOT / "docs/agents.md", ROOT / "docs/portable.md"]
+PLAIN = [ROOT / "docs/agents.md", ROOT / "docs/data.md", ROOT / "docs/portable.md"]
 """Those that need no TensorFlow."""
 PAGES = [*PLAIN, ROOT / "docs/troubleshooting.md", ROOT / "docs/program.md"]
 """Pages of which every block is a console block that is run, or a text to copy."""

@@ -14,8 +14,10 @@ from envlock.runtime.report import DATA, WARNING, clean, clean_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from types import FrameType
     from typing import Dict, Optional, Tuple, Union
 
+    from envlock.runtime.facts import Document
     from envlock.runtime.report import Report
 
     Key = Tuple[object, ...]
@@ -75,25 +77,24 @@ def assert_locked(
     key = _make_key(lockfile, chosen)
     report = _verified.get(key)
     if report is None:
-        report = _judge(lockfile, chosen, deep=mode == "deep")
+        document = read_file(lockfile)
+        deep = mode == "deep"
+        report = verify(document, chosen, deep=deep)
+        report = check_data(report, document, lockfile, chosen, deep=deep)
         # A refusal is not remembered: after its cause was removed, the check can be repeated.
         if report.match:
             _verified[key] = report
     if not report.match:
-        # Not at the top: a script that matches starts without it.
-        from envlock.runtime.import_order import explain_repeated_import
-
-        advice = explain_repeated_import(sys._getframe(1))
-        if advice is not None:
-            report.notes.append(advice)
-        refuse(mismatch(lockfile, report), mode)
+        refuse(mismatch(lockfile, report, sys._getframe(1)), mode)
     return report
 
 
-def _judge(lockfile: str, policy: Optional[str], *, deep: bool) -> Report:
-    """Return the report on the environment, and on the data if the lockfile has some."""
-    document = read_file(lockfile)
-    report = verify(document, policy, deep=deep)
+def check_data(
+    report: Report, document: Document, lockfile: str, policy: Optional[str], *, deep: bool
+) -> Report:
+    """Return the report with the data that differs, which is also printed to stderr where it decides
+    nothing; the report itself for a lockfile without data.
+    """
     if "data" not in document:
         return report
     # Not at the top: most lockfiles have no data, and need none of this when a script starts.
@@ -106,14 +107,26 @@ def _judge(lockfile: str, policy: Optional[str], *, deep: bool) -> Report:
     return report
 
 
-def mismatch(lockfile: str, report: Report) -> EnvironmentMismatch:
+def mismatch(
+    lockfile: str, report: Report, caller: Optional[FrameType] = None
+) -> EnvironmentMismatch:
     """Return the error for a lockfile that does not match, with a short message; its `report` has
     all findings.
-    """
-    # Not imported at the top: a script that matches starts faster without it.
-    from envlock.runtime.short_report import in_short, with_acceptance
 
-    return EnvironmentMismatch(f"{clean(lockfile)}: {in_short(with_acceptance(report))}", report)
+    Args:
+        lockfile: its path.
+        report: what differs.
+        caller: the frame that asked; a note says if its module is imported for the second time.
+    """
+    # Not at the top: a script that matches starts without them.
+    from envlock.runtime import import_order, short_report
+
+    if caller is not None:
+        advice = import_order.explain_repeated_import(caller)
+        if advice is not None:
+            report.notes.append(advice)
+    text = short_report.in_short(short_report.with_acceptance(report))
+    return EnvironmentMismatch(f"{clean(lockfile)}: {text}", report)
 
 
 def refuse(error: EnvlockError, mode: str) -> None:
