@@ -94,6 +94,8 @@ def survey(path: str) -> Optional[Survey]:
         raise make_error(path, error.strerror) from None
     if stat.S_ISREG(status.st_mode):
         return Survey([DataFile(b"", path, status)])
+    if not stat.S_ISDIR(status.st_mode):
+        raise make_error(path, "it is neither a file nor a folder")
     files = list(_iter_files(path))
     files.sort(key=_get_name)
     return Survey(files)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import time
 from pathlib import Path
@@ -186,6 +185,7 @@ def test_the_keys_of_git_annex_are_its_digests(tmp_path: Path) -> None:
     assert find_known(str(annexed), find(annexed), {}) == []
 
 
+WRITTEN_BY_DVC = "md5:fe081c27ab75778609f2ff29cecdaef0.dir"
 DVC_FOLDER = """\
 outs:
 - md5: {digest}
