@@ -49,6 +49,8 @@ COMPARED = "compared"
 """The rule of a finding that a fact which a verdict needs was not compared."""
 BITS = "bits"
 """The rule of a finding that an operation computes different bits (`verify --numerics`)."""
+DATA = "data"
+"""The rule of a finding about input files, which are not part of the environment."""
 LAUNCHER = "launcher"
 """The rule of a finding that explains differences by the launcher of the process."""
 NO_TENSORFLOW = "no-tensorflow"
@@ -441,6 +443,9 @@ def _list_wrong(findings: List[Finding]) -> List[str]:
         wrong.append(_agree(bits, "canary result", "differs", "differ"))
     if files:
         wrong.append(_agree(files, "file", "is not as recorded", "are not as recorded"))
+    data = _count_kind(findings, ERROR, DATA)
+    if data:
+        wrong.append(f"there is other data at {count(data, 'path')}")
     return wrong
 
 
@@ -463,6 +468,7 @@ def _list_missing(findings: List[Finding]) -> List[str]:
     unread = _count_kind(findings, UNKNOWN, FILE_RULE)
     incomparable = _count_kind(findings, UNKNOWN, BITS)
     uncompared = _count_kind(findings, UNKNOWN, COMPARED)
+    data = _count_kind(findings, UNKNOWN, DATA)
     noun = "fact"
     if _count_kind(findings, ERROR, ""):
         noun = "more fact"
@@ -471,6 +477,8 @@ def _list_missing(findings: List[Finding]) -> List[str]:
         missing.append(f"{count(unknown, noun)} could not be collected")
     if unread:
         missing.append(f"{count(unread, 'file')} could not be read")
+    if data:
+        missing.append(f"the data at {count(data, 'path')} could not be read")
     if incomparable:
         missing.append(f"{count(incomparable, 'part')} of the canary could not be compared")
     if uncompared:
@@ -479,11 +487,13 @@ def _list_missing(findings: List[Finding]) -> List[str]:
 
 
 def _count_kind(findings: List[Finding], severity: str, kind: str) -> int:
-    """Return how many findings of a severity are of a kind: FILE_RULE, BITS, COMPARED, or "" for facts."""
+    """Return how many findings of a severity are of a kind: FILE_RULE, BITS, COMPARED, DATA, or ""
+    for facts.
+    """
     number = 0
     for finding in findings:
         own = ""
-        if finding.rule in (BITS, COMPARED):
+        if finding.rule in (BITS, COMPARED, DATA):
             own = finding.rule
         elif finding.rule.startswith(FILE_RULE):
             own = FILE_RULE
