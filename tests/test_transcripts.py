@@ -14,7 +14,10 @@ from tests.transcripts import agrees, run, steps, tools
 ROOT = Path(__file__).resolve().parents[1]
 PLAIN = [ROOT / "docs/agents.md", ROOT / "docs/portable.md"]
 """Those that need no TensorFlow."""
-PAGES = [*PLAIN, ROOT / "docs/troubleshooting.md", ROOT / "docs/program.md"]
+PAGES = [
+    *PLAIN,
+    *(ROOT / f"docs/{name}.md" for name in ("troubleshooting", "program", "upgrade")),
+]
 """Pages of which every block is a console block that is run, or a text to copy."""
 
 
