@@ -1,6 +1,7 @@
-"""Upgrades of packages under small public programs: is the verdict of `envlock upgrade` the truth?
+"""Upgrades of packages, and variables, under small public programs: is the verdict of `envlock upgrade` the truth?
 
-    .venvs/dev/bin/python benchmarks/upgrades.py --python .venvs/tensorflow/bin/python --with keras==3.8.0 --with numpy==2.1.3
+    .venvs/dev/bin/python benchmarks/upgrades.py --python .venvs/tensorflow/bin/python --overlays overlays \\
+        --with keras==3.8.0 --with numpy==2.1.3 --with TF_ENABLE_ONEDNN_OPTS=0
 
 Prints the table of docs/upgrade.md. For the truth each program really trains for five steps, in the locked environment twice
 and with each upgrade once, and everything that it returns is compared. The programs are models of `keras.applications` and
@@ -12,9 +13,10 @@ from __future__ import annotations
 import argparse
 import os
 import resource
+import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from envlock.guest.target import Target
@@ -30,6 +32,8 @@ from envlock.workflows.upgrade_trials import Stage
 
 PROGRAM = '''
 """Five small programs, with the layers of Keras' own examples, and one model of keras.applications."""
+
+import os
 
 import keras
 import numpy as np
@@ -97,7 +101,8 @@ def mobilenet():
 
 def compiled_step():
     """A step that XLA compiles, as in tensorflow.org/xla/tutorials/jit_compile"""
-    weights = tf.Variable(tf.random.stateless_normal((64, 10), (1, 2)))
+    seed = int(os.environ.get("WEIGHTS", "2"))
+    weights = tf.Variable(tf.random.stateless_normal((64, 10), (1, seed)))
 
     @tf.function(jit_compile=True)
     def train(x, y):
@@ -107,12 +112,14 @@ def compiled_step():
         weights.assign_sub(0.1 * tape.gradient(loss, weights))
         return loss
 
-    random = np.random.default_rng(0)
+    random = np.random.default_rng(int(os.environ.get("DATA", "0")))
     for _ in range(5):
         x = random.standard_normal((32, 64)).astype("float32")
         x -= x.mean(axis=0)
         yield {"loss": train(x, _classes(32).astype("int32")), "weights": weights}
 '''
+Changes = tuple[str, tuple[Change, ...], dict[str, str]]
+"""How a table calls them, packages, and variables."""
 PROGRAMS = ("mnist_convnet", "text_transformer", "bidirectional_lstm", "mobilenet", "compiled_step")
 
 
@@ -127,10 +134,7 @@ def main() -> None:
     asked.overlays.mkdir(exist_ok=True)
     environment = LiveEnvironment(asked.python, collect_live(asked.python))
     installed = read_versions(environment.snapshot.facts)
-    sets = []
-    for text in asked.wanted:
-        pairs = [each.split("==") for each in text.split(",")]
-        sets.append([Change(name, installed.get(name), version) for name, version in pairs])
+    sets = [parse_changes(text, installed) for text in asked.wanted]
     print("| program | upgrade | verdict | really trained | right | CPU seconds |")
     print("|---|---|---|---|---|--:|")
     with tempfile.TemporaryDirectory() as name:
@@ -145,7 +149,7 @@ def main() -> None:
             measure(stage, sets)
 
 
-def measure(stage: Stage, sets: Sequence[Sequence[Change]]) -> None:
+def measure(stage: Stage, sets: Sequence[Changes]) -> None:
     """Judge upgrades under one program, and print a row for each."""
     before, start = spend(), time.monotonic()
     seen = stage.look()
@@ -157,29 +161,41 @@ def measure(stage: Stage, sets: Sequence[Sequence[Change]]) -> None:
     locked = train(stage.program, python, build_environ((), {}))
     if locked != train(stage.program, python, build_environ((), {})):
         print(f"<!-- {stage.program.function} varies by itself -->")
-    for changes in sets:
+    for name, changes, variables in sets:
         before, start = spend(), time.monotonic()
-        trial = stage.attempt(changes, seen)
+        if changes:
+            trial = stage.attempt(changes, seen)
+        else:
+            environ = build_environ((), variables)
+            trial = Trial((), (*seen.doubts, *stage.compare(seen, environ)))
         cost = describe_cost(before, start)
-        overlays = [
-            install_overlay(each.name, each.after, stage.overlays, python) for each in changes
-        ]
-        really = train(stage.program, python, build_environ(overlays, {}))
-        print_row(stage.program.function or "", trial, locked == really, cost)
+        overlays = [install_overlay(*each.wanted, stage.overlays, python) for each in changes]
+        really = train(stage.program, python, build_environ(overlays, variables))
+        print_row(f"{stage.program.function} | {name}", trial, locked == really, cost)
 
 
-def print_row(program: str, trial: Trial, is_equal: bool, cost: str) -> None:
+def parse_changes(text: str, installed: Mapping[str, str]) -> Changes:
+    """Return what `NAME==VERSION,...` or a variable `NAME=VALUE` changes, and how a table calls it."""
+    if "==" not in text:
+        name, _, value = text.partition("=")
+        return f"`{text}`", (), {name: value}
+    pairs = [each.split("==") for each in text.split(",")]
+    changes = tuple(Change(name, installed.get(name), version) for name, version in pairs)
+    return ", ".join(map(str, changes)), changes, {}
+
+
+def print_row(title: str, trial: Trial, is_equal: bool, cost: str) -> None:
     """Print whether a verdict is right: *no bit changes* only where the bits are equal."""
     right = "yes"
     if trial.verdict == "no-bit-changes" and not is_equal:
         right = "WRONG"
     elif trial.verdict != "no-bit-changes" and is_equal:
         right = "not proven"
-    changes = ", ".join(map(str, trial.changes))
     bits = "equal bits" if is_equal else "other bits"
-    print(f"| {program} | {changes} | {trial.verdict} | {bits} | {right} | {cost} |")
+    print(f"| {title} | {trial.verdict} | {bits} | {right} | {cost} |")
     for difference in trial.differences:
         print(f"<!--   {difference.kind}: {difference.message[:400]} -->", flush=True)
+    sys.stdout.flush()
 
 
 def train(target: Target, python: Path | None, environ: dict[str, str]) -> str:

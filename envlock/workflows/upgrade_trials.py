@@ -16,6 +16,7 @@ from envlock.divergence.observed_runs import Request
 from envlock.divergence.trace import Record
 from envlock.divergence.trace import read as read_trace
 from envlock.divergence.trace_recording import record as write_trace
+from envlock.divergence.two_traces import Pair
 from envlock.guest.target import Target
 from envlock.lock.live_facts import collect_live
 from envlock.lock.models import Lockfile
@@ -51,8 +52,8 @@ from envlock.packages.overlay import build_environ, find_unreached, install_over
 from envlock.packages.upgrade_resolution import find_unmet, parse_wishes, resolve_upgrade
 from envlock.runtime.collectors.tensorflow import DISTRIBUTIONS
 from envlock.runtime.errors import EnvlockError, UsageError, WriteError
-from envlock.runtime.report import Report
-from envlock.workflows.bisect import describe_finding
+from envlock.runtime.report import Report, count
+from envlock.runtime.tables import table
 from envlock.workflows.live_environment import LiveEnvironment, refuse_another_environment
 from envlock.workflows.locks import load_lock
 from envlock.workflows.program import Program
@@ -69,8 +70,16 @@ NAME = "program:function"
 """What the program's operations are called while they are compared."""
 SECTIONS = ("packages", "environ", "python")
 """Facts that must be those of the lockfile: the upgrade begins there."""
-KINDS = {"operation": KERNELS, "carried": VALUES}
-"""What a finding about two traces means for an upgrade."""
+_GROUPS = table("operations")
+DRAWN = frozenset(_GROUPS["random"] + _GROUPS["generators"] + _GROUPS["python"])
+"""Operations whose results do not follow from their inputs alone."""
+SHAPES = frozenset(
+    [
+        *("Shape", "ShapeN", "Size", "Rank"),
+        *("BroadcastArgs", "BroadcastGradientArgs", "ConcatOffset"),
+    ]
+)
+"""Operations whose results follow from shapes: what they are needed for differs, if they matter."""
 UNREADABLE = "[*]"
 """The end of the type of a value that the tracer cannot read."""
 
@@ -170,16 +179,21 @@ class Stage:
         python = self.environment.python
         overlays = [install_overlay(*each.wanted, self.overlays, python) for each in changes]
         environ = build_environ(overlays, {})
-        differences = [*seen.doubts, *self.find_obstacles(changes, overlays, environ)]
+        obstacles = self.find_obstacles(changes, overlays, environ)
+        return Trial(tuple(changes), (*seen.doubts, *obstacles, *self.compare(seen, environ)))
+
+    def compare(self, seen: Seen, environ: Mapping[str, str]) -> list[Difference]:
+        """Return what differs of the program where it runs with these variables."""
+        differences = []
         try:
-            program = observe_program(self.program, python, environ=environ)
+            program = observe_program(self.program, self.environment.python, environ=environ)
             differences += compare_observed(seen.program, program)
             differences += self.recompute(seen.numerics, environ)
             differences += compare_traces(seen.trace, self.trace("new", environ))
         except EnvlockError as error:
             message = f"it does not run with these versions: {error.message}"
             differences.append(Difference(UNPROVEN, message))
-        return Trial(tuple(changes), tuple(differences))
+        return differences
 
     def find_obstacles(
         self, changes: Sequence[Change], overlays: Sequence[Path], environ: Mapping[str, str]
@@ -354,17 +368,31 @@ def compare_traces(a: Path, b: Path) -> list[Difference]:
     before, after = _count_entries(a), _count_entries(b)
     if before == after:
         return []
-    report = two_traces.report(str(a), str(b))
-    for finding in report.findings:
-        if finding.rule in KINDS:
-            message = f"the first steps, run eagerly: {describe_finding(finding)}"
-            return [Difference(KINDS[finding.rule], message)]
+    evidence = two_traces.report(str(a), str(b)).evidence
+    pair = evidence.first or evidence.earliest
+    if evidence.comparable and pair is not None:
+        return [_judge_pair(pair)]
     # Equal results of other inputs; or one side has operations that the other lacks.
-    others = [*(after - before), *(before - after)]
-    message = f"the first steps, run eagerly, differ at {others[0].kind}"
+    others = (after - before) + (before - after)
+    kind = next(iter(others)).kind
+    message = f"the first steps, run eagerly: {kind} and {count(others.total() - 1, 'other')} run otherwise"
     if _count_kinds(before) == _count_kinds(after):
         return [Difference(VALUES, message)]
     return [Difference(PROGRAM, message)]
+
+
+def _judge_pair(pair: Pair) -> Difference:
+    """Return what the first entries that differ say: a kernel has computed other bits only if all that it got is equal."""
+    entry = pair.a
+    where = "the first steps, run eagerly"
+    if entry.place is not None:
+        where += f", {entry.place.file}:{entry.place.line}"
+    if isinstance(entry, Record):
+        is_drawn = entry.operation.type in DRAWN
+        if pair.kind == "operation" and pair.known == len(entry.inputs) > 0 and not is_drawn:
+            message = f"{where}: {entry.operation.type} gives other bits for equal inputs"
+            return Difference(KERNELS, message)
+    return Difference(VALUES, f"{where}: {entry.title} has other values")
 
 
 class Entry(NamedTuple):
@@ -382,6 +410,8 @@ def _count_entries(file: Path) -> Counter[Entry]:
     with read_trace(file) as trace:
         for entry in trace:
             if isinstance(entry, Record):
+                if entry.operation.type in SHAPES:
+                    continue
                 specs = entry.input_specs + entry.output_specs
                 values = entry.inputs + entry.outputs
                 found[Entry(entry.step, entry.operation.type, specs, values)] += 1

@@ -120,7 +120,7 @@ def test_another_program_and_another_kernel_are_told_apart(world: World) -> None
     world.trace = lambda versions: int(versions["keras"] == "3.15.1")
     report = upgrade(lock(), "train.py:step", ["keras"])
     assert report.evidence.together.verdict == KERNELS
-    assert "train.py:7: MatMul is the first operation" in report.findings[0].message
+    assert "train.py:7: MatMul gives other bits for equal inputs" in report.findings[0].message
 
 
 def test_each_of_several_packages_has_a_verdict(world: World) -> None:
@@ -190,8 +190,24 @@ def test_traces_are_equal_only_if_inputs_are(tmp_path: Path) -> None:
     steps: list[Any] = [op("Read", 7, [1], [0]), op("Mean", 8, [1], [2])]
     turned = write(tmp_path / "e", steps[::-1])
     assert compare_traces(write(tmp_path / "f", steps), turned) == []
+    shaped = write(tmp_path / "g", [*steps, op("Shape", 8, [1], [2])])
+    assert compare_traces(turned, shaped) == []
     longer = write(tmp_path / "d", [op("Relu", 7, [1], [0]), value("loss", 3), op("Add", 8, [1], [1])])
     assert [each.kind for each in compare_traces(one, longer)] == [PROGRAM]
+
+
+@pytest.mark.parametrize(
+    ("kind", "inputs", "verdict"),
+    [
+        ("MatMul", [1, 2], KERNELS),
+        ("ReadVariableOp", [None], VALUES),
+        ("AssignAddVariableOp", [None, 1], VALUES),
+        ("RandomStandardNormal", [1], VALUES),
+    ],
+)
+def test_a_kernel_is_blamed_only_if_its_inputs_are_known(kind: str, inputs: Any, verdict: str, tmp_path: Path) -> None:
+    one, other = (write(tmp_path / f"{bits}", [op(kind, 7, inputs, [bits])]) for bits in (1, 2))
+    assert [each.kind for each in compare_traces(one, other)] == [verdict]
 
 
 def test_values_that_cannot_be_read_are_counted(tmp_path: Path) -> None:
