@@ -269,10 +269,11 @@ def upgrade(
             hint="name one: train.py:step",
         )
     environment = LiveEnvironment(program.python, collect_live(program.python))
-    refuse_another_environment(model, environment.snapshot, SECTIONS)
     installed = read_versions(environment.snapshot.facts)
+    wishes = list_wishes(wanted, installed)
+    refuse_another_environment(model, environment.snapshot, SECTIONS)
     progress.say("asking the installer for versions that fit together")
-    versions = resolve_upgrade(list_wishes(wanted, installed), program.python)
+    versions = resolve_upgrade(wishes, program.python)
     changes = list_changes(versions, installed)
     if not changes:
         raise UsageError(
