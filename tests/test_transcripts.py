@@ -17,7 +17,7 @@ PLAIN = [ROOT / "docs/agents.md", ROOT / "docs/data.md", ROOT / "docs/portable.m
 """Those that need no TensorFlow."""
 GUIDES = ("ci", "differences", "doctor", "lint", "lock", "refuse", "relax", "variables")
 NAMES = (
-    *("cookbook", "platforms", "program", "quick-start", "reference/activation", "troubleshooting"),
+    *("cookbook", "platforms", "program", "quick-start", "reference/activation", "troubleshooting", "upgrade"),
     *(f"guides/{name}" for name in GUIDES),
 )
 INSTALLATION = ROOT / "docs/installation.md"
