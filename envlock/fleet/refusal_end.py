@@ -1,0 +1,80 @@
+"""The end of a refused rank, whose exit code stays that of the refusal.
+
+A launcher can end all ranks as soon as the first one has ended, as `srun --kill-on-bad-exit` does.
+A rank that has not looked since the decision would end without it, and the launcher would report
+the signal as its own exit code.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
+    from typing import Callable, Optional
+
+MARGIN = 0.2
+"""Seconds for a process that wakes late."""
+
+
+class _Woken(BaseException):
+    """SIGTERM has arrived while this process waited."""
+
+
+def wait_for_readers(pause: float, code: int, is_refused: Callable[[], bool]) -> None:
+    """Wait until each rank has looked once more, or SIGTERM arrives; from then on, SIGTERM ends
+    this process with `code`.
+
+    Args:
+        pause: the most seconds between two looks of a rank; 0 if no rank has to be waited for.
+        code: the exit code of the refusal.
+        is_refused: whether the refusal still holds: a program can catch it and continue.
+    """
+    if pause == 0:
+        return
+
+    def end(number: int, frame: Optional[FrameType]) -> None:
+        if is_refused():
+            os._exit(code)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    try:
+        _handle(_wake)
+        time.sleep(pause + MARGIN)
+        _handle(end)
+    except _Woken:
+        _handle(end)
+
+
+def keep_exit_code(code: int) -> None:
+    """Let SIGTERM end this process with `code` to its last moment, if `wait_for_readers` did so."""
+
+    def end(number: int, frame: Optional[FrameType]) -> None:
+        os._exit(code)
+
+    if _is_own(signal.getsignal(signal.SIGTERM)):
+        _handle(end)
+
+
+def _wake(number: int, frame: Optional[FrameType]) -> None:
+    raise _Woken
+
+
+def _handle(handler: Callable[[int, Optional[FrameType]], None]) -> None:
+    """Handle SIGTERM, unless the program itself does."""
+    before = signal.getsignal(signal.SIGTERM)
+    if before is not signal.SIG_DFL and not _is_own(before):
+        return
+    try:
+        signal.signal(signal.SIGTERM, handler)
+    except ValueError:
+        # Only the main thread can.
+        return
+
+
+def _is_own(handler: object) -> bool:
+    return getattr(handler, "__module__", "") == __name__

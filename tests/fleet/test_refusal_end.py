@@ -1,0 +1,56 @@
+"""A refused rank ends with the exit code of the refusal, also where the launcher ends it first."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from envlock.fleet import refusal_end
+from tests.test_documentation import ROOT
+
+WAITING = """
+import os, signal, sys
+from types import SimpleNamespace
+from envlock.fleet import refusal_end
+
+def end(*_):
+    os.kill(os.getpid(), signal.SIGTERM)
+
+refusal_end.time = SimpleNamespace(sleep=end)
+{before}
+refusal_end.wait_for_readers(1.5, 4, lambda: {refused})
+{after}
+"""
+"""The signal arrives while it waits."""
+AGAIN = "end()"
+LATE = "refusal_end.keep_exit_code(1)\nend()"
+HANDLED = "signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))"
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize(
+    ("before", "refused", "after", "code"),
+    [
+        ("", True, "sys.exit(5)", 5),  # it ends the wait, and the program ends as it would have
+        ("", True, AGAIN, 4),
+        ("", True, LATE, 1),
+        ("", False, AGAIN, -signal.SIGTERM),  # the program has caught the refusal, and continues
+        (HANDLED, True, "", 7),
+    ],
+)
+def test_sigterm_is_no_other_exit_code(tmp_path: Path, before: str, refused: bool, after: str, code: int) -> None:
+    program = WAITING.format(before=before, refused=refused, after=after)
+    environ = {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, env=environ, check=False)
+    assert done.returncode == code
+
+
+def test_without_a_pause_nothing_is_changed() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    refusal_end.wait_for_readers(0, 1, lambda: True)
+    refusal_end.keep_exit_code(1)
+    assert signal.getsignal(signal.SIGTERM) is before
