@@ -161,7 +161,7 @@ class Row:
         elif self.trained:
             said = f"**split: {self.trained} train, {self.refused} refuse**"
         else:
-            said = f"0 train, {self.refused} refuse"
+            said = f"{self.refused} refuse"
         reports = sum(self.printed.values())
         return f"{said}; {reports} printed" if reports else said
 
@@ -321,14 +321,17 @@ def print_table(rows: Sequence[Row]) -> None:
     """Print a line for each launcher and kind of job."""
     columns = sorted({(row.size, row.skew) for row in rows})
     heads = [f"{size} ranks, {skew:.0f} s" for size, skew in columns]
-    print(f"| launcher | ranks are | {' | '.join(heads)} |\n|---|---|{'---|' * len(columns)}")
+    print(f"| launcher | ranks are | {' | '.join(heads)} | exit code |")
+    print("|---|---|" + "---|" * len(heads) + "--:|")
     cells: Mapping[tuple[str, int, float, str], Row] = {row.key: row for row in rows}
     for name in dict.fromkeys(row.launcher for row in rows):
         for kind in KINDS:
             found = [cells.get((name, size, skew, kind)) for size, skew in columns]
-            if any(found):
-                texts = [row.to_text() if row else "" for row in found]
-                print(f"| {name} | {kind} | {' | '.join(texts)} |")
+            if not any(found):
+                continue
+            texts = [row.to_text() if row else "" for row in found]
+            codes = ", ".join(sorted({str(row.code) for row in found if row}))
+            print(f"| {name} | {kind} | {' | '.join(texts)} | {codes} |")
 
 
 def main() -> None:

@@ -41,7 +41,7 @@ from envlock.runtime.report import Report
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import FrameType, TracebackType
-    from typing import Mapping, Optional, Sequence, Set, Tuple, Type, Union
+    from typing import Mapping, NoReturn, Optional, Sequence, Set, Tuple, Type, Union
 
     from envlock.fleet.meeting import Board, Decision
     from envlock.fleet.ranks import Rank
@@ -160,15 +160,11 @@ def enforce(verdict: Verdict, mode: str, *, is_speaker: bool) -> Optional[Report
     """
     is_enforced = verdict.is_enforced or mode in assertion.ENFORCING
     report = verdict.report
-    error = None
     if verdict.error is not None and (is_enforced or mode != OFF):
-        error = verdict.error
-    elif report is not None and not report.match and is_enforced:
-        error = EnvironmentMismatch(f"{report.headline} ({verdict.speaker})", report)
-    if error is not None:
-        known = ref(error)
-        wait_for_readers(verdict.pause, error.exit_code, lambda: known() is not None)
-        raise _silence(error)
+        _raise(verdict.error, verdict.pause)
+    if report is not None and not report.match and is_enforced:
+        message = f"{report.headline} ({verdict.speaker})"
+        _raise(EnvironmentMismatch(message, report), verdict.pause)
     return _go_on(report, mode, is_speaker=is_speaker)
 
 
@@ -191,8 +187,15 @@ def _refuse_alone(error: Disagreement, mode: str) -> Optional[Report]:
             text = report.to_text()
         assertion.say(text)
     if mode in assertion.ENFORCING:
-        raise _silence(EnvironmentMismatch(report.headline, report))
+        # The others may not have got here yet, and refuse for themselves.
+        _raise(EnvironmentMismatch(report.headline, report), CROWD_PAUSE)
     return _go_on(report, mode)
+
+
+def _raise(error: EnvlockError, pause: float) -> NoReturn:
+    """Raise the refusal of this rank after `pause` seconds, in which the others come to theirs."""
+    wait_for_readers(pause, error.exit_code)
+    raise _silence(error)
 
 
 def _silence(error: EnvlockError) -> EnvlockError:

@@ -69,7 +69,7 @@ def become(
     rank, board = place("files", to, os.environ)
     verdict = gather_report(rank, board, lock, policy, timeout)
     if verdict.exit_code:
-        wait_for_readers(verdict.pause, verdict.exit_code, lambda: True)
+        wait_for_readers(verdict.pause, verdict.exit_code)
         return verdict.exit_code
     try:
         os.execvp(command[0], list(command))  # noqa: S606 (the point: no shell)

@@ -18,26 +18,29 @@ if TYPE_CHECKING:
 
 MARGIN = 0.2
 """Seconds for a process that wakes late."""
+GRACE = 10.0
+"""Seconds in which a program that catches the refusal can end with an exit code of its own."""
 
 
 class _Woken(BaseException):
     """SIGTERM has arrived while this process waited."""
 
 
-def wait_for_readers(pause: float, code: int, is_refused: Callable[[], bool]) -> None:
-    """Wait until each rank has looked once more, or SIGTERM arrives; from then on, SIGTERM ends
-    this process with `code`.
+def wait_for_readers(pause: float, code: int) -> None:
+    """Wait until each rank has looked once more, or SIGTERM arrives; then, for some seconds, SIGTERM
+    ends this process with `code`.
 
     Args:
         pause: the most seconds between two looks of a rank; 0 if no rank has to be waited for.
         code: the exit code of the refusal.
-        is_refused: whether the refusal still holds: a program can catch it and continue.
     """
     if pause == 0:
         return
+    limit = time.monotonic() + pause + GRACE
 
     def end(number: int, frame: Optional[FrameType]) -> None:
-        if is_refused():
+        # A program that has caught the refusal and continues is ended as any other.
+        if time.monotonic() < limit:
             os._exit(code)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGTERM)

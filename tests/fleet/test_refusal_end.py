@@ -20,9 +20,11 @@ from envlock.fleet import refusal_end
 def end(*_):
     os.kill(os.getpid(), signal.SIGTERM)
 
-refusal_end.time = SimpleNamespace(sleep=end)
+now = 0
+refusal_end.time = SimpleNamespace(sleep=end, monotonic=lambda: now)
 {before}
-refusal_end.wait_for_readers(1.5, 4, lambda: {refused})
+refusal_end.wait_for_readers(1.5, 4)
+now = {now}
 {after}
 """
 """The signal arrives while it waits."""
@@ -33,17 +35,17 @@ HANDLED = "signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))"
 
 @pytest.mark.processes
 @pytest.mark.parametrize(
-    ("before", "refused", "after", "code"),
+    ("before", "now", "after", "code"),
     [
-        ("", True, "sys.exit(5)", 5),  # it ends the wait, and the program ends as it would have
-        ("", True, AGAIN, 4),
-        ("", True, LATE, 1),
-        ("", False, AGAIN, -signal.SIGTERM),  # the program has caught the refusal, and continues
-        (HANDLED, True, "", 7),
+        ("", 1, "sys.exit(5)", 5),  # it ends the wait, and the program ends as it would have
+        ("", 10, AGAIN, 4),
+        ("", 60, LATE, 1),
+        ("", 60, AGAIN, -signal.SIGTERM),  # the program has caught the refusal, and continues
+        (HANDLED, 1, "", 7),
     ],
 )
-def test_sigterm_is_no_other_exit_code(tmp_path: Path, before: str, refused: bool, after: str, code: int) -> None:
-    program = WAITING.format(before=before, refused=refused, after=after)
+def test_sigterm_is_no_other_exit_code(tmp_path: Path, before: str, now: int, after: str, code: int) -> None:
+    program = WAITING.format(before=before, now=now, after=after)
     environ = {"PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, env=environ, check=False)
     assert done.returncode == code
@@ -51,6 +53,6 @@ def test_sigterm_is_no_other_exit_code(tmp_path: Path, before: str, refused: boo
 
 def test_without_a_pause_nothing_is_changed() -> None:
     before = signal.getsignal(signal.SIGTERM)
-    refusal_end.wait_for_readers(0, 1, lambda: True)
+    refusal_end.wait_for_readers(0, 1)
     refusal_end.keep_exit_code(1)
     assert signal.getsignal(signal.SIGTERM) is before
