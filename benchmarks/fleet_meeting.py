@@ -89,7 +89,7 @@ def measure(tree: Path, ranks: int, late: float) -> Measured:
 def read_table(file: Path) -> dict[str, dict[int, Measured]]:
     """Return the numbers of a table as `main` prints it."""
     found: dict[str, dict[int, Measured]] = {}
-    row = r"^\| (now|before) \| ([\d,]+) \| ([\d.]+) \| ([\d,]+) \| (\d+) \|$"
+    row = r"^\| ((?:now|before)[\w, ]*) \| ([\d,]+) \| ([\d.]+) \| ([\d,]+) \| (\d+) \|$"
     text = file.read_text(encoding="utf-8")
     for name, ranks, rate, total, cpu in re.findall(row, text, re.MULTILINE):
         values = (float(rate), float(total.replace(",", "")), float(cpu))

@@ -16,7 +16,7 @@ from envlock.fleet.meeting import CROWD_PAUSE, meet
 from envlock.fleet.problems import MISSING
 from envlock.fleet.ranks import OWN, Disagreement, count_restarts, find_rank
 from envlock.fleet.reduction import reduction
-from envlock.fleet.refusal_end import keep_exit_code, wait_for_readers
+from envlock.fleet.refusal_end import wait_for_readers
 from envlock.fleet.search_folders import NAME as SEARCH_PATH
 from envlock.fleet.search_folders import drop_folders_without_libraries
 from envlock.fleet.statement import canonical, make_failure, make_statement
@@ -215,7 +215,6 @@ def _silence(error: EnvlockError) -> EnvlockError:
         if value is not known() or is_interactive:
             before(kind, value, trace)
         else:
-            keep_exit_code(code)
             sys.exit(code)
 
     sys.excepthook = end

@@ -7,6 +7,7 @@ the signal as its own exit code.
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import time
@@ -45,21 +46,17 @@ def wait_for_readers(pause: float, code: int) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGTERM)
 
+    def ignore() -> None:
+        # Python takes its handlers back before the last libraries end, such as MPI.
+        if _is_own(signal.getsignal(signal.SIGTERM)) and time.monotonic() < limit:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+    atexit.register(ignore)
     try:
         _handle(_wake)
         time.sleep(pause + MARGIN)
         _handle(end)
     except _Woken:
-        _handle(end)
-
-
-def keep_exit_code(code: int) -> None:
-    """Let SIGTERM end this process with `code` to its last moment, if `wait_for_readers` did so."""
-
-    def end(number: int, frame: Optional[FrameType]) -> None:
-        os._exit(code)
-
-    if _is_own(signal.getsignal(signal.SIGTERM)):
         _handle(end)
 
 

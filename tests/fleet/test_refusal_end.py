@@ -29,7 +29,7 @@ now = {now}
 """
 """The signal arrives while it waits."""
 AGAIN = "end()"
-LATE = "refusal_end.keep_exit_code(1)\nend()"
+LAST = "import atexit\natexit._run_exitfuncs()\nend()\nsys.exit(5)"
 HANDLED = "signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))"
 
 
@@ -39,7 +39,8 @@ HANDLED = "signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))"
     [
         ("", 1, "sys.exit(5)", 5),  # it ends the wait, and the program ends as it would have
         ("", 10, AGAIN, 4),
-        ("", 60, LATE, 1),
+        ("", 10, LAST, 5),  # the libraries of a process end after Python's handlers
+        ("", 60, LAST, -signal.SIGTERM),
         ("", 60, AGAIN, -signal.SIGTERM),  # the program has caught the refusal, and continues
         (HANDLED, 1, "", 7),
     ],
@@ -54,5 +55,4 @@ def test_sigterm_is_no_other_exit_code(tmp_path: Path, before: str, now: int, af
 def test_without_a_pause_nothing_is_changed() -> None:
     before = signal.getsignal(signal.SIGTERM)
     refusal_end.wait_for_readers(0, 1)
-    refusal_end.keep_exit_code(1)
     assert signal.getsignal(signal.SIGTERM) is before
