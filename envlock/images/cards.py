@@ -125,10 +125,11 @@ def _is_older(cuda: str | None, first_cuda: str | None) -> bool:
 def _explain_code(cuda: str, capability: str, tables: Tables) -> str:
     """Return how the machine code of a CUDA runs on a GPU, without the full stop."""
     start = "Its CUDA makes machine code for"
-    compiled = []
-    for row in list_runnable_code(capability, tables.cuda):
-        if parse_release(row.cuda) <= parse_release(cuda)[:2]:
-            compiled.append(row.compute_capability)
+    compiled = [
+        row.compute_capability
+        for row in list_runnable_code(capability, tables.cuda)
+        if parse_release(row.cuda) <= parse_release(cuda)[:2]
+    ]
     if not compiled or compiled[-1] == capability:
         return f"{start} this GPU"
     return f"{start} compute capability {compiled[-1]}, which this GPU runs"
