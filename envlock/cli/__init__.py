@@ -52,6 +52,7 @@ COMMANDS = {
     "repeat": "Run a training several times and compare the results bit for bit.",
     "diverge": "Find the first operation that makes runs differ, and its line.",
     "bisect": "Find which differences between two lockfiles moved the bits of a program.",
+    "upgrade": "Judge whether newer packages change the bits of a program, without training.",
     "invariance": "Measure whether a result depends on the batch that its sample is in.",
     "portable": "Find variables under which machines of different processors compute the same bits.",
     "canary": "Run a fixed set of operations and compare the results with the lockfile, bit for bit.",

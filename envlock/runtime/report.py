@@ -50,6 +50,8 @@ COMPARED = "compared"
 """The rule of a finding that a fact which a verdict needs was not compared."""
 BITS = "bits"
 """The rule of a finding that an operation computes different bits (`verify --numerics`)."""
+DATA = "data"
+"""The rule of a finding about input files, which are not part of the environment."""
 LAUNCHER = "launcher"
 """The rule of a finding that explains differences by the launcher of the process."""
 NO_TENSORFLOW = "no-tensorflow"
@@ -169,11 +171,7 @@ class Finding:
 
 
 class Evidence:
-    """What a command attaches to its report besides findings; this class attaches nothing.
-
-    Each command that attaches something has a frozen class for it, defined next to the code that
-    makes it.
-    """
+    """What a command attaches to its report besides findings: nothing, unless it has a class for it."""
 
     __slots__ = ()
 
@@ -372,9 +370,7 @@ class Report(Generic[Attached]):
         return "\n".join([line for _, line in self._render_everything()])
 
     def _render_everything(self) -> Iterator[Tuple[str, str]]:
-        """Yield (style, line) of everything, with a line for each of the first files that are not
-        as recorded.
-        """
+        """Yield (style, line) of everything, also of the first files that are not as recorded."""
         yield from self.lines()
         files = self.render_files()
         yield from files[:FILES_SHOWN]
@@ -394,7 +390,7 @@ class Report(Generic[Attached]):
 
     def _repr_html_(self) -> str:
         """Return the report as a notebook shows it."""
-        # Not at the top: only a notebook asks, and every script would pay for it.
+        # Not at the top: only a notebook asks.
         from html import escape
 
         return f"<pre>{escape(self.to_text())}</pre>"
@@ -444,13 +440,14 @@ def _list_wrong(findings: List[Finding]) -> List[str]:
         wrong.append(_agree(bits, "canary result", "differs", "differ"))
     if files:
         wrong.append(_agree(files, "file", "is not as recorded", "are not as recorded"))
+    data = _count_kind(findings, ERROR, DATA)
+    if data:
+        wrong.append(f"there is other data at {count(data, 'path')}")
     return wrong
 
 
 def _say_facts(findings: List[Finding], number: int) -> str:
-    """Return how many facts differ; a missing TensorFlow comes first, because it explains the
-    others.
-    """
+    """Return how many facts differ; a missing TensorFlow, which explains them, comes first."""
     for finding in findings:
         if finding.rule == NO_TENSORFLOW:
             if number == 1:
@@ -466,6 +463,7 @@ def _list_missing(findings: List[Finding]) -> List[str]:
     unread = _count_kind(findings, UNKNOWN, FILE_RULE)
     incomparable = _count_kind(findings, UNKNOWN, BITS)
     uncompared = _count_kind(findings, UNKNOWN, COMPARED)
+    data = _count_kind(findings, UNKNOWN, DATA)
     noun = "fact"
     if _count_kind(findings, ERROR, ""):
         noun = "more fact"
@@ -474,6 +472,8 @@ def _list_missing(findings: List[Finding]) -> List[str]:
         missing.append(f"{count(unknown, noun)} could not be collected")
     if unread:
         missing.append(f"{count(unread, 'file')} could not be read")
+    if data:
+        missing.append(f"the data at {count(data, 'path')} could not be read")
     if incomparable:
         missing.append(f"{count(incomparable, 'part')} of the canary could not be compared")
     if uncompared:
@@ -482,11 +482,11 @@ def _list_missing(findings: List[Finding]) -> List[str]:
 
 
 def _count_kind(findings: List[Finding], severity: str, kind: str) -> int:
-    """Return how many findings of a severity are of a kind: FILE_RULE, BITS, COMPARED, or "" for facts."""
+    """Return how many findings of a severity are of a kind; that of facts is ""."""
     number = 0
     for finding in findings:
         own = ""
-        if finding.rule in (BITS, COMPARED):
+        if finding.rule in (BITS, COMPARED, DATA):
             own = finding.rule
         elif finding.rule.startswith(FILE_RULE):
             own = FILE_RULE

@@ -16,6 +16,7 @@ from envlock.runtime.extent import Extent
 from envlock.runtime.judgement import build_policy, choose_machine
 from envlock.runtime.policies import Policy
 from envlock.runtime.report import Finding, Report, sort_findings
+from envlock.workflows.data_capture import compare_locked_data
 from envlock.workflows.locks import get_name, load_lock
 
 TYPE_CHECKING = False
@@ -66,13 +67,14 @@ def diff(
     if not one_machine:
         findings += compare_machines(left, right, rules, called)
     bits, notes, extent = _compare_canaries(one, other, rules)
+    data, data_notes = compare_locked_data(one, other, rules, called)
     return Report(
-        sort_findings(findings + bits),
+        sort_findings(findings + bits + data),
         command="diff",
         policy=policy,
         overrides=len(rules.overrides),
         subject=called[0],
-        notes=notes,
+        notes=notes + data_notes,
         extent=Extent(facts=FactCount(*sides, rules)()).add(extent),
     )
 
