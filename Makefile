@@ -29,7 +29,7 @@ COMPILE := $(DEV)/bin/uv pip compile --quiet --upgrade --python-version 3.11 --g
 unexport PYTHONDONTWRITEBYTECODE # half of collecting the tests is compiling them
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test testall testlanes testcuda testolder testfleet testgpu fast chaos mutants oracle coverage lint format generate base requirements dist smoke audit picture bench clean
+.PHONY: help demo test testall testlanes testcuda testolder testfleet testgpu fast chaos mutants oracle coverage lint format generate base requirements dist smoke audit picture site bench clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -166,6 +166,9 @@ audit: $(AUDIT)/.ready ## known vulnerabilities of what is locked, mistakes in t
 picture: $(TF)/.envlock ## draw the README's picture again, from a real run
 	@$(TF)/bin/python tools/picture.py
 
+site: $(DEV)/.ready ## build the site of these pages, with a search: .site/html/index.html
+	@$(DEV)/bin/python tools/site_pages.py
+
 bench: $(DEV)/.ready ## measure against what users would take instead, and how commands grow (makes its own environments)
 	$(DEV)/bin/python benchmarks/run.py
 	$(DEV)/bin/python benchmarks/rivals.py
@@ -174,7 +177,7 @@ bench: $(DEV)/.ready ## measure against what users would take instead, and how c
 
 clean: ## remove everything that make has made
 	@test ! -d .venvs/engine || $(DEV)/bin/python -m tests.containers.bed down
-	rm -rf .venvs dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage mutants
+	rm -rf .venvs dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .site mutants
 
 $(DEV)/.ready: pyproject.toml tools/venv.sh requirements/installer.txt requirements/dev.txt
 	@sh tools/venv.sh "$(PYTHON)" $(DEV) "the tools: pytest, mypy, ruff and others"
