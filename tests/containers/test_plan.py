@@ -92,6 +92,7 @@ def test_the_lock_wins_over_the_recipe_and_that_is_said() -> None:
     assert "TF_DETERMINISTIC_OPS" not in dict(made.environ)
     assert made.notes == ("TF_DETERMINISTIC_OPS: locked unset, but 1 would make this TensorFlow deterministic",)
     assert dict(made.environ)["PYTHONHASHSEED"] == "0"
+    assert environ(put(HELD, "facts.environ.PYTHONHASHSEED", "7"))["PYTHONHASHSEED"] == "7"
     assert planned("ngc", put(HELD, "facts.environ.TF_DETERMINISTIC_OPS", "1")).notes == ()
     held = put(HELD, "facts.environ.TF_DETERMINISTIC_OPS", "0")
     assert planned("ngc", held).notes == (
