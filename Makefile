@@ -135,7 +135,7 @@ base: $(DEV)/.ready ## write Dockerfile.base for another release: make base RELE
 	|| { rm -f .Dockerfile.base; exit 2; }
 
 requirements: $(DEV)/.ready ## lock what development and CI install again: the newest versions, with hashes
-	@for group in installer build compiler audit release openmpi mpich ray integrations; do \
+	@for group in installer build compiler audit release openmpi mpich dask ray integrations; do \
 		$(COMPILE) --universal pyproject.toml --group $$group -o requirements/$$group.txt >/dev/null || exit 1; done
 	@for group in dev tensorflow; do \
 		$(COMPILE) --universal pyproject.toml --extra cli --group $$group -o requirements/$$group.txt >/dev/null || exit 1; done
@@ -160,7 +160,7 @@ audit: $(AUDIT)/.ready ## known vulnerabilities of what is locked, mistakes in t
 	$(AUDIT)/bin/cffconvert --validate
 	@echo "jinja2==2.11.2" > $(AUDIT)/planted.txt; $(PIP_AUDIT) --no-deps -r $(AUDIT)/planted.txt 2>/dev/null | grep -qE "PYSEC|GHSA|CVE" || \
 		{ echo "error: pip-audit finds no known vulnerability of Jinja2 2.11.2, so it audits nothing" >&2; exit 1; }
-	@for group in installer build compiler audit release cli dev tensorflow openmpi mpich ray integrations; do echo "pip-audit requirements/$$group.txt"; \
+	@for group in installer build compiler audit release cli dev tensorflow openmpi mpich dask ray integrations; do echo "pip-audit requirements/$$group.txt"; \
 		$(PIP_AUDIT) --strict --require-hashes -r requirements/$$group.txt || exit 1; done
 
 picture: $(TF)/.envlock ## draw the README's picture again, from a real run

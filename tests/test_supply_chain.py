@@ -27,7 +27,7 @@ WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 PYTHONS = ("3.11", "3.12", "3.13")
 WITH_THE_COMMAND_LINE = ("cli", "dev", "tensorflow")
 GROUPS = (
-    *("installer", "build", "compiler", "audit", "release", "openmpi", "mpich", "ray", "integrations"),
+    *("installer", "build", "compiler", "audit", "release", "openmpi", "mpich", "dask", "ray", "integrations"),
     *WITH_THE_COMMAND_LINE,
 )
 

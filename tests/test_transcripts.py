@@ -13,11 +13,11 @@ from tests.exhaustive import exhaustive
 from tests.transcripts import agrees, run, steps, tools
 
 ROOT = Path(__file__).resolve().parents[1]
-PLAIN = [ROOT / "docs/agents.md", ROOT / "docs/portable.md"]
+PLAIN = [ROOT / "docs/agents.md", ROOT / "docs/data.md", ROOT / "docs/portable.md"]
 """Those that need no TensorFlow."""
 GUIDES = ("ci", "differences", "doctor", "lint", "lock", "refuse", "relax", "variables")
 NAMES = (
-    *("cookbook", "platforms", "program", "quick-start", "reference/activation", "troubleshooting"),
+    *("cookbook", "platforms", "program", "quick-start", "reference/activation", "troubleshooting", "upgrade"),
     *(f"guides/{name}" for name in GUIDES),
 )
 INSTALLATION = ROOT / "docs/installation.md"

@@ -60,7 +60,7 @@ def run(page: Path, folder: Path, environ: Mapping[str, str]) -> list[str]:
         env={**environ, "COLUMNS": "120"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        timeout=300,
+        timeout=900,
         text=True,
         check=False,
     )
