@@ -31,6 +31,9 @@ CODE_OR_LINK = re.compile(
     rf"(?P<code>^ *```.*?^ *```$|`[^`\n]+`)|{LINK.pattern}", re.MULTILINE | re.DOTALL
 )
 
+COMMENT = re.compile(r"^<!-- .* -->\n", re.MULTILINE)
+"""What generates a page, and what its test runs: nothing that a reader of the site needs."""
+
 
 def list_pages(root: Path) -> dict[str, str]:
     """Return every file of the site by its path in the repository, with its path on the site."""
@@ -67,7 +70,7 @@ def write_pages(root: Path, target: Path, repository: str = REPOSITORY) -> None:
         file = target / place
         file.parent.mkdir(parents=True, exist_ok=True)
         if source.endswith(".md"):
-            text = (root / source).read_text(encoding="utf-8")
+            text = COMMENT.sub("", (root / source).read_text(encoding="utf-8"))
             file.write_text(move_links(text, source, pages, repository), encoding="utf-8")
         else:
             shutil.copyfile(root / source, file)
@@ -82,7 +85,7 @@ def build_site(folder: Path) -> subprocess.CompletedProcess[str]:
 def run_zensical(folder: Path) -> subprocess.CompletedProcess[str]:
     """Build the pages of a folder; what Zensical says of a wrong link or anchor makes its exit code 1."""
     zensical = Path(sys.executable).with_name("zensical")
-    command = [zensical, "build", "--strict", "--clean", "--config-file", "mkdocs.yml"]
+    command = [str(zensical), "build", "--strict", "--clean", "--config-file", "mkdocs.yml"]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
