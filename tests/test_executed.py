@@ -26,6 +26,7 @@ ELSEWHERE = {
     "README.md": r"envlock capture",  # tests/test_picture.py
     "docs/fleet/": r"",  # tests/fleet/test_pages.py
     "docs/integrations.md": r"^(?:import|from) ",  # tests/integrations
+    "docs/signing.md": r"",  # tests/integrations/test_signing.py
     "docs/guides/deploy.md": r"docker buildx imagetools",  # tests/containers/test_push.py
 }
 """Beginnings of pages, with what their blocks have that another test runs."""
