@@ -11,6 +11,9 @@ import gc
 import os
 import sys
 
+# Loaded already, by the search for this module.
+import envlock
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -99,11 +102,8 @@ def _has_module(name: str) -> bool:
 
 def _print_version() -> None:
     """Print the version without a parser, which would take five times as long: shells and scripts ask for it often."""
-    # Ctrl-C, as above.
-    from envlock.runtime.version import __version__
-
     try:
-        sys.stdout.write(f"envlock {__version__}\n")
+        sys.stdout.write(f"envlock {envlock.__version__}\n")
         sys.stdout.flush()
     except (OSError, AttributeError):
         # The stream is closed or its disk is full: the command line reports that itself.

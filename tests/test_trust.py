@@ -24,6 +24,12 @@ def test_a_promise_names_the_test_that_holds_it(claim: str) -> None:
         assert f"\ndef {test}(" in (ROOT / file).read_text(encoding="utf-8")
 
 
+def test_the_first_lines_about_security_say_whose_code_runs() -> None:
+    first = (ROOT / "SECURITY.md").read_text(encoding="utf-8").split("\n\n")[1]
+    assert first.startswith("**envlock runs `.venv/bin/python` of the folder that it is started in**")
+    assert "belongs to another user is refused" in " ".join(first.split())
+
+
 def test_there_are_promises_for_whoever_can_write_what_is_read() -> None:
     assert len(CLAIMS) > 30
     assert "::test_" not in OPEN

@@ -63,9 +63,6 @@ def _run_on_nodes(ray: ModuleType, folder: Folder, asked: Asked) -> Iterator[Tup
     """Yield each rank with the output of its node, except for nodes that are lost or on which the
     program failed.
     """
-    # A part of the optional package.
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
     # By value, because the workers of the cluster may not have this package.
     ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
     names = {}
@@ -80,8 +77,9 @@ def _run_on_nodes(ray: ModuleType, folder: Folder, asked: Asked) -> Iterator[Tup
     size = max(asked["nodes"] or 0, len(nodes))
     task = ray.remote(num_cpus=0, max_retries=0)(run)
     ranks = {}
+    strategies = ray.util.scheduling_strategies
     for rank, node in enumerate(nodes):
-        strategy = NodeAffinitySchedulingStrategy(node_id=node, soft=False)
+        strategy = strategies.NodeAffinitySchedulingStrategy(node_id=node, soft=False)
         environ = {OWN["rank"]: str(rank), OWN["size"]: str(size), OWN["job"]: str(asked["job"])}
         result = task.options(scheduling_strategy=strategy).remote(
             asked["program"], {OWN["node"]: names[node]}, environ, asked["timeout"]

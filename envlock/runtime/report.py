@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from typing_extensions import TypeVar
 
+    from envlock.runtime.extent import Extent
+
     Attached = TypeVar("Attached", bound="Evidence", default="Evidence", covariant=True)
 else:
 
@@ -49,12 +51,17 @@ COMPARED = "compared"
 """The rule of a finding that a fact which a verdict needs was not compared."""
 BITS = "bits"
 """The rule of a finding that an operation computes different bits (`verify --numerics`)."""
+DATA = "data"
+"""The rule of a finding about input files, which are not part of the environment."""
 LAUNCHER = "launcher"
 """The rule of a finding that explains differences by the launcher of the process."""
 NO_TENSORFLOW = "no-tensorflow"
 """The rule of a finding that TensorFlow is locked and not installed, which explains all others."""
 FILE_RULE = "file-"
 """The prefix of the rules of findings about installed files (`verify --deep`)."""
+
+NOTHING = "cannot decide: nothing was compared"
+"""The headline of a report without findings for which nothing was compared."""
 
 SUBJECT = "envlock.lock"
 """The file that is shown for a finding without a place in a file."""
@@ -197,6 +204,7 @@ class Report(Generic[Attached]):
         titles: a short title for each rule.
         attachments: the evidence that the command attaches, as JSON values by name.
         breaking: the severities that make the answer no.
+        extent: how much was compared; None if the command compares nothing, as a linter.
     """
 
     def __init__(
@@ -213,6 +221,7 @@ class Report(Generic[Attached]):
         titles: Optional[Mapping[str, str]] = None,
         evidence: Optional[Attached] = None,
         breaking: Sequence[str] = (ERROR, UNKNOWN),
+        extent: Optional[Extent] = None,
     ) -> None:
         self.findings = list(findings)
         self.command = command
@@ -221,6 +230,8 @@ class Report(Generic[Attached]):
         self.exempt = list(exempt)
         if headline is None:
             headline = make_headline(self.findings, policy, overrides, self.exempt)
+            if not self.findings and extent is not None and extent.is_nothing:
+                headline = NOTHING
         self.headline = headline
         self.subject = subject
         self.notes = list(notes)
@@ -231,13 +242,23 @@ class Report(Generic[Attached]):
             evidence = Evidence()  # type: ignore[assignment]
         self.evidence: Attached = evidence  # type: ignore[assignment]
         self.breaking = tuple(breaking)
+        self.extent = extent
 
     def of(self, severity: str) -> List[Finding]:
         """Return the findings of one severity, in order."""
         return [finding for finding in self.findings if finding.severity == severity]
 
-    def add_findings(self, findings: Iterable[Finding], notes: Iterable[str] = ()) -> Report:
-        """Return this report with more findings and notes, and the headline that belongs to them."""
+    def add_findings(
+        self,
+        findings: Iterable[Finding],
+        notes: Iterable[str] = (),
+        extent: Optional[Extent] = None,
+    ) -> Report:
+        """Return this report with more findings and notes, with what else was compared, and with
+        the headline that belongs to them.
+        """
+        if self.extent is not None and extent is not None:
+            extent = self.extent.add(extent)
         return Report(
             sort_findings([*self.findings, *findings]),
             command=self.command,
@@ -246,22 +267,28 @@ class Report(Generic[Attached]):
             exempt=self.exempt,
             subject=self.subject,
             notes=[*self.notes, *notes],
+            extent=extent or self.extent,
         )
 
     @property
     def match(self) -> bool:
         """Whether the answer is yes."""
-        return not any(finding.severity in self.breaking for finding in self.findings)
+        return self.exit_code == 0
 
     @property
     def exit_code(self) -> int:
-        """0 for yes, 1 for no, 4 if a fact that decides it could not be collected."""
-        if self.match:
-            return 0
-        for finding in self.findings:
-            if finding.severity in self.breaking and finding.severity != UNKNOWN:
-                return 1
-        return 4
+        """0 for yes, 1 for no, 4 if what decides it is unknown, or nothing was compared."""
+        severities = [finding.severity for finding in self.findings]
+        return decide(severities, self.breaking, self.extent)
+
+    @property
+    def compared(self) -> Optional[Dict[str, int]]:
+        """How much was compared, by kind, and how much of what is needed is `unknown`; None if the
+        command compares nothing.
+        """
+        if self.extent is None:
+            return None
+        return {**self.extent.to_json(), "unknown": len(self.of(UNKNOWN))}
 
     @property
     def attachments(self) -> Dict[str, Any]:
@@ -276,6 +303,7 @@ class Report(Generic[Attached]):
             "match": self.match,
             "headline": self.headline,
             "policy": self._render_policy(),
+            "compared": self.compared,
             "findings": list(map(Finding.to_json, self.findings)),
             "notes": self.notes,
             "attachments": self.attachments,
@@ -383,6 +411,22 @@ class Report(Generic[Attached]):
         return f"<pre>{escape(self.to_text())}</pre>"
 
 
+def decide(severities: Iterable[str], breaking: Sequence[str], extent: Optional[Extent]) -> int:
+    """Return the exit code of every command that judges: 0 for yes, 1 for no, 4 for unknown.
+
+    Args:
+        severities: those of the findings.
+        breaking: the severities that make the answer no.
+        extent: how much was compared; None if the command compares nothing.
+    """
+    decisive = set(severities) & set(breaking)
+    if decisive - {UNKNOWN}:
+        return 1
+    if decisive or (extent is not None and extent.is_nothing):
+        return 4
+    return 0
+
+
 def sort_findings(findings: Iterable[Finding]) -> List[Finding]:
     """Return findings by severity, then by weight; equal ones in their original order."""
     return sorted(
@@ -405,7 +449,7 @@ def make_headline(
     findings: List[Finding], policy: Optional[str], overrides: int, exempt: Sequence[Exemption]
 ) -> str:
     """Return a sentence: whether a lockfile matches, and how many facts and files do not."""
-    under = _describe_judge(policy, overrides, exempt)
+    under = describe_judge(policy, overrides, exempt)
     wrong = _list_wrong(findings)
     missing = _list_missing(findings)
     if wrong:
@@ -415,7 +459,7 @@ def make_headline(
     return f"matches{under}"
 
 
-def _describe_judge(policy: Optional[str], overrides: int, exempt: Sequence[Exemption]) -> str:
+def describe_judge(policy: Optional[str], overrides: int, exempt: Sequence[Exemption]) -> str:
     """Return the policy and everything else that accepts differences, as a phrase that follows a
     verb.
     """
@@ -441,6 +485,9 @@ def _list_wrong(findings: List[Finding]) -> List[str]:
         wrong.append(_agree(bits, "canary result", "differs", "differ"))
     if files:
         wrong.append(_agree(files, "file", "is not as recorded", "are not as recorded"))
+    data = _count_kind(findings, ERROR, DATA)
+    if data:
+        wrong.append(f"there is other data at {count(data, 'path')}")
     return wrong
 
 
@@ -463,6 +510,7 @@ def _list_missing(findings: List[Finding]) -> List[str]:
     unread = _count_kind(findings, UNKNOWN, FILE_RULE)
     incomparable = _count_kind(findings, UNKNOWN, BITS)
     uncompared = _count_kind(findings, UNKNOWN, COMPARED)
+    data = _count_kind(findings, UNKNOWN, DATA)
     noun = "fact"
     if _count_kind(findings, ERROR, ""):
         noun = "more fact"
@@ -471,6 +519,8 @@ def _list_missing(findings: List[Finding]) -> List[str]:
         missing.append(f"{count(unknown, noun)} could not be collected")
     if unread:
         missing.append(f"{count(unread, 'file')} could not be read")
+    if data:
+        missing.append(f"the data at {count(data, 'path')} could not be read")
     if incomparable:
         missing.append(f"{count(incomparable, 'part')} of the canary could not be compared")
     if uncompared:
@@ -479,11 +529,13 @@ def _list_missing(findings: List[Finding]) -> List[str]:
 
 
 def _count_kind(findings: List[Finding], severity: str, kind: str) -> int:
-    """Return how many findings of a severity are of a kind: FILE_RULE, BITS, COMPARED, or "" for facts."""
+    """Return how many findings of a severity are of a kind: FILE_RULE, BITS, COMPARED, DATA, or ""
+    for facts.
+    """
     number = 0
     for finding in findings:
         own = ""
-        if finding.rule in (BITS, COMPARED):
+        if finding.rule in (BITS, COMPARED, DATA):
             own = finding.rule
         elif finding.rule.startswith(FILE_RULE):
             own = FILE_RULE

@@ -120,6 +120,8 @@ def refuse_another_environment(
     errors = report.of(ERROR)
     findings = [error for error in errors if error.where.fact.startswith(sections)]
     if findings:
-        other = Report(findings, policy=report.policy, overrides=report.overrides)
+        other = Report(
+            findings, policy=report.policy, overrides=report.overrides, extent=report.extent
+        )
         hint = "run `envlock capture` to lock these packages; nothing was written"
         raise EnvironmentMismatch(other.to_text(), other, hint=hint)
