@@ -29,7 +29,7 @@ def test_every_process_gets_what_is_left_of_the_time(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(launch, "build_module_arguments", build)
     monkeypatch.setattr(launch, "ask_python", ask)
     operations = {"a": {"type": "Neg", "inputs": [], "attributes": {}}}
-    found = replay(operations, None, Settings(), gpus=False, seconds=60, poison=None)
+    found = replay(operations, None, Settings(), gpus=False, seconds=60, environ=None)
     assert found.left_out["a"] == "ended"
     left = [float(seconds) for seconds, _ in asked]
     assert left == [60, 20, *[0] * (MOST_CHILDREN - 2)]
