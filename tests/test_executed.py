@@ -26,6 +26,7 @@ ELSEWHERE = {
     "README.md": r"envlock capture",  # tests/test_picture.py
     "docs/fleet/": r"",  # tests/fleet/test_pages.py
     "docs/integrations.md": r"^(?:import|from) ",  # tests/integrations
+    "docs/signing.md": r"",  # tests/integrations/test_signing.py
     "docs/guides/deploy.md": r"docker buildx imagetools",  # tests/containers/test_push.py
 }
 """Beginnings of pages, with what their blocks have that another test runs."""
@@ -44,7 +45,7 @@ NEEDS = {
 }
 """What a block needs that no lane of the pages has, with the pattern of such a block."""
 
-UNEXECUTED = 35
+UNEXECUTED = 31
 """How many blocks no test runs. It can only fall: who adds a block adds it to a page that is run."""
 
 
