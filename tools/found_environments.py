@@ -273,7 +273,11 @@ def notebook(room: Room) -> Iterator[Case]:
             shell,
             {"VIRTUAL_ENV": str(room.tools)},
         ),
-        ("`envlock.capture()`", "import envlock\nprint(envlock.capture().to_json())", {}),
+        (
+            "`envlock.capture()`",
+            "import json, envlock\nprint(json.dumps(envlock.capture().to_document()))",
+            {},
+        ),
     ):
         yield Case("notebook", shown, [*start, cell], folder, "kernel", room.variables(**more))
 

@@ -187,7 +187,7 @@ def _refuse_alone(error: Disagreement, mode: str) -> Optional[Report]:
             text = report.to_text()
         assertion.say(text)
     if mode in assertion.ENFORCING:
-        # The others may not have got here yet, and refuse for themselves.
+        # Each of the others refuses by itself, maybe a moment later.
         _raise(EnvironmentMismatch(report.headline, report), CROWD_PAUSE)
     return _go_on(report, mode)
 

@@ -22,7 +22,7 @@ from envlock.runtime.collectors import Snapshot
 from envlock.runtime.compare import compare
 from envlock.runtime.device_ranges import format_ranges
 from envlock.runtime.errors import UsageError
-from envlock.runtime.exemptions import Exemption, list_exemptions
+from envlock.runtime.exemptions import Exemption, describe_judge, list_exemptions
 from envlock.runtime.extent import Extent
 from envlock.runtime.judgement import build_policy, judge
 from envlock.runtime.launchers import explain_differences
@@ -37,7 +37,6 @@ from envlock.runtime.report import (
     Finding,
     Report,
     count,
-    describe_judge,
     sort_findings,
 )
 

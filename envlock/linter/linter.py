@@ -22,6 +22,7 @@ from envlock.runtime.errors import UsageError
 from envlock.runtime.finding_place import Where
 from envlock.runtime.report import Finding
 
+UNSWITCHED, UNSEEDED = "ENV108", "ENV202"
 TEXT_LIMIT = 200  # characters of a line that a report shows
 
 
@@ -139,14 +140,38 @@ def judge(
 ) -> Iterator[Finding]:
     """Yield the findings of a file, without what its comments ignore."""
     comments = ignores(module.text, load_lint_rules())
-    said: set[tuple[str, int, str]] = set()
+    kept: dict[tuple[str, int, str], Finding] = {}
     for rule, hit in hits:
         finding = _finding(module, load_lint_rules()[rule], hit)
         key = rule, finding.where.line, finding.message
-        if key not in said and not _is_ignored(finding, comments):
-            said.add(key)
-            yield finding
+        if key not in kept and not _is_ignored(finding, comments):
+            kept[key] = finding
+    yield from _join_trainings(list(kept.values()))
     yield from _about_comments(module.path, comments, active)
+
+
+def _join_trainings(findings: Sequence[Finding]) -> Iterator[Finding]:
+    """Yield findings, one of a line at which a training starts with neither a seed nor the switch."""
+    unseeded = {each.where.line for each in findings if each.rule == UNSEEDED}
+    switches = {each.where.line: each for each in findings if each.rule == UNSWITCHED}
+    for finding in findings:
+        switch = switches.get(finding.where.line)
+        if finding is switch and finding.where.line in unseeded:
+            continue
+        if finding.rule == UNSEEDED and switch is not None:
+            message = f"{finding.message}, and nothing turns op determinism on"
+            fix = f"{finding.fix} {switch.fix}"
+            yield Finding(
+                finding.rule,
+                finding.severity,
+                finding.where,
+                message,
+                finding.why,
+                fix,
+                finding.source,
+            )
+        else:
+            yield finding
 
 
 def _active(settings: Settings) -> tuple[str, ...]:

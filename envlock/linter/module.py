@@ -37,6 +37,7 @@ class Module:
         self.cells = cells
         self.text = text
         self.tree = tree
+        self._resolved: dict[tuple[str, int], str | None] = {}
 
     @cached_property
     def lines(self) -> list[str]:
@@ -50,19 +51,23 @@ class Module:
     @cached_property
     def _by_type(self) -> dict[type[ast.AST], list[ast.AST]]:
         """The nodes by their types, in the order of the text; nothing here recurses, however deep the code is."""
-        found: dict[type[ast.AST], list[ast.AST]] = defaultdict(list)
-        stack: list[object] = [self.tree]
+        found: dict[type[ast.AST], list[ast.AST]] = {kind: [] for kind in _FIELDS}
+        rows = {kind: (found[kind].append, fields) for kind, fields in _FIELDS.items()}
+        stack: list[ast.AST] = [self.tree]
+        take, put = stack.pop, stack.append
         while stack:
-            node = stack.pop()
-            if not isinstance(node, ast.AST) or type(node) not in _FIELDS:
+            node = take()
+            row = rows.get(type(node))
+            if row is None:  # a constant, or a word
                 continue
-            fields = _FIELDS[type(node)]
-            found[type(node)].append(node)
-            for value in map(node.__dict__.get, fields):
+            keep, fields = row
+            keep(node)
+            for name in fields:
+                value = getattr(node, name, None)
                 if type(value) is list:
                     stack += value[::-1]
                 elif value is not None:
-                    stack.append(value)
+                    put(value)
         return found
 
     def nodes(self, kind: type[Node]) -> list[Node]:
@@ -153,6 +158,13 @@ class Module:
         return start and canonical(".".join([start, *reversed(words)]))
 
     def _resolve(self, name: str, depth: int) -> str | None:
+        """Return what a name stands for; it is found out once."""
+        key = name, depth
+        if key not in self._resolved:
+            self._resolved[key] = self._look_up(name, depth)
+        return self._resolved[key]
+
+    def _look_up(self, name: str, depth: int) -> str | None:
         given = [
             each
             for each in self._bound.get(name, [])
@@ -184,7 +196,19 @@ class Module:
 
     def find_calls(self, names: Collection[str]) -> list[tuple[ast.Call, str]]:
         """Return every call of something of these names, with its name, in the order of the text."""
-        return [(call, name) for call, name in self.calls if name in names]
+        words = {name.rpartition(".")[2] for name in names}
+        if not any(word in self.text for word in words):  # whatever the code calls it otherwise
+            return []
+        found: list[tuple[ast.Call, str]] = []
+        for call in self.nodes(ast.Call):
+            function = call.func
+            # A method of another name need not be looked up.
+            if isinstance(function, ast.Attribute) and function.attr not in words:
+                continue
+            name = self.name(function)
+            if name is not None and name in names:
+                found.append((call, name))
+        return found
 
     def find_methods(self, words: Collection[str]) -> Iterator[ast.Call]:
         """Yield every call of `x.word(...)`, in the order of the text."""

@@ -9,6 +9,7 @@ from operator import attrgetter
 from envlock.numerics.canary.canary_comparison import Comparison
 from envlock.numerics.programs.parts import Observed
 from envlock.numerics.programs.program_changes import find_changes
+from envlock.runtime.extent import Extent
 from envlock.runtime.report import ERROR, UNKNOWN, WARNING, Evidence, Finding, Report, clean, count
 
 SOURCE = "docs/upgrade.md"
@@ -220,6 +221,7 @@ def judge_upgrade(evidence: UpgradeEvidence, title: str) -> Report[UpgradeEviden
         titles=TITLES,
         notes=list(map(clean, notes)),
         evidence=evidence,
+        extent=Extent(operations=compared.parts + compared.entries),
     )
 
 

@@ -10,6 +10,9 @@ if TYPE_CHECKING:
 
 KINDS = ("facts", "files", "operations", "ranks", "runs")
 
+NOTHING = "cannot decide: nothing was compared"
+"""The headline of a report without findings for which nothing was compared."""
+
 
 class Extent:
     """How much was compared, by kind; None for a kind that was not asked for.
@@ -108,3 +111,18 @@ def _add(one: Optional[int], other: Optional[int]) -> Optional[int]:
     if other is None:
         return one
     return one + other
+
+
+def decide(is_wrong: bool, is_open: bool, extent: Optional[Extent]) -> int:
+    """Return the exit code of every command that judges: 0 for yes, 1 for no, 4 for unknown.
+
+    Args:
+        is_wrong: whether a finding says no.
+        is_open: whether something that decides is unknown.
+        extent: how much was compared; None if the command compares nothing.
+    """
+    if is_wrong:
+        return 1
+    if is_open or (extent is not None and extent.is_nothing):
+        return 4
+    return 0

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from envlock.runtime.exemptions import OVERRIDE, Exemption, list_exemptions
+from envlock.runtime.exemptions import OVERRIDE, Exemption, describe_judge, list_exemptions
+from envlock.runtime.extent import NOTHING, Extent, decide
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.finding_place import Where
 
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     )
 
     from typing_extensions import TypeVar
-
-    from envlock.runtime.extent import Extent
 
     Attached = TypeVar("Attached", bound="Evidence", default="Evidence", covariant=True)
 else:
@@ -60,15 +59,11 @@ NO_TENSORFLOW = "no-tensorflow"
 FILE_RULE = "file-"
 """The prefix of the rules of findings about installed files (`verify --deep`)."""
 
-NOTHING = "cannot decide: nothing was compared"
-"""The headline of a report without findings for which nothing was compared."""
-
 SUBJECT = "envlock.lock"
 """The file that is shown for a finding without a place in a file."""
 # An exception is shown in a terminal; `envlock verify --deep` has tables of all files.
 FILES_SHOWN = 20
-# For each kind: after a change of the installer every package has a line, which would hide the
-# rest.
+# For each kind: after a change of the installer every package has a line.
 INFO_SHOWN = 4
 ITEMS_SHOWN = 12
 """Items of a list that `show` prints."""
@@ -176,11 +171,7 @@ class Finding:
 
 
 class Evidence:
-    """What a command attaches to its report besides findings; this class attaches nothing.
-
-    Each command that attaches something has a frozen class for it, defined next to the code that
-    makes it.
-    """
+    """What a command attaches to its report besides findings: nothing, unless it has a class for it."""
 
     __slots__ = ()
 
@@ -254,9 +245,7 @@ class Report(Generic[Attached]):
         notes: Iterable[str] = (),
         extent: Optional[Extent] = None,
     ) -> Report:
-        """Return this report with more findings and notes, with what else was compared, and with
-        the headline that belongs to them.
-        """
+        """Return this report with what else was found and compared, and its headline."""
         if self.extent is not None and extent is not None:
             extent = self.extent.add(extent)
         return Report(
@@ -278,14 +267,12 @@ class Report(Generic[Attached]):
     @property
     def exit_code(self) -> int:
         """0 for yes, 1 for no, 4 if what decides it is unknown, or nothing was compared."""
-        severities = [finding.severity for finding in self.findings]
-        return decide(severities, self.breaking, self.extent)
+        decisive = {finding.severity for finding in self.findings}.intersection(self.breaking)
+        return decide(bool(decisive - {UNKNOWN}), UNKNOWN in decisive, self.extent)
 
     @property
     def compared(self) -> Optional[Dict[str, int]]:
-        """How much was compared, by kind, and how much of what is needed is `unknown`; None if the
-        command compares nothing.
-        """
+        """How much was compared, by kind, and how much of what is needed is `unknown`."""
         if self.extent is None:
             return None
         return {**self.extent.to_json(), "unknown": len(self.of(UNKNOWN))}
@@ -383,9 +370,7 @@ class Report(Generic[Attached]):
         return "\n".join([line for _, line in self._render_everything()])
 
     def _render_everything(self) -> Iterator[Tuple[str, str]]:
-        """Yield (style, line) of everything, with a line for each of the first files that are not
-        as recorded.
-        """
+        """Yield (style, line) of everything, also of the first files that are not as recorded."""
         yield from self.lines()
         files = self.render_files()
         yield from files[:FILES_SHOWN]
@@ -405,26 +390,10 @@ class Report(Generic[Attached]):
 
     def _repr_html_(self) -> str:
         """Return the report as a notebook shows it."""
-        # Not at the top: only a notebook asks, and every script would pay for it.
+        # Not at the top: only a notebook asks.
         from html import escape
 
         return f"<pre>{escape(self.to_text())}</pre>"
-
-
-def decide(severities: Iterable[str], breaking: Sequence[str], extent: Optional[Extent]) -> int:
-    """Return the exit code of every command that judges: 0 for yes, 1 for no, 4 for unknown.
-
-    Args:
-        severities: those of the findings.
-        breaking: the severities that make the answer no.
-        extent: how much was compared; None if the command compares nothing.
-    """
-    decisive = set(severities) & set(breaking)
-    if decisive - {UNKNOWN}:
-        return 1
-    if decisive or (extent is not None and extent.is_nothing):
-        return 4
-    return 0
 
 
 def sort_findings(findings: Iterable[Finding]) -> List[Finding]:
@@ -459,20 +428,6 @@ def make_headline(
     return f"matches{under}"
 
 
-def describe_judge(policy: Optional[str], overrides: int, exempt: Sequence[Exemption]) -> str:
-    """Return the policy and everything else that accepts differences, as a phrase that follows a
-    verb.
-    """
-    if policy is None:
-        return ""
-    besides = [str(each) for each in exempt if each.is_in_headline]
-    if overrides:
-        besides.insert(0, count(overrides, "override"))
-    if not besides:
-        return f" under policy {policy}"
-    return f" under policy {policy}, with {' and '.join(besides)}"
-
-
 def _list_wrong(findings: List[Finding]) -> List[str]:
     """Return a phrase for each kind of difference, with its number."""
     facts = _count_kind(findings, ERROR, "")
@@ -492,9 +447,7 @@ def _list_wrong(findings: List[Finding]) -> List[str]:
 
 
 def _say_facts(findings: List[Finding], number: int) -> str:
-    """Return how many facts differ; a missing TensorFlow comes first, because it explains the
-    others.
-    """
+    """Return how many facts differ; a missing TensorFlow, which explains them, comes first."""
     for finding in findings:
         if finding.rule == NO_TENSORFLOW:
             if number == 1:
@@ -529,9 +482,7 @@ def _list_missing(findings: List[Finding]) -> List[str]:
 
 
 def _count_kind(findings: List[Finding], severity: str, kind: str) -> int:
-    """Return how many findings of a severity are of a kind: FILE_RULE, BITS, COMPARED, DATA, or ""
-    for facts.
-    """
+    """Return how many findings of a severity are of a kind; that of facts is ""."""
     number = 0
     for finding in findings:
         own = ""

@@ -90,7 +90,7 @@ def _is_module() -> bool:
 def _list_candidates(environ: Mapping[str, str], folder: Path) -> Iterator[Candidate]:
     if KERNEL_VARIABLE in environ:
         kernel = _find_kernel(os.getppid())
-        # A terminal of Jupyter's server has none.
+        # A terminal of Jupyter's server does not belong to a kernel.
         if kernel is not None:
             yield Candidate("the notebook's kernel", f"the notebook's kernel ({kernel})", kernel)
     yield _find_active(environ, "VIRTUAL_ENV")
@@ -106,8 +106,8 @@ def _list_candidates(environ: Mapping[str, str], folder: Path) -> Iterator[Candi
 
 
 def _find_kernel(process: int) -> Path | None:
-    """Return the interpreter of the notebook's kernel that a process belongs to; None if there is
-    no kernel.
+    """Return the interpreter of the notebook's kernel that a process belongs to; None outside of
+    notebooks.
 
     The variables of a shell that a cell starts are those of Jupyter's server: they name its
     environment, which is often not the kernel's.

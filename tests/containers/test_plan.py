@@ -282,7 +282,7 @@ def test_what_no_policy_compares_is_left_out(name: str, overrides: dict[str, str
     held = put(
         without(lock(), "mine"),
         f"identity.packages.{name}",
-        {"version": "1.0", "content": None, "reason": reason},
+        {"version": "1.0", "content": None, "origin": "index", "proof": None, "wheel": None, "reason": reason},
     )
     held = put(put(held, f"facts.packages.{name}", {"version": "1.0"}), "policy.overrides", overrides)
     if taken:
@@ -292,6 +292,8 @@ def test_what_no_policy_compares_is_left_out(name: str, overrides: dict[str, str
     with pytest.raises(UsageError) as raised:
         plan(model(held), BASES["wheels"], None)
     assert raised.value.message == f"{name} cannot be installed: its wheel is unknown: {reason}"
+    again = f"python -m pip install --force-reinstall --no-deps {name}==1.0"
+    assert raised.value.hint == f"run `{again}` in the environment"
 
 
 def test_no_base_has_the_projects_own_package_and_one_may_have_a_local_wheel() -> None:

@@ -258,7 +258,7 @@ def test_a_function_of_another_file_trains_no_model(tmp_path: Path, monkeypatch:
         call: rules(tmp_path, monkeypatch, {"main.py": f"{main}{call}.fit(1, 2)\n", **files})
         for call in ("tools", "net")
     }
-    assert found == {"tools": {}, "net": {"main.py": ["ENV108", "ENV202"]}}
+    assert found == {"tools": {}, "net": {"main.py": ["ENV202"]}}
 
 
 def test_a_method_that_leaves_its_seed_open_seeds_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -278,7 +278,7 @@ def test_a_model_is_known_by_what_makes_it(tmp_path: Path, monkeypatch: pytest.M
     models = "import tensorflow as tf\n\n\ndef make():\n    return tf.keras.Sequential([tf.keras.layers.Dense(1)])\n"
     main = "import models\n\nnet = models.make()\nnet.fit(1, 2)\n"
     files = {"models.py": models, "forest.py": f"import sklearn\n{main}", "main.py": main}
-    trained = ["ENV108", "ENV202"]
+    trained = ["ENV202"]
     assert rules(tmp_path, monkeypatch, files) == {"main.py": trained, "forest.py": trained}
 
 
@@ -292,7 +292,7 @@ def test_a_model_that_an_object_of_another_file_holds_is_trained(
     )
     counter = player.replace("from net import Net", "from words import Net")
     files = {"net.py": net, "words.py": "class Net:\n    model = []\n", "counter.py": counter, "player.py": player}
-    assert rules(tmp_path, monkeypatch, files) == {"player.py": ["ENV108", "ENV202"]}
+    assert rules(tmp_path, monkeypatch, files) == {"player.py": ["ENV202"]}
 
 
 def test_a_function_that_seeds_gets_a_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -389,7 +389,21 @@ def test_a_model_is_known_by_the_class_that_a_parameter_is_said_to_be_of(
         )
         for kind in ("Net", "dict")
     }
-    assert found == {"Net": {"main.py": ["ENV108", "ENV202"]}, "dict": {}}
+    assert found == {"Net": {"main.py": ["ENV202"]}, "dict": {}}
+
+
+def test_a_training_without_seed_and_switch_is_one_finding() -> None:
+    code = "import tensorflow as tf\n\nmodel = tf.keras.Sequential([tf.keras.layers.Dense(1)])\n{}model.fit(1, 2)\n"
+    (both,) = check([parse("x.py", code.format(""))], Settings("2.21.0"))
+    assert (both.rule, both.severity) == ("ENV202", "warning")
+    assert both.message.endswith(", and nothing turns op determinism on")
+    assert "set_random_seed" in both.fix
+    assert "enable_op_determinism" in both.fix
+    for ignored, left in (("ENV202", "ENV108"), ("ENV108", "ENV202")):
+        comment = f"# envlock: ignore[{ignored}] another process does\n"
+        (single,) = check([parse("x.py", code.format(comment))], Settings("2.21.0"))
+        assert single.rule == left
+        assert not single.message.endswith(", and nothing turns op determinism on")
 
 
 def test_the_other_places_of_one_cause_are_named() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from envlock.numerics.canary.canary_comparison import Comparison, Difference, Incomparable
+from envlock.numerics.programs.hlo_text import Instruction, Module
 from envlock.numerics.programs.parts import Observed, Part
 from envlock.numerics.programs.program_changes import find_changes
 from envlock.numerics.switch_changes import list_switch_changes
@@ -134,6 +135,22 @@ def test_instructions_are_named_though_all_numbers_have_moved() -> None:
     assert str(find_changes(before, after)) == "train: gone 1 Add; new 1 Cast, 1 Mul"
     turned = Part("train", "graph", "b", 2, ("%0 = MatMul  (@1:0)", "%1 = Add  (%0:0)"))
     assert str(find_changes(before, turned)) == "train: the same instructions, connected otherwise or in another order"
+
+
+@pytest.mark.parametrize(
+    ("file", "origin"),
+    [
+        ("train.py", "train.py:7"),
+        ("/x/site-packages/tensorflow/ops.py", "gradient_tape/MatMul"),
+        (None, "gradient_tape/MatMul"),
+    ],
+)
+def test_an_instruction_of_xla_has_its_line_or_its_operation(file: str | None, origin: str) -> None:
+    line = "%0 = f32[2] dot(%1, %2)"
+    module = Module((line,), (Instruction(line, "gradient_tape/MatMul", file, 7),))
+    before = Part("train", "xla", "a", 1, ("%0 = f32[2] add(%1, %2)",))
+    after = Part("train", "xla", "b", 1, (line,), (module,))
+    assert str(find_changes(before, after)) == f"train: gone 1 add; new 1 dot, from {origin}"
 
 
 def test_only_packages_with_another_version_are_changes() -> None:

@@ -9,15 +9,38 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envlock.runtime.collectors import Snapshot
-from envlock.runtime.extent import KINDS, Extent
+from envlock.runtime.extent import KINDS, NOTHING, Extent, decide
 from envlock.runtime.judgement import judge
 from envlock.runtime.policies import names
-from envlock.runtime.report import ERROR, INFO, NOTHING, SEVERITIES, UNKNOWN, WARNING, Report, decide
+from envlock.runtime.report import ERROR, INFO, SEVERITIES, UNKNOWN, WARNING, Finding, Report
 from tests.locks import FACTS, document
 
 COUNTS = st.dictionaries(st.sampled_from(KINDS), st.integers(0, 3))
 SEVERE = st.lists(st.sampled_from(SEVERITIES), max_size=4)
 BREAKING = st.sampled_from([(ERROR,), (ERROR, WARNING), (ERROR, UNKNOWN)])
+
+
+def answer(severities: list[str], breaking: tuple[str, ...], extent: Extent | None) -> int:
+    found = [Finding("planted", each, "cpu.flags", "it differs", "Why.", "Fix it.", "") for each in severities]
+    report = Report(found, breaking=breaking, extent=extent)
+    assert report.match is (report.exit_code == 0)
+    return report.exit_code
+
+
+@pytest.mark.parametrize(
+    ("is_wrong", "is_open", "extent", "code"),
+    [
+        (False, False, None, 0),
+        (False, False, Extent(runs=2), 0),
+        (False, False, Extent(runs=0), 4),
+        (False, False, Extent(), 4),
+        (False, True, Extent(runs=2), 4),
+        (True, True, None, 1),
+        (True, False, Extent(runs=0), 1),
+    ],
+)
+def test_one_function_decides(is_wrong: bool, is_open: bool, extent: Extent | None, code: int) -> None:
+    assert decide(is_wrong, is_open, extent) == code
 
 
 @pytest.mark.parametrize(
@@ -32,8 +55,8 @@ BREAKING = st.sampled_from([(ERROR,), (ERROR, WARNING), (ERROR, UNKNOWN)])
     ],
 )
 def test_findings_decide(severities: list[str], breaking: tuple[str, ...], code: int) -> None:
-    assert decide(severities, breaking, None) == code
-    assert decide(severities, breaking, Extent(runs=2)) == code
+    assert answer(severities, breaking, None) == code
+    assert answer(severities, breaking, Extent(runs=2)) == code
 
 
 @given(SEVERE, BREAKING, COUNTS)
@@ -41,8 +64,8 @@ def test_where_nothing_was_compared_the_answer_is_never_yes(
     severities: list[str], breaking: tuple[str, ...], counts: dict[str, int]
 ) -> None:
     extent = Extent(**counts)
-    code = decide(severities, breaking, extent)
-    without = decide(severities, breaking, None)
+    code = answer(severities, breaking, extent)
+    without = answer(severities, breaking, None)
     assert code == (without or (0 if any(counts.values()) else 4))
     assert (code == 1) == bool(set(severities) & set(breaking) - {UNKNOWN})
 

@@ -197,7 +197,7 @@ outs:
 
 
 def test_the_digest_of_dvc_is_taken_and_can_be_computed(data: Path) -> None:
-    """DVC wrote this digest for these two files."""
+    """DVC 3.67.1 wrote this digest for these two files."""
     digest = WRITTEN_BY_DVC
     (data.parent / "data.dvc").write_text(DVC_FOLDER.format(digest=digest[4:]))
     assert find_known(str(data), find(data), {}) == [digest]

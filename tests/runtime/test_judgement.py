@@ -78,10 +78,13 @@ def test_rules_of_the_lockfile_apply_unless_they_are_forbidden(overrides: bool, 
     assert errors(judge(lock, OLDER)) == []
 
 
-@pytest.mark.parametrize(("value", "found"), [("", []), ("0", []), ("1", ["packages.h5py.version"])])
-def test_the_process_forbids_them_by_a_variable(value: str, found: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("value", "found"), [(None, []), ("", []), ("0", []), ("1", ["packages.h5py.version"])])
+def test_the_process_forbids_them_by_a_variable(
+    value: str | None, found: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(judgement, "take_snapshot", lambda host: OLDER)
-    monkeypatch.setenv("ENVLOCK_NO_OVERRIDES", value)
+    if value is not None:
+        monkeypatch.setenv("ENVLOCK_NO_OVERRIDES", value)
     assert errors(verify(lock_of(overrides=OVERRIDE))) == found
     assert verify(lock_of(overrides=OVERRIDE), "functional").policy == "functional"
 
@@ -129,6 +132,7 @@ def test_a_proof_counts_under_the_same_policy_and_rules() -> None:
     prove(lock, both)
     report = judge_here(lock, both, "bits", "my.lock")
     assert (report.match, report.policy, report.subject) == (True, "bits", "my.lock")
+    assert report.notes == [machine_proof.NOTE]
     assert errors(judge_here(lock, both, "bits", overrides=False)) == ["packages.h5py.version"]
     assert errors(judge_here(lock, both)) == ["cpu.model"]
     results = machine_proof.list_results(lock)
@@ -218,6 +222,12 @@ def test_packages_of_other_origin_are_looked_up_only_where_they_differ(monkeypat
     assert judgement.collect_here(lock_of()).facts == FACTS
     assert hosts[0] is not None
     assert judgement.collect_here(document(facts={"packages": {}})).facts == {"looked": True}
+
+
+def test_what_envlock_has_set_itself_is_added_to_what_was_found() -> None:
+    found = judgement._with_variables(Snapshot({**FACTS}, {}, ("typer",)), {"OMP_NUM_THREADS": "1"})
+    assert found.facts["environ"] == {"TF_DETERMINISTIC_OPS": None, "OMP_NUM_THREADS": "1"}
+    assert found.tooling == ("typer",)
 
 
 def test_what_the_verdict_lacks_is_unknown() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 from envlock.linter.interpreter.arguments import Call
 from envlock.linter.interpreter.run_state import Base
@@ -385,6 +386,7 @@ CHANCES = _rows()
 del CHANCES["random.SystemRandom"]
 
 
+@lru_cache(maxsize=2**14)
 def find_chance(name: str) -> Row | None:
     """Return what is done for a name of a library that brings chance in or seeds, or None."""
     if name in CHANCES:

@@ -50,6 +50,7 @@ ORDERED: dict[type[ast.cmpop], Callable[[float, float], object]] = {
     ast.Lt: operator.lt,
     ast.LtE: operator.le,
 }
+BUILTINS = frozenset(dir(builtins))
 FILE_TIMES = ("st_mtime", "st_ctime", "st_atime", "st_birthtime")
 SET_OPERATORS = (ast.BitOr, ast.BitAnd, ast.Sub, ast.BitXor)
 
@@ -72,18 +73,15 @@ class Expressions(Functions):
 
     def evaluate_name(self, node: ast.Name) -> Value:
         name = node.id
-        found = self.scope.find(name)
+        scope = self.frames[-1].scope
+        found = scope.find(name)
         if found is not None:
-            if (
-                isinstance(found, Constant)
-                and not found.optional
-                and name in self.scope.top().names
-            ):
+            if type(found) is Constant and not found.optional and name in scope.top().names:
                 return Constant(found.value, optional=True, taints=found.taints)
             return found
-        if hasattr(builtins, name):
+        if name in BUILTINS:
             return Library(name)
-        return self.find_starred(self.scope.top(), name)
+        return self.find_starred(scope.top(), name)
 
     def find_starred(self, scope: Scope, name: str) -> Value:
         """Return what `from x import *` may have given: of several, what one is known to hold, layers before others."""
@@ -98,22 +96,23 @@ class Expressions(Functions):
 
     def attribute(self, owner: Value, name: str, node: ast.AST) -> Value:
         """Return an attribute."""
-        if isinstance(owner, Library):
-            if owner.name.endswith("flags.FLAGS"):
-                return self.flags.get(name, Value())
-            return Library(canonical(f"{owner.name}.{name}"))
-        if isinstance(owner, FileValue):
-            return self.member_of_file(owner, name)
-        if isinstance(owner, Instance):
-            return self.member_of_instance(owner, name, node)
-        if isinstance(owner, Class):
-            found = owner.member(name)
-            return Method(owner, name) if found is None else self.bound_to_class(found, owner)
-        if isinstance(owner, Either):
-            return join_all(self.attribute(each, name, node) for each in owner.options)
-        if isinstance(owner, Made):
-            return self.member_of_made(owner, name)
-        return self.member_of_unknown(owner, name)
+        row = OWNERS.get(type(owner))
+        return self.member_of_unknown(owner, name) if row is None else row(self, owner, name, node)
+
+    def member_of_library(self, owner: Library, name: str, node: ast.AST) -> Value:
+        """Return what a library has under a name, or the value of a flag."""
+        if owner.name.endswith("flags.FLAGS"):
+            return self.flags.get(name, Value())
+        return Library(canonical(f"{owner.name}.{name}"))
+
+    def member_of_class(self, owner: Class, name: str, node: ast.AST) -> Value:
+        """Return an attribute of a class of the project."""
+        found = owner.member(name)
+        return Method(owner, name) if found is None else self.bound_to_class(found, owner)
+
+    def member_of_either(self, owner: Either, name: str, node: ast.AST) -> Value:
+        """Return an attribute of one of several values."""
+        return join_all(self.attribute(each, name, node) for each in owner.options)
 
     def member_of_unknown(self, owner: Value, name: str) -> Value:
         """Return an attribute of something of which only its kind is known."""
@@ -127,7 +126,7 @@ class Expressions(Functions):
             return Value(owner.taints, "moment")
         return method
 
-    def member_of_made(self, owner: Made, name: str) -> Value:
+    def member_of_made(self, owner: Made, name: str, node: ast.AST) -> Value:
         """Return an attribute of a library's object."""
         if name in owner.attributes:
             return owner.attributes[name]
@@ -169,7 +168,7 @@ class Expressions(Functions):
             return found
         return Method(owner, name)
 
-    def member_of_file(self, owner: FileValue, name: str) -> Value:
+    def member_of_file(self, owner: FileValue, name: str, node: ast.AST) -> Value:
         """Return what a file of the project has under a name."""
         scope = self.run_file(owner.source)
         found = scope.find(name)
@@ -561,6 +560,19 @@ def _row(function: object) -> Callable[[Expressions, ast.AST], Value]:
     return cast("Callable[[Expressions, ast.AST], Value]", function)
 
 
+def _member(function: object) -> Callable[[Expressions, Value, str, ast.AST], Value]:
+    return cast("Callable[[Expressions, Value, str, ast.AST], Value]", function)
+
+
+OWNERS: dict[type[Value], Callable[[Expressions, Value, str, ast.AST], Value]] = {
+    Library: _member(Expressions.member_of_library),
+    FileValue: _member(Expressions.member_of_file),
+    Instance: _member(Expressions.member_of_instance),
+    Class: _member(Expressions.member_of_class),
+    Either: _member(Expressions.member_of_either),
+    Made: _member(Expressions.member_of_made),
+}
+"""How an attribute is found, by the kind of its owner."""
 EXPRESSIONS: dict[type[ast.AST], Callable[[Expressions, ast.AST], Value]] = {
     ast.Constant: _row(Expressions.evaluate_constant),
     ast.Name: _row(Expressions.evaluate_name),

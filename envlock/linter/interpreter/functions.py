@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
+from collections.abc import Callable
+from functools import lru_cache
+from typing import cast
 
 from envlock.data.specifiers import matches_version
 from envlock.linter.interpreter.arguments import Call
 from envlock.linter.interpreter.chances import find_chance
 from envlock.linter.interpreter.library import LIBRARY
 from envlock.linter.interpreter.methods import FLAG_TYPES
-from envlock.linter.interpreter.operations import Operations
+from envlock.linter.interpreter.operations import Operations, is_listed
 from envlock.linter.interpreter.run_state import DEPTH, Deed, Frame, State
 from envlock.linter.interpreter.source_files import Source, Sources, describe_more
 from envlock.linter.interpreter.values import (
@@ -41,6 +44,8 @@ CARRYING = ("tf.while_loop", "tf.scan", "tf.foldl", "tf.foldr")
 IN_GRAPH = ("op", "generator")
 SET_TYPES = ("set", "frozenset", "typing.Set", "typing.AbstractSet", "typing.FrozenSet")
 NUMBER_TYPES = ("int", "float", "bool")
+RUNNABLE = frozenset({Function, Partial, Library, Sequence})
+"""Values that are a function, or can hold some."""
 Key = tuple[object, ...]
 MOST, MOST_TAINTED = 1, 3
 """How often a function runs with the same seeds and switches: more callers tell nothing new."""
@@ -79,33 +84,23 @@ class Functions(Operations):
 
     def call(self, called: Value, call: Call) -> Value:
         """Return what a call returns."""
-        if isinstance(called, Function):
-            return self.call_function(called, call)
-        if isinstance(called, Library):
-            return self.call_named(called.name, call)
-        if isinstance(called, Method):
-            return self.call_bound(called, call)
-        if isinstance(called, Class):
-            return self.instantiate(called, call)
-        if isinstance(called, Partial):
-            arguments = [*called.arguments, *call.arguments]
-            keywords = {**called.keywords, **call.keywords}
-            return self.call(called.called, Call(call.node, arguments, keywords, call.starred))
-        if isinstance(called, Either):
-            return self.call_either(called, call)
-        if isinstance(called, Instance):
-            return self.call_instance(called, call)
-        if isinstance(called, Made):
-            return self.call_made(called, call)
-        return self.call_unknown(call)
+        row = CALLED.get(type(called))
+        return self.call_unknown(call) if row is None else row(self, called, call)
+
+    def call_name(self, called: Library, call: Call) -> Value:
+        """Return what a function of a library returns."""
+        return self.call_named(called.name, call)
+
+    def call_partial(self, called: Partial, call: Call) -> Value:
+        """Return what a callable returns that has some of its arguments already."""
+        arguments = [*called.arguments, *call.arguments]
+        keywords = {**called.keywords, **call.keywords}
+        return self.call(called.called, Call(call.node, arguments, keywords, call.starred))
 
     def call_named(self, name: str, call: Call) -> Value:
         """Return what a function of a library returns."""
-        self.check_operation(name, call)
-        if name in THREADED_QUEUES:
-            self.check_threads(name, call)
-        if name.rpartition(".")[2] in FLAG_TYPES:
-            self.define_flag(call)
+        for check in _find_checks(name):
+            check(self, name, call)
         row = find_chance(name)
         if row is not None:
             return row(self, name, call)
@@ -113,7 +108,7 @@ class Functions(Operations):
             return self.run_map(name, call)
         return self.call_library(name, call)
 
-    def define_flag(self, call: Call) -> None:
+    def define_flag(self, name: str, call: Call) -> None:
         """Add a flag of absl or of TensorFlow 1."""
         given = call.get("default", 1)
         if isinstance(given, Constant):
@@ -464,7 +459,8 @@ class Functions(Operations):
     def use_functions(self, call: Call) -> None:
         """Run the functions that a call hands on, with what nothing is known of; a command line asks for defaults."""
         for value in call.values():
-            self.use_function(value, call)
+            if type(value) in RUNNABLE:
+                self.use_function(value, call)
 
     def use_function(self, value: Value, call: Call) -> None:
         """Run a function that is handed on."""
@@ -484,9 +480,11 @@ class Functions(Operations):
 
     def is_command_line(self, call: Call) -> bool:
         """Return whether a call runs a function from the command line."""
-        return isinstance(call.node, ast.Call) and ast.unparse(call.node.func).endswith(
-            ("Fire", "app.run")
-        )
+        function = call.node.func if isinstance(call.node, ast.Call) else None
+        word = _last_word(function)
+        if word == "run" and isinstance(function, ast.Attribute):
+            return _last_word(function.value).endswith("app")
+        return word.endswith("Fire")
 
     def has_decorator(self, function: Function, name: str) -> bool:
         """Return whether a function has a decorator of this name."""
@@ -575,3 +573,38 @@ class Functions(Operations):
             self.ledger.hit("ENV404", found[0].source, Hit(found[0].node, message))
         for deeds_around in self.deeds:
             deeds_around.extend(deeds)
+
+
+def _last_word(node: ast.AST | None) -> str:
+    """Return the name that an expression ends with, or an empty text."""
+    return str(getattr(node, "attr", getattr(node, "id", "")))
+
+
+def _row(function: object) -> Callable[[Functions, Value, Call], Value]:
+    return cast("Callable[[Functions, Value, Call], Value]", function)
+
+
+CALLED: dict[type[Value], Callable[[Functions, Value, Call], Value]] = {
+    Function: _row(Functions.call_function),
+    Library: _row(Functions.call_name),
+    Method: _row(Functions.call_bound),
+    Class: _row(Functions.instantiate),
+    Partial: _row(Functions.call_partial),
+    Either: _row(Functions.call_either),
+    Instance: _row(Functions.call_instance),
+    Made: _row(Functions.call_made),
+}
+"""How each kind of value is called; of others nothing is known."""
+
+
+@lru_cache(maxsize=2**14)
+def _find_checks(name: str) -> tuple[Callable[[Functions, str, Call], None], ...]:
+    """Return what is looked at where a function of a library is called: few are in any table."""
+    found: list[Callable[[Functions, str, Call], None]] = []
+    if is_listed(name):
+        found.append(Functions.check_operation)
+    if name in THREADED_QUEUES:
+        found.append(Functions.check_threads)
+    if name.rpartition(".")[2] in FLAG_TYPES:
+        found.append(Functions.define_flag)
+    return tuple(found)

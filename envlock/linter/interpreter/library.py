@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from functools import lru_cache
 
 from envlock.linter.interpreter.arguments import Call
 from envlock.linter.interpreter.containers import Containers
@@ -12,6 +13,7 @@ from envlock.linter.interpreter.queries import is_unordered
 from envlock.linter.interpreter.run_state import Worker
 from envlock.linter.interpreter.source_files import Source
 from envlock.linter.interpreter.values import (
+    CLEAN,
     Class,
     Constant,
     Function,
@@ -70,25 +72,19 @@ class Libraries(Containers):
 
     def call_library(self, name: str, call: Call) -> Value:
         """Return what a function of a library returns."""
-        row = LIBRARY.get(name)
-        if row is not None:
-            return row(self, name, call)
-        if name.startswith(SHOWERS):
-            self.show(call, self.deep_of(call.values()))
-            self.use_functions(call)
-            return Value()
-        if name.startswith(KERAS_MADE):
-            return self.make_keras(name, call)
-        if name.startswith(DISTRIBUTIONS):
-            made = self.make(name, call.node, "distribution")
-            return made.add_taints(self.deep_of(call.values()))
-        if name in DATASETS or name.startswith("tf.data."):
-            return self.make_dataset(name, call)
-        if name.startswith(OPTIMIZERS) or name in ("tf.Variable", "tf.GradientTape"):
-            return self.make_special(name, call)
-        if name.startswith(PURE):
-            return self.compute(name, call)
-        return self.call_unknown(call, name)
+        row = _find_row(name)
+        return self.call_unknown(call, name) if row is None else row(self, name, call)
+
+    def call_shower(self, name: str, call: Call) -> Value:
+        """Return what a function returns that only shows what it is given."""
+        self.show(call, self.deep_of(call.values()))
+        self.use_functions(call)
+        return Value()
+
+    def make_distribution(self, name: str, call: Call) -> Value:
+        """Return a distribution, which can be sampled."""
+        made = self.make(name, call.node, "distribution")
+        return made.add_taints(self.deep_of(call.values()))
 
     # ------------------------------------------------------------ what nothing is known of
 
@@ -115,12 +111,10 @@ class Libraries(Containers):
                 value.most = None
             if isinstance(value, Sequence):
                 value.items = None
-        learners = [each for each in values if isinstance(each, Made | Sequence | Instance)]
-        each_taints = self.deep_of(values)
-        for learner in learners:
-            orders = in_mode(each_taints, "each") & self.outside(learner.born)
-            if isinstance(learner, Made) and "writer" in learner.marks:
-                self.ledger.count(as_mode(orders, "value"))
+        orders = in_mode(self.deep_of(values), "each") if self.loops else CLEAN
+        for value in values if orders else ():
+            if isinstance(value, Made) and "writer" in value.marks:
+                self.ledger.count(as_mode(orders & self.outside(value.born), "value"))
 
     def compute(self, name: str, call: Call) -> Value:
         """Return what is computed from values; a call whose result nothing uses must have an effect."""
@@ -539,3 +533,24 @@ def _rows() -> dict[str, Row]:
 
 
 LIBRARY = _rows()
+FAMILIES: tuple[tuple[tuple[str, ...], Row], ...] = (
+    (SHOWERS, Libraries.call_shower),
+    (KERAS_MADE, Libraries.make_keras),
+    (DISTRIBUTIONS, Libraries.make_distribution),
+    (("tf.data.",), Libraries.make_dataset),
+    (OPTIMIZERS, Libraries.make_special),
+    (PURE, Libraries.compute),
+)
+"""What is done for names that begin so; the first that fits counts."""
+
+
+@lru_cache(maxsize=2**14)
+def _find_row(name: str) -> Row | None:
+    """Return what is done for a name of a library, or None where nothing is known of it."""
+    if name in LIBRARY:
+        return LIBRARY[name]
+    if name in DATASETS:
+        return Libraries.make_dataset
+    if name in ("tf.Variable", "tf.GradientTape"):
+        return Libraries.make_special
+    return next((row for words, row in FAMILIES if name.startswith(words)), None)

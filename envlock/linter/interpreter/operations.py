@@ -246,6 +246,11 @@ CONDITIONS: dict[str, Condition] = {
 """When a call that the table lists is noisy; without an entry: always."""
 
 
+def is_listed(name: str) -> bool:
+    """Return whether the tables know an operation."""
+    return name in ADDERS or name in _operations()
+
+
 @cache
 def _operations() -> dict[str, list[Row]]:
     found: dict[str, list[Row]] = {}

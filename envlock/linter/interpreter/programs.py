@@ -36,6 +36,7 @@ class Programs(Statements):
         self.ends: dict[Source, State] = {}  # the state that each program ends with
         self.reached: dict[Source, set[int]] = {}
         self.trained_in: set[Source] = set()
+        self.begins: dict[Source, State] = {}  # what holds where nobody is seen to call
 
     def run_all(self) -> None:
         """Run every program, then every function that none of them called."""
@@ -141,6 +142,15 @@ class Programs(Statements):
 
         What a program that imports the file seeds is seeded, unless another one that trains does not.
         """
+        known = self.begins.get(source)
+        if known is None:
+            known = self.begins[source] = self.find_begin(source)
+        state = known.copy()
+        state.weights = self.built
+        return state
+
+    def find_begin(self, source: Source) -> State:
+        """Return what the programs that import a file leave seeded and switched on."""
         users = [each for each, files in self.reached.items() if source.index in files]
         others = [each for each in users if not each.is_test or source.is_test]
         state = self.start.copy()
@@ -150,7 +160,6 @@ class Programs(Statements):
             if each in self.trained_in and not each.is_test and each is not source:
                 ended = self.ends[each].seeded
                 state.seeded = {name: how for name, how in state.seeded.items() if name in ended}
-        state.weights = self.built
         return state
 
     def is_switched(self, source: Source) -> bool:

@@ -190,10 +190,10 @@ class Base:
 
     def deep(self, value: Value, depth: int = 4) -> Taints:
         """Return the taints of a value and of what it holds."""
+        if type(value) not in HOLDERS:  # most values hold nothing: this is asked for each of them
+            return value.taints if depth else CLEAN
         if depth == 0:
             return CLEAN
-        if type(value) not in HOLDERS:  # most values hold nothing: this is asked for each of them
-            return value.taints
         inside: list[Value] = []
         if isinstance(value, Sequence):
             inside = [value.element, *(value.items or [])[:8]]
@@ -205,14 +205,18 @@ class Base:
             inside = list(value.attributes.values())
         found = value.taints
         for each in inside:
-            found |= self.deep(each, depth - 1)
+            taints = each.taints if type(each) not in HOLDERS else self.deep(each, depth - 1)
+            if taints and depth > 1:
+                found |= taints
         return found
 
     def deep_of(self, values: Iterable[Value]) -> Taints:
         """Return the taints of several values and of what they hold."""
         found = CLEAN
         for value in values:
-            found |= self.deep(value)
+            taints = value.taints if type(value) not in HOLDERS else self.deep(value)
+            if taints:
+                found |= taints
         return found
 
     def array_taints(self, values: list[Value]) -> Taints:
@@ -220,14 +224,17 @@ class Base:
         found = CLEAN
         for value in values:
             inside = self.deep(value)
-            if in_mode(value.taints, "order"):
+            if value.taints and in_mode(value.taints, "order"):
                 inside = self.forget(inside, "each") | in_mode(value.taints, "each")
-            found |= inside
+            if inside:
+                found |= inside
         return found
 
     def count(self, *values: Value) -> None:
         """Note that values have reached something that counts."""
-        self.ledger.count(self.deep_of(values))
+        taints = self.deep_of(values)
+        if taints:
+            self.ledger.count(taints)
 
     def current(self) -> Taints:
         """Return the chances in whose order the loops around run, as `each`."""
@@ -279,4 +286,4 @@ class Base:
 
     def forget(self, taints: Taints, *modes: Mode) -> Taints:
         """Return taints without those of some modes."""
-        return frozenset(each for each in taints if each[1] not in modes)
+        return frozenset([each for each in taints if each[1] not in modes]) if taints else CLEAN

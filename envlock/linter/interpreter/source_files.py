@@ -64,7 +64,7 @@ class Source:
     @cached_property
     def has_sessions(self) -> bool:
         """Whether it works with the graphs of TensorFlow 1, in which Keras takes its seeds from the graph."""
-        return not self.module.call_names.isdisjoint(TENSORFLOW_1)
+        return bool(self.module.find_calls(TENSORFLOW_1))
 
     @cached_property
     def functions(self) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:

@@ -111,8 +111,9 @@ class Statements(Imports):
     def assign_to(self, target: ast.expr, value: Value) -> None:
         """Give a value to what stands on the left."""
         if isinstance(target, ast.Name):
-            self.scope.bind(target.id, value)
-            self.scope.times[target.id] = self.tick()
+            scope = self.frames[-1].scope
+            scope.bind(target.id, value)
+            scope.times[target.id] = self.tick()
         elif isinstance(target, ast.Tuple | ast.List):
             self.assign_parts(target.elts, value)
         elif isinstance(target, ast.Attribute):

@@ -66,13 +66,20 @@ class Value:
 
     def add_taints(self, taints: Taints) -> Value:
         """Return the value with more taints; containers and objects are changed in place."""
-        if taints <= self.taints:
+        if not taints or taints <= self.taints:
             return self
         return Value(_few(self.taints | taints), self.kind, self.default)
 
     def truth(self) -> bool | None:
         """Return whether it is true, or None where that is not known."""
         return None
+
+
+KINDS: dict[type, str] = {
+    **dict.fromkeys((bool, int, float, complex), "number"),
+    **dict.fromkeys((str, bytes), "text"),
+}
+"""What kind of value a constant of each type is."""
 
 
 class Constant(Value):
@@ -87,7 +94,9 @@ class Constant(Value):
     __slots__ = ("optional", "passed", "value")
 
     def __init__(self, value: object, *, optional: bool = False, taints: Taints = CLEAN) -> None:
-        super().__init__(taints, _kind_of(value), value)
+        self.taints = taints
+        self.kind = KINDS.get(type(value), "")
+        self.default = value
         self.value = value
         self.optional = optional
         self.passed = optional
@@ -145,7 +154,8 @@ class Made(Value):
         self.marks: set[str] = set()
 
     def add_taints(self, taints: Taints) -> Value:
-        self.taints = _few(self.taints | taints)
+        if taints:
+            self.taints = _few(self.taints | taints)
         return self
 
 
@@ -339,7 +349,8 @@ class Sequence(Value):
         self.element: Value = element or join_all(items or [])
 
     def add_taints(self, taints: Taints) -> Value:
-        self.taints = _few(self.taints | taints)
+        if taints:
+            self.taints = _few(self.taints | taints)
         return self
 
     def copy_as(self, form: str, born: int) -> Sequence:
@@ -372,7 +383,8 @@ class Table(Value):
         self.most: int | None = 0
 
     def add_taints(self, taints: Taints) -> Value:
-        self.taints = _few(self.taints | taints)
+        if taints:
+            self.taints = _few(self.taints | taints)
         return self
 
     def store(self, key: Value, value: Value) -> None:
@@ -396,7 +408,7 @@ class Either(Value):
     __slots__ = ("options",)
 
     def __init__(self, options: tuple[Value, ...]) -> None:
-        super().__init__(frozenset[tuple[Chance, Mode]]().union(*(each.taints for each in options)))
+        super().__init__(_unite(options))
         self.options = options
 
     def add_taints(self, taints: Taints) -> Value:
@@ -421,6 +433,8 @@ def join(one: Value, other: Value) -> Value:
         return one
     if type(one) is Value and type(other) is Value:
         return _merge_unknown([one, other])
+    if type(one) is Constant and type(other) is Constant:  # the elements of long lists
+        return Either((one, other))
     found: list[Value] = []
     for each in (*options(one), *options(other)):
         for known in found:
@@ -431,7 +445,7 @@ def join(one: Value, other: Value) -> Value:
     if all(type(each) is Value for each in found):
         return _merge_unknown(found)
     if len(found) > OPTIONS:
-        return Value(frozenset[tuple[Chance, Mode]]().union(*(each.taints for each in found)))
+        return Value(_unite(found))
     return found[0] if len(found) == 1 else Either(tuple(found))
 
 
@@ -445,7 +459,7 @@ def join_all(values: Iterable[Value]) -> Value:
 
 def _merge_unknown(found: list[Value]) -> Value:
     kinds = {each.kind for each in found}
-    taints = frozenset[tuple[Chance, Mode]]().union(*(each.taints for each in found))
+    taints = _unite(found)
     first = found[0].default
     default: object = first if all(each.default is first for each in found) else ...
     if any(each.default is None for each in found):
@@ -466,14 +480,17 @@ def _is_same(one: Value, other: Value) -> bool:
     return type(one) is Value and one.kind == other.kind and one.default is other.default
 
 
+def _unite(values: Iterable[Value]) -> Taints:
+    """Return the taints of several values."""
+    found = CLEAN
+    for value in values:
+        if value.taints:
+            found |= value.taints
+    return found
+
+
 def _is_plain(value: object) -> bool:
     return isinstance(value, str | int | float | bool | bytes | None)
-
-
-def _kind_of(value: object) -> str:
-    if isinstance(value, bool | int | float | complex):
-        return "number"
-    return "text" if isinstance(value, str | bytes) else ""
 
 
 def _few(taints: Taints) -> Taints:
@@ -486,16 +503,20 @@ def _place(taint: tuple[Chance, Mode]) -> tuple[str, int, str]:
 
 def in_mode(taints: Taints, *modes: Mode) -> Taints:
     """Return the taints that are of some modes."""
-    return frozenset(each for each in taints if each[1] in modes)
+    if not taints:  # most values have none
+        return CLEAN
+    return frozenset([each for each in taints if each[1] in modes])
 
 
 def as_mode(taints: Taints, mode: Mode) -> Taints:
     """Return the same chances in another mode."""
-    return frozenset((chance, mode) for chance, _ in taints)
+    return frozenset([(chance, mode) for chance, _ in taints]) if taints else CLEAN
 
 
 def as_picks(taints: Taints) -> Taints:
     """Return what an index brings into what it takes: a draw picks."""
+    if not taints:
+        return CLEAN
     found: set[tuple[Chance, Mode]] = set()
     for chance, mode in taints:
         if mode in ("value", "pick", "each") and chance.kind != "clock":

@@ -99,14 +99,15 @@ def _worked_before(module: Module, setting: Setting) -> ast.Call | None:
 
 def find_hash_seeds(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV104: PYTHONHASHSEED set inside, unless the program starts Python again."""
-    if any(name.startswith(("os.exec", "os.spawn", "subprocess.")) for name in module.call_names):
+    settings = [each for each in assignments(module) if each.name == HASH_SEED]
+    starters = ("os.exec", "os.spawn", "subprocess.")
+    if not settings or any(name.startswith(starters) for name in module.call_names):
         return
-    for setting in assignments(module):
-        if setting.name == HASH_SEED:
-            yield Hit(
-                setting.node,
-                "Python has read PYTHONHASHSEED already: set here, it changes nothing in this process",
-            )
+    for setting in settings:
+        yield Hit(
+            setting.node,
+            "Python has read PYTHONHASHSEED already: set here, it changes nothing in this process",
+        )
 
 
 def find_bad_values(module: Module, tensorflow: str) -> Iterator[Hit]:

@@ -7,10 +7,13 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from envlock.numerics.programs.hlo_text import Instruction
 from envlock.numerics.programs.parts import Part
 from envlock.runtime.report import count
 
 SHOWN = 4
+INSTALLED = "-packages/"
+"""A part of the path of a library's file."""
 _NUMBER = re.compile(r"[%@]\d+")
 _XLA = re.compile(r"= (?:\(.*?\)|\S+) ([a-z][a-z0-9-]*)\(")
 _GRAPH = re.compile(r"^% = (\S+)")
@@ -24,7 +27,7 @@ class Changed:
     Attributes:
         name: of the part.
         gone, new: how often each instruction is only in the first and only in the second.
-        lines: `file:line` of those, as far as XLA says it.
+        lines: `file:line` of those, as far as XLA says it; the operation instead, where the line is one of a library.
     """
 
     name: str
@@ -54,9 +57,17 @@ def find_changes(a: Part, b: Part) -> Changed:
     for part, texts in ((a, gone), (b, new)):
         for module in part.modules:
             for instruction in module.instructions:
-                if instruction.file is not None and _strip(instruction.text) in texts:
-                    lines[f"{instruction.file}:{instruction.line}"] = None
+                origin = _find_origin(instruction)
+                if origin is not None and _strip(instruction.text) in texts:
+                    lines[origin] = None
     return Changed(a.name, _count_kinds(gone), _count_kinds(new), tuple(lines))
+
+
+def _find_origin(instruction: Instruction) -> str | None:
+    """Return where an instruction comes from: a line of the user's code, or an operation of TensorFlow."""
+    if instruction.file is not None and INSTALLED not in instruction.file:
+        return f"{instruction.file}:{instruction.line}"
+    return instruction.operation
 
 
 def _strip_lines(part: Part) -> Iterable[str]:
