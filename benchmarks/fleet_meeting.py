@@ -1,10 +1,11 @@
 """How often the ranks of a job ask the file server of their folder while they wait for the last one.
 
-    python benchmarks/fleet_meeting.py [RANKS ...] [--late 20] [--before TREE] [--svg FILE]
+    python benchmarks/fleet_meeting.py [RANKS ...] [--late 20] [--before TREE] [--table FILE] [--svg FILE]
 
 Real processes, forked from one that has imported envlock, call `assert_fleet(engine="files")` in one folder; the last
 comes `--late` seconds after the others. Python's audit events count each listing, opening, link, renaming and removal
-of each process below that folder. With `--before`, the same is done by the package of another checkout.
+of each process below that folder. With `--before`, the same is done by the package of another checkout. With `--table`,
+nothing is measured: the numbers are those of the table that this program printed into a file, such as the README.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -61,7 +63,11 @@ with open(reading) as lines:
 """
 
 
-def measure(tree: Path, ranks: int, late: float) -> tuple[float, float, float]:
+Measured = tuple[float, float, float]
+"""Looks a second of a rank that waits, and of all ranks together; and CPU ms of a rank."""
+
+
+def measure(tree: Path, ranks: int, late: float) -> Measured:
     """Return looks a second of a rank that waits (median), of all ranks together, and CPU ms of a rank."""
     with tempfile.TemporaryDirectory() as folder:
         argv = [sys.executable, "-c", JOB, f"{folder}/fleet", str(ranks), str(late)]
@@ -80,7 +86,18 @@ def measure(tree: Path, ranks: int, late: float) -> tuple[float, float, float]:
     return rate, total, cpu
 
 
-def draw(found: dict[str, dict[int, tuple[float, float, float]]], file: Path) -> None:
+def read_table(file: Path) -> dict[str, dict[int, Measured]]:
+    """Return the numbers of a table as `main` prints it."""
+    found: dict[str, dict[int, Measured]] = {}
+    row = r"^\| ((?:now|before)[\w, ]*) \| ([\d,]+) \| ([\d.]+) \| ([\d,]+) \| (\d+) \|$"
+    text = file.read_text(encoding="utf-8")
+    for name, ranks, rate, total, cpu in re.findall(row, text, re.MULTILINE):
+        values = (float(rate), float(total.replace(",", "")), float(cpu))
+        found.setdefault(name, {})[int(ranks.replace(",", ""))] = values
+    return found
+
+
+def draw(found: dict[str, dict[int, Measured]], file: Path) -> None:
     """Write a chart of looks a second over ranks."""
     from matplotlib import pyplot, rcParams
 
@@ -105,13 +122,17 @@ def main() -> None:
     parser.add_argument("--late", type=float, default=20, help="seconds until the last rank comes")
     parser.add_argument("--before", type=Path, help="another checkout, to compare with")
     parser.add_argument("--svg", type=Path, help="draw a chart into this file")
+    parser.add_argument("--table", type=Path, help="draw the numbers of this file")
     asked = parser.parse_args()
+    if asked.table is not None:
+        draw(read_table(asked.table), asked.svg)
+        return
     trees = {"now": ROOT}
     if asked.before is not None:
         trees = {"before": asked.before, **trees}
     print("| | ranks | a waiting rank, requests/s | all, requests/s | a rank, CPU ms |")
     print("|---|--:|--:|--:|--:|")
-    found: dict[str, dict[int, tuple[float, float, float]]] = {name: {} for name in trees}
+    found: dict[str, dict[int, Measured]] = {name: {} for name in trees}
     for ranks in asked.ranks:
         for name, tree in trees.items():
             rate, total, cpu = found[name][ranks] = measure(tree, ranks, asked.late)

@@ -79,6 +79,7 @@ _EXPORTS = {
     "stamp": "envlock.runtime.stamp",
     "update_canary": "envlock.workflows.canary",
     "unload_ipython_extension": "envlock.integrations.jupyter",
+    "upgrade": "envlock.workflows.upgrade_trials",
     "vendor": "envlock.workflows.vendor",
     "verify": "envlock.workflows.verify",
     "verify_line": "envlock.workflows.line_check",
@@ -161,6 +162,7 @@ if TYPE_CHECKING:
     from envlock.workflows.run import prepare as prepare
     from envlock.workflows.supply import BuildSources as BuildSources
     from envlock.workflows.supply import ImageRequest as ImageRequest
+    from envlock.workflows.upgrade_trials import upgrade as upgrade
     from envlock.workflows.vendor import vendor as vendor
     from envlock.workflows.verify import verify as verify
 else:  # in the else, or mypy accepts envlock.any_typo

@@ -33,6 +33,9 @@ HARMLESS = (
 ROOM = "ENVLOCK_TEST_ROOM"
 """A variable of the server that is only long: the variables of a request are written where it stood."""
 
+START_LIMIT = 300
+"""Seconds in which the server must have imported envlock and forked, on a machine with much other work."""
+
 PROGRAMS = ("envlock.__main__", "envlock.runtime.gpu.child")
 GUESTS = ("envlock.guest.", "envlock.integrations.")
 LAUNCHER = "envlock.guest.launch"
@@ -80,8 +83,11 @@ class Server:
             return self._code(["envlock", *args], timeout), _all(out.fileno()), _all(err.fileno())
 
     def _code(self, argv: list[str], timeout: float) -> int:
-        self.socket.settimeout(timeout)
+        # Not the command's time: the server may still be importing, and an answer that nobody waits for any more would be
+        # taken for that of the next command.
+        self.socket.settimeout(START_LIMIT)
         pid = int(self.socket.recv(64))
+        self.socket.settimeout(timeout)
         try:
             return int(self.socket.recv(64))
         except TimeoutError:

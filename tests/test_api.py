@@ -97,6 +97,7 @@ FUNCTIONS = {
     "repeat": ["repeat", "compare_saved"],
     "diverge": ["diverge_script", "record_trace", "compare_traces"],
     "bisect": ["bisect"],
+    "upgrade": ["upgrade"],
     "invariance": ["invariance"],
     "portable": ["portable"],
     "canary": ["canary"],

@@ -197,6 +197,7 @@ WRITERS = {
     "envlock/workflows/image_archive.py",  # a draft that is renamed
     "envlock/workflows/observed_run.py",  # into a draft
     "envlock/workflows/repeat.py",  # a draft that is renamed
+    "envlock/workflows/upgrade_trials.py",  # a folder in the cache
     "envlock/workflows/verify_further.py",  # a folder for proofs
 }
 """Who makes or writes files by other means than `replace_file` and drafts, and why nothing half-written is left."""

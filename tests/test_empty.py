@@ -9,6 +9,7 @@ import pytest
 
 from envlock.divergence.trace import TraceError
 from envlock.lock.numerics import Numerics
+from envlock.numerics import upgrade_verdict as upgrade
 from envlock.numerics.bisection import BisectEvidence, Differences, judge_bisection
 from envlock.numerics.canary.canary_comparison import compare, list_findings
 from envlock.numerics.invariance import InvarianceEvidence, ModeBits, judge_invariance
@@ -98,3 +99,10 @@ def test_a_model_of_which_nothing_was_computed(modes: tuple[ModeBits, ...]) -> N
 def test_a_search_in_which_nothing_ran(beyond: tuple[str, ...]) -> None:
     evidence = BisectEvidence(Differences((), beyond), (), None, None, 0)
     assert judge_bisection(evidence, None, "train.py:step").exit_code == 4
+
+
+@pytest.mark.parametrize("compared", [upgrade.Compared(0, 0, 9), upgrade.Compared(2, 5, 0)])
+def test_an_upgrade_of_which_nothing_was_seen(compared: upgrade.Compared) -> None:
+    trial = upgrade.Trial((upgrade.Change("keras", "1", "2"),), ())
+    report = upgrade.judge_upgrade(upgrade.UpgradeEvidence(trial, (), compared), "train.py:step")
+    assert (report.exit_code, report.headline) == (4, "not provable: keras 1 -> 2 under train.py:step")

@@ -79,7 +79,7 @@ def test_the_command_in_the_environment_hands_over_to_the_tool(project: Path, tm
     ]
     bin_of_tools = os.pathsep.join([str(Path(program).parent), str(Path(sys.executable).parent), "/usr/bin"])
     done = run(program, "capture", "--without-tensorflow", folder=project, PATH=bin_of_tools)
-    taken = f"environment: {project / '.venv' / 'bin' / 'python'} (ENVLOCK_PYTHON)\n"
+    taken = f"environment: {project / '.venv' / 'bin' / 'python'} (whose `envlock` was called)\n"
     assert (done.returncode, done.stderr) == (0, f"{taken}wrote envlock.lock: 0 packages, policy strict\n")
 
 

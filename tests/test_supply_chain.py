@@ -27,7 +27,7 @@ WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 PYTHONS = ("3.11", "3.12", "3.13")
 WITH_THE_COMMAND_LINE = ("cli", "dev", "tensorflow")
 GROUPS = (
-    *("installer", "build", "compiler", "audit", "release", "openmpi", "mpich", "ray", "integrations"),
+    *("installer", "build", "compiler", "audit", "release", "openmpi", "mpich", "dask", "ray", "integrations"),
     *WITH_THE_COMMAND_LINE,
 )
 
@@ -86,7 +86,8 @@ def test_a_file_locks_what_pyproject_asks_for(group: str) -> None:
     assert problems == []
     direct = {name for name, each in locked.items() for pin in each if any("tf-envlock" in by for by in pin.wanted_by)}
     possible = {canonicalize_name(each.name) for each in wanted if any(_applies(each, python) for python in pythons)}
-    assert direct == possible
+    # uv names us beside another that wants a package, also where our own marker never holds.
+    assert possible <= direct <= {canonicalize_name(each.name) for each in wanted}
 
 
 def _applies(requirement: Requirement, python: str) -> bool:

@@ -9,13 +9,20 @@ from pathlib import Path
 
 import pytest
 
+from tests.exhaustive import exhaustive
 from tests.transcripts import agrees, run, steps, tools
 
 ROOT = Path(__file__).resolve().parents[1]
-PLAIN = [ROOT / "docs/agents.md", ROOT / "docs/portable.md"]
+PLAIN = [ROOT / "docs/agents.md", ROOT / "docs/data.md", ROOT / "docs/portable.md"]
 """Those that need no TensorFlow."""
-PAGES = [*PLAIN, ROOT / "docs/troubleshooting.md", ROOT / "docs/program.md"]
-"""Pages of which every block is a console block that is run, or a text to copy."""
+GUIDES = ("ci", "differences", "doctor", "lint", "lock", "refuse", "relax", "variables")
+NAMES = (
+    *("cookbook", "platforms", "program", "quick-start", "reference/activation", "troubleshooting", "upgrade"),
+    *(f"guides/{name}" for name in GUIDES),
+)
+INSTALLATION = ROOT / "docs/installation.md"
+PAGES = [*PLAIN, *(ROOT / f"docs/{name}.md" for name in NAMES)]
+"""Pages of which every block is run, or a text or settings to copy."""
 
 
 def environ(folder: Path, python: str) -> dict[str, str]:
@@ -44,13 +51,26 @@ def test_they_do_with_tensorflow(page: Path, tmp_path: Path, tensorflow_python: 
     assert not found, "\n\n".join(found)
 
 
+@exhaustive
+@pytest.mark.slow
+def test_it_is_installed_as_the_page_says(tmp_path: Path) -> None:
+    """In a copy of this checkout, with tools from the package index, and again without it."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    index = {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "UV_", "SSL_"))}
+    variables = {**environ(tmp_path, sys.executable), **index, "CHECKOUT": str(ROOT)}
+    found = run(INSTALLATION, folder, variables)
+    assert not found, "\n\n".join(found)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_no_block_of_these_pages_is_left_out(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     kinds = re.findall(r"^```(\w*)$", text, flags=re.MULTILINE)[::2]
-    assert set(kinds) <= {"console", "text"}
+    assert set(kinds) <= {"console", "python", "text", "toml", "yaml"}
     assert re.search(r"^ {4}\$ ", text, flags=re.MULTILINE) is None
-    assert len(list(steps(page))) == len(re.findall(r"^(?:<!-- )?\$ ", text, flags=re.MULTILINE))
+    commands = re.findall(r"^(?:<!-- )?\$ |^```python$", text, flags=re.MULTILINE)
+    assert len(list(steps(page))) == len(commands)
 
 
 def test_a_transcript_agrees_with_itself_only() -> None:

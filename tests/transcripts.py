@@ -1,7 +1,8 @@
-"""Pages whose console blocks are run: one shell a page, each command's output compared with what the page shows.
+"""Pages whose blocks are run: one shell a page, each command's output compared with what the page shows.
 
 `...` stands for any text within a line, and a line of nothing else for any number of lines. A comment such as
-`<!-- $ cp good.lock envlock.lock -->` is run as well, prepares what follows, and prints nothing.
+`<!-- $ cp good.lock envlock.lock -->` is run as well, prepares what follows, and prints nothing. A block of another language
+that begins with a comment such as `# train.py` is written into that file; other blocks of Python are run, and must not fail.
 """
 
 from __future__ import annotations
@@ -13,7 +14,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-BLOCK = re.compile(r"^```console\n(.*?)^```$|^<!-- (\$ .*?) -->$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(
+    r"^```console\n(?P<console>.*?)^```$|^<!-- (?P<hidden>\$ .*?) -->$"
+    r"|^```(?:python|toml|yaml)\n(?:# (?P<file>[\w.-]+)\n)(?P<text>.*?)^```$|^```python\n(?P<python>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
 ENDED = "\x1e"
 """What the shell prints after each command, which no command prints itself."""
 
@@ -27,9 +32,15 @@ class Step:
 
 
 def steps(page: Path) -> Iterator[Step]:
-    """Yield the commands of all console blocks, in order."""
-    for shown_block, hidden in BLOCK.findall(page.read_text(encoding="utf-8")):
-        block = shown_block or hidden
+    """Yield the commands of all blocks, in order."""
+    for found in BLOCK.finditer(page.read_text(encoding="utf-8")):
+        if found["file"]:
+            yield Step(f"cat > {found['file']} <<'END_OF_BLOCK'\n{found['text']}END_OF_BLOCK", [])
+            continue
+        if found["python"]:
+            yield Step(f"python - >block.out 2>&1 <<'END_OF_BLOCK' || cat block.out\n{found['python']}END_OF_BLOCK", [])
+            continue
+        block = found["console"] or found["hidden"]
         parts = re.split(r"^\$ ", block, flags=re.MULTILINE)
         assert parts[0] == "", f"{page.name}: a console block begins with a command: {parts[0]}"
         for part in parts[1:]:
@@ -49,7 +60,7 @@ def run(page: Path, folder: Path, environ: Mapping[str, str]) -> list[str]:
         env={**environ, "COLUMNS": "120"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        timeout=300,
+        timeout=900,
         text=True,
         check=False,
     )
@@ -73,9 +84,10 @@ def agrees(shown: list[str], printed: str) -> bool:
 
 
 def tools(folder: Path, envlock: str, python: str) -> Path:
-    """Make a folder for PATH, with an `envlock` that one interpreter runs, and the `python` of an environment."""
+    """Make a folder for PATH, with an `envlock` and a `uv` that one interpreter runs, and the `python` of an environment."""
     folder.mkdir()
-    for name, command in {"envlock": f'"{envlock}" -P -m envlock', "python": f'"{python}"'}.items():
+    commands = {"envlock": f'"{envlock}" -P -m envlock', "python": f'"{python}"', "uv": f'"{envlock}" -m uv'}
+    for name, command in commands.items():
         file = folder / name
         file.write_text(f'#!/bin/sh\nexec {command} "$@"\n', encoding="utf-8")
         file.chmod(0o755)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from envlock.workflows.codes import EACH, list_codes
+from envlock.workflows.codes import EACH, Code, list_codes
 
 HEAD = """\
 <!-- written by tools/generate.py from what `envlock explain CODE` prints -->
@@ -15,27 +15,30 @@ The rules of facts are those of the [policies](policies.md), and words that are 
 [formats](formats.md#the-report).
 """
 LINTERS = {"envlock lint", "envlock.lint_dataset"}
-"""Their codes have [a page of their own](lint.md), by which the table here does not grow."""
+"""Their codes have sections on [a page of their own](lint.md)."""
 
 
 def page() -> str:
-    """Return the page: a table for each command that finds something."""
+    """Return the page: a section for each code, under the command that finds it."""
     parts = [HEAD]
     for command, found in groupby(list_codes().values(), key=lambda code: code.command):
-        parts.append(f"\n## `{command}`\n\n")
+        parts.append(f"\n## `{command}`\n")
         if command in LINTERS:
             links = ", ".join(f"[{each.code}](lint.md#{each.code.lower()})" for each in found)
             parts.append(
-                f"Each with its reason and its remedy on [the page of the linter](lint.md): {links}.\n"
+                f"\nEach with its reason and its remedy on [the page of the linter](lint.md): {links}.\n"
             )
             continue
         rows = list(found)
         if all(each.why == EACH for each in rows):
-            parts.append(
-                "Why and fix depend on what is found: each finding says it.\n\n| code | finds |\n|---|---|\n"
-            )
-            parts += [f"| `{each.code}` | {each.title} |\n" for each in rows]
-            continue
-        parts.append("| code | finds | why | fix |\n|---|---|---|---|\n")
-        parts += [f"| `{each.code}` | {each.title} | {each.why} | {each.fix} |\n" for each in rows]
+            parts.append("\nWhy and fix depend on what is found: each finding says it.\n")
+        parts += [f"\n{_section(each)}" for each in rows]
     return "".join(parts)
+
+
+def _section(code: Code) -> str:
+    """Return what is known of one code, under a heading that links can name."""
+    text = f"### {code.code}\n\n{code.title[0].upper()}{code.title[1:]}.\n"
+    if code.why != EACH:
+        text += f"\n{code.why}\n\nFix: {code.fix}\n"
+    return text

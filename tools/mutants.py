@@ -19,14 +19,24 @@ ROOT = Path(__file__).resolve().parents[1]
 PLACE = ROOT / "mutants"
 TESTS = {
     "envlock/runtime/compare.py": [
-        f"tests/runtime/test_{name}.py" for name in ("compare", "evidence", "proof")
+        f"tests/runtime/test_{name}.py" for name in ("compare", "evidence", "proof", "extent")
     ],
     "envlock/runtime/policies.py": [
         "tests/runtime/test_policy.py",
         "tests/runtime/test_tooling.py",
     ],
+    "envlock/runtime/judgement.py": [
+        *(f"tests/runtime/test_{name}.py" for name in ("judgement", "evidence", "exemptions")),
+        "tests/runtime/test_startup.py",
+    ],
+    "envlock/runtime/machine_proof.py": [
+        "tests/runtime/test_proof.py",
+        "tests/runtime/test_evidence.py",
+    ],
+    "envlock/runtime/exemptions.py": ["tests/runtime/test_exemptions.py"],
+    "envlock/runtime/extent.py": ["tests/runtime/test_extent.py"],
     "envlock/runtime/comparison_rules.py": ["tests/runtime/test_rules.py"],
-    "envlock/runtime/report.py": ["tests/runtime/test_report.py"],
+    "envlock/runtime/report.py": ["tests/runtime/test_report.py", "tests/runtime/test_extent.py"],
     "envlock/runtime/strict_json.py": ["tests/runtime/test_strict_json.py"],
     "envlock/runtime/recipe.py": [
         "tests/data/test_determinism_tables.py",

@@ -16,6 +16,7 @@ import typer
 
 from envlock.cli.output import fail, make_disk_error, make_stream_error, say, settle
 from envlock.cli.parser import Group, ParserError, complain
+from envlock.cli.signals import interrupt_on_signals
 from envlock.runtime.errors import EnvlockError, UsageError, WriteError
 from envlock.runtime.version import __version__
 
@@ -51,6 +52,7 @@ COMMANDS = {
     "repeat": "Run a training several times and compare the results bit for bit.",
     "diverge": "Find the first operation that makes runs differ, and its line.",
     "bisect": "Find which differences between two lockfiles moved the bits of a program.",
+    "upgrade": "Judge whether newer packages change the bits of a program, without training.",
     "invariance": "Measure whether a result depends on the batch that its sample is in.",
     "portable": "Find variables under which machines of different processors compute the same bits.",
     "canary": "Run a fixed set of operations and compare the results with the lockfile, bit for bit.",
@@ -67,6 +69,11 @@ name.
 
 class Program(Group):
     """Loads a command when it is called: loading all of them takes a quarter of a second."""
+
+    def invoke(self, ctx: Context) -> object:
+        """Run a command; a signal that ends it ends what it has started, as Ctrl-C does."""
+        with interrupt_on_signals():
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: Context) -> list[str]:
         """Return the names of the commands, in order."""

@@ -24,6 +24,7 @@ from envlock.runtime.errors import LockfileError, UsageError
 from envlock.runtime.policies import names
 from envlock.runtime.report import count
 from envlock.workflows.capture_requests import Contents, ImageEnvironment
+from envlock.workflows.data_capture import add_data_section
 from envlock.workflows.entry_points import name_functions, split_programs
 from envlock.workflows.gate import check as check_settings
 from envlock.workflows.settings import Config, choose_policy, choose_target, describe_project
@@ -203,13 +204,21 @@ def capture(
         python = os.fspath(place.python) if place.python else None
         inside = ImageEnvironment(place.image, python, place.engine, place.gpus)
         lock = envlock.capture_image(inside, *rules, project=about, progress=Terminal(quiet))
+        lock = add_data_section(lock, project.data, Terminal(quiet))
     else:
         entries, programs = split_programs(
             wanted.entry, project.entry, Path.cwd(), canary=wanted.canary
         )
         functions = name_functions(wanted.program or (), Path.cwd())
         contents = Contents(
-            wanted.hashes, wanted.canary, wanted.only, about, entries, programs, functions
+            wanted.hashes,
+            wanted.canary,
+            wanted.only,
+            about,
+            entries,
+            programs,
+            functions,
+            project.data,
         )
         lock = envlock.capture(
             *rules,
@@ -371,6 +380,9 @@ def _describe_lock(lock: Lockfile) -> str:
         proven = sum(package.wheel is not None for package in lock.identity.packages.values())
         packages += f" ({proven} with a proven wheel)"
     parts.append(packages)
+    if lock.data is not None:
+        files = sum(entry.files for entry in lock.data.values())
+        parts.append(count(files, "data file"))
     if lock.machines:
         parts.append(count(1 + len(lock.machines), "machine"))
     if lock.unavailable:

@@ -12,6 +12,8 @@ from envlock.cli.options import LIVE, STDIN, FormatOption, PythonOption, find_so
 from envlock.cli.parser import Command, make_app, make_choice
 from envlock.runtime.errors import UsageError
 from envlock.runtime.policies import names
+from envlock.workflows.data_capture import add_live_data
+from envlock.workflows.locks import load_lock
 from envlock.workflows.model import read_lock
 from envlock.workflows.settings import Config
 
@@ -52,9 +54,15 @@ def diff(
     """
     if a == b == STDIN:
         raise UsageError("both sides are stdin", hint="name a file or `live` for one of them")
+    one, other = load_lock(_read_side(a, python)), load_lock(_read_side(b, python))
+    # The live environment has the data of the project here, at the paths that the other side names.
+    if a == LIVE:
+        one = add_live_data(one, other)
+    elif b == LIVE:
+        other = add_live_data(other, one)
     report = envlock.diff(
-        _read_side(a, python),
-        _read_side(b, python),
+        one,
+        other,
         policy,
         names=(_get_title(a), _get_title(b)),
         one_machine=LIVE in (a, b),

@@ -27,6 +27,8 @@ from envlock.workflows.settings import Config
 STDIN = "-"
 LIVE = "live"
 """The word for the live environment instead of a lockfile, in `envlock diff` and `envlock show`."""
+FORWARDED = "ENVLOCK_FORWARDED"
+"""As in `envlock/__main__.py`, which no module imports."""
 DATA_FORMATS = FORMATS[:2]
 """The formats of commands that print no verdict: text or JSON."""
 
@@ -78,7 +80,7 @@ def _find_environment(context: typer.Context, python: Path | None) -> Path | Non
     quiet = bool(context.params.get("quiet")) or not needed
     if python is not None:
         if not is_named:
-            talk(f"environment: {python} (ENVLOCK_PYTHON)", quiet=quiet)
+            talk(f"environment: {python} ({_describe_variable(python)})", quiet=quiet)
         # The path has lost its `./`, without which PATH would be searched.
         if os.path.isfile(python):  # noqa: PTH113 (false for any name)
             return python.absolute()
@@ -92,6 +94,13 @@ def _find_environment(context: typer.Context, python: Path | None) -> Path | Non
     if found.origin:
         talk(f"environment: {found.shown} ({found.origin})", quiet=quiet)
     return found.python
+
+
+def _describe_variable(python: Path) -> str:
+    """Return who set ENVLOCK_PYTHON: the user, or the `envlock` of an environment that handed over."""
+    if os.path.realpath(python.parent) in os.environ.get(FORWARDED, "").split(os.pathsep):
+        return "whose `envlock` was called"
+    return "ENVLOCK_PYTHON"
 
 
 def get_source(context: typer.Context, name: str) -> str | None:

@@ -29,10 +29,19 @@ class StoppedError(KeyboardInterrupt):
 
 
 class Stop:
-    """The signal that has ended a command; Ctrl-C if there was no other signal."""
+    """The signal that has ended a command; Ctrl-C if there was no other signal.
+
+    It is the handler of these signals, too: the first one raises, a second one ends the process.
+    """
 
     def __init__(self) -> None:
         self.number: int = signal.SIGINT
+
+    def __call__(self, number: int, frame: FrameType | None) -> NoReturn:
+        """Raise `StoppedError`."""
+        self.number = number
+        signal.signal(number, signal.SIG_DFL)
+        raise StoppedError(number)
 
     @property
     def exit_code(self) -> int:
@@ -45,22 +54,19 @@ def interrupt_on_signals() -> Iterator[Stop]:
     """Let a signal that would end the process raise `StoppedError` in the block; a second signal
     ends the process as usual.
 
+    Blocks can be nested: the inner one gets the signal.
+
     Raises:
         Exit: the block has not caught it.
     """
     stop = Stop()
-
-    def end(number: int, frame: FrameType | None) -> NoReturn:
-        stop.number = number
-        signal.signal(number, signal.SIG_DFL)
-        raise StoppedError(number)
-
     before = {}
     for number in ENDING:
+        handler = signal.getsignal(number)
         # A signal that the caller makes the process ignore, as nohup does with SIGHUP, is still
         # ignored.
-        if signal.getsignal(number) is signal.SIG_DFL:
-            before[number] = signal.signal(number, end)
+        if handler is signal.SIG_DFL or isinstance(handler, Stop):
+            before[number] = signal.signal(number, stop)
     try:
         yield stop
     except StoppedError as error:

@@ -29,7 +29,7 @@ DeepOption = Annotated[
     bool,
     typer.Option(
         "--deep",
-        help="Also hash every installed file, and ask TensorFlow which CUDA libraries it loads.",
+        help="Also hash every installed file and all data, and ask TensorFlow which CUDA libraries it loads.",
     ),
 ]
 NoOverridesOption = Annotated[

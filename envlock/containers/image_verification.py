@@ -51,9 +51,17 @@ def verify(document: Mapping[str, object], run: Run, *, installed: bool = True) 
         else:
             of_image.append(finding)
     of_image += [_parse_file(entry, installed=installed) for entry in files]
-    image = Report(sort_findings(of_image), policy=report.policy, overrides=report.overrides)
-    machine = Report(of_machine, policy=report.policy, overrides=report.overrides)
-    return Verdict(image, machine)
+    halves = [
+        Report(
+            sort_findings(found),
+            policy=report.policy,
+            overrides=report.overrides,
+            exempt=report.exempt,
+            extent=report.extent,
+        )
+        for found in (of_image, of_machine)
+    ]
+    return Verdict(*halves)
 
 
 def _parse_file(entry: Mapping[str, Any], *, installed: bool) -> Finding:

@@ -17,7 +17,8 @@ from envlock.images.candidate import PythonArchive
 from envlock.lock.document import dump
 from envlock.lock.models import DebianPackage, DebianPackages, Lockfile, PackageIdentity
 from envlock.lock.route import COMPLETE, Route
-from envlock.packages.identity import list_unhashed
+from envlock.packages.identity import list_unhashed, split_by_policy
+from envlock.packages.proofs import DISTRIBUTIONS_OWN, LeftOut, get_identities
 from envlock.runtime.collectors.environment_variables import make_recordable
 from envlock.runtime.collectors.tensorflow import DISTRIBUTIONS
 from envlock.runtime.comparison_rules import parse_version
@@ -33,6 +34,10 @@ one.
 
 NAMESPACE = "io.github.tf-envlock"
 SEED = 42
+IMPORTED_TOOL = "setuptools"
+"""The one installer or development tool that `import tensorflow` loads, as pkg_resources: seen with 2.15.1, 2.18.1
+and 2.21.0.
+"""
 NOT_AT_HAND = "its wheel is not in the wheelhouse"
 
 _OLDEST_PYTHON = (0, 3, 8)
@@ -402,18 +407,11 @@ def _select_wheels(lock: Lockfile, route: Route, wheelhouse: Collection[str] | N
         LockfileError: a name, a version or a digest must not enter an image.
         UsageError: required wheels are not available.
     """
-    selection = _Selection([], [])
     if lock.identity is None:
-        if route in COMPLETE:
-            unnamed = "the lockfile does not name its wheel; the base must have it"
-            selection.skipped.extend((name, unnamed) for name in sorted(lock.facts.packages or {}))
-        elif wheelhouse is not None and list_unhashed(lock):
-            raise UsageError(
-                "the lockfile does not name the wheels of its packages",
-                hint="run `envlock hash`, and then `envlock vendor`",
-            )
-        return selection
+        return _select_unnamed(lock, route, wheelhouse)
+    selection = _Selection([], [])
     missing: list[str] = []
+    uncompared = _find_uncompared(lock)
     for name, entry in sorted(lock.identity.packages.items()):
         reason = _explain_base_package(name, route)
         if reason is None:
@@ -424,12 +422,48 @@ def _select_wheels(lock: Lockfile, route: Route, wheelhouse: Collection[str] | N
             reason = f"its wheel is unknown: {entry.reason}"
             if wheel is not None:
                 reason = NOT_AT_HAND
-            if route not in COMPLETE or _is_only_here(entry):
+            if name in uncompared:
+                reason = f"no policy compares it, and {reason}"
+            elif route not in COMPLETE or _is_only_here(entry):
                 missing.append(name)
         selection.skipped.append((name, reason))
     if missing:
-        raise _make_missing_error(missing, dict(selection.skipped))
+        raise _make_missing_error(missing, dict(selection.skipped), lock.identity.packages)
     return selection
+
+
+def _select_unnamed(lock: Lockfile, route: Route, wheelhouse: Collection[str] | None) -> _Selection:
+    """Return why the packages of a lockfile that names no wheels are not installed.
+
+    Raises:
+        UsageError: the base has not all of them, and wheels are required.
+    """
+    selection = _Selection([], [])
+    if route in COMPLETE:
+        unnamed = "the lockfile does not name its wheel; the base must have it"
+        selection.skipped.extend((name, unnamed) for name in sorted(lock.facts.packages or {}))
+    elif wheelhouse is not None and list_unhashed(lock):
+        raise UsageError(
+            "the lockfile does not name the wheels of its packages",
+            hint="run `envlock hash`, and then `envlock vendor`",
+        )
+    return selection
+
+
+def _find_uncompared(lock: Lockfile) -> set[str]:
+    """Return the packages without a wheel that no policy compares and nothing needs at runtime,
+    such as the distribution's own pip in a virtual environment.
+
+    Raises:
+        LockfileError: the lockfile has a rule that does not exist.
+    """
+    unknown = [
+        LeftOut(name, entry.version, entry.reason or "")
+        for name, entry in get_identities(lock).items()
+        if entry.wheel is None and name != IMPORTED_TOOL and not _is_only_here(entry)
+    ]
+    _, others = split_by_policy(lock, unknown)
+    return {package.name for package in others}
 
 
 def _make_wheel(name: str, entry: PackageIdentity) -> Wheel:
@@ -461,13 +495,20 @@ def _is_only_here(package: PackageIdentity) -> bool:
     return package.origin == "editable" or (package.origin in OWN and package.wheel is not None)
 
 
-def _make_missing_error(missing: list[str], reasons: Mapping[str, str]) -> UsageError:
+def _make_missing_error(
+    missing: list[str], reasons: Mapping[str, str], packages: Mapping[str, PackageIdentity]
+) -> UsageError:
     names = missing[0]
     if len(missing) > 1:
         names += f" and {len(missing) - 1} more"
     reason = reasons[missing[0]]
     hint = "run `envlock vendor`, or name another folder with `--wheelhouse`"
-    if reason != NOT_AT_HAND:
+    if DISTRIBUTIONS_OWN in reason:
+        wanted = f"{missing[0]}=={packages[missing[0]].version}"
+        hint = (
+            f"run `python -m pip install --force-reinstall --no-deps {wanted}` in the environment"
+        )
+    elif reason != NOT_AT_HAND:
         hint = (
             "run `envlock hash --build` to build its wheel from its sources, "
             "or install it from an index's wheel"

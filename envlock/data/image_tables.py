@@ -112,10 +112,16 @@ class DriverFloor(Row):
 
 
 class GpuSupport(Row):
-    """The first CUDA that generates code for a compute capability."""
+    """The first CUDA that generates code for a compute capability.
+
+    Attributes:
+        tegra: whether it is that of NVIDIA's Tegra systems (Jetson, DRIVE), whose machine code and
+            that of other GPUs are not compatible.
+    """
 
     compute_capability: Minor
     cuda: Minor
+    tegra: bool = False
     source: Text
 
 

@@ -11,6 +11,7 @@ from envlock.divergence.evidence import DivergeEvidence
 from envlock.divergence.sentences import explain_unknown, make_headline, make_title
 from envlock.divergence.trace import Record
 from envlock.numerics.failure import RULE, TITLE, list_failures
+from envlock.runtime.extent import Extent
 from envlock.runtime.finding_place import Where
 from envlock.runtime.report import ERROR, UNKNOWN, WARNING, Finding, Report, clean
 
@@ -70,6 +71,7 @@ def report(seen: DivergeEvidence) -> Report[DivergeEvidence]:
         titles=titles,
         evidence=seen,
         breaking=breaking,
+        extent=Extent(runs=seen.runs, operations=sum(level.entries for level in seen.levels)),
     )
 
 

@@ -15,6 +15,7 @@ from typing import Literal
 from envlock.divergence.comparison import CALL
 from envlock.divergence.trace import Header, Record, Scalar, Trace, Value, read
 from envlock.runtime.errors import UsageError
+from envlock.runtime.extent import Extent
 from envlock.runtime.finding_place import Where
 from envlock.runtime.report import ERROR, WARNING, Evidence, Finding, Report, clean
 
@@ -323,6 +324,7 @@ def report(a: str, b: str) -> Report[TracesEvidence]:
             titles=TITLES,
             evidence=evidence,
             breaking=(ERROR,),
+            extent=Extent(operations=across.compared),
         )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from envlock.fleet.fleet_evidence import FleetEvidence
 from envlock.fleet.statement import canonical
 from envlock.runtime.exemptions import OVERRIDE, Exemption
+from envlock.runtime.extent import Extent
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.finding_place import Where
 from envlock.runtime.report import (
@@ -24,7 +25,7 @@ from envlock.runtime.report import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Mapping, Sequence, Tuple
+    from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
     from envlock.fleet.fleet_evidence import GroupDocument
     from envlock.fleet.reduction import Group
@@ -87,6 +88,7 @@ def digest(report: Report, where: str = "") -> Report:
         subject=report.subject,
         notes=notes,
         evidence=_shorten_evidence(fleet),
+        extent=report.extent,
     )
 
 
@@ -222,9 +224,16 @@ def parse_report(document: Mapping[str, Any]) -> Report:
             headline=document["headline"],
             notes=document["notes"],
             evidence=evidence,
+            extent=_parse_extent(document.get("compared")),
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise ValueError(f"not a report: {error!r}") from None
+
+
+def _parse_extent(compared: Optional[Mapping[str, Any]]) -> Optional[Extent]:
+    if compared is None:
+        return None
+    return Extent.read(compared)
 
 
 def _parse_exemptions(policy: Mapping[str, Any]) -> List[Exemption]:

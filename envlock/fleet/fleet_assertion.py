@@ -12,10 +12,13 @@ from weakref import ref
 from envlock.fleet import mpi_mail, tf_store
 from envlock.fleet.digest import digest, parse_report, split_by_root
 from envlock.fleet.folder import FACTS, Folder
-from envlock.fleet.meeting import meet
+from envlock.fleet.meeting import CROWD_PAUSE, meet
 from envlock.fleet.problems import MISSING
 from envlock.fleet.ranks import OWN, Disagreement, count_restarts, find_rank
 from envlock.fleet.reduction import reduction
+from envlock.fleet.refusal_end import wait_for_readers
+from envlock.fleet.search_folders import NAME as SEARCH_PATH
+from envlock.fleet.search_folders import drop_folders_without_libraries
 from envlock.fleet.statement import canonical, make_failure, make_statement
 from envlock.fleet.texts import collect_texts
 from envlock.runtime import assertion
@@ -38,7 +41,7 @@ from envlock.runtime.report import Report
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import FrameType, TracebackType
-    from typing import Mapping, Optional, Sequence, Set, Tuple, Type, Union
+    from typing import Mapping, NoReturn, Optional, Sequence, Set, Tuple, Type, Union
 
     from envlock.fleet.meeting import Board, Decision
     from envlock.fleet.ranks import Rank
@@ -158,10 +161,10 @@ def enforce(verdict: Verdict, mode: str, *, is_speaker: bool) -> Optional[Report
     is_enforced = verdict.is_enforced or mode in assertion.ENFORCING
     report = verdict.report
     if verdict.error is not None and (is_enforced or mode != OFF):
-        raise _silence(verdict.error)
+        _raise(verdict.error, verdict.pause)
     if report is not None and not report.match and is_enforced:
         message = f"{report.headline} ({verdict.speaker})"
-        raise _silence(EnvironmentMismatch(message, report))
+        _raise(EnvironmentMismatch(message, report), verdict.pause)
     return _go_on(report, mode, is_speaker=is_speaker)
 
 
@@ -184,8 +187,15 @@ def _refuse_alone(error: Disagreement, mode: str) -> Optional[Report]:
             text = report.to_text()
         assertion.say(text)
     if mode in assertion.ENFORCING:
-        raise _silence(EnvironmentMismatch(report.headline, report))
+        # Each of the others refuses by itself, maybe a moment later.
+        _raise(EnvironmentMismatch(report.headline, report), CROWD_PAUSE)
     return _go_on(report, mode)
+
+
+def _raise(error: EnvlockError, pause: float) -> NoReturn:
+    """Raise the refusal of this rank after `pause` seconds, in which the others come to theirs."""
+    wait_for_readers(pause, error.exit_code)
+    raise _silence(error)
 
 
 def _silence(error: EnvlockError) -> EnvlockError:
@@ -218,10 +228,11 @@ class Verdict:
         report: on all ranks; None if rank 0 has failed.
         error: why rank 0 has failed; None if it has not.
         is_enforced: whether a rank refuses to continue after a mismatch.
+        pause: the most seconds until each rank has read it.
         speaker: which rank has printed it, as a clause.
     """
 
-    __slots__ = ("error", "is_enforced", "report", "speaker")
+    __slots__ = ("error", "is_enforced", "pause", "report", "speaker")
 
     def __init__(self, decision: Decision, speaker: str) -> None:
         """Read a decision.
@@ -232,6 +243,10 @@ class Verdict:
         self.report: Optional[Report] = None
         self.error: Optional[EnvlockError] = None
         self.is_enforced = decision.get("enforced") is True
+        self.pause = 0.0
+        pause = decision.get("pause")
+        if isinstance(pause, float) and 0 < pause <= CROWD_PAUSE:
+            self.pause = pause
         self.speaker = speaker
         error = decision.get("error")
         try:
@@ -373,11 +388,17 @@ def inspect_rank(
         assertion.mode_of_process()
         named = _find_lockfile(path)
         if named is None:
-            live = take_snapshot()
-            return None, _add_texts(live, make_statement(rank, live, collect_traces(os.environ)))
+            live, environ = drop_folders_without_libraries(take_snapshot(), os.environ)
+            own = make_statement(rank, live, collect_traces(os.environ))
+            return None, _add_texts(live, environ, own)
         lock = read_file(named)
         digest_of_lock = sha256(canonical(lock).encode("ascii")).hexdigest()[:32]
         live = remove_package(collect_here(lock), lock.get("project", {}).get("name"))
+        locked = [
+            profile["facts"].get("environ", {}).get(SEARCH_PATH)
+            for profile in (lock, *lock.get("machines", ()))
+        ]
+        live, environ = drop_folders_without_libraries(live, os.environ, locked)
         proven = bool(lock.get("numerics")) and is_proven(lock, live, os.environ)
         rules: Mapping[str, str] = {}
         if has_overrides_enabled():
@@ -385,15 +406,17 @@ def inspect_rank(
         own = make_statement(
             rank, live, collect_traces(os.environ), digest_of_lock, rules, proven=proven
         )
-        return lock, _add_texts(live, own)
+        return lock, _add_texts(live, environ, own)
     except EnvlockError as error:
         return None, (make_failure(rank, error.message), None)
 
 
-def _add_texts(live: Snapshot, own: Tuple[Statement, Document]) -> Stated:
+def _add_texts(
+    live: Snapshot, environ: Mapping[str, str], own: Tuple[Statement, Document]
+) -> Stated:
     """Return a statement, and its document with the paths whose SHA-256 is in the facts."""
     statement, document = own
-    texts = collect_texts(live.facts.get("environ", {}), os.environ)
+    texts = collect_texts(live.facts.get("environ", {}), environ)
     if texts:
         document = {**document, "texts": texts}
     return statement, document

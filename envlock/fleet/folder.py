@@ -226,17 +226,19 @@ def _has_statements(folder: str) -> bool:
 def read_statements(path: str, job: str) -> Tuple[List[Statement], Dict[str, Document]]:
     """Return the statements of a job and the facts by root, as `keep` wrote them; other files are
     skipped.
+
+    Facts that no statement names are not read: a rank that writes many would fill the memory.
     """
     folder = os.path.join(path, job)
     statements: List[Statement] = []
     documents: Dict[str, Document] = {}
     for name in _list_names(folder):
-        if not name.startswith((RANK, FACTS)):
-            continue
-        value = _read(folder, name)
-        if is_statement(value):
-            if name == f"{RANK}{value['rank']}" and value["job"] == job:
+        if name.startswith(RANK):
+            value = _read(folder, name)
+            if is_statement(value) and name == f"{RANK}{value['rank']}" and value["job"] == job:
                 statements.append(value)
-        elif is_document(value) and name == FACTS + root_of(value):
-            documents[name[len(FACTS) :]] = value
+    for root in {each["root"] for each in statements}:
+        document = _read(folder, FACTS + root)
+        if is_document(document) and root_of(document) == root:
+            documents[root] = document
     return sorted(statements, key=lambda each: int(each["rank"])), documents

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     report   of all ranks, or of the one that has withdrawn, as JSON values
     error    what rank 0 could not do: the `kind` of the error, its `message` and `hint`
     again    why another attempt follows, for ranks that still wait
+    pause    the most seconds until each of them has read it; absent from messages
 
     The report that all ranks read is a digest. If it leaves something out, `parts` has the part for
     each single environment, with the ranks that have it; these get it, and a rank finds its own
@@ -184,7 +185,18 @@ class Member:
     def make_refusal(self, report: Report) -> Decision:
         """Return the decision that no rank starts, with its report."""
         is_enforced = self.statement["mode"] in ENFORCING
-        return {"by": self.rank, "enforced": is_enforced, "report": report.to_json()}
+        refusal = {"by": self.rank, "enforced": is_enforced, "report": report.to_json()}
+        return self.add_pause(refusal, None)
+
+    def add_pause(self, decision: Decision, pause: Optional[Pause]) -> Decision:
+        """Return a decision with the longest pause of the ranks that wait for it.
+
+        None of them has waited longer than the pauses of rank 0; without these, the longest pause
+        of all is meant.
+        """
+        if self.board.is_mortal:
+            return decision
+        return {**decision, "pause": CROWD_PAUSE if pause is None else pause.find_longest()}
 
     def add_own_part(self, decision: Decision) -> Decision:
         """Return a decision with the part of this rank, if it has one."""
@@ -226,7 +238,7 @@ class Leader(Member):
             statements = self._open()
             found = self._collect(statements, pause)
             if found is None:
-                found = self._decide(decide, statements)
+                found = self.add_pause(self._decide(decide, statements), pause)
             # A decision of this rank is posted, too: messages of other ranks reach only rank 0.
             decision, _ = self.settle(self.nonce, found)
             if "again" not in decision:
@@ -478,7 +490,11 @@ class Pause:
         if left <= 0:
             return False
         time.sleep(min(self.seconds, left))
-        waited = now - self._start
-        longest = max(self.longest, min(CROWD_PAUSE, self.share * waited))
-        self.seconds = min(self.seconds * 1.5, longest)
+        self.seconds = min(self.seconds * 1.5, self.find_longest(now))
         return True
+
+    def find_longest(self, now: Optional[float] = None) -> float:
+        """Return the longest pause of a rank that has waited as long, in seconds."""
+        if now is None:
+            now = time.monotonic()
+        return max(self.longest, min(CROWD_PAUSE, self.share * (now - self._start)))

@@ -11,6 +11,7 @@ import os
 from envlock.fleet.fleet_assertion import gather_report, inspect_rank, place
 from envlock.fleet.folder import Folder
 from envlock.fleet.ranks import OWN, find_rank
+from envlock.fleet.refusal_end import wait_for_readers
 from envlock.runtime.errors import FactError, UsageError
 
 TYPE_CHECKING = False
@@ -68,6 +69,7 @@ def become(
     rank, board = place("files", to, os.environ)
     verdict = gather_report(rank, board, lock, policy, timeout)
     if verdict.exit_code:
+        wait_for_readers(verdict.pause, verdict.exit_code)
         return verdict.exit_code
     try:
         os.execvp(command[0], list(command))  # noqa: S606 (the point: no shell)

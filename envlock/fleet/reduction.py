@@ -22,6 +22,8 @@ from envlock.runtime.collectors import Snapshot
 from envlock.runtime.compare import compare
 from envlock.runtime.device_ranges import format_ranges
 from envlock.runtime.errors import UsageError
+from envlock.runtime.exemptions import Exemption, describe_judge, list_exemptions
+from envlock.runtime.extent import Extent
 from envlock.runtime.judgement import build_policy, judge
 from envlock.runtime.launchers import explain_differences
 from envlock.runtime.machine_proof import list_results
@@ -98,17 +100,23 @@ class Standard:
         overrides: whether the lockfile's own rules apply.
     """
 
-    __slots__ = ("lock", "overrides", "rules")
+    __slots__ = ("exempt", "lock", "overrides", "rules")
 
     def __init__(self, lock: Optional[Lock], policy: Optional[str], *, overrides: bool) -> None:
         self.rules = choose_policy(lock, policy, overrides=overrides)
         self.overrides = overrides
+        self.exempt: Dict[str, int] = {}
         self.lock: Optional[Lock] = None
         if lock is not None:
             own_rules: Mapping[str, str] = {}
             if overrides:
                 own_rules = lock["policy"]["overrides"]
             self.lock = _as_stated(lock, own_rules)
+
+    def note_exempt(self, exempt: Sequence[Exemption]) -> None:
+        """Note what passes on some ranks; of each owner the most counts, because ranks share packages."""
+        for each in exempt:
+            self.exempt[each.owner] = max(each.count, self.exempt.get(each.owner, 0))
 
 
 def reduction(
@@ -165,9 +173,11 @@ def reduction(
         command=COMMAND,
         policy=standard.rules.name,
         overrides=len(standard.rules.overrides),
+        exempt=list_exemptions(standard.exempt),
         headline=_make_headline(findings, groups, len(statements), size, standard),
         notes=[*notes, *places.notes()],
         evidence=evidence,
+        extent=Extent(ranks=len(compared)),
     )
     return report, groups
 
@@ -267,6 +277,7 @@ def _compare_with_lock(
     if proven:
         proof = list_results(lock)
     report = judge(lock, live, standard.rules.name, overrides=standard.overrides, proof=proof)
+    standard.note_exempt(report.exempt)
     causes = explain_differences(report.findings, document["launch"])
     if len(causes) == 1:
         (cause,) = causes
@@ -372,9 +383,8 @@ def _make_headline(
     """Return whether the ranks match, and the number of each kind of difference."""
     under = ""
     if standard.lock is not None:
-        under = f" under policy {standard.rules.name}"
-        if standard.rules.overrides:
-            under += f", with {count(len(standard.rules.overrides), 'override')}"
+        exempt = list_exemptions(standard.exempt)
+        under = describe_judge(standard.rules.name, len(standard.rules.overrides), exempt)
     missing = ""
     if reported < size:
         missing = f"{size - reported:,} of {count(size, 'rank')} did not report"

@@ -156,17 +156,19 @@ class Candidate:
         return self.able and not self.mismatches and not self.doubts
 
 
-Rank = tuple[bool, bool, bool, int, int, bool, tuple[Likeness, ...], int, tuple[int, ...], str]
+Rank = tuple[
+    bool, bool, bool, int, bool, bool, int, tuple[Likeness, ...], int, tuple[int, ...], str
+]
 
 
 def compute_rank(candidate: Candidate, needs: BaseNeeds) -> Rank:
     """Return the sort key of candidates; the greatest is the best.
 
     First whether it can be the locked environment, and whether the locked wheels can be installed
-    on it; then whether it has the locked build of TensorFlow, or the nearest release; then the
-    fewest facts that the lockfile's policy does not accept, and no doubts; then how alike its parts
-    are, one after the other, and how many of them are stated rather than expected; then the newer
-    one.
+    on it; then whether it has the locked build of TensorFlow, or the nearest release; then whether
+    the lockfile's policy accepts it; then whether there are no doubts that it runs on the locked
+    GPUs; then the fewest facts that the policy does not accept; then how alike its parts are, one
+    after the other, and how many of them are stated rather than expected; then the newer one.
     """
     subjects = [name for name in SUBJECTS if name != "nccl"]
     # A single GPU never uses NCCL: with one, only the compiler weighs less.
@@ -184,8 +186,9 @@ def compute_rank(candidate: Candidate, needs: BaseNeeds) -> Rank:
         not candidate.refuses_wheels,
         candidate.exact,
         -candidate.months_apart,
-        -len(candidate.mismatches),
+        not candidate.mismatches,
         not candidate.doubts,
+        -len(candidate.mismatches),
         tuple(likenesses),
         stated,
         candidate.newest,

@@ -12,6 +12,7 @@ from envlock.data.compatibility import find_failure, find_ptx_cuda, load_compati
 from envlock.data.determinism import resolve_citation
 from envlock.data.image_tables import Tables, WheelBuild
 from envlock.images.candidate import Value
+from envlock.images.drivers import find_first_cuda, list_runnable_code
 from envlock.images.listing import LISTING_VERSION
 from envlock.images.reference import Reference
 from envlock.images.sources import ngc
@@ -72,27 +73,15 @@ def list_runnable(capability: str, tables: Tables) -> dict[str, Any]:
         "gpu": {
             "compute_capability": capability,
             "cards": cards,
-            "first_cuda": _find_first_cuda(capability, tables),
+            "first_cuda": find_first_cuda(capability, tables.cuda),
         },
         "answers": sorted(answers, key=lambda answer: ORDER.index(answer["runs"])),
     }
 
 
-def _find_first_cuda(capability: str, tables: Tables) -> str | None:
-    """Return the first CUDA whose machine code runs on a GPU; None if no source states one."""
-    wanted = parse_release(capability)
-    versions = []
-    for row in tables.cuda.gpu:
-        known = parse_release(row.compute_capability)
-        # Machine code for a lower minor number runs on the higher ones of the same major number.
-        if known[0] == wanted[0] and known <= wanted:
-            versions.append(row.cuda)
-    return min(versions, key=parse_release, default=None)
-
-
 def _describe_images(capability: str, tables: Tables) -> Iterator[dict[str, Any]]:
     """Yield NVIDIA's images, the newest first."""
-    first_cuda = _find_first_cuda(capability, tables)
+    first_cuda = find_first_cuda(capability, tables.cuda)
     # If a release is too old for the GPU, all earlier ones are, even if their CUDA is unknown.
     is_too_old = False
     for release, tag, tensorflow in reversed(list(ngc.list_images(tables.ngc))):
@@ -134,22 +123,16 @@ def _is_older(cuda: str | None, first_cuda: str | None) -> bool:
 
 
 def _explain_code(cuda: str, capability: str, tables: Tables) -> str:
-    """Return how the machine code of a CUDA runs on a GPU, without the full stop.
-
-    A GPU that is newer than the CUDA runs the code for the lower minor numbers of its capability;
-    source: CUDA C++ Programming Guide, Binary Compatibility.
-    """
-    compiled = None
-    for row in tables.cuda.gpu:
-        known = parse_release(row.compute_capability)
-        if known[0] != parse_release(capability)[0] or known > parse_release(capability):
-            continue
-        if parse_release(row.cuda) <= parse_release(cuda)[:2]:
-            compiled = max(compiled or known, known)
-    if compiled is None or compiled == parse_release(capability):
-        return "Its CUDA makes machine code for this GPU"
-    code = ".".join(map(str, compiled))
-    return f"Its CUDA makes machine code for compute capability {code}, which this GPU runs"
+    """Return how the machine code of a CUDA runs on a GPU, without the full stop."""
+    start = "Its CUDA makes machine code for"
+    compiled = [
+        row.compute_capability
+        for row in list_runnable_code(capability, tables.cuda)
+        if parse_release(row.cuda) <= parse_release(cuda)[:2]
+    ]
+    if not compiled or compiled[-1] == capability:
+        return f"{start} this GPU"
+    return f"{start} compute capability {compiled[-1]}, which this GPU runs"
 
 
 def _explain_missing_code(first_cuda: str | None) -> str:
@@ -188,7 +171,7 @@ def _judge_wheel(build: WheelBuild, capability: str, tables: Tables) -> _Verdict
     if targets is not None:
         runs = NO if verdict.kind == NONE else DRIVER
         return _Verdict(runs, verdict.sentence, source)
-    first_cuda = _find_first_cuda(capability, tables)
+    first_cuda = find_first_cuda(capability, tables.cuda)
     if _is_older(build.cuda, first_cuda):
         return _Verdict(NO, _explain_missing_code(first_cuda), source)
     return _Verdict(UNKNOWN, "No source states for which GPUs it holds code.", source)

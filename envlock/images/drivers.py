@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from envlock.data.image_tables import CudaImagesTable, DriverFloor
+from envlock.data.image_tables import CudaImagesTable, DriverFloor, GpuSupport
 from envlock.images.candidate import Candidate, Value
 from envlock.images.cuda_requirements import check_gpu_code
 from envlock.images.needs import BaseNeeds
@@ -96,7 +96,7 @@ def judge_gpus(
     for capability in needs.capabilities:
         if lowest is not None and parse_release(capability) < parse_release(lowest):
             yield f"It is for GPUs of compute capability {lowest} or higher; locked {capability}."
-        first = _find_first_cuda(capability, table)
+        first = find_first_cuda(capability, table)
         if first is None or cuda.version is None:
             continue
         if parse_release(cuda.version)[:2] < parse_release(first):
@@ -106,14 +106,26 @@ def judge_gpus(
             )
 
 
-def _find_first_cuda(capability: str, table: CudaImagesTable) -> str | None:
-    """Return the first CUDA for a compute capability, or for the next lower one with a row."""
+def find_first_cuda(capability: str, table: CudaImagesTable) -> str | None:
+    """Return the first CUDA whose machine code runs on a GPU; None if no source states one."""
+    versions = [row.cuda for row in list_runnable_code(capability, table)]
+    return min(versions, key=parse_release, default=None)
+
+
+def list_runnable_code(capability: str, table: CudaImagesTable) -> list[GpuSupport]:
+    """Return the compute capabilities whose machine code runs on a GPU, the lowest first.
+
+    Machine code for a lower minor number runs on the higher ones of the same major number, but not
+    on or from a Tegra. Source: CUDA C++ Programming Guide, Binary Compatibility.
+    """
     wanted = parse_release(capability)
-    lower = []
+    found = []
     for row in table.gpu:
         known = parse_release(row.compute_capability)
-        if known[0] == wanted[0] and known <= wanted:
-            lower.append(row)
-    if not lower:
-        return None
-    return max(lower, key=lambda row: parse_release(row.compute_capability)).cuda
+        if known == wanted:
+            if row.tegra:
+                return [row]
+            found.append(row)
+        elif known[0] == wanted[0] and known < wanted and not row.tegra:
+            found.append(row)
+    return sorted(found, key=lambda row: parse_release(row.compute_capability))

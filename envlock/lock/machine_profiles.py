@@ -66,7 +66,9 @@ def add_live_machine(lock: Lockfile, live: Snapshot) -> tuple[Lockfile, int]:
     report = judge(replace_machine({**document, "machines": []}, live_machine), live)
     if not report.match:
         findings = [finding for finding in report.findings if finding.severity != INFO]
-        other = Report(findings, policy=report.policy, overrides=report.overrides)
+        other = Report(
+            findings, policy=report.policy, overrides=report.overrides, extent=report.extent
+        )
         raise EnvironmentMismatch(
             f"the software is not that of the lockfile: {other.to_text()}",
             other,

@@ -169,7 +169,7 @@ def _flatten_sections(document: Document) -> Flat:
     divided by key.
     """
     flat: Flat = {}
-    for name in ("policy", "base_image", *MADE_OF_FACTS):
+    for name in ("policy", "base_image", "data", *MADE_OF_FACTS):
         if name in document:
             flat[name] = document[name]
     for name, entry in _get_packages(document).items():

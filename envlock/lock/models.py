@@ -25,7 +25,7 @@ from envlock.lock.fact_models import (
 from envlock.lock.fingerprints import Programs
 from envlock.lock.numerics import Numerics
 from envlock.lock.route import COMPLETE, Route
-from envlock.runtime.lockfile import MACHINE_LIMIT
+from envlock.runtime.lockfile import DATA_LIMIT, MACHINE_LIMIT
 
 WheelName = Annotated[str, Field(max_length=300, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+!-]*\.whl$")]
 WebUrl = Annotated[
@@ -297,6 +297,23 @@ class Project(Strict):
         return self
 
 
+ContentDigest = Annotated[str, Field(pattern=r"^(sha256:[0-9a-f]{64}|md5:[0-9a-f]{32}(\.dir)?)$")]
+
+
+class DataEntry(Strict):
+    """The input files at a path of the project, which are not part of the environment.
+
+    `bytes` is the size of all files, `listing` the SHA-256 of their names and sizes, and `content`
+    that of their contents, or DVC's MD5 of them; null where contents are unknown
+    (envlock/runtime/data_contents.py).
+    """
+
+    files: Count
+    bytes: Count
+    listing: Sha256
+    content: ContentDigest | None
+
+
 class Machine(Strict):
     """Another machine that the lockfile accepts, with all facts of the machine, which policy.toml
     lists.
@@ -328,6 +345,7 @@ class Lockfile(Strict):
     image: Image | None = None
     numerics: Numerics | None = None
     program: Programs | None = None
+    data: Annotated[dict[CopiedPath, DataEntry], Field(max_length=DATA_LIMIT)] | None = None
 
     def to_document(self) -> dict[str, Any]:
         """Return the JSON values of the file; absent facts are left out, null ones are kept."""

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 
 from envlock.numerics.results import Run
+from envlock.runtime.extent import Extent
 from envlock.runtime.report import ERROR, INFO, UNKNOWN, Evidence, Finding, Report, clean, count
 
 SOURCE = "docs/bisect.md"
@@ -225,6 +226,7 @@ def judge_bisection(
         titles=TITLES,
         notes=notes,
         evidence=evidence,
+        extent=Extent(runs=evidence.runs),
     )
 
 

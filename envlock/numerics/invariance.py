@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
+from envlock.runtime.extent import Extent
 from envlock.runtime.report import ERROR, INFO, UNKNOWN, Evidence, Finding, Report, clean, count
 
 SOURCE = "docs/invariance.md"
@@ -295,6 +296,7 @@ def judge_invariance(
         subject=title,
         titles=TITLES,
         evidence=evidence,
+        extent=Extent(runs=sum(len(bits.sizes) for bits in compared)),
     )
 
 

@@ -126,7 +126,7 @@ def _compute_distances(
     request: Mapping[str, object], number: int, python: Path | None, advance: Callable[[int], None]
 ) -> list[Answer]:
     with tempfile.TemporaryFile() as errors:
-        words = launch.build_module_arguments(PROGRAM, request)
+        words = launch.bind_to_parent(launch.build_module_arguments(PROGRAM, request))
         child = launch.start(words, python, output=subprocess.PIPE, errors=errors)
         try:
             answers = list(_iter_answers(child, advance))

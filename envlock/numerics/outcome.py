@@ -10,6 +10,7 @@ from envlock.numerics import results
 from envlock.numerics.failure import RULE, TITLE, Failure, group_failures, list_failures
 from envlock.numerics.matrices import Cells, Matrix
 from envlock.numerics.results import FINISHED, Quantity, Run
+from envlock.runtime.extent import Extent
 from envlock.runtime.finding_place import Where
 from envlock.runtime.report import ERROR, UNKNOWN, WARNING, Evidence, Finding, Report, clean, count
 
@@ -221,6 +222,9 @@ def report(outcome: Outcome, subject: str = "results") -> Report[RepeatEvidence]
 
     `subject` is the script that ran, or what is compared.
     """
+    extent = Extent(runs=len(outcome.runs))
+    if len(outcome.runs) < 2 or not _has_values(outcome.runs):
+        extent = Extent(runs=0)
     return Report(
         _list_findings(outcome),
         command="repeat",
@@ -228,6 +232,8 @@ def report(outcome: Outcome, subject: str = "results") -> Report[RepeatEvidence]
         subject=subject,
         titles=TITLES,
         evidence=_collect_evidence(outcome),
+        # A run that is alone is kept to be compared later.
+        extent=None if outcome.alone else extent,
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from envlock.data.portable_table import Cap
 from envlock.lock.numerics import Numerics
 from envlock.numerics.canary.canary_comparison import Comparison, compare
+from envlock.runtime.extent import Extent
 from envlock.runtime.report import ERROR, INFO, UNKNOWN, Evidence, Finding, Report, clean, count
 
 SOURCE = "docs/portable.md"
@@ -161,6 +162,7 @@ def _make_report(
         titles=TITLES,
         notes=notes,
         evidence=evidence,
+        extent=Extent(operations=evidence.compared),
     )
 
 

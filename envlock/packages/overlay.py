@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from envlock.guest import launch
@@ -11,6 +13,13 @@ from envlock.lock.temporary import open_draft_folder
 from envlock.runtime.errors import OutsideError
 
 LIMIT = 1800.0  # seconds: a wheel of TensorFlow has 600 MB
+MODE = "ENVLOCK_MODE"
+"""A script that asserts its lockfile on line 1 would refuse every environment but one."""
+BESIDE = ("nvidia", "tensorflow-plugins", "jax_plugins")
+"""Folders that are found beside TensorFlow or in site-packages, and not by PYTHONPATH.
+
+Source of the first: the RUNPATH of TensorFlow's libraries, `$ORIGIN/../nvidia/...`; of the others: `PLUGINS` in closure.py.
+"""
 
 
 def install_overlay(name: str, version: str, folder: Path, python: Path | None) -> Path:
@@ -49,3 +58,28 @@ def install_overlay(name: str, version: str, folder: Path, python: Path | None) 
             )
         target.rename(made)
     return made
+
+
+def build_environ(overlays: Sequence[Path], variables: Mapping[str, str | None]) -> dict[str, str]:
+    """Return the variables of a run in which these overlays come first; a variable that is None is unset."""
+    environ = {name: value for name, value in os.environ.items() if name not in variables}
+    environ.update({name: value for name, value in variables.items() if value is not None})
+    folders = list(map(str, overlays))
+    own = environ.get("PYTHONPATH")
+    if own:
+        folders.append(own)
+    if folders:
+        environ["PYTHONPATH"] = os.pathsep.join(folders)
+    environ[MODE] = "off"
+    return environ
+
+
+def find_unreached(overlay: Path) -> str | None:
+    """Return the part of an overlay that a program takes from the environment nevertheless; None if it takes all."""
+    for name in BESIDE:
+        if (overlay / name).is_dir():
+            return f"{name}/"
+    # Python reads them in site-packages only.
+    for file in sorted(overlay.glob("*.pth")):
+        return file.name
+    return None

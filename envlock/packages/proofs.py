@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 SOURCES_ONLY = "the index has only a source archive of"
 """Begins the reason of a package whose wheel can be built again."""
+DISTRIBUTIONS_OWN = "it is the distribution's own build"
+"""Begins the reason of a pip or setuptools that Debian, say, puts into each virtual environment."""
 OTHER_FILES = "its RECORD is not the one that was proven (`envlock hash` looks for its wheel)"
 
 

@@ -13,6 +13,7 @@ from envlock.packages.identity import explain_misfit
 from envlock.packages.indexes.page import IndexFile, choose, find_source_archives
 from envlock.packages.installed_distributions import NO_RECORD, InstalledPackage
 from envlock.packages.parallel import Advance, Done, run_all
+from envlock.packages.proofs import DISTRIBUTIONS_OWN
 from envlock.packages.sources import Source
 from envlock.runtime.collectors.packages import strip_url_secrets
 from envlock.runtime.errors import EnvlockError, FactError, OutsideError
@@ -220,7 +221,7 @@ class _Prover:
         if bundled is not None:
             return _describe_unproven(
                 package,
-                f"it is the distribution's own build ({bundled}), which no index has; "
+                f"{DISTRIBUTIONS_OWN} ({bundled}), which no index has; "
                 f"reinstall {package.name}=={package.version} from an index to have its wheel",
             )
         reason = f"the installed files are not those of {wheels[0].name}: {first_mismatch}"

@@ -52,6 +52,13 @@ if TYPE_CHECKING:
         code: dict[str, str]
         parts: dict[str, PartDocument]
 
+    class DataDocument(TypedDict):
+        """The input files at a path."""
+
+        files: int
+        bytes: int
+        content: str | None
+
     class ProgramsDocument(TypedDict):
         """What really runs of the project's functions."""
 
@@ -79,6 +86,7 @@ def render_lock(document: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
         yield from render_coverage(program["targets"], program["conditions"])
     if "program" in document:
         yield from _render_programs(document["program"])
+    yield from _render_data(document.get("data", {}))
     if document["unavailable"]:
         yield "title", "could not be collected"
     for path, entry in document["unavailable"].items():
@@ -191,6 +199,14 @@ def _render_programs(section: ProgramsDocument) -> Iterable[tuple[str, str]]:
             number = count(found["operations"], "operation")
             about = f"{found['kind']}, {number}, {found['digest'][:12]}"
             yield "plain", f"  {clean(name)} {clean(part)}: {clean(about)}"
+
+
+def _render_data(section: Mapping[str, DataDocument]) -> Iterable[tuple[str, str]]:
+    if section:
+        yield "title", "data, which is not part of the environment"
+    for path, entry in section.items():
+        amount = f"{count(entry['files'], 'file')}, {count(entry['bytes'], 'byte')}"
+        yield "plain", f"  {clean(path):<26} {amount}, {clean(str(entry['content'])[:19])}"
 
 
 def _render_packages(packages: Mapping[str, PackageDocument]) -> Iterable[tuple[str, str]]:

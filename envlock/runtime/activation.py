@@ -12,7 +12,14 @@ import os
 from importlib.util import find_spec
 
 from envlock.runtime import calls, own_variables, uncured_lines, variable_plan
-from envlock.runtime.assertion import locate, mismatch, mode_of_process, refuse, say
+from envlock.runtime.assertion import (
+    check_data,
+    locate,
+    mismatch,
+    mode_of_process,
+    refuse,
+    say,
+)
 from envlock.runtime.collectors import keras_settings, tensorflow
 from envlock.runtime.errors import FactError, TooLateError, UsageError
 from envlock.runtime.facts import Unavailable
@@ -157,6 +164,7 @@ def activate(
         report = _judge(document, host, wanted, policy)
         if mode == "deep":
             report = add_files(report, document)
+        report = check_data(report, document, lockfile, policy, deep=mode == "deep")
         if not report.match:
             refuse(mismatch(lockfile, report), mode)
     warnings = [f"too late: {problem}" for problem in late]

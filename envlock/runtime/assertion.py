@@ -10,12 +10,14 @@ import sys
 from envlock.runtime.errors import EnvironmentMismatch, EnvlockError, LockfileError, UsageError
 from envlock.runtime.judgement import verify
 from envlock.runtime.lockfile import NAME, find, find_outside, find_project, read_file
-from envlock.runtime.report import clean, clean_lines
+from envlock.runtime.report import DATA, WARNING, clean, clean_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from types import FrameType
     from typing import Dict, Optional, Tuple, Union
 
+    from envlock.runtime.facts import Document
     from envlock.runtime.report import Report
 
     Key = Tuple[object, ...]
@@ -56,7 +58,9 @@ def assert_locked(
         The report; None if `ENVLOCK_MODE=off` switched the check off.
 
     With `ENVLOCK_MODE=deep`, every installed file is also compared with its RECORD, and each RECORD
-    with the lockfile: this reads the whole environment, which takes seconds.
+    with the lockfile: this reads the whole environment, which takes seconds. The contents of input
+    files are then read as well, if the lockfile has a section `data`; else their names and sizes
+    are compared. Data that differs is a warning on stderr unless a rule names `data`.
 
     Raises:
         EnvironmentMismatch: it is not the locked one, or a fact that the policy needs could not be
@@ -73,29 +77,56 @@ def assert_locked(
     key = _make_key(lockfile, chosen)
     report = _verified.get(key)
     if report is None:
-        report = verify(read_file(lockfile), chosen, deep=mode == "deep")
+        document = read_file(lockfile)
+        deep = mode == "deep"
+        report = verify(document, chosen, deep=deep)
+        report = check_data(report, document, lockfile, chosen, deep=deep)
         # A refusal is not remembered: after its cause was removed, the check can be repeated.
         if report.match:
             _verified[key] = report
     if not report.match:
-        # Not at the top: a script that matches starts without it.
-        from envlock.runtime.import_order import explain_repeated_import
-
-        advice = explain_repeated_import(sys._getframe(1))
-        if advice is not None:
-            report.notes.append(advice)
-        refuse(mismatch(lockfile, report), mode)
+        refuse(mismatch(lockfile, report, sys._getframe(1)), mode)
     return report
 
 
-def mismatch(lockfile: str, report: Report) -> EnvironmentMismatch:
+def check_data(
+    report: Report, document: Document, lockfile: str, policy: Optional[str], *, deep: bool
+) -> Report:
+    """Return the report with the data that differs, which is also printed to stderr where it decides
+    nothing; the report itself for a lockfile without data.
+    """
+    if "data" not in document:
+        return report
+    # Not at the top: most lockfiles have no data, and need none of this when a script starts.
+    from envlock.runtime.input_data import add_data
+
+    report = add_data(report, document, lockfile, policy, deep=deep)
+    for finding in report.findings:
+        if finding.rule == DATA and finding.severity == WARNING:
+            say(f"warning: {finding.message}")
+    return report
+
+
+def mismatch(
+    lockfile: str, report: Report, caller: Optional[FrameType] = None
+) -> EnvironmentMismatch:
     """Return the error for a lockfile that does not match, with a short message; its `report` has
     all findings.
-    """
-    # Not imported at the top: a script that matches starts faster without it.
-    from envlock.runtime.short_report import in_short, with_acceptance
 
-    return EnvironmentMismatch(f"{clean(lockfile)}: {in_short(with_acceptance(report))}", report)
+    Args:
+        lockfile: its path.
+        report: what differs.
+        caller: the frame that asked; a note says if its module is imported for the second time.
+    """
+    # Not at the top: a script that matches starts without them.
+    from envlock.runtime import import_order, short_report
+
+    if caller is not None:
+        advice = import_order.explain_repeated_import(caller)
+        if advice is not None:
+            report.notes.append(advice)
+    text = short_report.in_short(short_report.with_acceptance(report))
+    return EnvironmentMismatch(f"{clean(lockfile)}: {text}", report)
 
 
 def refuse(error: EnvlockError, mode: str) -> None:

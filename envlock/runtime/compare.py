@@ -114,6 +114,33 @@ def find_uncompared(locked: Side, live: Side, policy: Policy) -> List[Finding]:
     return [_make_evidence_finding(path) for path in missing]
 
 
+class FactCount:
+    """Counts the facts that were compared, when it is called: a script that matches does not ask."""
+
+    __slots__ = ("_policy", "_sides")
+
+    def __init__(self, locked: Side, live: Side, policy: Policy) -> None:
+        self._sides = (locked, live)
+        self._policy = policy
+
+    def __call__(self) -> int:
+        """Return how many facts both sides have, known, that the policy does not ignore."""
+        locked, live = self._sides
+        number = 0
+        stack: List[Tuple[str, object, object]] = [("", locked[0], live[0])]
+        while stack:
+            path, old, new = stack.pop()
+            if path in locked[1] or path in live[1]:
+                continue
+            if isinstance(old, dict) and isinstance(new, dict):
+                prefix = f"{path}." if path else ""
+                both = old.keys() & new.keys()
+                stack.extend([(prefix + name, old[name], new[name]) for name in both])
+            elif self._policy.row(path)["rule"] != "ignore":
+                number += 1
+        return number
+
+
 def _make_evidence_finding(path: str) -> Finding:
     message = f"{path}: no version was compared"
     return Finding(COMPARED, UNKNOWN, path, message, NEEDED, COMPARE, "design", weight=100)

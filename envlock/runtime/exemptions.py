@@ -9,7 +9,7 @@ from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Dict, List, Mapping
+    from typing import Dict, List, Mapping, Optional, Sequence
 
 OVERRIDE = "override"
 HELD = "held"
@@ -77,3 +77,16 @@ def list_exemptions(counts: Mapping[str, int]) -> List[Exemption]:
     if not any(counts.values()):
         return []
     return [Exemption(owner, counts[owner]) for owner in table("exemptions") if counts.get(owner)]
+
+
+def describe_judge(policy: Optional[str], overrides: int, exempt: Sequence[Exemption]) -> str:
+    """Return the policy and everything else that accepts differences, as a phrase that follows a
+    verb.
+    """
+    if policy is None:
+        return ""
+    everything = [*list_exemptions({OVERRIDE: overrides}), *exempt]
+    besides = [str(each) for each in everything if each.is_in_headline]
+    if not besides:
+        return f" under policy {policy}"
+    return f" under policy {policy}, with {' and '.join(besides)}"

@@ -54,7 +54,7 @@ def collect_facts(lock_path: str, *, with_files: bool) -> List[object]:
     found = collect_here(lock, host)
     answer = [found.facts, found.unavailable]  # type: List[object]
     if with_files:
-        findings = verify_files(lock)
+        findings, _ = verify_files(lock)
         answer.append([finding.to_json() for finding in findings])
     return answer
 

@@ -9,6 +9,7 @@ from envlock.runtime.collectors import Snapshot, take_snapshot
 from envlock.runtime.compare import (
     NAMES,
     PROVEN,
+    FactCount,
     compare,
     find_other_backend,
     find_uncompared,
@@ -27,6 +28,7 @@ from envlock.runtime.exemptions import (
     Exemption,
     list_exemptions,
 )
+from envlock.runtime.extent import Extent
 from envlock.runtime.host import Host
 from envlock.runtime.own_variables import get_own_recipe
 from envlock.runtime.policies import Policy, is_protected, names
@@ -114,6 +116,7 @@ def judge(
         overrides=len(rules.overrides),
         exempt=[*list_exemptions(_count_exempt(findings, rules, counts)), *exempt],
         notes=notes,
+        extent=Extent(facts=FactCount(locked, found, rules)),
     )
 
 
@@ -198,7 +201,8 @@ def add_files(report: Report, lock: Document) -> Report:
     # Not at the top: a script without ENVLOCK_MODE=deep reads no installed file.
     from envlock.runtime.files.deep import verify_files
 
-    return report.add_findings(verify_files(lock))
+    findings, number = verify_files(lock)
+    return report.add_findings(findings, extent=Extent(files=number))
 
 
 def collect_here(lock: Document, host: Optional[Host] = None) -> Snapshot:

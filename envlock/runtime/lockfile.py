@@ -27,6 +27,7 @@ LOCK_VERSION = 1
 SIZE_LIMIT = 4 * 1024 * 1024  # bytes; a lockfile of 500 packages has 0.2 MB
 ENTRY_LIMIT = 1000  # entries of `unavailable`, and of the overrides
 MACHINE_LIMIT = 100
+DATA_LIMIT = 100
 DEPTH_LIMIT = 12  # facts.gpu.devices.0.mig.0.x is 7
 
 CONFLICT = b"<<<<<<< "
@@ -40,7 +41,7 @@ is the first.
 """
 
 REQUIRED = ("lock_version", "created_by", "facts", "unavailable", "policy")
-OBJECTS = ("project", "identity", "base_image", "image", "numerics", "program")
+OBJECTS = ("project", "identity", "base_image", "image", "numerics", "program", "data")
 OPTIONAL = ("$schema", "machines", *OBJECTS)
 SECTIONS = (
     "python",
@@ -250,6 +251,7 @@ def _iter_problems(document: Document) -> Iterator[str]:
         if not isinstance(document.get(key, {}), dict):
             yield f"`{key}` must be an object, but is {_kind(document[key])}"
     yield from _iter_project_problems(document.get("project", {}))
+    yield from _iter_data_problems(document.get("data", {}))
     yield from _iter_fact_problems(document["facts"])
     yield from _iter_unavailable_problems(document["unavailable"], document["facts"])
     yield from _iter_policy_problems(document["policy"])
@@ -283,6 +285,29 @@ def _iter_project_problems(project: object) -> Iterator[str]:
             yield f"`project.{key}` must be an object of strings"
     if ("entry" in project) != ("held" in project):
         yield "`project` must have both `entry` and `held`, or neither"
+
+
+def _iter_data_problems(data: object) -> Iterator[str]:
+    if not isinstance(data, dict):
+        return  # already reported
+    if len(data) > DATA_LIMIT:
+        yield f"`data` has {len(data)} paths, more than {DATA_LIMIT}"
+    for path, entry in data.items():
+        # Nothing outside the project is looked at because a lockfile says so.
+        if not path or path.startswith("/") or "\0" in path or ".." in path.split("/"):
+            yield f"`data` has a path outside the project: `{_shorten(path)}`"
+        elif not isinstance(entry, dict) or set(entry) != {"files", "bytes", "listing", "content"}:
+            keys = "`files`, `bytes`, `listing` and `content`"
+            yield f"`data.{_shorten(path)}` must be an object of {keys}"
+        elif not _are_counts(entry["files"], entry["bytes"]):
+            yield f"`data.{_shorten(path)}` must have whole numbers of `files` and `bytes`"
+        elif not _are_strings([entry["listing"], entry["content"] or ""]):
+            yield f"`data.{_shorten(path)}` must have strings in `listing` and `content`"
+
+
+def _are_counts(*values: object) -> bool:
+    # `type`, not `isinstance`: true is an int, but not a count.
+    return all(type(value) is int for value in values)
 
 
 def _are_strings(values: Iterable[object]) -> bool:

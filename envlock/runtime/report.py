@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from envlock.runtime.exemptions import OVERRIDE, Exemption, list_exemptions
+from envlock.runtime.exemptions import OVERRIDE, Exemption, describe_judge, list_exemptions
+from envlock.runtime.extent import NOTHING, Extent, decide
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.finding_place import Where
 
@@ -49,6 +50,8 @@ COMPARED = "compared"
 """The rule of a finding that a fact which a verdict needs was not compared."""
 BITS = "bits"
 """The rule of a finding that an operation computes different bits (`verify --numerics`)."""
+DATA = "data"
+"""The rule of a finding about input files, which are not part of the environment."""
 LAUNCHER = "launcher"
 """The rule of a finding that explains differences by the launcher of the process."""
 NO_TENSORFLOW = "no-tensorflow"
@@ -60,8 +63,7 @@ SUBJECT = "envlock.lock"
 """The file that is shown for a finding without a place in a file."""
 # An exception is shown in a terminal; `envlock verify --deep` has tables of all files.
 FILES_SHOWN = 20
-# For each kind: after a change of the installer every package has a line, which would hide the
-# rest.
+# For each kind: after a change of the installer every package has a line.
 INFO_SHOWN = 4
 ITEMS_SHOWN = 12
 """Items of a list that `show` prints."""
@@ -169,11 +171,7 @@ class Finding:
 
 
 class Evidence:
-    """What a command attaches to its report besides findings; this class attaches nothing.
-
-    Each command that attaches something has a frozen class for it, defined next to the code that
-    makes it.
-    """
+    """What a command attaches to its report besides findings: nothing, unless it has a class for it."""
 
     __slots__ = ()
 
@@ -197,6 +195,7 @@ class Report(Generic[Attached]):
         titles: a short title for each rule.
         attachments: the evidence that the command attaches, as JSON values by name.
         breaking: the severities that make the answer no.
+        extent: how much was compared; None if the command compares nothing, as a linter.
     """
 
     def __init__(
@@ -213,6 +212,7 @@ class Report(Generic[Attached]):
         titles: Optional[Mapping[str, str]] = None,
         evidence: Optional[Attached] = None,
         breaking: Sequence[str] = (ERROR, UNKNOWN),
+        extent: Optional[Extent] = None,
     ) -> None:
         self.findings = list(findings)
         self.command = command
@@ -221,6 +221,8 @@ class Report(Generic[Attached]):
         self.exempt = list(exempt)
         if headline is None:
             headline = make_headline(self.findings, policy, overrides, self.exempt)
+            if not self.findings and extent is not None and extent.is_nothing:
+                headline = NOTHING
         self.headline = headline
         self.subject = subject
         self.notes = list(notes)
@@ -231,13 +233,21 @@ class Report(Generic[Attached]):
             evidence = Evidence()  # type: ignore[assignment]
         self.evidence: Attached = evidence  # type: ignore[assignment]
         self.breaking = tuple(breaking)
+        self.extent = extent
 
     def of(self, severity: str) -> List[Finding]:
         """Return the findings of one severity, in order."""
         return [finding for finding in self.findings if finding.severity == severity]
 
-    def add_findings(self, findings: Iterable[Finding], notes: Iterable[str] = ()) -> Report:
-        """Return this report with more findings and notes, and the headline that belongs to them."""
+    def add_findings(
+        self,
+        findings: Iterable[Finding],
+        notes: Iterable[str] = (),
+        extent: Optional[Extent] = None,
+    ) -> Report:
+        """Return this report with what else was found and compared, and its headline."""
+        if self.extent is not None and extent is not None:
+            extent = self.extent.add(extent)
         return Report(
             sort_findings([*self.findings, *findings]),
             command=self.command,
@@ -246,22 +256,26 @@ class Report(Generic[Attached]):
             exempt=self.exempt,
             subject=self.subject,
             notes=[*self.notes, *notes],
+            extent=extent or self.extent,
         )
 
     @property
     def match(self) -> bool:
         """Whether the answer is yes."""
-        return not any(finding.severity in self.breaking for finding in self.findings)
+        return self.exit_code == 0
 
     @property
     def exit_code(self) -> int:
-        """0 for yes, 1 for no, 4 if a fact that decides it could not be collected."""
-        if self.match:
-            return 0
-        for finding in self.findings:
-            if finding.severity in self.breaking and finding.severity != UNKNOWN:
-                return 1
-        return 4
+        """0 for yes, 1 for no, 4 if what decides it is unknown, or nothing was compared."""
+        decisive = {finding.severity for finding in self.findings}.intersection(self.breaking)
+        return decide(bool(decisive - {UNKNOWN}), UNKNOWN in decisive, self.extent)
+
+    @property
+    def compared(self) -> Optional[Dict[str, int]]:
+        """How much was compared, by kind, and how much of what is needed is `unknown`."""
+        if self.extent is None:
+            return None
+        return {**self.extent.to_json(), "unknown": len(self.of(UNKNOWN))}
 
     @property
     def attachments(self) -> Dict[str, Any]:
@@ -276,6 +290,7 @@ class Report(Generic[Attached]):
             "match": self.match,
             "headline": self.headline,
             "policy": self._render_policy(),
+            "compared": self.compared,
             "findings": list(map(Finding.to_json, self.findings)),
             "notes": self.notes,
             "attachments": self.attachments,
@@ -355,9 +370,7 @@ class Report(Generic[Attached]):
         return "\n".join([line for _, line in self._render_everything()])
 
     def _render_everything(self) -> Iterator[Tuple[str, str]]:
-        """Yield (style, line) of everything, with a line for each of the first files that are not
-        as recorded.
-        """
+        """Yield (style, line) of everything, also of the first files that are not as recorded."""
         yield from self.lines()
         files = self.render_files()
         yield from files[:FILES_SHOWN]
@@ -377,7 +390,7 @@ class Report(Generic[Attached]):
 
     def _repr_html_(self) -> str:
         """Return the report as a notebook shows it."""
-        # Not at the top: only a notebook asks, and every script would pay for it.
+        # Not at the top: only a notebook asks.
         from html import escape
 
         return f"<pre>{escape(self.to_text())}</pre>"
@@ -405,7 +418,7 @@ def make_headline(
     findings: List[Finding], policy: Optional[str], overrides: int, exempt: Sequence[Exemption]
 ) -> str:
     """Return a sentence: whether a lockfile matches, and how many facts and files do not."""
-    under = _describe_judge(policy, overrides, exempt)
+    under = describe_judge(policy, overrides, exempt)
     wrong = _list_wrong(findings)
     missing = _list_missing(findings)
     if wrong:
@@ -413,20 +426,6 @@ def make_headline(
     if missing:
         return f"cannot decide{under}: {' and '.join(missing)}"
     return f"matches{under}"
-
-
-def _describe_judge(policy: Optional[str], overrides: int, exempt: Sequence[Exemption]) -> str:
-    """Return the policy and everything else that accepts differences, as a phrase that follows a
-    verb.
-    """
-    if policy is None:
-        return ""
-    besides = [str(each) for each in exempt if each.is_in_headline]
-    if overrides:
-        besides.insert(0, count(overrides, "override"))
-    if not besides:
-        return f" under policy {policy}"
-    return f" under policy {policy}, with {' and '.join(besides)}"
 
 
 def _list_wrong(findings: List[Finding]) -> List[str]:
@@ -441,13 +440,14 @@ def _list_wrong(findings: List[Finding]) -> List[str]:
         wrong.append(_agree(bits, "canary result", "differs", "differ"))
     if files:
         wrong.append(_agree(files, "file", "is not as recorded", "are not as recorded"))
+    data = _count_kind(findings, ERROR, DATA)
+    if data:
+        wrong.append(f"there is other data at {count(data, 'path')}")
     return wrong
 
 
 def _say_facts(findings: List[Finding], number: int) -> str:
-    """Return how many facts differ; a missing TensorFlow comes first, because it explains the
-    others.
-    """
+    """Return how many facts differ; a missing TensorFlow, which explains them, comes first."""
     for finding in findings:
         if finding.rule == NO_TENSORFLOW:
             if number == 1:
@@ -463,6 +463,7 @@ def _list_missing(findings: List[Finding]) -> List[str]:
     unread = _count_kind(findings, UNKNOWN, FILE_RULE)
     incomparable = _count_kind(findings, UNKNOWN, BITS)
     uncompared = _count_kind(findings, UNKNOWN, COMPARED)
+    data = _count_kind(findings, UNKNOWN, DATA)
     noun = "fact"
     if _count_kind(findings, ERROR, ""):
         noun = "more fact"
@@ -471,6 +472,8 @@ def _list_missing(findings: List[Finding]) -> List[str]:
         missing.append(f"{count(unknown, noun)} could not be collected")
     if unread:
         missing.append(f"{count(unread, 'file')} could not be read")
+    if data:
+        missing.append(f"the data at {count(data, 'path')} could not be read")
     if incomparable:
         missing.append(f"{count(incomparable, 'part')} of the canary could not be compared")
     if uncompared:
@@ -479,11 +482,11 @@ def _list_missing(findings: List[Finding]) -> List[str]:
 
 
 def _count_kind(findings: List[Finding], severity: str, kind: str) -> int:
-    """Return how many findings of a severity are of a kind: FILE_RULE, BITS, COMPARED, or "" for facts."""
+    """Return how many findings of a severity are of a kind; that of facts is ""."""
     number = 0
     for finding in findings:
         own = ""
-        if finding.rule in (BITS, COMPARED):
+        if finding.rule in (BITS, COMPARED, DATA):
             own = finding.rule
         elif finding.rule.startswith(FILE_RULE):
             own = FILE_RULE

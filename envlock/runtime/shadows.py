@@ -117,14 +117,20 @@ def _list_candidates(host: Host, sites: Set[str]) -> Dict[str, Set[str]]:
 
 def _filter_owned(sites: Iterable[str], names: Set[str]) -> Set[str]:
     """Return those of some names that are modules or packages in folders of installed packages."""
-    modules = set()
+    owned: Set[str] = set()
     for site in sites:
-        for file in _list_files(site):
-            modules.add(file)
+        files = _list_files(site)
+        owned.update(names.intersection(files))
+        # Most files there are folders of metadata.
+        for file in filter(_is_code, files):
             stem, _, ending = file.partition(".")
-            if ending == "py" or file.endswith(".so"):
-                modules.add(stem)
-    return names & modules
+            if stem in names and (ending == "py" or file.endswith(".so")):
+                owned.add(stem)
+    return owned
+
+
+def _is_code(file: str) -> bool:
+    return file.endswith((".py", ".so"))
 
 
 def _explain(host: Host, entry: str, name: str) -> Unavailable:

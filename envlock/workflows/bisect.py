@@ -36,7 +36,7 @@ from envlock.numerics.bisection import (
 )
 from envlock.numerics.repeated_runs import Plan
 from envlock.packages import wheel_cache
-from envlock.packages.overlay import install_overlay
+from envlock.packages.overlay import build_environ, install_overlay
 from envlock.runtime.errors import EnvlockError, UsageError, WriteError
 from envlock.runtime.report import UNKNOWN, Finding, Report
 from envlock.workflows.capture import capture
@@ -50,8 +50,6 @@ if TYPE_CHECKING:
 
 FAILED = "failed"
 DIGESTS = "digests.json"
-MODE = "ENVLOCK_MODE"
-"""A script that asserts its lockfile on line 1 would refuse every environment but one."""
 
 
 @dataclass
@@ -148,18 +146,10 @@ class Bench:
     ) -> dict[str, str]:
         """Return the variables of a run, which put the overlays of packages first."""
         overlays = [
-            str(install_overlay(name, version, self.folder, self.python))
+            install_overlay(name, version, self.folder, self.python)
             for name, version in sorted(versions.items())
         ]
-        environ = {name: value for name, value in os.environ.items() if name not in variables}
-        environ.update({name: value for name, value in variables.items() if value is not None})
-        own = environ.get("PYTHONPATH")
-        if own:
-            overlays.append(own)
-        if overlays:
-            environ["PYTHONPATH"] = os.pathsep.join(overlays)
-        environ[MODE] = "off"
-        return environ
+        return build_environ(overlays, variables)
 
     def find_first(self, causes: Causes) -> FirstOperation:
         """Return the first operation that computes other bits with these causes from B, or why none is named."""

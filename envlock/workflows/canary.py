@@ -14,6 +14,7 @@ from envlock.numerics.canary.canary_comparison import (
     CanaryEvidence,
     Comparison,
     compare,
+    count_operations,
     list_findings,
     list_notes,
 )
@@ -258,6 +259,7 @@ def _make_report(
         overrides=len(rules.overrides),
         subject=subject,
         notes=list_notes(compared),
+        extent=count_operations(compared),
         evidence=CanaryEvidence(canary, tuple(compared.suspects)),
     )
 

@@ -18,6 +18,7 @@ from envlock.runtime.errors import UsageError
 from envlock.runtime.machines import describe_choice
 from envlock.runtime.policies import DEFAULT
 from envlock.workflows.capture_requests import Contents
+from envlock.workflows.data_capture import add_data_section
 from envlock.workflows.entry_points import make_section
 from envlock.workflows.live_environment import LiveEnvironment
 from envlock.workflows.locks import load_lock
@@ -83,10 +84,11 @@ def capture(
 
     Raises:
         LockfileError: the policy or a rule does not exist.
-        UsageError: there is no such interpreter or entry point; there is no earlier lockfile to
-            keep facts of; no fact matches a pattern; `earlier` has several machines, and this is
+        UsageError: there is no such interpreter, entry point or data; there is no earlier lockfile
+            to keep facts of; no fact matches a pattern; `earlier` has several machines, and this is
             not one of them; or TensorFlow or the library that Keras computes with is missing.
-        FactError: the interpreter did not answer, or the canary cannot be computed.
+        FactError: the interpreter did not answer, the canary cannot be computed, or data cannot be
+            read.
         OutsideError: a package index failed.
     """
     environment = LiveEnvironment(python, collect_live(python))
@@ -117,6 +119,8 @@ def capture(
         from envlock.workflows.program_fingerprints import renew_programs
 
         new = renew_programs(new, old, environment, contents.functions or {}, progress)
+    if contents.only is None:
+        new = add_data_section(new, contents.data, progress)
     if old is not None and _remove_commit(old) == _remove_commit(new):
         # Only the commit differs, and a new commit alone does not make a lockfile outdated.
         new = old

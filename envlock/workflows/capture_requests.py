@@ -29,6 +29,8 @@ class Contents:
         functions: functions by name, of which the lockfile gets what TensorFlow really runs: each
             runs twice for two steps. The fingerprints of the lockfile that is renewed stay while no
             fact and no code has changed.
+        data: input files and folders by their paths in the project of the current folder. None for
+            no data.
     """
 
     hashes: bool = False
@@ -38,6 +40,7 @@ class Contents:
     entry: Sequence[str] | None = None
     programs: Mapping[str, Target] | None = None
     functions: Mapping[str, Target] | None = None
+    data: Sequence[str] | None = None
 
 
 @dataclass(frozen=True)

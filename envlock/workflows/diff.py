@@ -11,10 +11,12 @@ from envlock.lock.models import Lockfile
 from envlock.numerics.canary import canary_comparison as canaries
 from envlock.runtime.clear_values import show_in_clear
 from envlock.runtime.collectors import Snapshot
-from envlock.runtime.compare import are_both_unavailable, compare
+from envlock.runtime.compare import FactCount, are_both_unavailable, compare
+from envlock.runtime.extent import Extent
 from envlock.runtime.judgement import build_policy, choose_machine
 from envlock.runtime.policies import Policy
 from envlock.runtime.report import Finding, Report, sort_findings
+from envlock.workflows.data_capture import compare_locked_data
 from envlock.workflows.locks import get_name, load_lock
 
 TYPE_CHECKING = False
@@ -64,14 +66,16 @@ def diff(
     show_in_clear(findings, os.environ)
     if not one_machine:
         findings += compare_machines(left, right, rules, called)
-    bits, notes = _compare_canaries(one, other, rules)
+    bits, notes, extent = _compare_canaries(one, other, rules)
+    data, data_notes = compare_locked_data(one, other, rules, called)
     return Report(
-        sort_findings(findings + bits),
+        sort_findings(findings + bits + data),
         command="diff",
         policy=policy,
         overrides=len(rules.overrides),
         subject=called[0],
-        notes=notes,
+        notes=notes + data_notes,
+        extent=Extent(facts=FactCount(*sides, rules)()).add(extent),
     )
 
 
@@ -81,10 +85,11 @@ def _make_snapshot(document: Mapping[str, Any]) -> Snapshot:
 
 def _compare_canaries(
     expected: Lockfile, actual: Lockfile, rules: Policy
-) -> tuple[list[Finding], list[str]]:
+) -> tuple[list[Finding], list[str], Extent]:
     if expected.numerics is None and actual.numerics is None:
-        return [], []
+        return [], [], Extent()
     if expected.numerics is None or actual.numerics is None:
-        return [], ["numerics: not compared; one side has no canary"]
+        return [], ["numerics: not compared; one side has no canary"], Extent()
     compared = canaries.compare(expected.numerics, actual.numerics)
-    return canaries.list_findings(compared, rules), canaries.list_notes(compared)
+    findings = canaries.list_findings(compared, rules)
+    return findings, canaries.list_notes(compared), canaries.count_operations(compared)

@@ -84,6 +84,9 @@ def _compare_settings(
     known = document.get("project", {}).get("entry", [])
     if entry is not None and list(dict.fromkeys(entry)) != known:
         yield _make_finding("entry", ", ".join(known) or None, ", ".join(entry) or None)
+    data = sorted(document.get("data", ()))
+    if config.data is not None and list(config.data) != data:
+        yield _make_finding("data", ", ".join(data) or None, ", ".join(config.data) or None)
 
 
 def _make_finding(setting: str, locked: str | None, current: str | None) -> Finding:

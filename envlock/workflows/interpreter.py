@@ -6,17 +6,24 @@ from __future__ import annotations
 
 import os
 import pwd
+import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 from envlock.runtime import lockfile
 from envlock.runtime.errors import UsageError
+from envlock.runtime.host import read_text
 from envlock.workflows.environments import Candidate, list_candidates
 
 HINT = "activate the environment, or name its interpreter: `--python PATH`"
+KERNEL_VARIABLE = "JPY_PARENT_PID"
+"""Jupyter sets it in each kernel; source: `launch_kernel` of jupyter_client/launcher.py."""
+KERNELS = ("ipykernel_launcher", "ipykernel")
+LONGEST_FILE = 1 << 16  # bytes, of /proc
 BASES = ("base", "root")
 """conda's names for its own environment, in which conda itself is installed: no project uses it."""
 
@@ -38,10 +45,10 @@ class Environment(NamedTuple):
 def find_environment(environ: Mapping[str, str], folder: Path) -> Environment:
     """Return the environment of the project in a folder, when none is named.
 
-    If envlock is installed beside TensorFlow, it is envlock's own environment. Otherwise it is
-    found as uv finds it: the active environment, then the project's, which is `.venv` or the one
-    that its package manager created. The tool's own environment is not one of these, unless it is
-    active or `python -m envlock` names it. Source:
+    If envlock is installed beside TensorFlow, it is envlock's own environment. In a cell of a
+    notebook it is the kernel's. Otherwise it is found as uv finds it: the active environment, then
+    the project's, which is `.venv` or the one that its package manager created. The tool's own
+    environment is not one of these, unless it is active or `python -m envlock` names it. Source:
     https://docs.astral.sh/uv/pip/environments/#discovery-of-python-environments
 
     Raises:
@@ -81,6 +88,11 @@ def _is_module() -> bool:
 
 
 def _list_candidates(environ: Mapping[str, str], folder: Path) -> Iterator[Candidate]:
+    if KERNEL_VARIABLE in environ:
+        kernel = _find_kernel(os.getppid())
+        # A terminal of Jupyter's server does not belong to a kernel.
+        if kernel is not None:
+            yield Candidate("the notebook's kernel", f"the notebook's kernel ({kernel})", kernel)
     yield _find_active(environ, "VIRTUAL_ENV")
     if environ.get("CONDA_DEFAULT_ENV") in BASES:
         yield Candidate("CONDA_PREFIX", "CONDA_PREFIX (conda's own)", None)
@@ -91,6 +103,39 @@ def _list_candidates(environ: Mapping[str, str], folder: Path) -> Iterator[Candi
         yield from list_candidates(environ, parent)
         if parent == border:
             return
+
+
+def _find_kernel(process: int) -> Path | None:
+    """Return the interpreter of the notebook's kernel that a process belongs to; None outside of
+    notebooks.
+
+    The variables of a shell that a cell starts are those of Jupyter's server: they name its
+    environment, which is often not the kernel's.
+    """
+    while process > 1:
+        words = _read_process(process, "cmdline").split("\0")
+        if is_kernel(words):
+            return Path(words[0])
+        parent = re.search(r"^PPid:\s+(\d+)$", _read_process(process, "status"), re.MULTILINE)
+        if parent is None:
+            return None
+        process = int(parent[1])
+    return None
+
+
+def _read_process(process: int, name: str) -> str:
+    """Return the text of a file of /proc; empty if the process has ended or the file is hidden."""
+    try:
+        return read_text(f"/proc/{process}/{name}", LONGEST_FILE) or ""
+    except OSError:
+        return ""
+
+
+def is_kernel(words: Sequence[str]) -> bool:
+    """Return whether a command line starts ipykernel, as `python -m ipykernel_launcher -f FILE`."""
+    if not Path(words[0]).is_absolute():
+        return False
+    return any(option == "-m" and module in KERNELS for option, module in pairwise(words[1:5]))
 
 
 def _find_active(environ: Mapping[str, str], name: str) -> Candidate:

@@ -108,16 +108,20 @@ def compare_proven_facts(question: Question) -> Report:
     return annotate(report, os.environ)
 
 
-def refuse_another_environment(lock: Lockfile, found: Snapshot) -> None:
-    """Check that the packages are those of the lockfile.
+def refuse_another_environment(
+    lock: Lockfile, found: Snapshot, sections: tuple[str, ...] = ("packages",)
+) -> None:
+    """Check that the packages, or the facts of these sections, are those of the lockfile.
 
     Raises:
         EnvironmentMismatch: they are not.
     """
     report = judge(lock.to_document(), found)
     errors = report.of(ERROR)
-    findings = [error for error in errors if error.where.fact.startswith("packages")]
+    findings = [error for error in errors if error.where.fact.startswith(sections)]
     if findings:
-        other = Report(findings, policy=report.policy, overrides=report.overrides)
+        other = Report(
+            findings, policy=report.policy, overrides=report.overrides, extent=report.extent
+        )
         hint = "run `envlock capture` to lock these packages; nothing was written"
         raise EnvironmentMismatch(other.to_text(), other, hint=hint)

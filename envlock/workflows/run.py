@@ -13,6 +13,7 @@ from envlock.lock.live_facts import collect_live, collect_live_for
 from envlock.runtime.collectors import tensorflow
 from envlock.runtime.errors import UsageError
 from envlock.runtime.host import Host
+from envlock.runtime.input_data import add_data
 from envlock.runtime.judgement import annotate, choose_machine, has_overrides_enabled, judge_here
 from envlock.runtime.own_variables import ADDED, format_additions, get_additions
 from envlock.runtime.recipe import find_recipe
@@ -21,7 +22,7 @@ from envlock.runtime.short_report import with_acceptance
 from envlock.runtime.tables import table
 from envlock.runtime.variable_plan import NAME as HASH_SEED
 from envlock.runtime.variable_plan import Variables, is_number, plan_variables
-from envlock.workflows.locks import load_document
+from envlock.workflows.locks import get_file, load_document
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -122,7 +123,10 @@ def prepare(
     # Collected only now, so that the facts that are compared are those that the command will find.
     found = collect_live_for(document, python, wanted.environ)
     report = judge_here(document, found, policy, subject, has_overrides_enabled(), interpreter)
-    report = with_acceptance(annotate(report, wanted.environ))
+    report = annotate(report, wanted.environ)
+    if "data" in document:
+        report = add_data(report, document, str(get_file(lock)), policy)
+    report = with_acceptance(report)
     changes = tuple((name, value) for name, value, _ in wanted.changes)
     return Prepared(program, tuple(command), wanted.environ, report, changes, tuple(wanted.kept))
 

@@ -5,6 +5,7 @@ go before them.
 from __future__ import annotations
 
 import configparser
+import re
 import sys
 from collections.abc import Collection
 from contextlib import suppress
@@ -38,6 +39,8 @@ LONGEST = 300
 """Characters of a pattern, as in a lockfile."""
 LONGEST_NAME = 128
 """Characters of a distribution's name, as in a lockfile."""
+DATA_PATH = re.compile(r"[A-Za-z0-9_.,+=@%/-]{1,400}")
+"""As in a lockfile."""
 # The TOML parser needs some hundred times as much memory as the file has, and quadratic time.
 SIZE_LIMIT = 128 * 1024  # bytes
 
@@ -46,6 +49,7 @@ SIZE_LIMIT = 128 * 1024  # bytes
 class Config:
     """`[tool.envlock]`: `lock` is a path, `policy` a table with a `name` and rules by path pattern.
 
+    `data` has the normalised paths of input files and folders.
     `lint_per_file` holds rules by the patterns of files that they are ignored in.
     `policy`, `entry` and `container` are None if the project does not set them; `lint` has lists of
     strings by key, and `container` holds what `envlock.containers.additions` checks.
@@ -58,6 +62,7 @@ class Config:
     lint_per_file: dict[str, list[str]] = field(default_factory=dict)
     entry: tuple[str, ...] | None = None
     container: dict[str, Any] | None = None
+    data: tuple[str, ...] | None = None
 
 
 def load(folder: Path) -> Config:
@@ -218,7 +223,7 @@ def get_value(document: object, *names: str, missing: object = None) -> Any:
 
 def _parse_config(table: Any, file: Path) -> Config:
     where = f"[tool.envlock] in {file}"
-    _check_keys(table, ("lock", "policy", "entry", "lint", "container"), where)
+    _check_keys(table, ("lock", "policy", "entry", "lint", "container", "data"), where)
     lock, policy = table.get("lock"), table.get("policy", {})
     if isinstance(policy, str):
         policy = {"name": policy}
@@ -236,7 +241,34 @@ def _parse_config(table: Any, file: Path) -> Config:
     if "entry" in table:
         entry = _parse_texts(table["entry"], f"{where}: `entry`", 'entry = ["train.py"]')
     container = _parse_container(table.get("container"), where)
-    return Config(path, name, overrides, lint, per_file, entry, container)
+    data = None
+    if "data" in table:
+        data = _parse_data(table["data"], where)
+    return Config(path, name, overrides, lint, per_file, entry, container, data)
+
+
+def _parse_data(value: object, where: str) -> tuple[str, ...]:
+    """Return data paths without repetitions and trailing slashes, sorted."""
+    example = 'data = ["data/"]'
+    paths = set()
+    for text in _parse_texts(value, f"{where}: `data`", example):
+        steps = [step for step in text.split("/") if step not in ("", ".")]
+        if not steps or ".." in steps or text.startswith("/"):
+            hint = f"write it like `{example}`, and link to data elsewhere: `ln -s /mnt/big data`"
+            raise UsageError(f"{where}: `data` has a path outside the project: {text}", hint=hint)
+        path = "/".join(steps)
+        if not DATA_PATH.fullmatch(path):
+            hint = "use letters, digits and _ . , + = @ % -, or name the folder above it"
+            raise UsageError(
+                f"{where}: `data` has a path that no lockfile can hold: {text}", hint=hint
+            )
+        paths.add(path)
+    if len(paths) > lockfile.DATA_LIMIT:
+        raise UsageError(
+            f"{where}: `data` has {len(paths)} paths, more than {lockfile.DATA_LIMIT}",
+            hint="name the folder above them",
+        )
+    return tuple(sorted(paths))
 
 
 def _check_policy(name: str | None, overrides: dict[str, str], where: str) -> None:

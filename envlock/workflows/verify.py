@@ -9,6 +9,7 @@ from envlock.lock.live_facts import collect_live_for
 from envlock.lock.revision import find_revision
 from envlock.reports.lock import count_held, describe_commit
 from envlock.runtime import lockfile
+from envlock.runtime.input_data import add_data
 from envlock.runtime.judgement import needs_proof
 from envlock.runtime.report import Report
 from envlock.runtime.short_report import with_acceptance
@@ -41,8 +42,8 @@ def verify(
         policy: how strictly to compare; the lockfile's own when not given.
         overrides: whether the lockfile's own rules apply.
         python: the interpreter of the environment; this one when not given.
-        deep: also hash every installed file, and ask TensorFlow in a child process which CUDA
-            libraries it loads.
+        deep: also hash every installed file and all data, and ask TensorFlow in a child process
+            which CUDA libraries it loads.
         numerics: also compute the canary of the lockfile.
         program: also compare what TensorFlow really runs of the functions of the lockfile.
         progress: shows what is being done.
@@ -68,7 +69,20 @@ def verify(
         report = look_further(question, report, notes, look)
     else:
         report.notes += notes
+    if "data" in document:
+        report = _add_data(report, question, deep=deep)
     return with_acceptance(report)
+
+
+def _add_data(report: Report, question: Question, *, deep: bool) -> Report:
+    return add_data(
+        report,
+        question.document,
+        str(get_file(question.lock)),
+        question.policy,
+        overrides=question.overrides,
+        deep=deep,
+    )
 
 
 def _describe_project(document: dict[str, Any], lock: Path) -> list[str]:

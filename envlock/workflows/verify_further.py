@@ -15,6 +15,7 @@ from envlock.packages.file_verification import survey, verify_files
 from envlock.runtime import machine_proof
 from envlock.runtime.compare import PROVEN
 from envlock.runtime.errors import UsageError
+from envlock.runtime.extent import Extent
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import Host
 from envlock.runtime.judgement import needs_proof
@@ -61,21 +62,26 @@ def look_further(question: Question, report: Report, notes: list[str], look: Loo
         report = prove_machine(question, lock, report)
     report.notes += notes
     findings: list[Finding] = []
+    extent = Extent()
     if look.deep:
-        findings += _verify_files(lock, question.environment, question.progress)
+        files, number = _verify_files(lock, question.environment, question.progress)
+        findings += files
+        extent = extent.add(Extent(files=number))
         findings += _find_contradictions(question.environment, question.progress)
     more: list[str] = []
     if look.numerics:
         answer = _compute_canary(question, lock)
         findings += answer.report.findings
         more += answer.report.notes
+        extent = extent.add(answer.report.extent or Extent())
     if look.program:
         folder = find_project_folder(get_file(question.lock))
         name = get_name(question.lock)
         compared = compare_programs(lock, name, folder, question.environment, question.progress)
         findings += compared.findings
         more += compared.notes
-    return report.add_findings(findings, more)
+        extent = extent.add(Extent(operations=len(compared.equal)))
+    return report.add_findings(findings, more, extent)
 
 
 def _compute_canary(question: Question, lock: Lockfile) -> Answer:
@@ -126,7 +132,7 @@ def prove_machine(question: Question, lock: Lockfile, report: Report) -> Report:
     for finding in report.findings:
         if finding.rule == PROVEN:
             finding.fix = REFUTED
-    return report.add_findings(answer.report.findings, answer.report.notes)
+    return report.add_findings(answer.report.findings, answer.report.notes, answer.report.extent)
 
 
 def _refuse_proof(report: Report, reason: str) -> Report:
@@ -156,20 +162,20 @@ def _make_own_folder(folder: Path) -> None:
 
 def _verify_files(
     lock: Lockfile, environment: LiveEnvironment, progress: Progress
-) -> list[Finding]:
-    """Return the installed files that are not as recorded, or not as locked."""
+) -> tuple[list[Finding], int]:
+    """Return the installed files that are not as recorded, or not as locked; and how many files
+    were compared.
+    """
     packages = {}
     if lock.identity is not None:
         packages = dict(lock.identity.packages)
     if lock.project is not None and lock.project.name is not None:
         # It is the project's own code, which may change.
         packages.pop(lock.project.name, None)
-    faults = verify_files(
-        survey(environment.installation), environment.interpreter, packages, progress.bar
-    )
-    return list(
-        add_commands(faults, describe_installation(environment.snapshot, environment.python))
-    )
+    installed = survey(environment.installation)
+    faults = verify_files(installed, environment.interpreter, packages, progress.bar)
+    installation = describe_installation(environment.snapshot, environment.python)
+    return list(add_commands(faults, installation)), len(installed.claims)
 
 
 def _find_contradictions(environment: LiveEnvironment, progress: Progress) -> list[Finding]:

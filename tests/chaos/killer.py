@@ -25,7 +25,7 @@ from pathlib import Path
 from random import Random
 from types import FrameType
 
-from envlock.lock import temporary, writer
+from envlock.lock import document, temporary, writer
 from tests import forking
 from tests.chaos.victims import VICTIMS, Victim
 
@@ -273,6 +273,7 @@ def _in_two_pieces(path: Path, what: str) -> Iterator[io.BytesIO]:
 PLANTS: dict[str, tuple[object, str, object]] = {
     "in two pieces": (writer, "replace_file", _in_two_pieces),
     "no sweep": (temporary, "sweep", lambda folder: None),
+    "keeps nothing": (document, "_keep_others", lambda lock, file, read: lock),
 }
 """Defences that are taken away, by what is left."""
 

@@ -277,7 +277,7 @@ def _pinned(source: str, *_: object, **__: object) -> pin.Pin:
 def _supplied(lock: Any, *_: object, **__: object) -> supply.Supplied:
     """Return a lock of which every wheel is known, so that it is written."""
     known = lock.model_copy(update={"facts": lock.facts.model_copy(update={"packages": {}})})
-    chosen: Any = SimpleNamespace(warnings=(), kept=lock.base_image)
+    chosen: Any = SimpleNamespace(warnings=(), kept=validate(json.loads(BUILT), "x").base_image)
     return supply.Supplied(known, chosen, plan())
 
 

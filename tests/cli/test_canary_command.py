@@ -80,6 +80,7 @@ def test_without_a_lock_it_is_shown(envlock: Command, python: str) -> None:
         "match": True,
         "headline": "computed; the lockfile has no canary to compare with",
         "policy": None,
+        "compared": None,
         "findings": [],
         "notes": [],
         "attachments": {"numerics": section(), "seconds": 0.5, "cpu_seconds": 0.25},
@@ -126,6 +127,7 @@ def test_json_is_for_programs(envlock: Command, python: str, locked: Path) -> No
         "match": False,
         "headline": "does not match under policy strict: 1 canary result differs",
         "policy": {"name": "strict", "overrides": 0, "exempt": [], "exemptions": []},
+        "compared": {"operations": COUNT, "unknown": 0},
         "notes": [f"numerics: {COUNT - 1} results have the locked bits"],
         "attachments": {"seconds": 0.5, "cpu_seconds": 0.25},
     }

@@ -44,6 +44,7 @@ CALLS: dict[str, tuple[str, int, set[str]]] = {
     "diverge": ("compare a.trace b.trace", 0, {"packaging"}),
     "portable": ("x.lock", 1, set()),
     "bisect": ("x.lock x.lock a.py:f", 2, {"packaging"}),
+    "upgrade": ("x.lock a.py --with keras", 2, {"packaging"}),
     "invariance": ("absent.keras", 2, set()),
     "canary": ("--require x.lock", 4, set()),
     "hash": ("--offline --python {python} new.lock", 0, INTERNET | {"packaging"}),

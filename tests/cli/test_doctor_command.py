@@ -48,6 +48,7 @@ NOTHING = {
     "match": True,
     "headline": "no problems found",
     "policy": None,
+    "compared": None,
     "notes": [],
     "attachments": {},
 }

@@ -126,6 +126,35 @@ def test_where_there_is_none_all_that_was_looked_at_is_listed(project: Path, tmp
     )
 
 
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("PYTHON\0-m\0ipykernel_launcher\0-f\0/x.json\0", True),
+        ("PYTHON\0-Xfrozen_modules=off\0-m\0ipykernel\0", True),
+        ("PYTHON\0train.py\0-m\0other\0", False),
+        ("python\0-m\0ipykernel_launcher\0", False),
+        ("", False),
+    ],
+)
+def test_in_a_cell_of_a_notebook_it_is_the_kernels(
+    words: str, found: bool, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cell's shell has the variables of Jupyter's server, whose environment it is not."""
+    server, kernel = made(tmp_path / "server"), made(tmp_path / "kernel")
+    parent, shell = str(os.getppid()), "/bin/sh\0-c\0envlock capture\0"
+    files = {
+        f"/proc/{parent}/cmdline": shell,
+        f"/proc/{parent}/status": "Name:\tsh\nPPid:\t70\n",
+        "/proc/70/cmdline": words.replace("PYTHON", str(kernel)),
+        "/proc/70/status": "Name:\tx\nPPid:\t1\n",
+    }
+    monkeypatch.setattr(interpreter, "read_text", lambda path, _: files.get(path))
+    environ = {"VIRTUAL_ENV": str(tmp_path / "server"), "JPY_PARENT_PID": "60"}
+    expected = (kernel, "the notebook's kernel") if found else (server, "VIRTUAL_ENV")
+    assert taken(find_environment(environ, project)) == expected
+    assert taken(find_environment({"VIRTUAL_ENV": str(tmp_path / "server")}, project)) == (server, "VIRTUAL_ENV")
+
+
 def test_python_m_envlock_names_its_own_interpreter(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,6 +18,7 @@ from envlock.runtime.machines import get_profile
 from envlock.runtime.short_report import ACCEPT, LINES
 from envlock.workflows import init
 from tests.conftest import Command
+from tests.exhaustive import exhaustive
 from tests.machines import distribution, write
 
 ASSERT = "import envlock; envlock.assert_locked()"
@@ -232,11 +233,16 @@ def test_the_files_are_whole_and_install_by_what_the_project_has(
     assert "--policy" not in hook + workflow + target
 
 
+OFTEN = ("pip is removed", "no NumPy")
+"""The changes after which the files are run by every `make test`."""
+
+
 @pytest.mark.slow
-def test_the_files_run_as_they_are_printed(project: Project, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in OFTEN else exhaustive) for name in (*HARMLESS, *HARMFUL)]
+)
+def test_the_files_run_as_they_are_printed(name: str, project: Project, tmp_path: Path) -> None:
     """By pre-commit and make themselves; a runner's last line by a shell."""
-    environ = {**project.environ, "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "HOME": str(tmp_path)}
-    environ |= {"VIRTUAL_ENV": sys.prefix, "PRE_COMMIT_HOME": str(tmp_path / "home")}
     hook, workflow, target = project.run("init", "-q").stdout.split("\n\n")
     project.run("capture", "-q")
     (tmp_path / ".pre-commit-config.yaml").write_text(f"{hook}\n", encoding="utf-8")
@@ -244,9 +250,12 @@ def test_the_files_run_as_they_are_printed(project: Project, tmp_path: Path) -> 
     step = yaml.safe_load(workflow)["jobs"]["environment"]["steps"][-1]["run"]
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
     subprocess.run(["git", "add", ".pre-commit-config.yaml"], cwd=tmp_path, check=True)
-    gates = ([sys.executable, "-m", "pre_commit", "run", "--all-files"], ["make", "envlock"], ["sh", "-c", step])
-    for name, red in (("pip", False), ("numpy", True)):
-        project.remove(name)
-        for argv in gates:
-            done = subprocess.run(argv, cwd=tmp_path, env=environ, capture_output=True, text=True, check=False)
-            assert (done.returncode != 0) == red, done.stdout + done.stderr
+    {**HARMLESS, **HARMFUL}[name](project)
+    environ = {**project.environ, "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "HOME": str(tmp_path)}
+    environ |= {"VIRTUAL_ENV": sys.prefix, "PRE_COMMIT_HOME": str(tmp_path / "home")}
+    red = []
+    for argv in ([sys.executable, "-m", "pre_commit", "run", "--all-files"], ["make", "envlock"], ["sh", "-c", step]):
+        done = subprocess.run(argv, cwd=tmp_path, env=environ, capture_output=True, text=True, check=False)
+        red.append(done.returncode != 0)
+        assert "Traceback" not in done.stdout + done.stderr
+    assert red == [name in HARMFUL] * 3

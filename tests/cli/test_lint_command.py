@@ -81,6 +81,7 @@ def test_json_is_for_programs(envlock: Command, project: Path) -> None:
         "match": False,
         "headline": "2 errors in 1 file, for TensorFlow 2.15.1 (as given)",
         "policy": None,
+        "compared": None,
         "notes": [],
         "attachments": {"tensorflow": "2.15.1", "files": 1},
     }

@@ -44,7 +44,7 @@ def test_a_bad_project_file_is_exit_2(envlock: Command, tmp_path: Path) -> None:
     done = envlock("verify")
     expected = (
         f"error: [tool.envlock] in {tmp_path}/pyproject.toml has an unknown key: locks\n"
-        "hint: use only `lock`, `policy`, `entry`, `lint`, `container`\n"
+        "hint: use only `lock`, `policy`, `entry`, `lint`, `container`, `data`\n"
     )
     assert (done.returncode, done.stdout, done.stderr) == (2, "", expected)
 

@@ -58,6 +58,9 @@ def test_json_is_for_programs(envlock: Command, lock: Path) -> None:
     done = envlock("verify", "--format", "json", "--policy", "functional", environ=OFF)
     report = json.loads(done.stdout)
     assert (done.returncode, done.stderr) == (0, "")
+    compared = report.pop("compared")
+    assert compared["facts"] > 50
+    assert compared == {"facts": compared["facts"], "unknown": 0}
     assert {key: value for key, value in report.items() if key != "findings"} == {
         "report_version": 2,
         "command": "verify",

@@ -189,6 +189,13 @@ def test_the_loaders_variables_are_taken_as_the_process_was_started(host_type: t
     assert set_ones(collect(host)) == {"GLIBC_TUNABLES": "glibc.cpu.x86_hwcaps=-AVX2"}
 
 
+@pytest.mark.parametrize(("at_start", "fact"), [("7", "7"), ("random", None), ("", None), (None, None)])
+def test_the_hash_seed_is_that_of_the_start(at_start: str | None, fact: str | None) -> None:
+    """Python reads it once; what a script sets later changes nothing."""
+    started = {} if at_start is None else {"PYTHONHASHSEED": at_start}
+    assert collect(Host("/", {"PYTHONHASHSEED": "8"}, [], started))["PYTHONHASHSEED"] == fact
+
+
 @pytest.mark.parametrize(
     ("at_start", "now", "was", "is_now"),
     [

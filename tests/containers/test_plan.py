@@ -92,6 +92,7 @@ def test_the_lock_wins_over_the_recipe_and_that_is_said() -> None:
     assert "TF_DETERMINISTIC_OPS" not in dict(made.environ)
     assert made.notes == ("TF_DETERMINISTIC_OPS: locked unset, but 1 would make this TensorFlow deterministic",)
     assert dict(made.environ)["PYTHONHASHSEED"] == "0"
+    assert environ(put(HELD, "facts.environ.PYTHONHASHSEED", "7"))["PYTHONHASHSEED"] == "7"
     assert planned("ngc", put(HELD, "facts.environ.TF_DETERMINISTIC_OPS", "1")).notes == ()
     held = put(HELD, "facts.environ.TF_DETERMINISTIC_OPS", "0")
     assert planned("ngc", held).notes == (
@@ -264,6 +265,35 @@ def test_a_package_without_a_wheel_cannot_be_installed_and_a_base_may_have_it() 
         plan(model(lock()), BASES["wheels"], None)
     assert raised.value.message == "mine cannot be installed: its wheel is unknown: it is an editable install"
     assert raised.value.hint == HASH_IT
+
+
+@pytest.mark.parametrize(
+    ("name", "overrides", "taken"),
+    [
+        ("pip", {}, True),
+        ("setuptools", {}, False),
+        ("pip", {"packages.pip.version": "exact"}, False),
+        ("scipy", {}, False),
+    ],
+)
+def test_what_no_policy_compares_is_left_out(name: str, overrides: dict[str, str], taken: bool) -> None:
+    """The pip of a virtual environment is Debian's own build there; what TensorFlow imports must be installed."""
+    reason = "it is the distribution's own build"
+    held = put(
+        without(lock(), "mine"),
+        f"identity.packages.{name}",
+        {"version": "1.0", "content": None, "origin": "index", "proof": None, "wheel": None, "reason": reason},
+    )
+    held = put(put(held, f"facts.packages.{name}", {"version": "1.0"}), "policy.overrides", overrides)
+    if taken:
+        skipped = dict(plan(model(held), BASES["wheels"], None).skipped)
+        assert skipped[name] == f"no policy compares it, and its wheel is unknown: {reason}"
+        return
+    with pytest.raises(UsageError) as raised:
+        plan(model(held), BASES["wheels"], None)
+    assert raised.value.message == f"{name} cannot be installed: its wheel is unknown: {reason}"
+    again = f"python -m pip install --force-reinstall --no-deps {name}==1.0"
+    assert raised.value.hint == f"run `{again}` in the environment"
 
 
 def test_no_base_has_the_projects_own_package_and_one_may_have_a_local_wheel() -> None:

@@ -100,7 +100,7 @@ def test_it_is_pulled_by_digest_on_another_engine(bed: Bed, project: Path, start
 
 def recipe() -> str:
     """Return the guide's commands that join images."""
-    page = (ROOT / "docs/guide.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/guides/deploy.md").read_text(encoding="utf-8")
     (found,) = re.findall(r"(?:^    .*\n)*^    docker buildx imagetools create .*\n(?:^    .*\n)*", page, re.MULTILINE)
     return textwrap.dedent(found)
 

@@ -25,6 +25,12 @@ SINGLETON = (
 )
 
 
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no refusal wait for that of another process."""
+    monkeypatch.setattr(fleet_assertion, "wait_for_readers", lambda *_: None)
+
+
 def world(rank: int, size: int) -> Any:
     """Return a module `mpi4py.MPI` that has started."""
     comm = SimpleNamespace(Get_rank=lambda: rank, Get_size=lambda: size)

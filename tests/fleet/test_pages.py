@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Command
+from tests.conftest import Command, absent
+from tests.containers.bed.debian import BedError
 from tests.exhaustive import exhaustive, first
 from tests.fleet import bed, pages
 from tests.fleet.conftest import MPIS, mpi_python_of, mpirun_of
@@ -112,6 +113,16 @@ class TestRun:
 
     def test_files(self, tmp_path: Path) -> None:
         check("files", tmp_path, lambda words, cwd: bed.run(words, cwd, active(tmp_path, Path(sys.executable))))
+
+    @exhaustive  # its environment takes a minute to make
+    def test_dask(self, tmp_path: Path) -> None:
+        """In a name space of processes, so that no worker outlives the page."""
+        try:
+            environ = active(tmp_path, bed.python("dask"))
+        except BedError as reason:
+            absent(f"no Dask: {reason}")
+        own: list[str | Path] = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+        check("dask", tmp_path, lambda words, cwd: bed.run([*own, *words], cwd, environ, timeout=500))
 
     @exhaustive  # its environment takes minutes to make
     def test_ray(self, ray_python: Path, tmp_path: Path) -> None:

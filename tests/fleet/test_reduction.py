@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from envlock.data.runtime_tables import load_launcher_table
 from envlock.fleet.digest import parse_report
 from envlock.fleet.drift import compare_jobs, sort_jobs
-from envlock.fleet.folder import Folder
+from envlock.fleet.folder import Folder, read_statements
 from envlock.fleet.node_names import is_name
 from envlock.fleet.ranks import Rank
 from envlock.fleet.reduction import reduction
@@ -418,6 +419,22 @@ def test_facts_that_lie_about_their_form_are_none(lie: dict[str, Any], tmp_path:
     board.keep({**statement, "root": "f" * 64}, lying)
     report_of_all = check_fleet(str(tmp_path), wait=0)
     assert report_of_all.headline == "cannot decide: facts of ranks could not be collected"
+
+
+def test_facts_that_no_rank_states_are_not_read(tmp_path: Path) -> None:
+    """Forty of them, 101 MB, took 1,233 MB."""
+    board = Folder(str(tmp_path), "7.0")
+    board.keep(*rank(0, 1))
+    flood = tmp_path / "7.0" / f"facts.{'f' * 64}.json"
+    flood.write_text(f'{{"facts": [{"[]," * 600_000}[]]}}', encoding="ascii")
+    tracemalloc.start()
+    try:
+        statements, documents = read_statements(str(tmp_path), "7.0")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert set(documents) == {each["root"] for each in statements}
+    assert peak < flood.stat().st_size / 2
 
 
 VALUES = st.recursive(

@@ -28,6 +28,21 @@ from envlock.guest import launch
 launch.ask_python(launch.build_text_arguments({child!r}, {{}}), None, timeout=600)
 """
 
+COMMAND = """
+import sys
+from pathlib import Path
+import typer
+from envlock import cli
+from envlock.guest import launch
+app = typer.Typer()
+@app.command()
+def show():
+    launch.ask(["-c", {child!r}], Path(sys.executable), timeout=600)
+cli.Program.get_command = lambda *_: typer.main.get_command(app)
+sys.argv[1:] = ["show"]
+cli.main()
+"""
+
 
 @pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGKILL])
 def test_a_signal_takes_the_child_along(sign: int, tmp_path: Path) -> None:
@@ -37,6 +52,16 @@ def test_a_signal_takes_the_child_along(sign: int, tmp_path: Path) -> None:
     child = int(_waited_for(lambda: file.read_text(encoding="ascii") if file.exists() else ""))
     parent.send_signal(sign)
     assert parent.wait(60) == -sign
+    assert _waited_for(lambda: "" if _is_running(child) else "gone") == "gone"
+
+
+def test_a_command_that_is_terminated_ends_a_program_that_is_not_its_own(tmp_path: Path) -> None:
+    """git, pip and launchers have no first lines of envlock's, which tell the kernel to end them."""
+    file = tmp_path / "pid"
+    parent = subprocess.Popen([sys.executable, "-c", COMMAND.format(child=CHILD.format(file=str(file)))])
+    child = int(_waited_for(lambda: file.read_text(encoding="ascii") if file.exists() else ""))
+    parent.send_signal(signal.SIGTERM)
+    assert parent.wait(60) == 128 + signal.SIGTERM
     assert _waited_for(lambda: "" if _is_running(child) else "gone") == "gone"
 
 

@@ -39,6 +39,8 @@ def locked(
     driver: str = "550.54.15",
     against: str | None = None,
     prefix: str = "venv",
+    machine: str = "x86_64",
+    kernel: str | None = None,
 ) -> Facts:
     """Return the facts of a machine, as `capture` would tell them."""
     label = tensorflow.partition("+")[2] or None
@@ -61,12 +63,14 @@ def locked(
             "os_version": version,
             "libc": "glibc",
             "libc_version": SYSTEMS[system],
-            "machine": "x86_64",
+            "machine": machine,
             "kernel": "Linux",
+            **({"kernel_release": kernel} if kernel else {}),
         },
     )
 
 
+NOTHING = "no known image"
 UBUNTUS = "GCC 11.4.0"  # deadsnakes and pyenv build with it on 22.04
 LOCKS: dict[str, tuple[Facts, str]] = {
     "TensorFlow 1.15.5, Python 3.7, CUDA 10.0, V100": (
@@ -219,8 +223,137 @@ LOCKS: dict[str, tuple[Facts, str]] = {
         ),
         "nvidia/cuda:13.3.1-cudnn-runtime-ubuntu24.04",
     ),
+    "2.17.0+nv25.2, H100, its driver": (
+        locked("2.17.0+nv25.2", "3.12.3", "GCC 13.3.0", "ubuntu 24.04", capability="9.0", driver="570.86.15"),
+        "nvidia/tensorflow:25.02-tf2-py3",
+    ),
+    "2.11.1, system CUDA 11.2, cuDNN 8.1, Ubuntu 20.04, V100": (
+        locked(*("2.11.1", "3.9.18", "GCC 9.4.0", "ubuntu 20.04"), cuda="11.2.152", cudnn="8.1.1", capability="7.0"),
+        "nvidia/cuda:11.2.2-cudnn8-runtime-ubuntu20.04",
+    ),
+    "2.15.0+nv24.5, Jetson Orin": (
+        locked(
+            *("2.15.0+nv24.5", "3.10.12", UBUNTUS, "ubuntu 22.04"),
+            cuda="12.2.140",
+            cudnn="8.9.4",
+            capability="8.7",
+            machine="aarch64",
+            kernel="5.15.136-tegra",
+        ),
+        NOTHING,
+    ),
+    "2.21.0[and-cuda], Python 3.12.3 of Ubuntu 24.04, B200": (
+        locked(
+            *("2.21.0", "3.12.3", "GCC 13.3.0", "ubuntu 24.04"),
+            cuda="12.5.82",
+            cudnn="9.3.0",
+            packages=WHEELS,
+            capability="10.0",
+            driver="570.133.20",
+        ),
+        "library/buildpack-deps:24.04-scm",
+    ),
+    "2.15.1[and-cuda], Python 3.11.7, Ubuntu 22.04, GTX 1080": (
+        locked(
+            *("2.15.1", "3.11.7", UBUNTUS, "ubuntu 22.04"),
+            cuda="12.2.140",
+            cudnn="8.9.4",
+            packages=WHEELS,
+            capability="6.1",
+        ),
+        "library/ubuntu:22.04",
+    ),
+    "2.19.1, Python 3.12.3 of Ubuntu 24.04, Graviton": (
+        locked("2.19.1", "3.12.3", "GCC 13.3.0", "ubuntu 24.04", machine="aarch64"),
+        "library/buildpack-deps:24.04-scm",
+    ),
+    "2.16.1+nv24.8, GH200": (
+        locked("2.16.1+nv24.8", "3.10.12", UBUNTUS, "ubuntu 22.04", capability="9.0", machine="aarch64"),
+        "nvidia/tensorflow:24.08-tf2-py3",
+    ),
+    "2.12.1, system CUDA 11.8, Python 3.11.2 of Debian 12, T4": (
+        locked("2.12.1", "3.11.2", "GCC 12.2.0", "debian 12", cuda="11.8.89", cudnn="8.6.0", capability="7.5"),
+        "nvidia/cuda:11.8.0-cudnn8-runtime-ubuntu22.04",
+    ),
+    "2.17.0+nv25.2, RTX 4090, an older driver": (
+        locked("2.17.0+nv25.2", "3.12.3", "GCC 13.3.0", "ubuntu 24.04", capability="8.9", driver="535.104.05"),
+        "nvidia/tensorflow:25.02-tf2-py3",
+    ),
+    "2.10.1, system CUDA 11.2, Ubuntu 20.04, K80": (
+        locked(
+            *("2.10.1", "3.9.18", "GCC 9.4.0", "ubuntu 20.04"),
+            cuda="11.2.152",
+            cudnn="8.1.1",
+            capability="3.7",
+            driver="470.199.02",
+        ),
+        "nvidia/cuda:11.2.2-cudnn8-runtime-ubuntu20.04",
+    ),
+    "2.18.1, system CUDA 12.5, RTX 5090": (
+        locked(
+            *("2.18.1", "3.11.7", UBUNTUS, "ubuntu 22.04"),
+            cuda="12.5.82",
+            cudnn="9.3.0",
+            capability="12.0",
+            driver="575.57.08",
+            against="9.3.0",
+        ),
+        # the expert wrote 12.8 or later: of these the nearest to the locked one
+        "nvidia/cuda:12.8.0-cudnn-runtime-ubuntu22.04",
+    ),
+    "2.15.0[and-cuda], Python 3.9.2 of Debian 11, A100": (
+        locked(
+            *("2.15.0", "3.9.2", "GCC 10.2.1 20210110", "debian 11"),
+            cuda="12.2.140",
+            cudnn="8.9.4",
+            packages=WHEELS,
+            capability="8.0",
+        ),
+        "library/buildpack-deps:bullseye-scm",
+    ),
+    "2.14.1, Python 3.10.12 of Ubuntu 22.04": (
+        locked("2.14.1", "3.10.12", "GCC 11.4.0", "ubuntu 22.04"),
+        "library/buildpack-deps:22.04-scm",
+    ),
+    "2.15.1, system CUDA 12.2, cuDNN 8.9, L4": (
+        locked(*("2.15.1", "3.10.12", "GCC 11.4.0", "ubuntu 22.04"), cuda="12.2.140", cudnn="8.9.6", capability="8.9"),
+        "nvidia/cuda:12.2.2-cudnn8-runtime-ubuntu22.04",
+    ),
+    "2.15.0+nv24.4, H200": (
+        locked("2.15.0+nv24.4", "3.10.12", UBUNTUS, "ubuntu 22.04", capability="9.0"),
+        "nvidia/tensorflow:24.04-tf2-py3",
+    ),
+    "2.20.0+selfbuilt, system CUDA 12.8, GB300": (
+        locked(
+            *("2.20.0+selfbuilt", "3.12.3", "GCC 13.3.0", "ubuntu 24.04"),
+            cuda="12.8.57",
+            cudnn="9.8.0",
+            capability="10.3",
+            driver="580.82.07",
+            against="9.8.0",
+        ),
+        "nvidia/cuda:12.8.1-cudnn-runtime-ubuntu24.04",
+    ),
+    "2.21.0+selfbuilt, system CUDA 13.0, DGX Spark": (
+        locked(
+            *("2.21.0+selfbuilt", "3.12.3", "GCC 13.3.0", "ubuntu 24.04"),
+            cuda="13.0.88",
+            cudnn="9.13.0",
+            capability="12.1",
+            driver="580.95.05",
+            against="9.13.0",
+            machine="aarch64",
+        ),
+        "nvidia/cuda:13.0.1-cudnn-runtime-ubuntu24.04",
+    ),
+    "2.9.3, python:3.8.16-slim": (
+        locked("2.9.3", "3.8.16", "GCC 10.2.1 20210110", "debian 11", prefix="system"),
+        "library/python:3.8.16-slim-bullseye",
+    ),
 }
-"""A lock, its facts, and the expert's choice without its registry. The first ten are those of a review."""
+"""A lock, its facts, and the expert's choice without its registry, written down before envlock was asked. Two reviews
+made the first ten, and eleven from H100 to RTX 5090; the last seven are of another hand.
+"""
 
 
 def choices() -> str:
@@ -230,6 +363,8 @@ def choices() -> str:
         best = choose(asked)[0]
         python = best.python_from or (best.python_archive and best.python_archive.file) or "its own"
         verdict = "can match" if not best.mismatches else "cannot match"
+        if not best.able:
+            verdict = NOTHING
         lines += [f"{name}", f"    expert   {expert}", f"    envlock  {best.reference.repository}:{best.reference.tag}"]
         lines += [
             f"    python   {python}",

@@ -144,12 +144,12 @@ def test_a_gpu_that_is_newer_than_every_image_runs_the_code_for_its_elders() -> 
     told = runs("10.7")
     assert told[f"{NGC}:25.02-tf2-py3"] == (
         "yes",
-        "Its CUDA makes machine code for compute capability 10.1, which this GPU runs.",
+        "Its CUDA makes machine code for compute capability 10.0, which this GPU runs.",
     )
     assert told["tensorflow 2.21"][0] == "driver"
     assert list_runnable("10.7", TABLES)["gpu"]["first_cuda"] == "12.8"
     assert runs("8.9")[f"{NGC}:22.04-tf2-py3"][1] == (
-        "Its CUDA makes machine code for compute capability 8.7, which this GPU runs."
+        "Its CUDA makes machine code for compute capability 8.6, which this GPU runs."
     )
 
 

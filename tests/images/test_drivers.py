@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from envlock.images.candidate import Value
+from envlock.images.cards import list_runnable
 from envlock.images.drivers import find_driver_floor, find_oldest_driver, judge_driver, judge_gpus
 from envlock.images.needs import BaseNeeds
+from envlock.runtime.release import parse_release
 from tests.images.asking import TABLES
 
 
@@ -58,17 +60,22 @@ def test_of_a_cuda_that_is_not_known_nothing_is_said() -> None:
 
 def test_a_cuda_that_makes_no_code_for_a_gpu() -> None:
     rows = [
-        *(
-            ("11.7", "9.0", "11.8"),
-            ("11.8", "9.0", None),
-            ("12.6", "12.0", "12.8"),
-            ("12.6", "12.1", "12.9"),
-            ("12.8", "10.3", "12.9"),
-            ("12.9", "11.0", "13.0"),
-        ),
-        *(("9.0", "7.5", "10.0"), ("12.6", "8.9", None), ("11.0", "99.0", None), ("11.0", "8.8", "11.4")),
+        *(("11.7", "9.0", "11.8"), ("11.8", "9.0", None), ("12.6", "12.0", "12.8"), ("12.9", "11.0", "13.0")),
+        *(("8.0", "7.5", "9.0"), ("12.6", "8.9", None), ("11.0", "99.0", None), ("11.0", "8.8", None)),
+        # Machine code for a lower minor number runs, too.
+        *(("12.6", "12.1", "12.8"), ("12.8", "12.1", None), ("12.8", "10.3", None), ("12.8", "10.7", None)),
+        # Not that of, or on, a Tegra.
+        *(("11.3", "8.7", "11.4"), ("11.4", "8.7", None), ("9.0", "7.2", "9.1"), ("9.1", "7.2", None)),
     ]
     for cuda, capability, first in rows:
         found = list(judge_gpus(Value(cuda), None, BaseNeeds(capabilities=(capability,)), TABLES.cuda))
         said = f"CUDA {cuda} does not support compute capability {capability} ({first} and later do)."
         assert found == ([] if first is None else [said]), (cuda, capability)
+
+
+@pytest.mark.parametrize("capability", [row.compute_capability for row in TABLES.cuda.gpu])
+def test_a_lock_and_a_card_get_the_same_answer(capability: str) -> None:
+    first = list_runnable(capability, TABLES)["gpu"]["first_cuda"]
+    for row in TABLES.cuda.driver:
+        doubted = list(judge_gpus(Value(row.cuda), None, BaseNeeds(capabilities=(capability,)), TABLES.cuda))
+        assert bool(doubted) == (parse_release(row.cuda)[:2] < parse_release(first)), row.cuda

@@ -102,7 +102,7 @@ def test_what_a_hostile_lock_asks_for_is_not_run(tensorflow_python: Path) -> Non
         "sound": operation("Neg", [row]),
     }
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    found = replay(asked, tensorflow_python, Settings(), gpus=False, seconds=60, poison=None)
+    found = replay(asked, tensorflow_python, Settings(), gpus=False, seconds=60, environ=None)
     assert max(before, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss) < 6 << 20  # KB: `outputs` took 5.5 GB
     assert {**found.left_out, **dict.fromkeys(found.results, "computed")} == {
         "read": "unlisted",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -62,6 +63,26 @@ def journey(python: Path, envlock: Command) -> None:
         )
         assert off.returncode == 1
         assert f"  x environ.TF_ENABLE_ONEDNN_OPTS: {model} unset, live 0" in off.stdout.splitlines()
+    tamper(envlock.folder)
+    for model in ("model.keras", "saved"):
+        for words in (["show", model], ["diff", model, "live"], ["build", model, "--dry-run"]):
+            done = envlock(*words)
+            assert (done.returncode, done.stdout) == (3, "")
+            said = f"error: the stamp of model {model} has a line that is not its lockfile's\n"
+            assert done.stderr.startswith(said), done.stderr
+
+
+def tamper(folder: Path) -> None:
+    """Change one fact in the stamp of each model, and nothing else."""
+    stamp = folder / "saved/assets.extra/envlock.json"
+    changed = stamp.read_bytes().replace(b'"implementation": "cpython"', b'"implementation": "pypy"')
+    assert changed != stamp.read_bytes()
+    stamp.write_bytes(changed)
+    with zipfile.ZipFile(folder / "model.keras") as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(folder / "model.keras", "w") as archive:
+        for name, content in {**members, "envlock.json": changed}.items():
+            archive.writestr(name, content)
 
 
 @pytest.mark.tensorflow

@@ -28,6 +28,7 @@ from envlock.lock.document import validate
 from envlock.lock.models import Lockfile
 from envlock.numerics import bisection, outcome, portability, results
 from envlock.numerics import invariance as batches
+from envlock.numerics import upgrade_verdict as upgrades
 from envlock.numerics.canary.canary_run import Canary
 from envlock.numerics.matrices import MEASURES, Matrix
 from envlock.numerics.outcome import Outcome
@@ -228,6 +229,21 @@ def bisect(word: str, folder: Path, patch: pytest.MonkeyPatch) -> list[Report]:
     return [bisection.judge_bisection(found, None, word), bisection.judge_bisection(nothing, None, word)]
 
 
+def upgrade(word: str, folder: Path, patch: pytest.MonkeyPatch) -> list[Report]:
+    """Two packages differ in everything, a third alone does not; one package changes nothing."""
+    changes = tuple(upgrades.Change(f"{word}{number}", word, word) for number in range(3))
+    differences = tuple(upgrades.Difference(kind, word) for kind in upgrades.WHYS)
+    alone = tuple(upgrades.Trial((change,), differences[:number]) for number, change in enumerate(changes))
+    whole = upgrades.Trial(changes, differences)
+    counted = upgrades.Compared(1, 2, 3)
+    found = [
+        upgrades.UpgradeEvidence(whole, alone, counted, (word,), (word,)),
+        upgrades.UpgradeEvidence(upgrades.Trial(changes, differences[-1:]), (), counted),
+        upgrades.UpgradeEvidence(upgrades.Trial(changes, ()), (), counted),
+    ]
+    return [upgrades.judge_upgrade(evidence, word) for evidence in found]
+
+
 def portable(word: str, folder: Path, patch: pytest.MonkeyPatch) -> list[Report]:
     """A machine is not proven; two are; no cap fits."""
     cap = load_portable_table().cap[-1]
@@ -270,4 +286,5 @@ COMMANDS: Mapping[str, Build] = {
     "bisect": bisect,
     "portable": portable,
     "invariance": invariance,
+    "upgrade": upgrade,
 }

@@ -78,6 +78,18 @@ def test_all_of_them_are_here_and_each_can_say_both(tmp_path: Path, monkeypatch:
         assert [report.match for report in reports] == [report.exit_code == 0 for report in reports]
 
 
+JUDGES_WITHOUT_COMPARING = {"doctor", "lint", "lint_dataset"}
+
+
+def test_a_report_says_how_much_was_compared(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command that compares and has nothing to compare with says so by null, as `canary` without a lockfile."""
+    found = [(report.compared, report.match) for report in built(command, HARMLESS, tmp_path, monkeypatch)]
+    assert any(compared for compared, _ in found) == (command not in JUDGES_WITHOUT_COMPARING)
+    for compared, match in found:
+        if compared and match:
+            assert sum(compared.values()) > compared["unknown"]
+
+
 @WORDS
 def test_json_is_the_one_envelope(command: str, word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for report in built(command, word, tmp_path, monkeypatch):

@@ -386,6 +386,14 @@ def test_a_hash_seed_that_is_not_fixed_is_told(flags: tuple[str, ...], seed: str
     assert printed(run(code, *flags, PYTHONHASHSEED=seed)) == ("\n" if fixed else UNFIXED + "\n")
 
 
+def test_a_back_end_that_no_call_reaches_is_told(run: Run, tmp_path: Path) -> None:
+    distribution(tmp_path / "site", "keras", "3.12.0")
+    code = "import envlock; print(*envlock.activate(locked=False, quiet=True).warnings)"
+    told = "Keras computes with jax, which no call of TensorFlow's reaches\n"
+    assert printed(run(code, KERAS_BACKEND="jax")) == told
+    assert printed(run(code, KERAS_BACKEND="tensorflow")) == "\n"
+
+
 def test_setting_the_hash_seed_inside_does_not_count(run: Run) -> None:
     code = (
         "import os; os.environ['PYTHONHASHSEED'] = '0'; import envlock; print(*envlock.activate(quiet=True).warnings)"

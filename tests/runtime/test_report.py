@@ -229,6 +229,7 @@ def test_the_json_shape() -> None:
         "match": False,
         "headline": "does not match under policy strict: 2 facts differ; 1 more fact could not be collected",
         "policy": {"name": "strict", "overrides": 0, "exempt": [], "exemptions": []},
+        "compared": None,
         "findings": [
             as_json("cpu.flags", "exact", "error", "locked [avx], live []", expected=["avx"], actual=[]),
             as_json("numpy.version", "exact", "error", "locked 1.26.4, live absent", expected="1.26.4"),
@@ -270,6 +271,7 @@ def test_the_json_of_all_that_a_finding_can_have() -> None:
         "match": True,
         "headline": "1 warning",
         "policy": None,
+        "compared": None,
         "findings": [
             {
                 "rule": "ENV203",

@@ -12,6 +12,7 @@ import pytest
 from envlock.diagnosis import loaded_cuda
 from envlock.lock.document import validate
 from envlock.runtime.collectors import Snapshot
+from envlock.runtime.extent import Extent
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.report import ERROR, Finding, Report, sort_findings
 from envlock.workflows import gate, verify, verify_further
@@ -55,9 +56,14 @@ def lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def planted(monkeypatch: pytest.MonkeyPatch, **found: list[Finding]) -> None:
     """Let each further look find this, and nothing where it is not named."""
-    monkeypatch.setattr(verify_further, "_verify_files", lambda *_: found.get("files", []))
+    monkeypatch.setattr(verify_further, "_verify_files", lambda *_: (found.get("files", []), 7))
     monkeypatch.setattr(verify_further, "_find_contradictions", lambda *_: found.get("contradictions", []))
-    bits = Report(sort_findings(found.get("numerics", [])), policy="strict", notes=["2 operations compared"])
+    bits = Report(
+        sort_findings(found.get("numerics", [])),
+        policy="strict",
+        notes=["2 operations compared"],
+        extent=Extent(operations=2),
+    )
     monkeypatch.setattr(verify_further, "compare_with_lock", lambda *_, **__: SimpleNamespace(report=bits, equal=2))
 
 
@@ -70,6 +76,12 @@ def test_a_further_look_hides_no_exemption(lock: Path, looks: Any, monkeypatch: 
     planted(monkeypatch)
     report = verify.verify(lock, **looks)
     assert (report.headline, report.overrides, report.exit_code) == (EXEMPT, 1, 0)
+    more = {"files": 7} if "deep" in looks else {}
+    if "numerics" in looks:
+        more["operations"] = 2
+    compared = report.compared or {}
+    assert compared.pop("facts", 0) > 5
+    assert compared == {**more, "unknown": 0}
 
 
 @pytest.mark.parametrize("look", ["files", "contradictions", "numerics"])

@@ -10,6 +10,7 @@ from envlock.data.canary_tables import Cause, Precision, load_canary_table
 from envlock.lock.numerics import Group, Numerics, Operation, Program
 from envlock.numerics.canary.canary_summary import describe_coverage
 from envlock.numerics.canary.distance import Distance, measure_distance
+from envlock.runtime.extent import Extent
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.policies import Policy
 from envlock.runtime.report import BITS, ERROR, INFO, UNKNOWN, Evidence, Finding
@@ -130,6 +131,11 @@ class CanaryEvidence(Evidence):
         if self.causes is not None:
             document["causes"] = list(map(Suspect.to_json, self.causes))
         return document
+
+
+def count_operations(found: Comparison) -> Extent:
+    """Return how many operations were compared."""
+    return Extent(operations=len(found.equal) + len(found.differences))
 
 
 def compare(locked: Numerics, live: Numerics) -> Comparison:

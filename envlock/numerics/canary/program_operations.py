@@ -59,10 +59,16 @@ class Results:
 
 
 def compute_programs(
-    targets: Mapping[str, Target], python: Path | None, settings: Settings, *, gpus: bool, say: Say
+    targets: Mapping[str, Target],
+    python: Path | None,
+    settings: Settings,
+    *,
+    gpus: bool,
+    say: Say,
+    environ: Mapping[str, str] | None = None,
 ) -> dict[str, object]:
     """Return the section `program`: the operations that these programs run, each computed on its
-    own, twice.
+    own, twice; `environ` are the variables to start with, those of this process when not given.
 
     Raises:
         UsageError: a program cannot be run.
@@ -72,13 +78,14 @@ def compute_programs(
     answers: dict[str, dict[str, Any]] = {}
     for name, target in targets.items():
         say(f"noting the operations of {name} (runs {STEPS} steps eagerly, at most {SECONDS:g} s)")
-        answer = record(target, python)
+        answer = record(target, python, environ)
         answer["names"] = [_add_operation(operations, each) for each in answer.pop("operations")]
         answers[name] = answer
     say(f"computing {len(operations)} operations, each alone (at most {SECONDS:g} s)")
     runs = []
     for poison in POISON:
-        run = replay(operations, python, settings, gpus=gpus, seconds=SECONDS, poison=poison)
+        poisoned = {**(environ if environ is not None else os.environ), "MALLOC_PERTURB_": poison}
+        run = replay(operations, python, settings, gpus=gpus, seconds=SECONDS, environ=poisoned)
         runs.append(run)
     first, second = runs
     left_out = {**first.left_out, **second.left_out}
@@ -100,7 +107,13 @@ def compute_programs(
 
 
 def recompute_program(
-    program: Program, python: Path | None, settings: Settings, *, gpus: bool, say: Say
+    program: Program,
+    python: Path | None,
+    settings: Settings,
+    *,
+    gpus: bool,
+    say: Say,
+    environ: Mapping[str, str] | None = None,
 ) -> dict[str, object]:
     """Return the section of a lockfile with the results on this machine; an operation without a
     result has failed.
@@ -114,7 +127,7 @@ def recompute_program(
             "attributes": operation["attributes"],
         }
     say(f"computing {len(operations)} operations of {', '.join(program.targets)}, each alone")
-    found = replay(operations, python, settings, gpus=gpus, seconds=MOST_SECONDS, poison=None)
+    found = replay(operations, python, settings, gpus=gpus, seconds=MOST_SECONDS, environ=environ)
     for name, operation in operations.items():
         result = found.results.get(name)
         if result is None:
@@ -127,7 +140,9 @@ def recompute_program(
     }
 
 
-def record(target: Target, python: Path | None) -> dict[str, Any]:
+def record(
+    target: Target, python: Path | None, environ: Mapping[str, str] | None = None
+) -> dict[str, Any]:
     """Run a program and return what `guest/operations/record_program.py` writes about its
     operations.
 
@@ -138,7 +153,7 @@ def record(target: Target, python: Path | None) -> dict[str, Any]:
     with open_draft_folder(None) as folder:
         request = {"folder": str(folder), **target.to_json(), "steps": STEPS, "seconds": SECONDS}
         words = launch.build_module_arguments("operations.record_program", request)
-        ended = launch.ask_python(words, python, timeout=2 * SECONDS + TIMEOUT)
+        ended = launch.ask_python(words, python, timeout=2 * SECONDS + TIMEOUT, environ=environ)
         try:
             answer: dict[str, Any] = json.loads((folder / "operations.json").read_bytes())
         except (OSError, ValueError):
@@ -166,7 +181,7 @@ def replay(
     *,
     gpus: bool,
     seconds: float,
-    poison: str | None,
+    environ: Mapping[str, str] | None,
 ) -> Results:
     """Compute operations in child processes, each on its own; one that crashes its process is left
     out.
@@ -177,9 +192,6 @@ def replay(
         FactError: TensorFlow or NumPy cannot be imported.
     """
     found = Results()
-    environ = None
-    if poison is not None:
-        environ = {**os.environ, "MALLOC_PERTURB_": poison}
     device = "cpu"
     if gpus:
         device = "gpu"

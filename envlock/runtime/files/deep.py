@@ -44,8 +44,10 @@ AS_BUILT = os.path.join(HOME, "base.json")
 """The list of those files of the base that no RECORD covers; the build of an image writes it."""
 
 
-def verify_files(lock: Lock) -> list[Finding]:
-    """Return every file that does not match its RECORD, or whose RECORD is not the locked one."""
+def verify_files(lock: Lock) -> tuple[list[Finding], int]:
+    """Return every file that does not match its RECORD, or whose RECORD is not the locked one; and
+    how many files were compared.
+    """
     installed = _survey_environment()
     own = lock.get("project", {}).get("name")
     locked = {}
@@ -58,7 +60,7 @@ def verify_files(lock: Lock) -> list[Finding]:
         faults = image_baseline.accept(installed, faults, image_baseline.read(AS_BUILT))
         if sys.prefix != sys.base_prefix:
             faults += find_newer_bytecode(compiled, os.path.realpath(sys.prefix))
-    return report(installed, faults)
+    return report(installed, faults), len(installed.claims)
 
 
 def write_down() -> None:

@@ -133,7 +133,7 @@ def _read(fd: int, request: FileRequest) -> State:
         remaining = 0
     else:
         for name in request.algorithms:
-            hashers[name] = _create_hasher(name)
+            hashers[name] = create_hasher(name)
     buffer, head = _thread_buffer.buffer, b""
     # Not beyond the size that it had, so that reading a growing file ends, too.
     while remaining > 0:
@@ -152,7 +152,8 @@ def _read(fd: int, request: FileRequest) -> State:
     return State(request.path, status.st_size, stat.S_IMODE(status.st_mode), head, hashes, None)
 
 
-def _create_hasher(name: str) -> hashlib._Hash:
+def create_hasher(name: str) -> hashlib._Hash:
+    """Return a hasher of this name, which is not used for security."""
     # A system in FIPS mode refuses MD5 and the like without this argument, which Python 3.9 added.
     if sys.version_info >= (3, 9):
         return hashlib.new(name, usedforsecurity=False)  # novm: guarded

@@ -1,0 +1,56 @@
+"""`envlock upgrade`"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import envlock
+from envlock.cli.options import AS_TEXT, ProgramOptions, ReportOptions
+from envlock.cli.output import Terminal, emit, get_width, has_color
+from envlock.cli.parser import Command, make_app, spread_groups
+from envlock.reports import render
+
+app = make_app()
+
+LockedArgument = Annotated[
+    Path, typer.Argument(metavar="LOCK", help="Lockfile of this environment.")
+]
+WithOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--with",
+        metavar="PACKAGE",
+        help="Package to upgrade, `NAME` or `NAME==VERSION`, or `all`; repeatable.",
+        show_default=False,
+    ),
+]
+
+
+@app.command(cls=Command)
+@spread_groups
+def upgrade(
+    lock: LockedArgument,
+    run: ProgramOptions,
+    wanted: WithOption = None,
+    shown: ReportOptions = AS_TEXT,
+) -> None:
+    """Judge whether newer packages change the bits of a program, without training.
+
+    Exit 0: no bit changes. Exit 1: the program, a kernel or a value differs. Exit 4: not provable.
+
+    The installer resolves the versions, which then lie in folders before this environment; nothing is installed in
+    it. Three things are compared: what TensorFlow is given to compute, each operation at its own shapes, and all
+    values of the first two steps, weights and batches among them.
+
+    \b
+    Examples:
+      envlock upgrade envlock.lock train.py:step --with keras==3.15.1   does this version change a bit?
+      envlock upgrade envlock.lock train.py:step --with all             the newest of everything, one verdict each
+      envlock upgrade envlock.lock train.py:step --with numpy -f json   for programs
+    """
+    report = envlock.upgrade(lock, run.program, wanted or [], progress=Terminal(shown.quiet))
+    emit(render(report, shown.format, color=has_color(), width=get_width()))
+    raise typer.Exit(report.exit_code)

@@ -1,0 +1,293 @@
+"""Does an upgrade change the bits of a program? A verdict for each package, from what was seen without training. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from operator import attrgetter
+
+from envlock.numerics.canary.canary_comparison import Comparison
+from envlock.numerics.programs.parts import Observed
+from envlock.numerics.programs.program_changes import find_changes
+from envlock.runtime.extent import Extent
+from envlock.runtime.report import ERROR, UNKNOWN, WARNING, Evidence, Finding, Report, clean, count
+
+SOURCE = "docs/upgrade.md"
+PROGRAM, KERNELS, VALUES = "program-differs", "kernels-differ", "values-differ"
+UNPROVEN = "not-provable"
+UNCHANGED = "no-bit-changes"
+UNMET = "requirement-unmet"
+TITLES = {
+    PROGRAM: "TensorFlow is given another program",
+    KERNELS: "an operation computes other bits",
+    VALUES: "weights, data or random numbers differ",
+    UNPROVEN: "evidence is missing",
+    UNMET: "an installed package requires another version",
+}
+WORDS = {
+    PROGRAM: "program differs",
+    KERNELS: "kernels differ",
+    VALUES: "values differ",
+    UNPROVEN: "not provable",
+    UNCHANGED: "no bit changes",
+}
+WHYS = {
+    PROGRAM: "another order of additions, or another formula, rounds otherwise",
+    KERNELS: "equal inputs give other results, so that the training is another one from there on",
+    VALUES: "a training that begins with other numbers ends with others",
+    UNPROVEN: "what was not compared is not known to be the same",
+}
+FIXES = {
+    PROGRAM: "train again with both and compare: `envlock repeat`; or stay with the locked version",
+    KERNELS: "stay with the locked version where bits count",
+    VALUES: "find what makes them: `envlock diverge compare`",
+    UNPROVEN: "run the program with both, as `envlock bisect` does",
+}
+ORDER = (PROGRAM, KERNELS, VALUES, UNPROVEN, UNCHANGED)
+"""The strongest verdict first."""
+SHOWN = 4
+"""Operations that a sentence names."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """One package, and its versions before and after; before is None for one that is added."""
+
+    name: str
+    before: str | None
+    after: str
+
+    @property
+    def wanted(self) -> tuple[str, str]:
+        """The name and the new version."""
+        return self.name, self.after
+
+    def __str__(self) -> str:
+        """Return it in the form of a report."""
+        return f"{self.name} {self.before or 'none'} -> {self.after}"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One thing that differs, or that is missing for a proof.
+
+    Attributes:
+        kind: `program-differs`, `kernels-differ`, `values-differ` or `not-provable`.
+        message: what, a sentence without a full stop.
+    """
+
+    kind: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Some of the changes, put before the environment together, and what differs then."""
+
+    changes: tuple[Change, ...]
+    differences: tuple[Difference, ...]
+
+    @property
+    def verdict(self) -> str:
+        """The strongest kind of difference; `no-bit-changes` without one."""
+        kinds: list[str] = [UNCHANGED, *map(attrgetter("kind"), self.differences)]
+        return min(kinds, key=ORDER.index)
+
+    def to_json(self) -> dict[str, object]:
+        """Return it as JSON values."""
+        return {
+            "packages": [asdict(change) for change in self.changes],
+            "verdict": self.verdict,
+            "differences": [asdict(difference) for difference in self.differences],
+        }
+
+
+@dataclass(frozen=True)
+class Compared:
+    """How much was compared: parts of the program, operations computed again, and entries of the trace."""
+
+    parts: int
+    operations: int
+    entries: int
+
+
+@dataclass(frozen=True)
+class UpgradeEvidence(Evidence):
+    """What `envlock upgrade` attaches to its report.
+
+    Attributes:
+        together: all changes at once: the upgrade.
+        alone: each change by itself, where the upgrade changes something and has several.
+        compared: how much was compared.
+        switches: what the tables say that changes in determinism switches and seeds, a sentence each.
+        unmet: requirements of installed packages that the new versions do not meet.
+    """
+
+    together: Trial
+    alone: tuple[Trial, ...]
+    compared: Compared
+    switches: tuple[str, ...] = ()
+    unmet: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, object]:
+        """Return it as JSON values."""
+        return {
+            "trials": list(map(Trial.to_json, (self.together, *self.alone))),
+            "witnesses": asdict(self.compared),
+            "switches": list(self.switches),
+            "unmet": list(self.unmet),
+        }
+
+
+def find_unsteady(first: Observed, again: Observed) -> list[Difference]:
+    """Return what differs between two runs in the locked environment: it proves nothing later."""
+    found = []
+    for name, part in first.parts.items():
+        other = again.parts.get(name)
+        if other is None or other.digest != part.digest:
+            message = f"{name} is another program in each run of the locked environment"
+            found.append(Difference(UNPROVEN, message))
+    return found
+
+
+def compare_observed(a: Observed, b: Observed) -> list[Difference]:
+    """Return how the program differs that TensorFlow is given."""
+    if a.tensorflow != b.tensorflow:
+        message = (
+            f"the program of TensorFlow {a.tensorflow} cannot be compared with that of "
+            f"{b.tensorflow}: each rewrites and compiles it in its own way"
+        )
+        return [Difference(UNPROVEN, message)]
+    found = []
+    for name in sorted({*a.parts, *b.parts}):
+        old, new = a.parts.get(name), b.parts.get(name)
+        if old is not None and new is not None:
+            if (old.kind, old.digest) != (new.kind, new.digest):
+                found.append(Difference(PROGRAM, str(find_changes(old, new))))
+        elif name not in {*a.failed, *b.failed}:
+            only = "new" if old is None else "locked"
+            found.append(Difference(PROGRAM, f"{name} runs with the {only} version only"))
+    failed = {**a.failed, **b.failed}
+    for name, reason in failed.items():
+        found.append(Difference(UNPROVEN, f"{name} was not seen: {reason}"))
+    if a.is_cut or b.is_cut:
+        found.append(Difference(UNPROVEN, "the time was up before the steps had run"))
+    for switch in sorted({*a.switches, *b.switches}):
+        before, after = a.switches.get(switch), b.switches.get(switch)
+        if before != after:
+            message = f"{switch}: {before or 'unset'} -> {after or 'unset'}"
+            found.append(Difference(PROGRAM, message))
+    return found
+
+
+def compare_operations(compared: Comparison) -> list[Difference]:
+    """Return which operations of the program compute other bits from equal inputs, and by how much."""
+    found = []
+    if compared.differences:
+        number = len(compared.differences)
+        total = number + len(compared.equal)
+        shown = "; ".join(difference.what for difference in compared.differences[:SHOWN])
+        if number > SHOWN:
+            shown += f"; and {count(number - SHOWN, 'other')}"
+        message = f"{number} of {count(total, 'operation')} compute other bits: {shown}"
+        found.append(Difference(KERNELS, message))
+    for missing in compared.incomparable:
+        name = missing.path.rpartition(".")[2]
+        found.append(Difference(UNPROVEN, f"{name} was not compared: {missing.reason}"))
+    return found
+
+
+def judge_upgrade(evidence: UpgradeEvidence, title: str) -> Report[UpgradeEvidence]:
+    """Return a report with a finding for each thing that differs or is missing."""
+    trials = _select_trials(evidence)
+    findings = [report_difference(trial, each) for trial in trials for each in trial.differences]
+    compared = evidence.compared
+    if not (compared.parts and compared.entries) and not findings:
+        nothing = Difference(UNPROVEN, "nothing was compared")
+        findings.append(report_difference(evidence.together, nothing))
+    # What differs decides; what is missing comes after it.
+    findings.sort(key=lambda finding: finding.severity != ERROR)
+    findings += list(map(report_unmet, evidence.unmet))
+    unchanged = [trial for trial in evidence.alone if trial.verdict == UNCHANGED]
+    notes = [f"{trial.changes[0]}: {WORDS[UNCHANGED]} by itself" for trial in unchanged]
+    if evidence.together.verdict == UNCHANGED and len(evidence.together.changes) > 1:
+        notes += [f"{change}: {WORDS[UNCHANGED]}" for change in evidence.together.changes]
+    notes += evidence.switches
+    return Report(
+        findings,
+        command="upgrade",
+        headline=write_headline(evidence, title),
+        subject=title,
+        titles=TITLES,
+        notes=list(map(clean, notes)),
+        evidence=evidence,
+        extent=Extent(operations=compared.parts + compared.entries),
+    )
+
+
+def _select_trials(evidence: UpgradeEvidence) -> list[Trial]:
+    """Return the trials whose differences are shown: those of single packages, if they explain the whole."""
+    together = evidence.together
+    trials = [trial for trial in evidence.alone if trial.verdict != UNCHANGED]
+    alone = {trial.verdict for trial in trials}
+    if together.verdict == UNCHANGED or (together.verdict != UNPROVEN and alone <= {UNPROVEN}):
+        return [together]
+    return trials or [together]
+
+
+def report_difference(trial: Trial, difference: Difference) -> Finding:
+    """Return the finding for one difference."""
+    path = "packages"
+    if len(trial.changes) == 1:
+        path += f".{trial.changes[0].name}.version"
+    severity = UNKNOWN if difference.kind == UNPROVEN else ERROR
+    changes = ", ".join(map(str, trial.changes))
+    return Finding(
+        difference.kind,
+        severity,
+        path,
+        clean(f"{changes}: {WORDS[difference.kind]}: {difference.message}"),
+        WHYS[difference.kind],
+        FIXES[difference.kind],
+        SOURCE,
+    )
+
+
+def report_unmet(requirement: str) -> Finding:
+    """Return the finding that an installed package requires another version."""
+    return Finding(
+        UNMET,
+        WARNING,
+        "packages",
+        f"{clean(requirement)}, which the upgrade does not meet",
+        "its authors did not mean these versions to run together",
+        "upgrade it, too: add it with --with",
+        SOURCE,
+    )
+
+
+def write_headline(evidence: UpgradeEvidence, title: str) -> str:
+    """Return the answer in one line."""
+    compared = evidence.compared
+    changes = count(len(evidence.together.changes), "package")
+    if len(evidence.together.changes) == 1:
+        changes = str(evidence.together.changes[0])
+    verdict = evidence.together.verdict
+    if verdict == UNCHANGED and not (compared.parts and compared.entries):
+        verdict = UNPROVEN
+    text = f"{WORDS[verdict]}: {clean(changes)} under {clean(title)}"
+    if verdict == UNCHANGED:
+        text += (
+            f": {count(compared.parts, 'part')} of the program, {count(compared.operations, 'operation')} "
+            f"computed again and {count(compared.entries, 'traced value')} are equal"
+        )
+    return text
+
+
+def list_changes(versions: Mapping[str, str], installed: Mapping[str, str]) -> tuple[Change, ...]:
+    """Return the packages whose version an upgrade changes, by name."""
+    found = []
+    for name, version in sorted(versions.items()):
+        if installed.get(name) != version:
+            found.append(Change(name, installed.get(name), version))
+    return tuple(found)

@@ -1,0 +1,292 @@
+"""Input files: what a lockfile records of them, and what differs; contents, names and links of every kind."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from envlock.runtime import data_files
+from envlock.runtime.data_contents import find_known, find_note, is_settled, read_contents, render_note
+from envlock.runtime.data_files import Survey, survey
+from envlock.runtime.errors import FactError, LockfileError
+from envlock.runtime.facts import Unavailable
+from envlock.runtime.input_data import choose_severity, compare_data, describe_depth, find_base, look_at
+from envlock.runtime.lockfile import parse
+from envlock.runtime.policies import Policy
+from envlock.runtime.report import ERROR, INFO, UNKNOWN, WARNING, Report
+from tests.locks import document, encode
+
+FILES = {"a.csv": b"1,2\n", "sub/b.csv": b"3\n"}
+
+
+def write(folder: Path, files: dict[str, bytes]) -> Path:
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    return folder
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return write(tmp_path / "data", FILES)
+
+
+def find(path: Path) -> Survey:
+    found = survey(str(path))
+    assert found is not None
+    return found
+
+
+def entry(path: Path) -> dict[str, object]:
+    found = find(path)
+    return found.to_json(read_contents(str(path), found))
+
+
+def test_digests_are_those_of_the_page(data: Path) -> None:
+    """As docs/reference/formats.md defines them, so that another program can compute them."""
+    listing = hashlib.sha256(b"a.csv\0004\nsub/b.csv\0002\n").hexdigest()
+    lines = "".join(f"{name}\0{hashlib.sha256(content).hexdigest()}\n" for name, content in FILES.items())
+    content = f"sha256:{hashlib.sha256(lines.encode()).hexdigest()}"
+    assert entry(data) == {"files": 2, "bytes": 6, "listing": listing, "content": content}
+    one = hashlib.sha256(b"\0" + hashlib.sha256(b"3\n").hexdigest().encode() + b"\n").hexdigest()
+    assert entry(data / "sub/b.csv")["content"] == f"sha256:{one}"
+    assert survey(str(data / "none")) is None
+
+
+NAMES = some.text(some.characters(blacklist_characters="/\0", blacklist_categories=["Cs"]), min_size=1, max_size=8)
+
+
+@given(
+    some.dictionaries(NAMES, some.binary(max_size=9), max_size=4),
+    some.dictionaries(NAMES, some.binary(max_size=9), max_size=4),
+)
+def test_two_folders_have_one_digest_exactly_if_they_are_equal(
+    tmp_path_factory: pytest.TempPathFactory, one: dict[str, bytes], other: dict[str, bytes]
+) -> None:
+    entries = []
+    for files in (one, other):
+        folder = tmp_path_factory.mktemp("data")
+        for name, content in files.items():
+            if name not in (".", ".."):
+                (folder / name).write_bytes(content)
+        entries.append(entry(folder))
+    for files in (one, other):
+        for name in (".", ".."):
+            files.pop(name, None)
+    assert (entries[0] == entries[1]) == (one == other)
+    sizes = [{name: len(content) for name, content in files.items()} for files in (one, other)]
+    assert (entries[0]["listing"] == entries[1]["listing"]) == (sizes[0] == sizes[1])
+
+
+def test_links_are_followed(data: Path, tmp_path: Path) -> None:
+    before = entry(data)
+    (data / "a.csv").rename(tmp_path / "elsewhere")
+    (data / "a.csv").symlink_to(tmp_path / "elsewhere")
+    (data / "sub").rename(tmp_path / "folder")
+    (data / "sub").symlink_to(tmp_path / "folder")
+    (tmp_path / "link").symlink_to(data)
+    assert entry(tmp_path / "link") == entry(data) == before
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda data: os.mkfifo(data / "x"), "it is neither a file nor a folder"),
+        (lambda data: (data / "x").symlink_to("nowhere"), "its link leads nowhere"),
+        (lambda data: (data / "x").symlink_to(".."), "it leads back to a folder above it"),
+        (lambda data: (data / "x").symlink_to("x"), "Too many levels of symbolic links"),
+    ],
+    ids=["pipe", "dangling", "circle", "itself"],
+)
+def test_what_cannot_be_read_is_said_by_name(make: object, said: str, data: Path) -> None:
+    assert callable(make)
+    make(data)
+    with pytest.raises(FactError, match=said) as caught:
+        survey(str(data))
+    assert "data/x" in caught.value.message
+
+
+def test_a_huge_folder_is_refused(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(data_files, "LIMIT", 3)
+    assert len(find(data).files) == 2
+    (data / "c").touch()
+    with pytest.raises(FactError, match="more than 3 files and folders"):
+        survey(str(data))
+
+
+def test_a_change_while_it_is_read_is_an_error(data: Path) -> None:
+    found = find(data)
+
+    def change(size: int) -> None:
+        (data / "a.csv").write_bytes(b"4,5\n")
+
+    with pytest.raises(FactError, match="changed while it was read"):
+        read_contents(str(data), found, advance=change)
+    found = find(data)
+    (data / "a.csv").unlink()
+    with pytest.raises(FactError, match="No such file"):
+        read_contents(str(data), found)
+
+
+def note(data: Path, cache: Path, content: str) -> dict[str, str]:
+    """Write the note of a digest as a capture does."""
+    environ = {"XDG_CACHE_HOME": str(cache)}
+    file = Path(find_note(environ, str(data)) or "")
+    file.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
+    for folder in (file.parent, file.parent.parent):
+        folder.chmod(0o700)
+    file.write_bytes(render_note(find(data).state, content))
+    file.chmod(0o600)
+    return environ
+
+
+def test_a_note_holds_until_a_file_changes(data: Path, tmp_path: Path) -> None:
+    content = f"sha256:{'ab' * 32}"
+    environ = note(data, tmp_path / "cache", content)
+    assert find_known(str(data), find(data), environ) == [content]
+    times = (data / "a.csv").stat()
+    (data / "a.csv").write_bytes(b"9,9\n")
+    os.utime(data / "a.csv", ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert find_known(str(data), find(data), environ) == [], "the time of the last change is not in a user's hand"
+
+
+@pytest.mark.parametrize("harm", ["others", "text"])
+def test_a_note_that_others_can_write_or_that_is_damaged_does_not_count(harm: str, data: Path, tmp_path: Path) -> None:
+    environ = note(data, tmp_path / "cache", f"sha256:{'ab' * 32}")
+    file = Path(find_note(environ, str(data)) or "")
+    if harm == "others":
+        file.chmod(0o666)
+    else:
+        file.write_bytes(file.read_bytes() + b"more\n")
+    assert find_known(str(data), find(data), environ) == []
+
+
+def test_files_that_have_just_changed_are_not_settled(data: Path) -> None:
+    found = find(data)
+    assert not is_settled(found, time.time_ns())
+    assert is_settled(found, time.time_ns() + 10**10)
+
+
+def test_the_keys_of_git_annex_are_its_digests(tmp_path: Path) -> None:
+    plain, annexed = write(tmp_path / "plain", FILES), tmp_path / "annexed"
+    for name, content in FILES.items():
+        key = f"SHA256E-s{len(content)}--{hashlib.sha256(content).hexdigest()}.csv"
+        target = write(tmp_path / f".git/annex/objects/X1/9q/{key}", {key: content}) / key
+        (annexed / name).parent.mkdir(parents=True, exist_ok=True)
+        (annexed / name).symlink_to(target)
+    assert find_known(str(annexed), find(annexed), {}) == [entry(plain)["content"]]
+    (annexed / "more").write_bytes(b"of no key")
+    assert find_known(str(annexed), find(annexed), {}) == []
+
+
+WRITTEN_BY_DVC = "md5:fe081c27ab75778609f2ff29cecdaef0.dir"
+DVC_FOLDER = """\
+outs:
+- md5: {digest}
+  size: 6
+  nfiles: 2
+  hash: md5
+  path: data
+"""
+
+
+def test_the_digest_of_dvc_is_taken_and_can_be_computed(data: Path) -> None:
+    """DVC 3.67.1 wrote this digest for these two files."""
+    digest = WRITTEN_BY_DVC
+    (data.parent / "data.dvc").write_text(DVC_FOLDER.format(digest=digest[4:]))
+    assert find_known(str(data), find(data), {}) == [digest]
+    assert read_contents(str(data), find(data), "md5") == digest
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("size: 6", "size: 7"), ("nfiles: 2", "nfiles: 3"), ("hash: md5\n", "\n"), ("path: data", "path: x")],
+)
+def test_a_dvc_file_about_other_data_does_not_count(old: str, new: str, data: Path) -> None:
+    text = DVC_FOLDER.format(digest=f"{'ab' * 16}.dir")
+    (data.parent / "data.dvc").write_text(text.replace(old, new))
+    assert find_known(str(data), find(data), {}) == []
+
+
+def test_contents_are_read_only_if_asked(data: Path) -> None:
+    locked = {"data": entry(data)}
+    (data / "a.csv").write_bytes(b"9,9\n")
+    cheap = look_at(str(data.parent), locked, {})
+    assert compare_data(locked, cheap, ERROR) == []
+    assert "names and sizes" in describe_depth(locked, cheap)[0]
+    deep = look_at(str(data.parent), locked, {}, deep=True)
+    assert [finding.message for finding in compare_data(locked, deep, ERROR)] == [
+        "data at data: 2 files (6 bytes) on both sides, with other contents"
+    ]
+
+
+def test_each_difference_is_data_and_no_fact(data: Path) -> None:
+    locked = {"data": entry(data), "none": entry(data)}
+    (data / "c.csv").write_bytes(b"")
+    found = compare_data(locked, look_at(str(data.parent), locked, {}), ERROR)
+    assert [finding.message for finding in found] == [
+        "data at data: locked 2 files (6 bytes), live 3 files (6 bytes)",
+        "data at none: locked 2 files (6 bytes), live absent",
+    ]
+    report = Report(found, policy="strict")
+    assert report.headline == "does not match under policy strict: there is other data at 2 paths"
+    assert report.exit_code == 1
+    unreadable = compare_data(locked, {"data": Unavailable("no", "unreadable"), "none": entry(data)}, ERROR)
+    assert [finding.severity for finding in unreadable] == [UNKNOWN, ERROR]
+
+
+@pytest.mark.parametrize(
+    ("rules", "overrides", "severity"),
+    [
+        ({}, True, WARNING),
+        ({"cpu.flags": "superset"}, True, WARNING),
+        ({"data": "exact"}, True, ERROR),
+        ({"data": "exact"}, False, ERROR),
+        ({"data": "ignore"}, True, INFO),
+        ({"data": "ignore"}, False, WARNING),
+    ],
+)
+@pytest.mark.parametrize("name", ["strict", "bits", "same-arch", "functional"])
+def test_data_decides_only_where_a_rule_names_it(
+    name: str, rules: dict[str, str], overrides: bool, severity: str
+) -> None:
+    assert choose_severity(Policy(name, rules), overrides=overrides) == severity
+
+
+def test_paths_begin_at_the_project_of_the_lockfile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("image", "project"):
+        write(tmp_path / name, {"pyproject.toml": b"[tool.envlock]\n"})
+    write(tmp_path / "project", {"data/a": b""})
+    monkeypatch.chdir(tmp_path / "project")
+    assert find_base(str(tmp_path / "image/envlock.lock"), {"data": {}}) == str(tmp_path / "project")
+    write(tmp_path / "image", {"data/a": b""})
+    assert find_base(str(tmp_path / "image/envlock.lock"), {"data": {}}) == str(tmp_path / "image")
+
+
+GOOD = {"files": 1, "bytes": 1, "listing": "ab" * 32, "content": None}
+
+
+@pytest.mark.parametrize(
+    "section",
+    [
+        [],
+        {"/etc": GOOD},
+        {"../x": GOOD},
+        {"": GOOD},
+        {"data": {}},
+        {"data": {**GOOD, "files": "1"}},
+        {"data": {**GOOD, "listing": 1}},
+        dict.fromkeys(map(str, range(101)), GOOD),
+    ],
+    ids=["list", "absolute", "above", "empty", "keys", "count", "digest", "many"],
+)
+def test_a_lockfile_cannot_make_envlock_look_elsewhere(section: object) -> None:
+    parse(encode(document(data={"data": GOOD})), "it")
+    with pytest.raises(LockfileError, match="`data"):
+        parse(encode(document(data=section)), "it")

@@ -1,0 +1,83 @@
+"""Blocks of the pages that somebody may copy: which test runs each, and how many no test runs."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.test_documentation import FENCE, ROOT
+from tests.test_transcripts import INSTALLATION, PAGES
+
+LANGUAGES = ("bash", "console", "python", "sh")
+"""Fences with these are programs. Other fences are files and what programs print."""
+
+INDENTED = re.compile(r"(?:(?<=\n\n)|\A) {4}\S[^\n]*\n(?: {4}[^\n]*\n)*")
+COMMAND = re.compile(r"(?:\$ )?(?:\w+=\S* )*(?P<program>[a-z][\w./-]*)(?: |$)", re.MULTILINE)
+
+PROGRAMS = {
+    "apptainer", "buildah", "cd", "cosign", "conda", "docker", "echo", "envlock", "eval", "git", "make", "mpirun", "pip",
+    "pipx", "podman", "pytest", "python", "sbatch", "srun", "torchrun", "uv",
+}  # fmt: skip
+"""What the commands of an indented block begin with; others are text."""
+
+ELSEWHERE = {
+    "README.md": r"envlock capture",  # tests/test_picture.py
+    "docs/fleet/": r"",  # tests/fleet/test_pages.py
+    "docs/integrations.md": r"^(?:import|from) ",  # tests/integrations
+    "docs/signing.md": r"",  # tests/integrations/test_signing.py
+    "docs/guides/deploy.md": r"docker buildx imagetools",  # tests/containers/test_push.py
+}
+"""Beginnings of pages, with what their blocks have that another test runs."""
+
+NEEDS = {
+    "conda": r"conda activate",
+    "Dask": r"dask",
+    "pipx": r"pipx install",
+    "QEMU, and minutes": r"--as Haswell",
+    "a repository of somebody else": r"git clone",
+    "a registry": r"docker login|docker push|--push\b|--resolve\b|nvcr\.io|ghcr\.io|export --format compose",
+    "a container engine": r"docker run|docker load|apptainer|envlock build(?!.*--dry-run)",
+    "a launcher of jobs": r"mpirun|srun|sbatch|torchrun",
+    "minutes, and an environment of this checkout": r"^\s*(?:\$ )?make ",
+    "the programs of the benchmarks": r"python benchmarks/",
+}
+"""What a block needs that no lane of the pages has, with the pattern of such a block."""
+
+UNEXECUTED = 31
+"""How many blocks no test runs. It can only fall: who adds a block adds it to a page that is run."""
+
+
+def list_blocks(page: Path) -> Iterator[str]:
+    """Yield the blocks of a page that are programs or commands."""
+    text = page.read_text(encoding="utf-8")
+    for language, block in FENCE.findall(text):
+        if language in LANGUAGES or re.search(r"^\s*\$ ", block, re.MULTILINE):
+            yield block
+    for block in INDENTED.findall(FENCE.sub("", text)):
+        first = COMMAND.match(block.strip())
+        if first is not None and first["program"] in PROGRAMS:
+            yield block
+
+
+def name_runner(page: Path, block: str) -> str:
+    """Return who runs a block, or what it needs; nothing if no test runs it."""
+    path = page.relative_to(ROOT).as_posix()
+    if page in PAGES or (page == INSTALLATION and "$ " in block):
+        return "tests/test_transcripts.py"
+    if page.read_text(encoding="utf-8").startswith("<!-- written by tools/generate.py"):
+        return "tools/generate.py --check"
+    for beginning, pattern in ELSEWHERE.items():
+        if path.startswith(beginning) and re.search(pattern, block, re.MULTILINE):
+            return "another test"
+    return next((f"needs {what}" for what, pattern in NEEDS.items() if re.search(pattern, block, re.MULTILINE)), "")
+
+
+def test_the_number_of_blocks_that_nothing_runs_does_not_grow() -> None:
+    pages = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]
+    found = [(page, block) for page in pages for block in list_blocks(page)]
+    runners = Counter(name_runner(page, block) for page, block in found)
+    assert len(found) > 150
+    left = [f"{page.relative_to(ROOT)}:\n{block}" for page, block in found if not name_runner(page, block)]
+    assert len(left) == UNEXECUTED, "\n".join([*left, str(runners)])
