@@ -9,7 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import NoReturn
@@ -64,6 +64,15 @@ def _own_settings(monkeypatch: pytest.MonkeyPatch) -> None:
         if name.startswith("ENVLOCK_") and not name.startswith("ENVLOCK_TEST_"):
             monkeypatch.delenv(name)
     monkeypatch.setenv(*WITHOUT)
+
+
+@pytest.fixture(autouse=True)
+def _own_signals() -> Iterator[None]:
+    """A refused rank handles SIGTERM for the rest of its process, which here is that of the next tests."""
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    if signal.getsignal(signal.SIGTERM) != before:
+        signal.signal(signal.SIGTERM, before)
 
 
 @pytest.fixture(autouse=True)

@@ -53,10 +53,11 @@ CPython's own, without a file in Python."""
 
 FIRST_LINES = {
     "envlock.runtime.assertion": CHEAP,
-    "envlock.fleet.fleet_assertion": CHEAP | {"atexit", "functools", "hashlib", "json", "re", "weakref"},
+    "envlock.fleet.fleet_assertion": CHEAP | {"atexit", "functools", "hashlib", "json", "re", "signal", "weakref"},
 }
 """What `envlock.assert_locked()` and `envlock.assert_fleet()` load, and what that and all that it imports in turn at
-module level may import: a rank cannot state its facts without JSON, `re`, which JSON brings, and digests.
+module level may import: a rank cannot state its facts without JSON, `re`, which JSON brings (and with it
+`enum`, the cost of `signal`), and digests.
 
 What a script loads later, to name a mismatch or before TensorFlow itself, does not count.
 """
@@ -182,6 +183,7 @@ WRITERS = {
     "envlock/numerics/matrices.py",  # a file without a name
     "envlock/numerics/repeated_runs.py",  # into a draft that is renamed
     "envlock/workflows/bisect.py",  # a folder in the cache
+    "envlock/workflows/data_capture.py",  # the same
     "envlock/packages/archives.py",  # a folder for a download
     "envlock/packages/bytecode_comparison.py",  # a file without a name
     "envlock/packages/wheel_cache.py",  # renames what is whole

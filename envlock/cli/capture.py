@@ -206,20 +206,7 @@ def capture(
         lock = envlock.capture_image(inside, *rules, project=about, progress=Terminal(quiet))
         lock = add_data_section(lock, project.data, Terminal(quiet))
     else:
-        entries, programs = split_programs(
-            wanted.entry, project.entry, Path.cwd(), canary=wanted.canary
-        )
-        functions = name_functions(wanted.program or (), Path.cwd())
-        contents = Contents(
-            wanted.hashes,
-            wanted.canary,
-            wanted.only,
-            about,
-            entries,
-            programs,
-            functions,
-            project.data,
-        )
+        contents = _choose_contents(wanted, project, about)
         lock = envlock.capture(
             *rules,
             contents,
@@ -229,6 +216,25 @@ def capture(
             progress=Terminal(quiet),
         )
     _write(path, lock, earlier, hashes=wanted.hashes, canary=wanted.canary, quiet=quiet)
+
+
+def _choose_contents(
+    wanted: ContentOptions, project: Config, about: Mapping[str, object]
+) -> Contents:
+    """Return what a lockfile of this environment contains."""
+    entries, programs = split_programs(
+        wanted.entry, project.entry, Path.cwd(), canary=wanted.canary
+    )
+    return Contents(
+        wanted.hashes,
+        wanted.canary,
+        wanted.only,
+        about,
+        entries,
+        programs,
+        name_functions(wanted.program or (), Path.cwd()),
+        project.data,
+    )
 
 
 def _add_machine(output: Path | None, python: Path | None, *, alone: bool, quiet: bool) -> None:

@@ -70,11 +70,11 @@ def _read(path: str, full: str, found: Survey, progress: Progress) -> str:
     with progress.bar(f"reading {path}", found.size, in_bytes=True) as advance:
         content = read_contents(full, found, advance=advance)
     if is_settled(found, began):
-        _keep_note(full, found, content)
+        write_note(full, found, content)
     return content
 
 
-def _keep_note(full: str, found: Survey, content: str) -> None:
+def write_note(full: str, found: Survey, content: str) -> None:
     """Note the digest in the user's cache; without a cache, the files are read again next time."""
     file = find_note(os.environ, full)
     if file is None:

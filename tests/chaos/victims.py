@@ -37,8 +37,20 @@ from envlock.packages.indexes.online import Online
 from envlock.packages.indexes.page import IndexFile
 from envlock.packages.local_wheels import into_cache
 from envlock.packages.overlay import install_overlay
+from envlock.runtime.data_contents import render_note
+from envlock.runtime.data_files import Survey
 from envlock.web.client import Client
-from envlock.workflows import bisect, build, image_archive, observed_run, pin, recorded_run, supply, verify_further
+from envlock.workflows import (
+    bisect,
+    build,
+    data_capture,
+    image_archive,
+    observed_run,
+    pin,
+    recorded_run,
+    supply,
+    verify_further,
+)
 from tests.chaos import readers
 from tests.containers import test_archive
 from tests.containers.plans import lock as planned_lock
@@ -354,9 +366,17 @@ def _matching(*_: object, **__: object) -> Any:
 PROOFS = "cache/envlock/proofs"
 
 
+NOTES = "cache/envlock/data"
+NOTE = render_note(Survey([]).state, "sha256:00")
+
+
+def _uncached(folder: Path) -> None:
+    shutil.rmtree(folder.parent / "cache", ignore_errors=True)
+
+
 def _proven(folder: Path) -> None:
     _known(folder)
-    shutil.rmtree(folder.parent / "cache", ignore_errors=True)
+    _uncached(folder)
 
 
 def _model() -> bytes:
@@ -555,6 +575,13 @@ VICTIMS: dict[str, Victim] = {
             (bisect.Bench, "run", lambda *_: "a"), (bisect, "capture", lambda **_: validate(json.loads(LOCK), "x"))
         ),
         is_whole=lambda path: path.read_bytes()[-2:] == b"\n}",  # it grows with each run
+    ),
+    "the note on a project's data": Victim(
+        _uncached,
+        lambda: data_capture.write_note("data", Survey([]), "sha256:00"),
+        (f"../{NOTES}",),
+        ("workflows/data_capture.py:write_note",),
+        is_whole=lambda notes: all(note.read_bytes() == NOTE for note in notes.iterdir() if len(note.name) == 64),
     ),
     "an overlay": Victim(
         holding(overlays___note=b""),

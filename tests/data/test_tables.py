@@ -174,9 +174,12 @@ IMPORTED_BY_TENSORFLOW = {
 
 
 def test_strict_lets_little_through() -> None:
-    """A fact with a row of its own counts with the row for all that is below its section, as they say the same."""
+    """A fact with a row of its own counts with the row for all that is below its section, as they say the same.
+
+    The project's data are no part of the environment, unless a rule names them.
+    """
     paths = [path for path in ignored("strict") if not is_package(path)]
-    assert len([path for path in paths if not any(path != row and matches(row, path) for row in paths)]) <= 15
+    assert len([path for path in paths if not any(path != row and matches(row, path) for row in paths)]) <= 16
 
 
 def leaves(model: type[BaseModel], before: tuple[str, ...] = ()) -> Iterator[str]:

@@ -6,7 +6,6 @@ import ast
 import builtins
 import operator
 from collections.abc import Callable
-from typing import cast
 
 from envlock.linter.interpreter.arguments import Call
 from envlock.linter.interpreter.chances import find_chance
@@ -556,48 +555,40 @@ class Expressions(Functions):
         return table.add_taints(orders)
 
 
-def _row(function: object) -> Callable[[Expressions, ast.AST], Value]:
-    return cast("Callable[[Expressions, ast.AST], Value]", function)
-
-
-def _member(function: object) -> Callable[[Expressions, Value, str, ast.AST], Value]:
-    return cast("Callable[[Expressions, Value, str, ast.AST], Value]", function)
-
-
-OWNERS: dict[type[Value], Callable[[Expressions, Value, str, ast.AST], Value]] = {
-    Library: _member(Expressions.member_of_library),
-    FileValue: _member(Expressions.member_of_file),
-    Instance: _member(Expressions.member_of_instance),
-    Class: _member(Expressions.member_of_class),
-    Either: _member(Expressions.member_of_either),
-    Made: _member(Expressions.member_of_made),
+OWNERS: dict[type[Value], Callable[..., Value]] = {
+    Library: Expressions.member_of_library,
+    FileValue: Expressions.member_of_file,
+    Instance: Expressions.member_of_instance,
+    Class: Expressions.member_of_class,
+    Either: Expressions.member_of_either,
+    Made: Expressions.member_of_made,
 }
 """How an attribute is found, by the kind of its owner."""
-EXPRESSIONS: dict[type[ast.AST], Callable[[Expressions, ast.AST], Value]] = {
-    ast.Constant: _row(Expressions.evaluate_constant),
-    ast.Name: _row(Expressions.evaluate_name),
-    ast.Attribute: _row(Expressions.evaluate_attribute),
-    ast.Call: _row(Expressions.evaluate_call),
-    ast.Await: _row(Expressions.evaluate_await),
-    ast.Lambda: _row(Expressions.evaluate_lambda),
-    ast.List: _row(Expressions.evaluate_items),
-    ast.Tuple: _row(Expressions.evaluate_items),
-    ast.Set: _row(Expressions.evaluate_items),
-    ast.Dict: _row(Expressions.evaluate_dict),
-    ast.Subscript: _row(Expressions.evaluate_subscript),
-    ast.BinOp: _row(Expressions.evaluate_binary),
-    ast.UnaryOp: _row(Expressions.evaluate_unary),
-    ast.BoolOp: _row(Expressions.evaluate_boolean),
-    ast.Compare: _row(Expressions.evaluate_compare),
-    ast.IfExp: _row(Expressions.evaluate_choice),
-    ast.JoinedStr: _row(Expressions.evaluate_joined),
-    ast.FormattedValue: _row(Expressions.evaluate_formatted),
-    ast.NamedExpr: _row(Expressions.evaluate_walrus),
-    ast.Starred: _row(Expressions.evaluate_starred),
-    ast.Yield: _row(Expressions.evaluate_yield),
-    ast.YieldFrom: _row(Expressions.evaluate_yield),
-    ast.ListComp: _row(Expressions.evaluate_comprehension),
-    ast.SetComp: _row(Expressions.evaluate_comprehension),
-    ast.GeneratorExp: _row(Expressions.evaluate_comprehension),
-    ast.DictComp: _row(Expressions.evaluate_dict_comprehension),
+EXPRESSIONS: dict[type[ast.AST], Callable[..., Value]] = {
+    ast.Constant: Expressions.evaluate_constant,
+    ast.Name: Expressions.evaluate_name,
+    ast.Attribute: Expressions.evaluate_attribute,
+    ast.Call: Expressions.evaluate_call,
+    ast.Await: Expressions.evaluate_await,
+    ast.Lambda: Expressions.evaluate_lambda,
+    ast.List: Expressions.evaluate_items,
+    ast.Tuple: Expressions.evaluate_items,
+    ast.Set: Expressions.evaluate_items,
+    ast.Dict: Expressions.evaluate_dict,
+    ast.Subscript: Expressions.evaluate_subscript,
+    ast.BinOp: Expressions.evaluate_binary,
+    ast.UnaryOp: Expressions.evaluate_unary,
+    ast.BoolOp: Expressions.evaluate_boolean,
+    ast.Compare: Expressions.evaluate_compare,
+    ast.IfExp: Expressions.evaluate_choice,
+    ast.JoinedStr: Expressions.evaluate_joined,
+    ast.FormattedValue: Expressions.evaluate_formatted,
+    ast.NamedExpr: Expressions.evaluate_walrus,
+    ast.Starred: Expressions.evaluate_starred,
+    ast.Yield: Expressions.evaluate_yield,
+    ast.YieldFrom: Expressions.evaluate_yield,
+    ast.ListComp: Expressions.evaluate_comprehension,
+    ast.SetComp: Expressions.evaluate_comprehension,
+    ast.GeneratorExp: Expressions.evaluate_comprehension,
+    ast.DictComp: Expressions.evaluate_dict_comprehension,
 }

@@ -6,7 +6,6 @@ import ast
 from collections import Counter
 from collections.abc import Callable
 from functools import lru_cache
-from typing import cast
 
 from envlock.data.specifiers import matches_version
 from envlock.linter.interpreter.arguments import Call
@@ -417,13 +416,8 @@ class Functions(Operations):
         plain = [*arguments.posonlyargs, *arguments.args]
         values: dict[str, Value] = {}
         pairs = dict(zip(reversed(plain), reversed(arguments.defaults), strict=False))
-        pairs.update(
-            {
-                each: value
-                for each, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
-                if value
-            }
-        )
+        given = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+        pairs.update({keyword: value for keyword, value in given if value is not None})
         for each in (*plain, *arguments.kwonlyargs):
             default = pairs.get(each)
             if isinstance(default, ast.Constant):
@@ -491,9 +485,7 @@ class Functions(Operations):
         node = function.node
         if isinstance(node, ast.Lambda) or not node.decorator_list:
             return False
-        return any(
-            getattr(each, "id", getattr(each, "attr", "")) == name for each in node.decorator_list
-        )
+        return name in map(_last_word, node.decorator_list)
 
     # ------------------------------------------------------------ looking into functions
 
@@ -580,19 +572,15 @@ def _last_word(node: ast.AST | None) -> str:
     return str(getattr(node, "attr", getattr(node, "id", "")))
 
 
-def _row(function: object) -> Callable[[Functions, Value, Call], Value]:
-    return cast("Callable[[Functions, Value, Call], Value]", function)
-
-
-CALLED: dict[type[Value], Callable[[Functions, Value, Call], Value]] = {
-    Function: _row(Functions.call_function),
-    Library: _row(Functions.call_name),
-    Method: _row(Functions.call_bound),
-    Class: _row(Functions.instantiate),
-    Partial: _row(Functions.call_partial),
-    Either: _row(Functions.call_either),
-    Instance: _row(Functions.call_instance),
-    Made: _row(Functions.call_made),
+CALLED: dict[type[Value], Callable[..., Value]] = {
+    Function: Functions.call_function,
+    Library: Functions.call_name,
+    Method: Functions.call_bound,
+    Class: Functions.instantiate,
+    Partial: Functions.call_partial,
+    Either: Functions.call_either,
+    Instance: Functions.call_instance,
+    Made: Functions.call_made,
 }
 """How each kind of value is called; of others nothing is known."""
 
