@@ -13,6 +13,7 @@ from envlock.data.specifiers import matches_version
 from envlock.linter.environ import Setting, assignments
 from envlock.linter.module import Function, Hit, Module
 from envlock.linter.names import (
+    GONE_MODULES,
     OLD_PATCHES,
     SETTERS,
     STARTS_NOTHING,
@@ -290,25 +291,49 @@ def find_fusion(module: Module, tensorflow: str) -> Iterator[Hit]:
 
 
 def find_gone(module: Module, tensorflow: str) -> Iterator[Hit]:
-    """ENV111: `keras.layers.experimental`, where it is imported or named first; its layers moved to `keras.layers`."""
-    fix = "Take the layer from keras.layers."
-    message = "keras.layers.experimental is gone with Keras 3"
-    places: list[ast.stmt | ast.expr] = []
-    for node in module.nodes(ast.ImportFrom):
-        names = [f"{node.module}.{alias.name}." for alias in node.names]
-        if any(OLD_LAYERS.match(name) for name in names):
-            places.append(node)
-    attributes = module.nodes(ast.Attribute) if "experimental" in module.attributes else []
-    places += [
-        each
-        for each in attributes
-        if each.attr == "experimental" and module.name(each.value) == "keras.layers"
+    """ENV111: a module of Keras that Keras 3 lacks, where the first one is imported or named."""
+    places: dict[ast.stmt | ast.expr, str] = {}
+    imports: list[ast.ImportFrom | ast.Import] = [
+        *module.nodes(ast.ImportFrom),
+        *module.nodes(ast.Import),
     ]
+    for node in imports:
+        gone = _find_gone_module(node)
+        if gone is not None and not _is_conditional(module, node):
+            places[node] = gone
+    if "experimental" in module.attributes:
+        for attribute in module.nodes(ast.Attribute):
+            if attribute.attr == "experimental" and module.name(attribute.value) == "keras.layers":
+                places[attribute] = "keras.layers.experimental"
     for place in sorted(places, key=lambda each: each.lineno)[:1]:
-        yield Hit(place, message, fix=fix)
+        message = f"{places[place]} is gone with Keras 3"
+        yield Hit(place, message, fix=f"Take its names from {GONE_MODULES[places[place]]}.")
 
 
-OLD_LAYERS = re.compile(r"(tensorflow\.(python\.)?)?keras\.layers\.experimental\.")
+def _find_gone_module(node: ast.ImportFrom | ast.Import) -> str | None:
+    """Return the module of Keras that a statement imports, or imports from, and Keras 3 lacks."""
+    names = [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        if node.level:
+            return None
+        names = [f"{node.module}.{name}" for name in names]
+    for name in names:
+        parts = KERAS.sub("keras.", name).split(".")
+        for length in range(2, len(parts) + 1):
+            if ".".join(parts[:length]) in GONE_MODULES:
+                return ".".join(parts[:length])
+    return None
+
+
+def _is_conditional(module: Module, node: ast.AST) -> bool:
+    """Return whether a statement is in a `try` or an `if`: the program may have another way."""
+    around = module.parent(node)
+    while around is not None and not isinstance(around, ast.Try | ast.If):
+        around = module.parent(around)
+    return around is not None
+
+
+KERAS = re.compile(r"^tensorflow\.(python\.)?keras\.")
 EITHER = ("compat", "__version__", "hasattr(", "disable_v2", "VERSION")
 """What stands in a file that runs with TensorFlow 2 although it names what TensorFlow 1 had."""
 
