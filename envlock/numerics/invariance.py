@@ -237,15 +237,17 @@ def find_padding(bits: ModeBits) -> str | None:
     All sizes from there to the largest must have been measured as equal; and if the place and the
     other rows were measured among them, they must change nothing.
     """
-    last = bits.classes[-1]
-    if len(last) < 2 or last != tuple(range(last[0], max(bits.sizes) + 1)):
+    largest = max(bits.sizes)
+    (alike,) = (each for each in bits.classes if largest in each)
+    least = largest
+    while least - 1 in alike:
+        least -= 1
+    if least == largest:
         return None
-    steady = [bits.is_steady_at(size) for size in bits.places if size >= last[0]]
+    steady = [bits.is_steady_at(size) for size in bits.places if size >= least]
     if not steady or not all(steady):
         return None
-    return (
-        f"pad smaller batches to {last[0]} rows: from {last[0]} to {last[-1]} the bits are the same"
-    )
+    return f"pad smaller batches to {least} rows: from {least} to {largest} the bits are the same"
 
 
 def find_fixed_size(bits: ModeBits) -> str | None:

@@ -73,6 +73,8 @@ def test_another_size_is_a_no_with_its_layer_and_a_measured_remedy() -> None:
         ("abbb", False, None),  # the place in the batch changes the bits
         ("abab", True, None),  # sizes of both classes to the end
         ("abbc", True, None),  # the largest stands alone
+        ("bacc", True, "pad smaller batches to 3 rows: from 3 to 4 the bits are the same"),
+        ("acbcc", True, "pad smaller batches to 4 rows: from 4 to 5 the bits are the same"),
         ("abcc", True, "pad smaller batches to 3 rows: from 3 to 4 the bits are the same"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -70,14 +71,33 @@ def classes(report: Any) -> dict[str, list[list[int]]]:
     return {each["mode"]: each["classes"] for each in report["attachments"]["modes"]}
 
 
-def test_dense_layers_depend_on_the_size_and_padding_to_two_rows_helps(measure: Any) -> None:
+def least_padding(sizes: list[list[int]], largest: int) -> int:
+    """Return the size from which on all are of one class, counted from those that a report has."""
+    (last,) = (each for each in sizes if largest in each)
+    least = largest
+    while least - 1 in last:
+        least -= 1
+    return least
+
+
+def test_dense_layers_depend_on_the_size_and_padding_helps(measure: Any) -> None:
+    """Which sizes are alike depends on the processor: 2 to 16 with AVX-512, 8 to 16 on an EPYC without it; 1 is alone on both."""
     report = measure("models.py:dense", "--largest", "16", "--mode", "graph", "--mode", "predict", code=1)
-    sizes = [[1], list(range(2, 17))]
-    assert classes(report) == {"graph": sizes, "predict": sizes}
+    sizes = classes(report)["graph"]
+    assert (classes(report)["predict"], sizes[0], sorted(chain.from_iterable(sizes))) == (
+        sizes,
+        [1],
+        list(range(1, 17)),
+    )
     layers = {each["mode"]: each["layer"]["kind"] for each in report["attachments"]["modes"]}
     assert layers == {"graph": "Dense", "predict": "Dense"}
-    padding = "pad smaller batches to 2 rows: from 2 to 16 the bits are the same"
-    assert {"mode": "graph", "text": padding} in report["attachments"]["remedies"]
+    least = least_padding(sizes, 16)
+    padding = f"pad smaller batches to {least} rows: from {least} to 16 the bits are the same"
+    # Where the place in a batch changes the bits below the largest size, only that size helps.
+    fixed = "pad every batch to 16 rows: there neither the place nor the other rows change the bits"
+    texts = {each["text"] for each in report["attachments"]["remedies"]}
+    assert fixed in texts
+    assert texts <= {fixed, padding}
 
 
 def test_what_only_looks_up_does_not_depend_on_the_batch(measure: Any) -> None:
@@ -121,8 +141,8 @@ def test_saved_models_and_inputs_of_ones_own(measure: Any, tmp_path: Path, tenso
         timeout=120,
     )
     assert made.returncode == 0, made.stderr
-    report = measure("model.keras", "--inputs", "x.npy", "--mode", "graph", code=1)
-    assert classes(report) == {"graph": [[1], [2, 3, 4, 5]]}, "as many as there are rows"
+    sizes = classes(measure("model.keras", "--inputs", "x.npy", "--mode", "graph", code=1))["graph"]
+    assert (sizes[0], sorted(chain.from_iterable(sizes))) == ([1], [1, 2, 3, 4, 5]), "as many as there are rows"
     report = measure("served", "--largest", "5", "--mode", "graph", code=1)
-    assert classes(report) == {"graph": [[1], [2, 3, 4, 5]]}
+    assert classes(report) == {"graph": sizes}
     assert "error: model not found: absent.keras\n" in measure("absent.keras", code=2)
