@@ -34,7 +34,8 @@ def test_a_command_under_which_the_disk_fails_often(name: str, record_property: 
     outcome = fail(name, TIMES)
     record_property("attack", f"{name}: {outcome}")
     assert outcome.wrong == []
-    assert outcome.killed > TIMES / 10, "hardly any fault was felt"
+    # What is optional, such as a note in the cache, is not written, and nothing fails.
+    assert max(outcome.killed, outcome.old) > TIMES / 10, "hardly any fault was felt"
 
 
 @pytest.mark.chaos
