@@ -36,9 +36,13 @@ OLDER_PYTHONS = "ENVLOCK_TEST_OLDER_PYTHONS"
 
 
 def pytest_configure() -> None:
-    """Where a shell has started the tests in the background SIGINT is ignored, by every child process, too."""
+    """Where a shell has started the tests in the background SIGINT is ignored, by every child process, too; so is
+    SIGHUP under nohup.
+    """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

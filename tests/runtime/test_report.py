@@ -457,6 +457,9 @@ def test_headlines_of_one_and_of_several_kinds() -> None:
     assert Report([unread, finding("g", UNKNOWN)], policy="strict").headline == (
         "cannot decide under policy strict: 1 fact could not be collected and 1 file could not be read"
     )
+    assert Report([finding("data/", UNKNOWN, rule="data")], policy="strict").headline == (
+        "cannot decide under policy strict: the data at 1 path could not be read"
+    )
 
 
 def test_a_finding_of_a_file_names_its_place() -> None:
