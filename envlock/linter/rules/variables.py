@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 from functools import cache
 
@@ -299,7 +298,7 @@ def find_gone(module: Module, tensorflow: str) -> Iterator[Hit]:
     ]
     for node in imports:
         gone = _find_gone_module(node)
-        if gone is not None and not _is_conditional(module, node):
+        if gone is not None and not _has_another_way(module, node):
             places[node] = gone
     if "experimental" in module.attributes:
         for attribute in module.nodes(ast.Attribute):
@@ -318,22 +317,35 @@ def _find_gone_module(node: ast.ImportFrom | ast.Import) -> str | None:
             return None
         names = [f"{node.module}.{name}" for name in names]
     for name in names:
-        parts = KERAS.sub("keras.", name).split(".")
-        for length in range(2, len(parts) + 1):
-            if ".".join(parts[:length]) in GONE_MODULES:
-                return ".".join(parts[:length])
+        within = name
+        if name.startswith("tensorflow.keras."):
+            within = name.removeprefix("tensorflow.")
+        for gone in GONE_MODULES:
+            if f"{within}.".startswith(f"{gone}."):
+                return gone
     return None
 
 
-def _is_conditional(module: Module, node: ast.AST) -> bool:
-    """Return whether a statement is in a `try` or an `if`: the program may have another way."""
+def _has_another_way(module: Module, node: ast.AST) -> bool:
+    """Return whether a program expects that an import fails, or asks for a version before it."""
     around = module.parent(node)
-    while around is not None and not isinstance(around, ast.Try | ast.If):
+    while around is not None:
+        if isinstance(around, ast.Try) and any(map(_catches_import_errors, around.handlers)):
+            return True
+        if isinstance(around, ast.If) and any(word in ast.unparse(around.test) for word in EITHER):
+            return True
         around = module.parent(around)
-    return around is not None
+    return False
 
 
-KERAS = re.compile(r"^tensorflow\.(python\.)?keras\.")
+def _catches_import_errors(handler: ast.ExceptHandler) -> bool:
+    if handler.type is None:
+        return True
+    caught = {node.id for node in ast.walk(handler.type) if isinstance(node, ast.Name)}
+    return not caught.isdisjoint(IMPORT_ERRORS)
+
+
+IMPORT_ERRORS = ("ImportError", "ModuleNotFoundError", "Exception", "BaseException")
 EITHER = ("compat", "__version__", "hasattr(", "disable_v2", "VERSION")
 """What stands in a file that runs with TensorFlow 2 although it names what TensorFlow 1 had."""
 

@@ -1,0 +1,13 @@
+import sys
+
+import tensorflow as tf
+
+if "--flip" in sys.argv:
+    from tensorflow.keras.layers.experimental import preprocessing  # expect: ENV111
+
+    flip = preprocessing.RandomFlip(seed=1)
+
+try:
+    tf.print("a")
+except KeyboardInterrupt:
+    pass
