@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from operator import attrgetter
 
 from envlock.numerics.canary.canary_comparison import Comparison
@@ -64,7 +64,9 @@ class Change:
 
     def __str__(self) -> str:
         """Return it in the form of a report."""
-        return f"{self.name} {self.before or 'none'} -> {self.after}"
+        if self.before is None:
+            return f"{self.name} none -> {self.after}"
+        return f"{self.name} {self.before} -> {self.after}"
 
 
 @dataclass(frozen=True)
@@ -104,11 +106,30 @@ class Trial:
 
 @dataclass(frozen=True)
 class Compared:
-    """How much was compared: parts of the program, operations computed again, and entries of the trace."""
+    """How much was compared.
+
+    Attributes:
+        parts: parts of the program.
+        operations: its operations that were computed again.
+        entries: entries of the trace.
+        left_out: its operations that cannot be computed alone, such as those that draw or write a variable: only the
+            trace has their values.
+    """
 
     parts: int
     operations: int
     entries: int
+    left_out: int = 0
+
+    @property
+    def lacking(self) -> tuple[str, ...]:
+        """The kinds of evidence of which there is nothing: without one of the three, equality proves nothing."""
+        numbers = {
+            "no part of the program was seen": self.parts,
+            "no operation could be computed again": self.operations,
+            "no value was traced": self.entries,
+        }
+        return tuple(text for text, number in numbers.items() if number == 0)
 
 
 @dataclass(frozen=True)
@@ -175,9 +196,15 @@ def compare_observed(a: Observed, b: Observed) -> list[Difference]:
     for switch in sorted({*a.switches, *b.switches}):
         before, after = a.switches.get(switch), b.switches.get(switch)
         if before != after:
-            message = f"{switch}: {before or 'unset'} -> {after or 'unset'}"
+            message = f"{switch}: {_show(before)} -> {_show(after)}"
             found.append(Difference(PROGRAM, message))
     return found
+
+
+def _show(value: str | None) -> str:
+    if value is None:
+        return "unset"
+    return value
 
 
 def compare_operations(compared: Comparison) -> list[Difference]:
@@ -199,12 +226,10 @@ def compare_operations(compared: Comparison) -> list[Difference]:
 
 def judge_upgrade(evidence: UpgradeEvidence, title: str) -> Report[UpgradeEvidence]:
     """Return a report with a finding for each thing that differs or is missing."""
+    evidence = _add_lacking(evidence)
     trials = _select_trials(evidence)
     findings = [report_difference(trial, each) for trial in trials for each in trial.differences]
     compared = evidence.compared
-    if not (compared.parts and compared.entries) and not findings:
-        nothing = Difference(UNPROVEN, "nothing was compared")
-        findings.append(report_difference(evidence.together, nothing))
     # What differs decides; what is missing comes after it.
     findings.sort(key=lambda finding: finding.severity != ERROR)
     findings += list(map(report_unmet, evidence.unmet))
@@ -221,8 +246,20 @@ def judge_upgrade(evidence: UpgradeEvidence, title: str) -> Report[UpgradeEviden
         titles=TITLES,
         notes=list(map(clean, notes)),
         evidence=evidence,
-        extent=Extent(operations=compared.parts + compared.entries),
+        extent=Extent(operations=compared.parts + compared.operations + compared.entries),
     )
+
+
+def _add_lacking(evidence: UpgradeEvidence) -> UpgradeEvidence:
+    """Return the evidence in which no trial is proven if there was nothing of one kind to compare."""
+    lacking = tuple(Difference(UNPROVEN, text) for text in evidence.compared.lacking)
+    if not lacking:
+        return evidence
+    together, *alone = (
+        replace(trial, differences=(*trial.differences, *lacking))
+        for trial in (evidence.together, *evidence.alone)
+    )
+    return replace(evidence, together=together, alone=tuple(alone))
 
 
 def _select_trials(evidence: UpgradeEvidence) -> list[Trial]:
@@ -273,13 +310,15 @@ def write_headline(evidence: UpgradeEvidence, title: str) -> str:
     if len(evidence.together.changes) == 1:
         changes = str(evidence.together.changes[0])
     verdict = evidence.together.verdict
-    if verdict == UNCHANGED and not (compared.parts and compared.entries):
-        verdict = UNPROVEN
     text = f"{WORDS[verdict]}: {clean(changes)} under {clean(title)}"
     if verdict == UNCHANGED:
+        operations = count(compared.operations, "operation")
+        if compared.left_out:
+            total = compared.operations + compared.left_out
+            operations = f"{compared.operations} of {count(total, 'operation')}"
         text += (
-            f": {count(compared.parts, 'part')} of the program, {count(compared.operations, 'operation')} "
-            f"computed again and {count(compared.entries, 'traced value')} are equal"
+            f": {count(compared.parts, 'part')} of the program, {operations} computed again "
+            f"and {count(compared.entries, 'traced value')} are equal"
         )
     return text
 

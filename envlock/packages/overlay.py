@@ -10,7 +10,8 @@ from pathlib import Path
 
 from envlock.guest import launch
 from envlock.lock.temporary import open_draft_folder
-from envlock.runtime.errors import OutsideError
+from envlock.packages.wheel_cache import get_cache_folder
+from envlock.runtime.errors import OutsideError, WriteError
 
 LIMIT = 1800.0  # seconds: a wheel of TensorFlow has 600 MB
 MODE = "ENVLOCK_MODE"
@@ -20,6 +21,25 @@ BESIDE = ("nvidia", "tensorflow-plugins", "jax_plugins")
 
 Source of the first: the RUNPATH of TensorFlow's libraries, `$ORIGIN/../nvidia/...`; of the others: `PLUGINS` in closure.py.
 """
+
+
+def make_overlay_folder(named: Path | None = None) -> Path:
+    """Return the folder in which overlays are kept, and create it: the named one, else one in the user's cache.
+
+    Raises:
+        WriteError: it cannot be created.
+    """
+    folder = named
+    if folder is None:
+        folder = get_cache_folder(os.environ, Path.home()) / "bisect"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise WriteError(
+            f"cannot create {folder}: {error.strerror}",
+            hint="name another folder: XDG_CACHE_HOME, or --state of `envlock bisect`",
+        ) from None
+    return folder
 
 
 def install_overlay(name: str, version: str, folder: Path, python: Path | None) -> Path:

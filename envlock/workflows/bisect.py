@@ -35,9 +35,8 @@ from envlock.numerics.bisection import (
     read_versions,
 )
 from envlock.numerics.repeated_runs import Plan
-from envlock.packages import wheel_cache
-from envlock.packages.overlay import build_environ, install_overlay
-from envlock.runtime.errors import EnvlockError, UsageError, WriteError
+from envlock.packages.overlay import build_environ, install_overlay, make_overlay_folder
+from envlock.runtime.errors import EnvlockError, UsageError
 from envlock.runtime.report import UNKNOWN, Finding, Report
 from envlock.workflows.capture import capture
 from envlock.workflows.locks import load_lock
@@ -213,13 +212,7 @@ def bisect(
         raise UsageError(
             "the two lockfiles do not differ", hint="name two that do: `envlock diff A B` shows it"
         )
-    folder = state or wheel_cache.get_cache_folder(os.environ, Path.home()) / "bisect"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise WriteError(
-            f"cannot create {folder}: {error.strerror}", hint="name another with --state"
-        ) from None
+    folder = make_overlay_folder(state)
     wanted = program.target
     bench = Bench(
         wanted,

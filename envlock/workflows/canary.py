@@ -21,7 +21,6 @@ from envlock.numerics.canary.canary_comparison import (
 from envlock.numerics.canary.canary_run import LIBRARY, Canary, Settings, compute
 from envlock.numerics.canary.emulation import open_emulation
 from envlock.numerics.canary.program_operations import compute_programs, recompute_program
-from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import FactError
 from envlock.runtime.judgement import build_policy
 from envlock.runtime.policies import Policy
@@ -201,7 +200,7 @@ def measure(
         FactError: the canary cannot be computed, or a program fails.
     """
     python = environment.python
-    gpus = _has_gpu_build(environment.snapshot)
+    gpus = environment.has_gpu_build
     own = None
     if programs:
         own = compute_programs(programs, python, settings, gpus=gpus, say=progress.say)
@@ -228,13 +227,6 @@ def estimate(
     with open_emulation(model, environment.python, settings.variables) as emulation:
         progress.say(f"computing the canary on an emulated {emulation.model} (takes minutes)")
         return compute(environment.python, settings, emulation=emulation)
-
-
-def _has_gpu_build(snapshot: Snapshot) -> bool:
-    """Return whether the environment has facts of GPUs, and a TensorFlow that was built for them."""
-    gpu = snapshot.facts.get("gpu")
-    tensorflow = snapshot.facts.get("tensorflow") or {}
-    return isinstance(gpu, dict) and bool(tensorflow.get("cuda_build"))
 
 
 def get_settings(locked: Numerics | None) -> Settings:

@@ -42,6 +42,14 @@ class LiveEnvironment:
             return Path(sys.executable)
         return self.python
 
+    @property
+    def has_gpu_build(self) -> bool:
+        """Whether it has facts of GPUs, and a TensorFlow that was built for them."""
+        tensorflow = self.snapshot.facts.get("tensorflow") or {}
+        return isinstance(self.snapshot.facts.get("gpu"), dict) and bool(
+            tensorflow.get("cuda_build")
+        )
+
     @cached_property
     def installation(self) -> Installation:
         """The folders of its packages; another interpreter is started to list them.
@@ -123,5 +131,5 @@ def refuse_another_environment(
         other = Report(
             findings, policy=report.policy, overrides=report.overrides, extent=report.extent
         )
-        hint = "run `envlock capture` to lock these packages; nothing was written"
+        hint = "run `envlock capture` to lock this environment; nothing was written"
         raise EnvironmentMismatch(other.to_text(), other, hint=hint)

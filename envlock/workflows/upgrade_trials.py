@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import NamedTuple
 
 from packaging.requirements import Requirement
 
+from envlock.data.determinism import load_operation_groups
 from envlock.divergence import two_traces
 from envlock.divergence.observed_runs import Request
 from envlock.divergence.trace import Record
@@ -19,7 +19,6 @@ from envlock.divergence.trace_recording import record as write_trace
 from envlock.divergence.two_traces import Pair
 from envlock.guest.target import Target
 from envlock.lock.live_facts import collect_live
-from envlock.lock.models import Lockfile
 from envlock.lock.numerics import Numerics, parse_numerics
 from envlock.lock.temporary import open_draft_folder
 from envlock.numerics.bisection import read_versions
@@ -46,14 +45,17 @@ from envlock.numerics.upgrade_verdict import (
     judge_upgrade,
     list_changes,
 )
-from envlock.packages import wheel_cache
 from envlock.packages.closure import is_held
-from envlock.packages.overlay import build_environ, find_unreached, install_overlay
+from envlock.packages.overlay import (
+    build_environ,
+    find_unreached,
+    install_overlay,
+    make_overlay_folder,
+)
 from envlock.packages.upgrade_resolution import find_unmet, parse_wishes, resolve_upgrade
 from envlock.runtime.collectors.tensorflow import DISTRIBUTIONS
-from envlock.runtime.errors import EnvlockError, UsageError, WriteError
+from envlock.runtime.errors import EnvlockError, UsageError
 from envlock.runtime.report import Report, count
-from envlock.runtime.tables import table
 from envlock.workflows.live_environment import LiveEnvironment, refuse_another_environment
 from envlock.workflows.locks import load_lock
 from envlock.workflows.program import Program
@@ -70,16 +72,10 @@ NAME = "program:function"
 """What the program's operations are called while they are compared."""
 SECTIONS = ("packages", "environ", "python")
 """Facts that must be those of the lockfile: the upgrade begins there."""
-_GROUPS = table("operations")
-DRAWN = frozenset(_GROUPS["random"] + _GROUPS["generators"] + _GROUPS["python"])
+_GROUPS = load_operation_groups()
+DRAWN = _GROUPS["random"] | _GROUPS["random_images"] | _GROUPS["generators"] | _GROUPS["python"]
 """Operations whose results do not follow from their inputs alone."""
-SHAPES = frozenset(
-    [
-        *("Shape", "ShapeN", "Size", "Rank"),
-        *("BroadcastArgs", "BroadcastGradientArgs", "ConcatOffset"),
-    ]
-)
-"""Operations whose results follow from shapes: what they are needed for differs, if they matter."""
+SHAPES = _GROUPS["shapes"]
 UNREADABLE = "[*]"
 """The end of the type of a value that the tracer cannot read."""
 
@@ -137,25 +133,17 @@ class Stage:
             {NAME: self.program},
             python,
             Settings(),
-            gpus=self.has_gpu_build,
+            gpus=self.environment.has_gpu_build,
             say=self.progress.say,
             environ=environ,
         )
         self.progress.say("locked versions: tracing the first steps, twice")
         traces = [self.trace(f"locked-{number}", environ) for number in range(2)]
-        steady = compare_traces(*traces)
-        if steady:
+        if compare_traces(*traces):
             message = "the first steps have other values in each run of the locked environment"
             doubts.append(Difference(UNPROVEN, message))
         doubts += find_unreadable(traces[0])
         return Seen(first, make_numerics(section), traces[0], tuple(doubts))
-
-    @property
-    def has_gpu_build(self) -> bool:
-        """Whether TensorFlow was built for GPUs, and this machine has facts of one."""
-        facts = self.environment.snapshot.facts
-        tensorflow = facts.get("tensorflow") or {}
-        return isinstance(facts.get("gpu"), dict) and bool(tensorflow.get("cuda_build"))
 
     def trace(self, name: str, environ: Mapping[str, str]) -> Path:
         """Return the trace of the first steps, run eagerly."""
@@ -205,7 +193,7 @@ class Stage:
             if part is not None:
                 message = f"{part} is taken from the environment, whatever lies before it"
                 found.append(Difference(UNPROVEN, message))
-            if change.name in DISTRIBUTIONS and self.has_gpu_build:
+            if change.name in DISTRIBUTIONS and self.environment.has_gpu_build:
                 message = (
                     "TensorFlow looks for CUDA's libraries beside itself, where there are none"
                 )
@@ -227,7 +215,7 @@ class Stage:
             locked.program,
             self.environment.python,
             Settings(),
-            gpus=self.has_gpu_build,
+            gpus=self.environment.has_gpu_build,
             say=lambda text: None,
             environ=environ,
         )
@@ -280,11 +268,7 @@ def upgrade(
             f"nothing would change: {', '.join(wanted)}",
             hint="name another version: `--with NAME==VERSION`",
         )
-    overlays = wheel_cache.get_cache_folder(os.environ, Path.home()) / "bisect"
-    try:
-        overlays.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise WriteError(f"cannot create {overlays}: {error.strerror}") from None
+    overlays = make_overlay_folder()
     seed = program.seed if program.seed is not None else SEED
     with open_draft_folder(None) as folder:
         stage = Stage(target, seed, environment, overlays, folder, progress)
@@ -294,14 +278,12 @@ def upgrade(
         if len(changes) > 1 and together.verdict != UNCHANGED:
             alone = tuple(stage.attempt([change], seen) for change in changes)
         compared = count_compared(seen)
-    before, after = (find_tensorflow(each, model) for each in (installed, versions))
-    evidence = UpgradeEvidence(
-        together,
-        alone,
-        compared,
-        list_switch_changes(before, after) if before and after else (),
-        tuple(find_unmet(environment.installation, versions)),
-    )
+    before, after = find_tensorflow(installed), find_tensorflow(versions)
+    switches: tuple[str, ...] = ()
+    if before is not None and after is not None:
+        switches = list_switch_changes(before, after)
+    unmet = tuple(find_unmet(environment.installation, versions))
+    evidence = UpgradeEvidence(together, alone, compared, switches, unmet)
     return judge_upgrade(evidence, target.title)
 
 
@@ -325,7 +307,7 @@ def list_wishes(wanted: Sequence[str], installed: Mapping[str, str]) -> list[Req
     return wishes
 
 
-def find_tensorflow(versions: Mapping[str, str], lock: Lockfile) -> str | None:
+def find_tensorflow(versions: Mapping[str, str]) -> str | None:
     """Return the version of TensorFlow among packages; None if it is not among them."""
     return next((versions[name] for name in DISTRIBUTIONS if name in versions), None)
 
@@ -339,11 +321,13 @@ def make_numerics(section: Mapping[str, object]) -> Numerics:
 
 def count_compared(seen: Seen) -> Compared:
     """Return how much can be compared with another environment."""
-    operations = 0
+    operations, left_out = 0, 0
     if seen.numerics.program is not None:
         operations = len(seen.numerics.program.operations)
+        coverage = seen.numerics.program.targets[NAME]
+        left_out = coverage.distinct - coverage.covered
     entries = _count_entries(seen.trace).total()
-    return Compared(len(seen.program.parts), operations, entries)
+    return Compared(len(seen.program.parts), operations, entries, left_out)
 
 
 def find_unreadable(file: Path) -> list[Difference]:

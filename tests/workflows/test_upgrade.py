@@ -13,7 +13,7 @@ from envlock.divergence.observed_runs import Request
 from envlock.lock.document import validate
 from envlock.lock.models import Lockfile
 from envlock.numerics.programs.parts import Observed, Part
-from envlock.numerics.upgrade_verdict import KERNELS, PROGRAM, VALUES
+from envlock.numerics.upgrade_verdict import KERNELS, PROGRAM, UNPROVEN, VALUES
 from envlock.packages.installation import Installation
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import EnvironmentMismatch, FactError, UsageError
@@ -22,21 +22,13 @@ from envlock.workflows.live_environment import LiveEnvironment
 from envlock.workflows.upgrade_trials import compare_traces, find_unreadable, list_wishes, upgrade
 from tests.divergence.traces import op, value, write
 from tests.locks import document
+from tests.numerics.canaries import section, with_program
 
 VERSIONS = {"keras": "3.8.0", "numpy": "2.1.3"}
-SECTION = {
-    "conditions": {
-        "device": "cpu",
-        "execution": "eager",
-        "intra_op_threads": 2,
-        "inter_op_threads": 2,
-        "determinism": "on",
-        "onednn": "environment",
-        "xla": "environment",
-    },
-    "targets": {"program:function": {"distinct": 0, "covered": 0, "left_out": {}}},
-    "operations": {},
-}
+_PROGRAM = with_program(section())["program"]
+SECTION = {**_PROGRAM, "targets": {workflow.NAME: _PROGRAM["targets"]["train.py:step"]}}
+"""One operation that is computed again, and one that is left out."""
+EMPTY = {**SECTION, "targets": {workflow.NAME: {"distinct": 0, "covered": 0, "left_out": {}}}, "operations": {}}
 
 
 def make_facts(versions: Mapping[str, str]) -> dict[str, Any]:
@@ -53,6 +45,7 @@ class World:
     Attributes:
         program, trace: the digest of the program, and what the first steps show, by the versions.
         resolved: what the installer answers.
+        section: the operations that can be computed alone, and their results.
         runs: how often the program was looked at.
     """
 
@@ -60,6 +53,7 @@ class World:
     trace: Callable[[dict[str, str]], int] = lambda versions: 1
     resolved: dict[str, str] = field(default_factory=lambda: {"keras": "3.15.1"})
     unused: tuple[str, ...] = ()
+    section: Mapping[str, Any] = field(default_factory=lambda: SECTION)
     runs: int = 0
 
     def read(self, environ: Mapping[str, str] | None) -> dict[str, str]:
@@ -95,7 +89,8 @@ def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> World:
     monkeypatch.delenv("PYTHONPATH", raising=False)
     monkeypatch.setattr(workflow, "collect_live", made.collect)
     monkeypatch.setattr(workflow, "observe_program", made.observe)
-    monkeypatch.setattr(workflow, "compute_programs", lambda *_, **__: SECTION)
+    monkeypatch.setattr(workflow, "compute_programs", lambda *_, **__: made.section)
+    monkeypatch.setattr(workflow, "recompute_program", lambda *_, **__: made.section)
     monkeypatch.setattr(workflow, "write_trace", made.write)
     monkeypatch.setattr(workflow, "resolve_upgrade", lambda wishes, python: made.resolved)
     monkeypatch.setattr(workflow, "install_overlay", lambda name, version, folder, _: tmp_path / f"{name}={version}")
@@ -110,7 +105,18 @@ def lock(versions: Mapping[str, str] = VERSIONS) -> Lockfile:
 def test_a_package_that_changes_nothing(world: World) -> None:
     report = upgrade(lock(), "train.py:step", ["keras"])
     assert (report.exit_code, report.findings, world.runs) == (0, [], 3)
-    assert report.evidence.to_json()["witnesses"] == {"parts": 1, "operations": 0, "entries": 1}
+    assert report.evidence.to_json()["witnesses"] == {"parts": 1, "operations": 1, "entries": 1, "left_out": 1}
+    assert report.headline.endswith(
+        ": 1 part of the program, 1 of 2 operations computed again and 1 traced value are equal"
+    )
+
+
+def test_without_an_operation_that_can_be_computed_nothing_is_proven(world: World) -> None:
+    world.section = EMPTY
+    report = upgrade(lock(), "train.py:step", ["keras"])
+    assert (report.exit_code, report.evidence.together.verdict) == (4, UNPROVEN)
+    (finding,) = report.findings
+    assert finding.message.endswith("not provable: no operation could be computed again")
 
 
 def test_another_program_and_another_kernel_are_told_apart(world: World) -> None:
