@@ -16,7 +16,7 @@ OLDER := $(OLDER_TENSORFLOWS:%=.venvs/tensorflow-%)
 empty :=
 CUDA_PYTHONS := $(subst $(empty) $(empty),:,$(CUDA:%=$(CURDIR)/%/bin/python))
 OLDER_PYTHONS := $(subst $(empty) $(empty),:,$(OLDER:%=$(CURDIR)/%/bin/python))
-FAST := "not (tensorflow or slow or engine or chaos)"
+FAST := "not (tensorflow or slow or engine or chaos or signing)"
 WORKERS := $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) + 1 ))) # some of the fast tests wait, and collecting them takes each worker 4 s
 PARALLEL := -n $(shell cores=$$(getconf _NPROCESSORS_ONLN); echo $$(( cores < 3 ? cores + 1 : 4 ))) --dist loadfile # engines are waited for
 COVERED := $(if $(LANES),92,85) # percent of lines and branches: of all tests, or of the fast ones
@@ -29,7 +29,7 @@ COMPILE := $(DEV)/bin/uv pip compile --quiet --upgrade --python-version 3.11 --g
 unexport PYTHONDONTWRITEBYTECODE # half of collecting the tests is compiling them
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test testall testlanes testcuda testolder testfleet testgpu fast chaos mutants oracle coverage lint format generate base requirements dist smoke audit picture site bench clean
+.PHONY: help demo test testall testlanes testcuda testolder testfleet testsigning testgpu fast chaos mutants oracle coverage lint format generate base requirements dist smoke audit picture site bench clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -81,6 +81,10 @@ testolder: $(DEV)/.ready $(TF)/.envlock $(OLDER:%=%/.ready) ## the lane on older
 testfleet: export ENVLOCK_TEST_TENSORFLOW := $(CURDIR)/$(TF)/bin/python
 testfleet: $(DEV)/.ready $(TF)/.envlock ## the lane on real launchers: Slurm (root on Debian), MPI and Ray
 	$(DEV)/bin/python -m pytest -m fleet -n 2
+
+testsigning: export CI := 1 # what is absent fails
+testsigning: $(DEV)/.ready ## run docs/signing.md with cosign and model-signing, which have to be on PATH
+	$(DEV)/bin/python -m pytest tests/integrations/test_signing.py -m signing
 
 # GPU_PYTHON names another environment; STAND_IN=cpu runs everything on the CPU; TESTGPU adds options (--quick).
 GPU_READY := $(if $(STAND_IN),$(TF),$(firstword $(CUDA)))

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests import transcripts
+from tests.conftest import absent
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/signing.md"
@@ -25,15 +26,14 @@ def test_each_block_belongs_to_a_tool_and_is_run() -> None:
     }
 
 
-@pytest.mark.slow
+@pytest.mark.signing
 @pytest.mark.processes
 @pytest.mark.parametrize(
     ("program", "section"), [("cosign", COSIGN), ("model_signing", MODEL_SIGNING)], ids=["cosign", "model-signing"]
 )
 def test_a_tool_refuses_a_model_with_another_stamp(program: str, section: str, tmp_path: Path) -> None:
-    # Also in CI: cosign is in no Debian before 13, and model-signing brings forty packages.
     if shutil.which(program) is None:
-        pytest.skip(f"no {program} on PATH: docs/signing.md says where it is from")
+        absent(f"no {program} on PATH: docs/signing.md says where it is from")
     page = tmp_path / "signing.md"
     page.write_text(f"{BEFORE}\n{section}", encoding="utf-8")
     folder = tmp_path / "project"
