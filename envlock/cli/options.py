@@ -28,7 +28,7 @@ STDIN = "-"
 LIVE = "live"
 """The word for the live environment instead of a lockfile, in `envlock diff` and `envlock show`."""
 FORWARDED = "ENVLOCK_FORWARDED"
-"""As in `envlock/__main__.py`, which no module imports."""
+"""As in `envlock/__main__.py`: `python -m envlock` warns where a module has imported that."""
 DATA_FORMATS = FORMATS[:2]
 """The formats of commands that print no verdict: text or JSON."""
 

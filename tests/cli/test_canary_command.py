@@ -235,7 +235,7 @@ def test_update_refuses_another_environment(envlock: Command, python: str, locke
     locked.write_text(json.dumps(document), encoding="utf-8")
     done = envlock("canary", "--update", "--python", python)
     assert (done.returncode, read(locked)) == (1, document)
-    assert done.stderr.endswith("\nhint: run `envlock capture` to lock these packages; nothing was written\n")
+    assert done.stderr.endswith("\nhint: run `envlock capture` to lock this environment; nothing was written\n")
 
 
 @pytest.mark.slow

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from envlock import __main__
+from envlock.cli import options
 from envlock.runtime.errors import UsageError
 from envlock.workflows import interpreter
 from envlock.workflows.environments import _hash
@@ -190,6 +192,11 @@ def test_one_part_that_another_user_owns_is_enough(part: str, project: Path) -> 
     with pytest.raises(UsageError, match=" belongs to another user, "):
         find_environment({}, project)
     assert find_environment({"VIRTUAL_ENV": str(project / ".venv")}, project).python == python
+
+
+def test_two_modules_name_one_variable() -> None:
+    """`python -m envlock` warns where another module has imported `envlock.__main__`."""
+    assert options.FORWARDED == __main__.FORWARDED
 
 
 # --- as a shell sees it

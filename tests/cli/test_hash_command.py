@@ -156,7 +156,7 @@ def test_other_packages_than_the_locked_ones_are_refused(
     done = envlock("hash", "--python", str(python), environ=asking)
     assert done.returncode == 1
     assert "  x packages.thing.version: locked 1.0, live 2.0\n" in done.stderr
-    assert done.stderr.endswith("\nhint: run `envlock capture` to lock these packages; nothing was written\n")
+    assert done.stderr.endswith("\nhint: run `envlock capture` to lock this environment; nothing was written\n")
     assert (captured.read_bytes(), index.requests) == (before, [])
 
 
