@@ -182,7 +182,7 @@ WRITERS = {
     "envlock/numerics/canary/program_operations.py",  # into a draft
     "envlock/numerics/matrices.py",  # a file without a name
     "envlock/numerics/repeated_runs.py",  # into a draft that is renamed
-    "envlock/workflows/data_capture.py",  # a folder in the cache
+    "envlock/workflows/cache_folders.py",  # folders for proofs and notes
     "envlock/packages/archives.py",  # a folder for a download
     "envlock/packages/bytecode_comparison.py",  # a file without a name
     "envlock/packages/wheel_cache.py",  # renames what is whole
@@ -198,7 +198,6 @@ WRITERS = {
     "envlock/workflows/image_archive.py",  # a draft that is renamed
     "envlock/workflows/observed_run.py",  # into a draft
     "envlock/workflows/repeat.py",  # a draft that is renamed
-    "envlock/workflows/verify_further.py",  # a folder for proofs
 }
 """Who makes or writes files by other means than `replace_file` and drafts, and why nothing half-written is left."""
 

@@ -40,10 +40,12 @@ def drop_folders_without_libraries(
     left = [entry for entry in entries if not _is_without_libraries(entry)]
     if left == entries:
         return live, environ
-    kept = ":".join(left)
-    value = hash_value(kept) if left else None
+    shortened = ":".join(left)
+    value = None
+    if left:
+        value = hash_value(shortened)
     facts = {**live.facts, "environ": {**live.facts["environ"], NAME: value}}
-    return Snapshot(facts, live.unavailable, live.tooling), {**environ, NAME: kept}
+    return Snapshot(facts, live.unavailable, live.tooling), {**environ, NAME: shortened}
 
 
 def _find_text(value: str, recorded: object) -> Optional[str]:

@@ -140,13 +140,13 @@ def judge(
 ) -> Iterator[Finding]:
     """Yield the findings of a file, without what its comments ignore."""
     comments = ignores(module.text, load_lint_rules())
-    kept: dict[tuple[str, int, str], Finding] = {}
+    found: dict[tuple[str, int, str], Finding] = {}
     for rule, hit in hits:
         finding = _finding(module, load_lint_rules()[rule], hit)
         key = rule, finding.where.line, finding.message
-        if key not in kept and not _is_ignored(finding, comments):
-            kept[key] = finding
-    yield from _join_trainings(list(kept.values()))
+        if key not in found and not _is_ignored(finding, comments):
+            found[key] = finding
+    yield from _join_trainings(list(found.values()))
     yield from _about_comments(module.path, comments, active)
 
 

@@ -34,15 +34,15 @@ def parse_wishes(texts: Sequence[str], installed: Collection[str]) -> list[Requi
     """
     wishes = []
     for text in texts:
+        refusal = UsageError(
+            f"not a package with a version: {text}", hint="write `NAME`, `NAME==VERSION`, or `all`"
+        )
         try:
             wish = Requirement(text)
         except InvalidRequirement:
-            wish = None
-        if wish is None or wish.url or wish.marker or wish.extras:
-            raise UsageError(
-                f"not a package with a version: {text}",
-                hint="write `NAME`, `NAME==VERSION`, or `all`",
-            )
+            raise refusal from None
+        if any((wish.url, wish.marker, wish.extras)):
+            raise refusal
         wish.name = canonicalize_name(wish.name)
         if wish.name in DISTRIBUTIONS and wish.name not in installed:
             wish.name = next((name for name in DISTRIBUTIONS if name in installed), wish.name)

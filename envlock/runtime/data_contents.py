@@ -151,16 +151,16 @@ def _read_dvc(path: str, found: Survey) -> Optional[str]:
         field = FIELD.fullmatch(line)
         if field is not None:
             fields[field.group(1)] = field.group(2).strip("'\"")
-    digest = fields.get("md5", "")
-    is_other = (
-        fields.get("path") != os.path.basename(path)
-        # Without it, DVC 2 wrote the file: its MD5 is that of a text with other ends of lines.
-        or fields.get("hash") != "md5"
-        or fields.get("size") != str(found.size)
-        or fields.get("nfiles", "1") != str(len(found.files))
-        or not re.fullmatch(r"[0-9a-f]{32}(\.dir)?", digest)
-    )
-    if is_other:
+    about = {
+        "path": os.path.basename(path),
+        "size": str(found.size),
+        "nfiles": str(len(found.files)),
+        # DVC 2 wrote the file without it: its MD5 is that of a text with other ends of lines.
+        "hash": "md5",
+    }
+    fields.setdefault("nfiles", "1")
+    digest = fields.pop("md5", "")
+    if fields != about or not re.fullmatch(r"[0-9a-f]{32}(\.dir)?", digest):
         return None
     return f"{DVC}:{digest}"
 

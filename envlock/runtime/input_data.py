@@ -38,9 +38,6 @@ if TYPE_CHECKING:
 
 PATH = "data"
 """The path that a rule of the project names, and that findings are about."""
-WHY = "This is other data, not another environment: a result can differ with the same software."
-FIX = "Restore the data, or lock this data with `envlock capture`."
-SOURCE = "[tool.envlock] data"
 
 
 def find_base(lockfile: str, paths: Mapping[str, object]) -> str:
@@ -103,18 +100,23 @@ def _look_at_path(
 def compare_data(
     locked: Mapping[str, Document],
     live: Document,
-    severity: str,
+    rules: Policy,
     names: Tuple[str, str] = NAMES,
+    *,
+    overrides: bool = True,
 ) -> List[Finding]:
     """Return a finding for each data path that differs.
 
     Args:
         locked: the section `data` of a lockfile.
         live: what is at the same paths, as `look_at` returns it.
-        severity: that of a difference, as `choose_severity` returns it.
+        rules: the policy with all rules of the lockfile.
         names: what messages call the sides.
+        overrides: whether rules may let differences pass.
     """
     findings = []
+    row = rules.row(PATH)
+    severity = choose_severity(rules, overrides=overrides)
     for path in sorted({*locked, *live}):
         one, other = locked.get(path), live.get(path)
         level = severity
@@ -126,9 +128,18 @@ def compare_data(
             said = f"data at {clean(path)}: {_describe_difference(one, other, names)}"
         else:
             continue
-        findings.append(
-            Finding(DATA, level, PATH, said, WHY, FIX, SOURCE, expected=one, actual=other)
+        finding = Finding(
+            DATA,
+            level,
+            PATH,
+            said,
+            row["why"],
+            row["fix"],
+            row["source"],
+            expected=one,
+            actual=other,
         )
+        findings.append(finding)
     return findings
 
 
@@ -228,8 +239,7 @@ def add_data(
     """
     if overrides is None:
         overrides = has_overrides_enabled()
-    severity = choose_severity(build_policy(lock, policy), overrides=overrides)
     locked = lock["data"]
     live = look_at(find_base(lockfile, locked), locked, os.environ, deep=deep)
-    findings = compare_data(locked, live, severity)
+    findings = compare_data(locked, live, build_policy(lock, policy), overrides=overrides)
     return report.add_findings(findings, describe_depth(locked, live))

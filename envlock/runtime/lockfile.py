@@ -294,7 +294,7 @@ def _iter_data_problems(data: object) -> Iterator[str]:
         yield f"`data` has {len(data)} paths, more than {DATA_LIMIT}"
     for path, entry in data.items():
         # Nothing outside the project is looked at because a lockfile says so.
-        if not path or path.startswith("/") or "\0" in path or ".." in path.split("/"):
+        if not _is_below(path):
             yield f"`data` has a path outside the project: `{_shorten(path)}`"
         elif not isinstance(entry, dict) or set(entry) != {"files", "bytes", "listing", "content"}:
             keys = "`files`, `bytes`, `listing` and `content`"
@@ -303,6 +303,13 @@ def _iter_data_problems(data: object) -> Iterator[str]:
             yield f"`data.{_shorten(path)}` must have whole numbers of `files` and `bytes`"
         elif not _are_strings([entry["listing"], entry["content"] or ""]):
             yield f"`data.{_shorten(path)}` must have strings in `listing` and `content`"
+
+
+def _is_below(path: str) -> bool:
+    """Return whether a path names something below the folder in which it begins."""
+    if path.startswith("/") or "\0" in path:
+        return False
+    return path != "" and ".." not in path.split("/")
 
 
 def _are_counts(*values: object) -> bool:

@@ -19,11 +19,11 @@ from envlock.runtime.data_contents import (
 from envlock.runtime.data_files import Survey, survey
 from envlock.runtime.errors import EnvlockError, FactError, UsageError
 from envlock.runtime.facts import Unavailable
-from envlock.runtime.input_data import choose_severity, compare_data, describe_depth, look_at
+from envlock.runtime.input_data import compare_data, describe_depth, look_at
 from envlock.runtime.lockfile import find_project
-from envlock.runtime.machine_proof import is_own
 from envlock.runtime.policies import Policy
 from envlock.runtime.report import Finding
+from envlock.workflows.cache_folders import make_own_folder
 from envlock.workflows.progress import SILENT, Progress
 
 
@@ -79,15 +79,10 @@ def write_note(full: str, found: Survey, content: str) -> None:
     file = find_note(os.environ, full)
     if file is None:
         return
-    folder = Path(file).parent
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        for each in (folder.parent, folder):
-            each.mkdir(mode=0o700, exist_ok=True)
-            if not is_own(str(each)):
-                return
+        make_own_folder(Path(file).parent)
         write_atomically(Path(file), render_note(found.state, content))
-    except (OSError, EnvlockError):
+    except EnvlockError:
         return
 
 
@@ -121,7 +116,7 @@ def compare_locked_data(
     if one.data is None or other.data is None:
         return [], ["data: not compared; one side has none"]
     left, right = _to_json(one.data), _to_json(other.data)
-    findings = compare_data(left, right, choose_severity(rules), names)
+    findings = compare_data(left, right, rules, names)
     return findings, describe_depth(left, right)
 
 

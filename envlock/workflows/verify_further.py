@@ -14,12 +14,12 @@ from envlock.lock.writer import write_atomically
 from envlock.packages.file_verification import survey, verify_files
 from envlock.runtime import machine_proof
 from envlock.runtime.compare import PROVEN
-from envlock.runtime.errors import UsageError
 from envlock.runtime.extent import Extent
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import Host
 from envlock.runtime.judgement import needs_proof
 from envlock.runtime.report import Finding, Report
+from envlock.workflows.cache_folders import make_own_folder
 from envlock.workflows.canary import Answer, compare_with_lock
 from envlock.workflows.live_environment import LiveEnvironment, Question, compare_proven_facts
 from envlock.workflows.locks import get_file, get_name, load_lock
@@ -124,7 +124,7 @@ def prove_machine(question: Question, lock: Lockfile, report: Report) -> Report:
         if lock.numerics is not None:
             reason = "the lockfile has the canary of an emulated processor only"
         return _refuse_proof(report, f"{reason} (`envlock capture --canary`)")
-    _make_own_folder(Path(folder))
+    make_own_folder(Path(folder))
     answer = _compute_canary(question, lock)
     if answer.equal:
         write_atomically(Path(folder) / key, machine_proof.content(key, answer.equal))
@@ -137,27 +137,6 @@ def prove_machine(question: Question, lock: Lockfile, report: Report) -> Report:
 
 def _refuse_proof(report: Report, reason: str) -> Report:
     return report.add_findings([], [f"no proof for this machine is possible: {reason}"])
-
-
-def _make_own_folder(folder: Path) -> None:
-    """Create the folder of proofs, which must belong to this user alone: proofs of other users are
-    not trusted.
-
-    Raises:
-        UsageError: it cannot be created, or belongs to another user.
-    """
-    hint = "set XDG_CACHE_HOME to a folder of your own"
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        for path in (folder.parent, folder):
-            path.mkdir(mode=0o700, exist_ok=True)
-            if not machine_proof.is_own(str(path)):
-                # The umask may let others write to it; the folder of another user is left alone.
-                path.chmod(0o700)
-    except OSError as error:
-        raise UsageError(f"cannot keep proofs in {folder}: {error.strerror}", hint=hint) from None
-    if not (machine_proof.is_own(str(folder)) and machine_proof.is_own(str(folder.parent))):
-        raise UsageError(f"cannot keep proofs in {folder}: it is not this user's folder", hint=hint)
 
 
 def _verify_files(

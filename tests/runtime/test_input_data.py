@@ -22,6 +22,7 @@ from envlock.runtime.policies import Policy
 from envlock.runtime.report import ERROR, INFO, UNKNOWN, WARNING, Report
 from tests.locks import document, encode
 
+EXACT = Policy("strict", {"data": "exact"})
 FILES = {"a.csv": b"1,2\n", "sub/b.csv": b"3\n"}
 
 
@@ -218,10 +219,10 @@ def test_contents_are_read_only_if_asked(data: Path) -> None:
     locked = {"data": entry(data)}
     (data / "a.csv").write_bytes(b"9,9\n")
     cheap = look_at(str(data.parent), locked, {})
-    assert compare_data(locked, cheap, ERROR) == []
+    assert compare_data(locked, cheap, EXACT) == []
     assert "names and sizes" in describe_depth(locked, cheap)[0]
     deep = look_at(str(data.parent), locked, {}, deep=True)
-    assert [finding.message for finding in compare_data(locked, deep, ERROR)] == [
+    assert [finding.message for finding in compare_data(locked, deep, EXACT)] == [
         "data at data: 2 files (6 bytes) on both sides, with other contents"
     ]
 
@@ -229,7 +230,7 @@ def test_contents_are_read_only_if_asked(data: Path) -> None:
 def test_each_difference_is_data_and_no_fact(data: Path) -> None:
     locked = {"data": entry(data), "none": entry(data)}
     (data / "c.csv").write_bytes(b"")
-    found = compare_data(locked, look_at(str(data.parent), locked, {}), ERROR)
+    found = compare_data(locked, look_at(str(data.parent), locked, {}), EXACT)
     assert [finding.message for finding in found] == [
         "data at data: locked 2 files (6 bytes), live 3 files (6 bytes)",
         "data at none: locked 2 files (6 bytes), live absent",
@@ -237,8 +238,9 @@ def test_each_difference_is_data_and_no_fact(data: Path) -> None:
     report = Report(found, policy="strict")
     assert report.headline == "does not match under policy strict: there is other data at 2 paths"
     assert report.exit_code == 1
-    unreadable = compare_data(locked, {"data": Unavailable("no", "unreadable"), "none": entry(data)}, ERROR)
+    unreadable = compare_data(locked, {"data": Unavailable("no", "unreadable"), "none": entry(data)}, EXACT)
     assert [finding.severity for finding in unreadable] == [UNKNOWN, ERROR]
+    assert (found[0].fix, found[0].source) == ("Restore the data, or lock this data with `envlock capture`.", "design")
 
 
 @pytest.mark.parametrize(
