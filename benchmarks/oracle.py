@@ -34,6 +34,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,11 @@ ASKED: list[str] = []
 OF_KIND = {"bool": ["0", "1"], "integer": ["1", "3"]}
 
 
+@cache
+def _dump_programs() -> str:
+    return ast.dump(ast.parse(PROGRAMS.read_text(encoding="utf-8")))
+
+
 @dataclass(frozen=True)
 class Change:
     """One perturbation: see perturbations.toml."""
@@ -68,8 +74,7 @@ class Change:
     @property
     def key(self) -> str:
         """What its result depends on, beside the environment."""
-        programs = ast.dump(ast.parse(PROGRAMS.read_text(encoding="utf-8")))
-        asked = json.dumps([asdict(self), programs], sort_keys=True)
+        asked = json.dumps([asdict(self), _dump_programs()], sort_keys=True)
         return hashlib.sha256(asked.encode()).hexdigest()[:16]
 
 

@@ -17,7 +17,7 @@ from envlock.runtime.lockfile import LOCK_VERSION
 from tests.conftest import Command
 from tests.machines import distribution, write
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.slow]
 
 ASSERT = 'import envlock; envlock.assert_locked(policy="strict")'
 PACKAGES = (("tensorflow_cpu", "2.17.1"), ("keras", "3.5.0"), ("numpy", "1.26.4"), ("h5py", "3.1.0"))
