@@ -52,11 +52,11 @@ endif
 ifdef CI
 testall: export ENVLOCK_TEST_CUDA_PYTHONS := $(CUDA_PYTHONS)
 testall: export ENVLOCK_TEST_OLDER_PYTHONS := $(OLDER_PYTHONS)
-testall: $(CUDA:%=%/.ready) $(OLDER:%=%/.ready)
 endif
 testall: export ENVLOCK_TEST_TENSORFLOW := $(CURDIR)/$(TF)/bin/python
 testall: export ENVLOCK_TEST_HOSTS := $(CURDIR)/$(HOSTS)/bin/python
-testall: lint $(TF)/.envlock $(HOSTS)/.envlock ## lint, types and every test: what `make test` is in CI
+testall: lint ## lint, types and every test: what `make test` is in CI
+	@$(MAKE) --no-print-directory --jobs=2 $(TF)/.envlock $(HOSTS)/.envlock $(if $(CI),$(CUDA:%=%/.ready) $(OLDER:%=%/.ready)) # pip takes one core
 	$(if $(CI),$(MAKE) coverage,$(DEV)/bin/python -m pytest -m $(FAST) -n $(WORKERS))
 	$(DEV)/bin/python -m pytest -m "tensorflow or slow or engine" $(PARALLEL)
 	$(DEV)/bin/python -m pytest tests/chaos -m "chaos" -n $(WORKERS) --dist worksteal

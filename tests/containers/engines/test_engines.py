@@ -27,6 +27,7 @@ from tests.containers import test_build, test_debian
 from tests.containers.bed import engine as daemons
 from tests.containers.bed.fixtures import StartEngine, starting, use
 from tests.containers.bed.session import Bed
+from tests.containers.engines import test_commands
 from tests.exhaustive import exhaustive
 
 EPOCH = 315532800
@@ -511,7 +512,7 @@ def test_a_command_that_is_not_there_is_told(name: str, monkeypatch: pytest.Monk
 
 def test_every_engine_builds_an_image_in_some_test() -> None:
     """One that only raises would be offered on the command line otherwise."""
-    assert {*test_build.ENGINES, *test_debian.ENGINES} == set(ENGINES)
+    assert {*test_build.ENGINES, test_debian.ENGINE, test_commands.ENGINE} == set(ENGINES)
 
 
 def test_an_unknown_engine_is_told() -> None:
