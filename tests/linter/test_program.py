@@ -199,6 +199,92 @@ def test_what_is_imported_by_a_name_of_the_run_belongs_to_the_program(
     assert found == {code: {"src/other.py": ["ENV203"]} if seeded else both for code, seeded in mains.items()}
 
 
+@pytest.mark.parametrize(
+    "loader",
+    [
+        "for name in os.listdir(__path__[0]):\n    __import__(f'{__name__}.{name[:-3]}')\n",
+        "for found in pkgutil.iter_modules(__path__):\n    found[0].find_spec(found[1]).loader.load_module()\n",
+    ],
+)
+def test_a_package_that_imports_all_that_lies_in_it_has_the_seeds_of_its_programs(
+    loader: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draw = "import tensorflow as tf\n\n\ndef noise(x):\n    return x + tf.random.normal(x.shape)\n"
+    files = {"mine/__init__.py": f"import os\nimport pkgutil\n{loader}", "mine/noise.py": draw}
+    main = "import mine\nimport tensorflow as tf\n{}\n"
+    seeded = main.format("tf.random.set_seed(1)")
+    assert rules(tmp_path, monkeypatch, {"main.py": seeded, **files}) == {}
+    assert rules(tmp_path, monkeypatch, {"main.py": main.format(""), **files}) == {"mine/noise.py": ["ENV204"]}
+
+
+@pytest.mark.parametrize("seeds", [True, False, None])
+def test_a_test_without_a_seed_does_not_accuse_code_that_its_programs_seed(
+    seeds: bool | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train = "import tensorflow as tf\nfrom noise import noise\n{}tf.keras.optimizers.SGD().minimize(noise(tf.zeros([2])), [])\n"
+    files = {
+        "noise.py": "import tensorflow as tf\n\n\ndef noise(x):\n    return x + tf.random.normal(x.shape)\n",
+        "test_noise.py": train.format("def test_noise():\n    "),
+    }
+    if seeds is not None:
+        files["main.py"] = train.format("tf.random.set_seed(1)\n" * seeds)
+    found = rules(tmp_path, monkeypatch, files)
+    assert ("ENV204" in found.get("noise.py", [])) == (not seeds)
+
+
+MODEL = """
+import tensorflow as tf
+
+
+class Model:
+    def __init__(self):
+        self.session = None
+
+    def register(self, session):
+        self.session = session
+
+    def build(self):
+        self.loss = tf.layers.dense(tf.zeros([2, 2]), 1)
+
+    def train(self):
+        if not self.session:
+            raise ValueError("no session")
+        tf.train.GradientDescentOptimizer(0.1).minimize(self.loss)
+"""
+
+
+def test_a_program_before_it_does_not_keep_another_from_its_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    main = (
+        "import tensorflow as tf\nfrom model import Model\n\n\ndef main(_):\n    with tf.Session() as session:\n"
+        "        model = Model()\n        model.register(session)\n        model.build()\n        {}\n\n\n"
+        "if __name__ == '__main__':\n    tf.app.run()\n"
+    )
+    files = {"export.py": main.format("print(model)"), "model.py": MODEL, "train.py": main.format("model.train()")}
+    write(tmp_path, files)
+    monkeypatch.chdir(tmp_path)
+    found = [finding.rule for finding in lint(list(files), Settings("1.15.5")) if finding.where.file == "model.py"]
+    assert "ENV204" in found
+
+
+def test_each_of_several_programs_of_one_shape_is_accused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A helper that adds flags, or writes what is handed to it, does so for the second and the fifth as for the first."""
+    main = (
+        "import argparse\nimport random\nimport helpers\n\n\ndef split(names, seed=None):\n    if seed:\n"
+        "        random.seed(seed)\n    random.shuffle(names)\n    return [(name, at) for at, name in enumerate(names)]\n\n\n"
+        "if __name__ == '__main__':\n    parser = argparse.ArgumentParser()\n    helpers.add_split(parser)\n"
+        "    args = parser.parse_args()\n    helpers.write(split(helpers.names(), args.split_seed))\n"
+    )
+    helpers = (
+        "import numpy as np\n\n\ndef add_split(parser):\n    parser.add_argument('--split-seed', type=int, default=None)\n\n\n"
+        "def names():\n    return list(np.load('names.npy'))\n\n\ndef write(found):\n    np.save('split.npy', found)\n"
+    )
+    programs = [f"program_{at}.py" for at in range(6)]
+    found = rules(tmp_path, monkeypatch, {"helpers.py": helpers, **dict.fromkeys(programs, main)})
+    assert found == {program: ["ENV207", "ENV206"] for program in programs}
+
+
 def test_a_file_in_a_package_is_no_package_of_that_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = {
         "mine/__init__.py": "",

@@ -44,6 +44,11 @@ class Call:
         """Return everything that it gives."""
         return [*self.arguments, *self.keywords.values()]
 
+    def named_values(self) -> list[tuple[str, Value]]:
+        """Return everything that it gives with its name, or with its position as text."""
+        placed = [(str(at), value) for at, value in enumerate(self.arguments)]
+        return [*placed, *self.keywords.items()]
+
     def first(self) -> Value:
         """Return the first argument."""
         return self.arguments[0] if self.arguments else Value()

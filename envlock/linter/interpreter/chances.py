@@ -150,10 +150,19 @@ class Chances(Base):
         kind = "op" if generator == "tf" else "python"
         self.do(kind, name, call.node, carried=self.is_carried(call))
         result = Value(kind="number")
-        if own or generator in self.state.seeded or self.dead:
+        if (
+            own
+            or generator in self.state.seeded
+            or self.dead
+            or self.is_seeded_by_programs(generator)
+        ):
             return result
         chance = self.chance(rule, "draw", name, call.node, generator)
         return result.add_taints(frozenset({(chance, "value")}))
+
+    def is_seeded_by_programs(self, generator: str) -> bool:
+        """Return whether code draws for a test alone: all programs that use it seed the generator."""
+        raise NotImplementedError
 
     def is_carried(self, call: Call) -> bool:
         """Return whether what is drawn hangs on what the round before of a loop of TensorFlow computed."""

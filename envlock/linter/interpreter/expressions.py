@@ -28,6 +28,7 @@ from envlock.linter.interpreter.values import (
     Scope,
     Sequence,
     Table,
+    Taints,
     Value,
     as_mode,
     as_picks,
@@ -266,9 +267,9 @@ class Expressions(Functions):
         if isinstance(node.slice, ast.Tuple) and any(
             isinstance(each, ast.Slice) for each in node.slice.elts
         ):
-            placed = as_mode(in_mode(self.deep(key), "place"), "value")
-            drawn = as_picks(self.deep(key))
-            return Value(self.deep(owner) | placed | drawn, "number")
+            moved = as_mode(in_mode(self.deep(key), "place"), "value") | as_picks(self.deep(key))
+            kind = "text" if owner.kind == "text" else "number"
+            return Value(self.deep(owner) | moved, kind)
         return self.item(owner, key, node)
 
     def cut(self, owner: Value) -> Value:
@@ -291,13 +292,7 @@ class Expressions(Functions):
         taken = as_mode(in_mode(owner.taints, "order"), "value")
         plain = key.value if isinstance(key, Constant) else ...
         if isinstance(owner, Sequence):
-            if (
-                owner.items is not None
-                and isinstance(plain, int)
-                and -len(owner.items) <= plain < len(owner.items)
-            ):
-                return owner.items[plain].add_taints(taken)
-            return self.copy_value(owner.element).add_taints(taken | drawn)
+            return self.item_of_sequence(owner, plain, taken, drawn)
         if isinstance(owner, Table):
             try:
                 if plain in owner.items:
@@ -315,6 +310,17 @@ class Expressions(Functions):
         kind = owner.kind if owner.kind in ("number", "tensor") else ""
         held = frozenset(each for each in self.deep(owner) if each[0].rule != UNFILLED)
         return Value(self.forget(held, "order") | taken | drawn, kind)
+
+    def item_of_sequence(
+        self, owner: Sequence, plain: object, taken: Taints, drawn: Taints
+    ) -> Value:
+        """Return the element at an index, which is `...` if it is not known."""
+        items = owner.items
+        if items is not None and isinstance(plain, int) and -len(items) <= plain < len(items):
+            return items[plain].add_taints(taken)
+        if owner.element.kind == "unfilled":  # any of them: what fills one is seen there
+            return owner.element
+        return self.copy_value(owner.element).add_taints(taken | drawn)
 
     # ------------------------------------------------------------ operators
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections import Counter
 from collections.abc import Callable
 from functools import lru_cache
 
@@ -12,8 +11,9 @@ from envlock.linter.interpreter.arguments import Call
 from envlock.linter.interpreter.chances import find_chance
 from envlock.linter.interpreter.library import LIBRARY
 from envlock.linter.interpreter.methods import FLAG_TYPES
-from envlock.linter.interpreter.operations import Operations, is_listed
-from envlock.linter.interpreter.run_state import DEPTH, Deed, Frame, State
+from envlock.linter.interpreter.operations import is_listed
+from envlock.linter.interpreter.repeated_calls import RepeatedCalls
+from envlock.linter.interpreter.run_state import DEPTH, Deed, Frame
 from envlock.linter.interpreter.source_files import Source, Sources, describe_more
 from envlock.linter.interpreter.values import (
     CLEAN,
@@ -45,29 +45,19 @@ SET_TYPES = ("set", "frozenset", "typing.Set", "typing.AbstractSet", "typing.Fro
 NUMBER_TYPES = ("int", "float", "bool")
 RUNNABLE = frozenset({Function, Partial, Library, Sequence})
 """Values that are a function, or can hold some."""
-Key = tuple[object, ...]
-MOST, MOST_TAINTED = 1, 3
-"""How often a function runs with the same seeds and switches: more callers tell nothing new."""
-IN_ALL = 12  # times as often with other switches: of 16,000 functions of Keras and NumPy 4 % ran 20 times and more
 
 
-class Functions(Operations):
+class Functions(RepeatedCalls):
     """Calls of anything."""
 
     def __init__(self, sources: Sources, tensorflow: str, budget: int) -> None:
         super().__init__(sources, tensorflow, budget)
-        self.results: dict[Key, tuple[Value, State]] = {}
-        self.last: dict[Key, tuple[Value, State]] = {}
         self.discarded: set[ast.AST] = set()
         self.stars: dict[Scope, list[str]] = {}
         self.flags: dict[str, Value] = {}
         self.size: int | None = None
-        self.runs: Counter[Key] = Counter()
-        self.usual: dict[ast.AST, Taints] = {}
         self.defined: dict[ast.AST, Function] = {}
-        self.done: dict[ast.AST, list[Deed]] = {}
         self.instances: list[Instance] = []
-        self.examples: dict[ast.ClassDef, Instance] = {}
 
     def run_file(self, source: Source) -> Scope:
         """Return the names of a file, after it has run."""
@@ -207,12 +197,17 @@ class Functions(Operations):
             return result
         often = self.key_of_kind(function, call, tainted=bool(handed))
         if self.is_known(often, tainted=bool(handed)):
+            self.ledger.count(self.deep_of(self.values_that_count(node, call)))
             return self.recall(function, often, handed)
+        fresh = self.list_uncounted(call)
         before = len(self.deeds[-1]) if self.deeds else 0
         frame = Frame(node, function.scope.source, Scope(function.scope.source, function.scope))
         frame.handed = frozenset(chance for chance, _ in handed)
         self.bind(function, call, frame.scope)
         result = self.run_frame(function, frame)
+        for word, chances in fresh.items():
+            if not chances.isdisjoint(self.ledger.counted):
+                self.counting.setdefault(node, set()).add(word)
         if key is not None:
             self.results[key] = result, self.state.copy()
         self.last[often] = result, self.state.copy()
@@ -234,44 +229,6 @@ class Functions(Operations):
             self.report_compiled(node, self.deeds.pop())
         return result
 
-    def key_of_kind(self, function: Function, call: Call, *, tainted: bool) -> Key:
-        """Return what a call has in common with those that tell nothing new: the state, switches, what it closes over."""
-        switches: list[tuple[str, object]] = []
-        words = (*(str(at) for at, _ in enumerate(call.arguments)), *call.keywords)
-        for word, each in zip(words, call.values(), strict=True):
-            switch = each.default if isinstance(each.default, bool | None) else ...
-            switches.append((word, switch))
-        closure = function.scope.number if function.scope.parent is not None else 0
-        around = tainted, bool(self.off), bool(self.deeds), closure
-        return function.node, self.state.key(), around, tuple(switches)
-
-    def is_known(self, often: Key, *, tainted: bool) -> bool:
-        """Return whether a function has run often enough in this way, and count the run."""
-        in_all = often[:2]
-        self.runs[often] += 1
-        self.runs[in_all] += 1
-        most = MOST_TAINTED if tainted else MOST
-        return self.runs[often] > most or self.runs[in_all] > IN_ALL * most
-
-    def recall(self, function: Function, often: Key, handed: Taints) -> Value:
-        """Return what a function returns that does not run once more, and do what it does to the state."""
-        node = function.node
-        for deeds in self.deeds:
-            deeds.extend(self.done.get(node, ()))
-        if isinstance(function.owner, Instance):
-            self.resemble(function.owner)
-        result, after = self.last.get(often, (Value(), self.state))
-        self.state = after.copy()
-        if isinstance(result, Made) and not handed:
-            return result
-        return Value(handed | self.usual.get(node, CLEAN))
-
-    def resemble(self, instance: Instance) -> None:
-        """Give an object that is made once more what the others of its class have."""
-        example = self.examples.get(instance.owner.node)
-        if example is not None:
-            instance.attributes = {**example.attributes, **instance.attributes}
-
     def run_code(self, node: Code, frame: Frame) -> Value:
         """Run a function whose arguments are bound; return what it returns."""
         if isinstance(node, ast.Lambda):
@@ -283,33 +240,6 @@ class Functions(Operations):
             )
             return result.add_taints(frame.ordered)
         return join_all(frame.returned) if frame.returned else Constant(None)
-
-    def key_of(self, function: Function, call: Call) -> Key | None:
-        """Return what the result of a call hangs on, or None where it cannot be kept."""
-        if self.loops or self.deeds or self.dead or call.starred:
-            return None
-        parts: list[object] = []
-        for word, value in (*enumerate(call.arguments), *call.keywords.items()):
-            if isinstance(value, Constant):
-                parts.append((word, type(value.value), repr(value.value), value.optional))
-            elif type(value) is Value and not value.taints:
-                parts.append((word, value.kind, value.default is None))
-            elif isinstance(value, Library):
-                parts.append((word, value.name))
-            elif isinstance(value, Instance):
-                parts.append((word, value.born))
-            elif isinstance(value, Function):
-                parts.append(
-                    (word, value.node, value.scope.number, getattr(value.owner, "born", 0))
-                )
-            elif isinstance(value, Class):
-                parts.append((word, value.node))
-            else:
-                return None
-        state = self.state
-        where = function.node, getattr(function.owner, "born", 0), function.scope.number
-        paths = bool(self.off), self.in_entry, self.unsure > 0, len(self.rounds) > 0
-        return (*where, state.key(), *paths, *parts)
 
     def bind(self, function: Function, call: Call, scope: Scope) -> None:
         """Give the parameters of a function their values."""
@@ -440,7 +370,9 @@ class Functions(Operations):
         if isinstance(init, Function):
             self.call_function(init.bound(instance), call)
         else:
-            self.use_functions(call)
+            returned = self.use_functions(call)
+            if owner.node.bases:  # what is above the project may call them
+                self.count(*returned)
             instance.attributes.update(call.keywords)
             fields = [
                 each.target.id
@@ -450,27 +382,28 @@ class Functions(Operations):
             instance.attributes.update(zip(fields, call.arguments, strict=False))
         return instance
 
-    def use_functions(self, call: Call) -> None:
+    def use_functions(self, call: Call) -> list[Value]:
         """Run the functions that a call hands on, with what nothing is known of; a command line asks for defaults."""
-        for value in call.values():
-            if type(value) in RUNNABLE:
-                self.use_function(value, call)
+        return [
+            self.use_function(value, call) for value in call.values() if type(value) in RUNNABLE
+        ]
 
-    def use_function(self, value: Value, call: Call) -> None:
-        """Run a function that is handed on."""
+    def use_function(self, value: Value, call: Call) -> Value:
+        """Return what a function that is handed on returns."""
         if isinstance(value, Function):
             handed = self.unknown_call(value.node, defaults=self.is_command_line(call))
             if value.owner is not None and value.node.args.args:
                 handed.keywords.pop(value.node.args.args[0].arg, None)
-            self.call_function(value, handed)
-        elif isinstance(value, Partial):
-            self.call(value, Call(call.node))
-        elif isinstance(value, Library) and value.name in RANDOM_OPS:
+            return self.call_function(value, handed)
+        if isinstance(value, Partial):
+            return self.call(value, Call(call.node))
+        if isinstance(value, Library) and value.name in RANDOM_OPS:
             self.count(self.call_named(value.name, Call(call.node)))
         elif isinstance(value, Sequence):
             for each in (value.items or [])[:8]:
                 if isinstance(each, Function):
                     self.use_function(each, call)
+        return Value()
 
     def is_command_line(self, call: Call) -> bool:
         """Return whether a call runs a function from the command line."""

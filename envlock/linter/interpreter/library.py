@@ -64,7 +64,18 @@ WHOLE = frozenset(
 OUTPUT = ("sys.stdout", "sys.stderr")
 STARTERS = ("threading.Thread", "multiprocessing.Process", "torch.multiprocessing.Process")
 OPTIMIZERS = ("tf.train.", "keras.optimizers.", "tf.optimizers.", "tensorflow_addons.optimizers.")
+TEXTS = ("str", "bytes", "object")
 PARSERS = ("argparse.ArgumentParser", "optparse.OptionParser", "configargparse.ArgumentParser")
+
+
+def is_text(kind: Value | None) -> bool:
+    """Return whether arrays of a type hold text."""
+    if isinstance(kind, Library):
+        return kind.name.rpartition(".")[2].rstrip("_") in TEXTS
+    if not isinstance(kind, Constant):
+        return False
+    word = str(kind.value).lstrip("<>|=")
+    return word in TEXTS or word[:1] in ("U", "S", "O")
 
 
 class Libraries(Containers):
@@ -90,7 +101,7 @@ class Libraries(Containers):
 
     def call_unknown(self, call: Call, name: str = "") -> Value:
         """Return what a function returns that is not seen: it may do anything with what it is given."""
-        self.use_functions(call)
+        self.count(*self.use_functions(call))
         self.hand_out(call)
         if name and name.rpartition(".")[2][:1].isupper():
             made = self.make(name, call.node)
@@ -128,13 +139,20 @@ class Libraries(Containers):
         self.change_in_place(name, call)
         if word in MEASURES:
             return Value(kind="whole")
+        if name == "numpy.dtype":
+            return call.first()
         kind = self.kind_of_result(name, values)
+        if kind == "tensor" and is_text(call.get("dtype", 1)):
+            kind = "text"
         taints = self.array_taints(values)
         if kind == "letters":
             return Value(self.deep_of(values), kind)
         types = [each.name for each in values if isinstance(each, Library)]
         if kind and "int" in f"{call.constant('dtype', 1)}{''.join(types)}":
-            taints = frozenset(each for each in taints if each[0].rule != "ENV304")
+            # A set of whole numbers has one order; what was counted in the order of a set keeps it.
+            taints = frozenset(
+                each for each in taints if each[0].rule != "ENV304" or each[1] == "value"
+            )
         return Value(taints, kind)
 
     def change_in_place(self, name: str, call: Call) -> None:

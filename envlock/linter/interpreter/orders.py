@@ -55,8 +55,8 @@ class Orders(Chances):
         found = self.make_sequence(None, element, "iterator")
         return found.add_taints(frozenset({(chance, "order")}))
 
-    def use_functions(self, call: Call) -> None:
-        """Run the functions that a call hands on."""
+    def use_functions(self, call: Call) -> list[Value]:
+        """Run the functions that a call hands on, and return what they return."""
         raise NotImplementedError
 
     def take_in_turn(self, value: Value, node: ast.AST) -> Value:
@@ -240,4 +240,8 @@ class Orders(Chances):
         """Return whether a value has the same hash in every run."""
         if isinstance(value, Constant):
             return value.kind == "number" or value.value is None
+        if isinstance(value, Sequence) and value.items is not None:
+            # Beside numbers, what is not known is a number too: so seeds are mixed, as in `hash((seed, index))`.
+            known = [each for each in value.items if each.kind or isinstance(each, Sequence)]
+            return bool(known) and all(self.is_hashed_alike(each) for each in known)
         return self.is_whole(value)

@@ -142,12 +142,22 @@ class Programs(Statements):
 
         What a program that imports the file seeds is seeded, unless another one that trains does not.
         """
+        state = self.begin_of(source).copy()
+        state.weights = self.built
+        return state
+
+    def is_seeded_by_programs(self, generator: str) -> bool:
+        """Return whether code draws for a test alone: all programs that use it seed the generator."""
+        if self.program is None or not self.program.is_test or not self.in_entry:
+            return False
+        return not self.source.is_test and generator in self.begin_of(self.source).seeded
+
+    def begin_of(self, source: Source) -> State:
+        """Return what holds after the programs that import a file, looked up once."""
         known = self.begins.get(source)
         if known is None:
             known = self.begins[source] = self.find_begin(source)
-        state = known.copy()
-        state.weights = self.built
-        return state
+        return known
 
     def find_begin(self, source: Source) -> State:
         """Return what the programs that import a file leave seeded and switched on."""

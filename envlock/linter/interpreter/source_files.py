@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -12,7 +12,10 @@ from envlock.linter.module import Module
 from envlock.linter.names import TENSORFLOW_1
 from envlock.linter.places import Places, absolute
 
-LOADERS = ("importlib.import_module", "imp.load_source", "importlib.util.spec_from_file_location")
+LOADERS = (
+    *("importlib.import_module", "importlib.util.spec_from_file_location", "imp.load_source"),
+    *("pkgutil.iter_modules", "pkgutil.walk_packages"),
+)
 
 
 @dataclass(eq=False)
@@ -58,8 +61,16 @@ class Source:
     @cached_property
     def loads(self) -> bool:
         """Whether it imports by a name that only the run knows."""
-        loaded = self.module.find_calls(LOADERS)
-        return any(call.args and not isinstance(call.args[0], ast.Constant) for call, _ in loaded)
+        calls = self._iter_loading_calls()
+        return any(call.args and not isinstance(call.args[0], ast.Constant) for call in calls)
+
+    def _iter_loading_calls(self) -> Iterator[ast.Call]:
+        for call, _ in self.module.find_calls(LOADERS):
+            yield call
+        if "__import__" in self.module.text:
+            for call in self.module.nodes(ast.Call):
+                if isinstance(call.func, ast.Name) and call.func.id == "__import__":
+                    yield call
 
     @cached_property
     def has_sessions(self) -> bool:

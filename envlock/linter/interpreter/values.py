@@ -431,7 +431,7 @@ def join(one: Value, other: Value) -> Value:
     """Return a value that can be either."""
     if one is other or _is_same(one, other):
         return one
-    if type(one) is Value and type(other) is Value:
+    if _is_merged(one) and _is_merged(other):
         return _merge_unknown([one, other])
     if type(one) is Constant and type(other) is Constant:  # the elements of long lists
         return Either((one, other))
@@ -442,7 +442,7 @@ def join(one: Value, other: Value) -> Value:
                 break
         else:
             found.append(each)
-    if all(type(each) is Value for each in found):
+    if all(_is_merged(each) for each in found):
         return _merge_unknown(found)
     if len(found) > OPTIONS:
         return Value(_unite(found))
@@ -455,6 +455,11 @@ def join_all(values: Iterable[Value]) -> Value:
     for value in values:
         result = value if result is None else join(result, value)
     return Value() if result is None else result
+
+
+def _is_merged(value: Value) -> bool:
+    """Return whether of a value only its taints count; an empty array may be filled later."""
+    return type(value) is Value and value.kind != "unfilled"
 
 
 def _merge_unknown(found: list[Value]) -> Value:

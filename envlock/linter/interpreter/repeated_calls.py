@@ -1,0 +1,138 @@
+"""Calls of a function that has run before: what they have in common, and what they do without running again."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+
+from envlock.linter.interpreter.arguments import Call
+from envlock.linter.interpreter.library import PARSERS
+from envlock.linter.interpreter.operations import Operations
+from envlock.linter.interpreter.run_state import Deed, State
+from envlock.linter.interpreter.source_files import Sources
+from envlock.linter.interpreter.values import (
+    CLEAN,
+    Chance,
+    Class,
+    Code,
+    Constant,
+    Function,
+    Instance,
+    Library,
+    Made,
+    Taints,
+    Value,
+)
+
+Key = tuple[object, ...]
+MOST, MOST_TAINTED = 1, 3
+"""How often a function runs with the same seeds and switches: more callers tell nothing new."""
+IN_ALL = 12  # times as often with other switches: of 16,000 functions of Keras and NumPy 4 % ran 20 times and more
+
+
+class RepeatedCalls(Operations):
+    """What is kept of the calls of each function.
+
+    Attributes:
+        results: what a call with the same arguments returned, and the state after it.
+        last: the same, of calls of one kind.
+        runs: how often each kind of call has run.
+        usual: the chances in what each function returned last.
+        done: what each function did last.
+        counting: the arguments of each function that have reached something in its body.
+        examples: the first object of each class.
+    """
+
+    def __init__(self, sources: Sources, tensorflow: str, budget: int) -> None:
+        super().__init__(sources, tensorflow, budget)
+        self.results: dict[Key, tuple[Value, State]] = {}
+        self.last: dict[Key, tuple[Value, State]] = {}
+        self.runs: Counter[Key] = Counter()
+        self.usual: dict[ast.AST, Taints] = {}
+        self.done: dict[ast.AST, list[Deed]] = {}
+        self.counting: dict[ast.AST, set[str]] = {}
+        self.examples: dict[ast.ClassDef, Instance] = {}
+
+    def key_of(self, function: Function, call: Call) -> Key | None:
+        """Return what the result of a call hangs on, or None where it cannot be kept."""
+        if self.loops or self.deeds or self.dead or call.starred:
+            return None
+        parts: list[object] = []
+        for word, value in call.named_values():
+            if isinstance(value, Constant):
+                parts.append((word, type(value.value), repr(value.value), value.optional))
+            elif type(value) is Value and not value.taints:
+                parts.append((word, value.kind, value.default is None))
+            elif isinstance(value, Library):
+                parts.append((word, value.name))
+            elif isinstance(value, Instance):
+                parts.append((word, value.born))
+            elif isinstance(value, Function):
+                parts.append(
+                    (word, value.node, value.scope.number, getattr(value.owner, "born", 0))
+                )
+            elif isinstance(value, Class):
+                parts.append((word, value.node))
+            else:
+                return None
+        state = self.state
+        where = function.node, getattr(function.owner, "born", 0), function.scope.number
+        paths = bool(self.off), self.in_entry, self.unsure > 0, len(self.rounds) > 0
+        return (*where, state.key(), *paths, *parts)
+
+    def key_of_kind(self, function: Function, call: Call, *, tainted: bool) -> Key:
+        """Return what a call has in common with those that tell nothing new: the state, switches, what it closes over."""
+        switches: list[tuple[str, object]] = []
+        for word, each in call.named_values():
+            switch: object = each.default if isinstance(each.default, bool | None) else ...
+            if isinstance(each, Made) and each.name in PARSERS:  # to which it adds flags
+                switch = each.born
+            switches.append((word, switch))
+        closure = function.scope.number if function.scope.parent is not None else 0
+        around = tainted, bool(self.off), bool(self.deeds), closure
+        return function.node, self.state.key(), around, tuple(switches)
+
+    def is_known(self, often: Key, *, tainted: bool) -> bool:
+        """Return whether a function has run often enough in this way, and count the run."""
+        in_all = often[:2]
+        self.runs[often] += 1
+        self.runs[in_all] += 1
+        most = MOST_TAINTED if tainted else MOST
+        return self.runs[often] > most or self.runs[in_all] > IN_ALL * most
+
+    def recall(self, function: Function, often: Key, handed: Taints) -> Value:
+        """Return what a function returns that does not run once more, and do what it does to the state."""
+        node = function.node
+        for deeds in self.deeds:
+            deeds.extend(self.done.get(node, ()))
+        if isinstance(function.owner, Instance):
+            self.resemble(function.owner)
+        result, after = self.last.get(often, (Value(), self.state))
+        self.state = after.copy()
+        if isinstance(result, Made) and not handed:
+            return result
+        return Value(handed | self.usual.get(node, CLEAN))
+
+    def resemble(self, instance: Instance) -> None:
+        """Give an object that is made once more what the others of its class have; a None is still to be set."""
+        example = self.examples.get(instance.owner.node)
+        if example is None:
+            return
+        for name, value in example.attributes.items():
+            own = instance.attributes.get(name)
+            if own is None or (isinstance(own, Constant) and own.value is None):
+                instance.attributes[name] = value
+
+    def list_uncounted(self, call: Call) -> dict[str, set[Chance]]:
+        """Return the chances in each argument that have reached nothing so far."""
+        found = {}
+        for word, value in call.named_values():
+            chances = {chance for chance, _ in self.deep(value)} - self.ledger.counted
+            if chances:
+                found[word] = chances
+        return found
+
+    def values_that_count(self, node: Code, call: Call) -> list[Value]:
+        """Return the arguments of which it was seen that the function lets them reach something."""
+        words = self.counting.get(node, set())
+        return [value for word, value in call.named_values() if word in words]
