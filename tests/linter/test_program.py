@@ -232,6 +232,21 @@ def test_a_test_without_a_seed_does_not_accuse_code_that_its_programs_seed(
     assert ("ENV204" in found.get("noise.py", [])) == (not seeds)
 
 
+def test_a_test_that_calls_a_function_does_not_keep_it_from_being_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layers = (
+        "import tensorflow as tf\n\n\ndef dense(x):\n    return tf.layers.dense(x, 1)\n\n\n"
+        "def wide(x):\n    return tf.layers.dense(x, 9)\n"
+    )
+    test = "import layers\n\n\ndef test_dense():\n    assert layers.dense(1) is not None\n"
+    files = {"layers.py": layers, "layers_test.py": test, "config.py": "import layers\n\nnetwork = layers.dense\n"}
+    write(tmp_path, files)
+    monkeypatch.chdir(tmp_path)
+    (found,) = lint(list(files), Settings("1.15.5"))
+    assert (found.where.line, found.rule, "line 9" in found.message) == (5, "ENV204", True)
+
+
 MODEL = """
 import tensorflow as tf
 

@@ -185,7 +185,7 @@ class Functions(RepeatedCalls):
     def call_function(self, function: Function, call: Call) -> Value:
         """Return what a function of the project returns."""
         node = function.node
-        self.visited.add(node)
+        self.note_visit(function)
         handed = self.deep_of(call.values())
         deep = len(self.frames) >= DEPTH or any(frame.node is node for frame in self.frames)
         if deep or self.steps <= 0:

@@ -82,8 +82,9 @@ class Orders(Chances):
 
     def is_whole(self, value: Value) -> bool:
         """Return whether a value is a number, or a tuple of numbers."""
-        if isinstance(value, Sequence) and value.items is not None:
-            return all(self.is_whole(each) for each in value.items)
+        if isinstance(value, Sequence):
+            items = options(value.element) if value.items is None else value.items
+            return all(self.is_whole(each) for each in items)
         return value.kind in ("number", "tensor", "whole")
 
     def end_order(self, value: Value, form: str) -> Sequence:

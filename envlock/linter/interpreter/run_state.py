@@ -145,6 +145,12 @@ class Base:
         self.registered: list[Function] = []
         self.owners: dict[ast.AST, Class] = {}
 
+    def note_visit(self, function: Function) -> None:
+        """Note that a program calls a function; what a test calls may be called otherwise, too."""
+        is_of_test = function.scope.source.is_test
+        if is_of_test or self.program is None or not self.program.is_test:
+            self.visited.add(function.node)
+
     @property
     def source(self) -> Source:
         """The file whose code runs."""

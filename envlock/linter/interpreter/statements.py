@@ -263,7 +263,7 @@ class Statements(Imports):
         """Run a configuration of Sacred: one with a seed seeds Python's and NumPy's generators."""
         if isinstance(function.node, ast.Lambda):
             return
-        self.visited.add(function.node)
+        self.note_visit(function)
         for each in function.node.body:
             if isinstance(each, ast.Assign) and getattr(each.targets[0], "id", "") == "seed":
                 value = self.evaluate(each.value)
