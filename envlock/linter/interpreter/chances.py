@@ -79,7 +79,7 @@ class Chances(Base):
             problem = DEFAULT_OFF
         else:
             problem = self.missing_seed_problem(name, call, given) or problem
-        self.note_seed(call, given, problem)
+        self.note_seed(call, given, problem, SEEDS[name])
         if not problem:
             self.mark_seeded(name, call)
         elif not self.off:
@@ -100,13 +100,15 @@ class Chances(Base):
             return f"{name}(None) seeds from the operating system"
         return ""
 
-    def note_seed(self, call: Call, given: Value | None, problem: str) -> None:
+    def note_seed(
+        self, call: Call, given: Value | None, problem: str, generators: tuple[str, ...] = ()
+    ) -> None:
         """Keep what is wrong with a seed, at the place that decides."""
         place, source = call.node, self.source
         made = [chance for chance, _ in given.taints if chance.kind == "clock"] if given else []
         if len(made) == 1 and problem and self.is_elsewhere(made[0]):
             place, source = made[0].node, made[0].source
-        self.ledger.seeding(place, source, problem)
+        self.ledger.seeding(place, source, problem, generators)
 
     def is_elsewhere(self, chance: Chance) -> bool:
         """Return whether a chance comes from a function further out than the one that runs."""

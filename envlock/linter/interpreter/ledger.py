@@ -13,10 +13,17 @@ from envlock.linter.module import Hit
 
 @dataclass
 class Seeding:
-    """A call that seeds: whether some caller gives it a number, and what was said of one that does not."""
+    """A call that seeds.
+
+    Attributes:
+        gives: whether some caller gives it a number.
+        problem: what was said of a caller that does not.
+        generators: what it seeds.
+    """
 
     gives: bool = False
     problem: str = ""
+    generators: tuple[str, ...] = ()
 
 
 @dataclass
@@ -74,9 +81,11 @@ class Ledger:
         if not self.silent:
             self.hits.setdefault((rule, hit.node, ""), (source, hit))
 
-    def seeding(self, node: ast.AST, source: Source, problem: str) -> None:
+    def seeding(
+        self, node: ast.AST, source: Source, problem: str, generators: tuple[str, ...] = ()
+    ) -> None:
         """Note that a call seeds (no problem), or why it does not; one caller that gives a number is enough."""
-        _, seeding = self.seedings.setdefault(node, (source, Seeding()))
+        _, seeding = self.seedings.setdefault(node, (source, Seeding(generators=generators)))
         seeding.gives = seeding.gives or not problem
         seeding.problem = seeding.problem or problem
 

@@ -400,6 +400,12 @@ class Libraries(Containers):
         """Return a parser of the command line."""
         return self.make(name, call.node, "parser")
 
+    def name_backend(self, name: str, call: Call) -> Value:
+        """Return what Keras computes with: TensorFlow, unless some file speaks of another."""
+        if any("KERAS_BACKEND" in each.module.text for each in self.sources.all):
+            return Value()
+        return Constant("tensorflow")
+
     def record_gradient(self, name: str, call: Call) -> Value:
         """Return gradients in a graph."""
         self.train(call)
@@ -525,6 +531,8 @@ def _rows() -> dict[str, Row]:
             **dict.fromkeys(EMPTY, Libraries.make_empty),
             **dict.fromkeys(FILE_TIMES, Libraries.read_time),
             **dict.fromkeys((*READ_SQL, SQL_DATASET), Libraries.read_rows),
+            "keras.backend.backend": Libraries.name_backend,
+            "keras.config.backend": Libraries.name_backend,
             "keras.callbacks.ModelCheckpoint": Libraries.make_checkpoint,
             "dict.fromkeys": Libraries.fill_from,
             "random.SystemRandom": Libraries.make_system_random,
