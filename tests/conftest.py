@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -29,6 +30,7 @@ TENSORFLOW_PYTHON = "ENVLOCK_TEST_TENSORFLOW"
 """Names the interpreter of an environment with a real TensorFlow and envlock; `make test` makes and sets it."""
 
 WITHOUT = ("ENVLOCK_WITHOUT_TENSORFLOW", "1")
+BEGAN = time.monotonic()
 """The environment of the tests has no TensorFlow, and is captured all the same."""
 
 OLDER_PYTHONS = "ENVLOCK_TEST_OLDER_PYTHONS"
@@ -59,6 +61,14 @@ def pytest_collection_finish() -> None:
     """Nothing collected is garbage before the end: looking for it again and again takes a tenth of the time."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Leave out what is exhaustive once the minutes are over that `.ci/run` gives: its machine may be half as fast."""
+    minutes = os.environ.get("ENVLOCK_TEST_MINUTES")
+    if minutes and item.get_closest_marker("exhaustive") and time.monotonic() > BEGAN + 60 * float(minutes):
+        pytest.skip(f"exhaustive, and {minutes} minutes are over (ENVLOCK_TEST_MINUTES)")
 
 
 @pytest.fixture(autouse=True)
