@@ -30,8 +30,9 @@ TENSORFLOW_PYTHON = "ENVLOCK_TEST_TENSORFLOW"
 """Names the interpreter of an environment with a real TensorFlow and envlock; `make test` makes and sets it."""
 
 WITHOUT = ("ENVLOCK_WITHOUT_TENSORFLOW", "1")
-BEGAN = time.monotonic()
 """The environment of the tests has no TensorFlow, and is captured all the same."""
+
+BEGAN = time.monotonic()
 
 OLDER_PYTHONS = "ENVLOCK_TEST_OLDER_PYTHONS"
 """Names the interpreters of environments with older TensorFlows, joined by colons; their folders end in the version."""
