@@ -46,8 +46,8 @@ class Call:
 
     def named_values(self) -> list[tuple[str, Value]]:
         """Return everything that it gives with its name, or with its position as text."""
-        placed = [(str(at), value) for at, value in enumerate(self.arguments)]
-        return [*placed, *self.keywords.items()]
+        places = map(str, range(len(self.arguments)))
+        return [*zip(places, self.arguments, strict=True), *self.keywords.items()]
 
     def first(self) -> Value:
         """Return the first argument."""
