@@ -13,6 +13,8 @@ import pytest
 
 from envlock.data import runtime_tables
 from envlock.guest import launch
+from tests.conftest import absent
+from tests.fakes.replay import compiler
 
 ALL = ("cpu-onednn", "cpu-eigen", "cpu-graph", "xla", "bf16")
 """The groups of TensorFlow; without all of them it is not imported, which takes most of the time."""
@@ -92,8 +94,11 @@ def build_library(folder: Path) -> Path:
     source = folder / "libm.c"
     source.write_text(HEADER + "\n".join(lines) + "\n", encoding="utf-8")
     built = folder / "libother.so"
-    compile_it = ["cc", "-O1", "-fno-builtin", "-shared", "-fPIC", "-o", str(built), str(source), "-ldl", "-lm"]
-    subprocess.run(compile_it, check=True, timeout=60)
+    compile_it = compiler()
+    if compile_it is None:
+        absent("no C compiler (cc, or `pip install ziglang`): another mathematical library cannot be built")
+    flags = ["-O1", "-fno-builtin", "-shared", "-fPIC"]
+    subprocess.run([*compile_it, *flags, "-o", str(built), str(source), "-ldl", "-lm"], check=True, timeout=120)
     return built
 
 
