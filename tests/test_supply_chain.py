@@ -19,6 +19,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from envlock import __version__
+from tests import conftest
 
 ROOT = Path(__file__).resolve().parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -213,6 +214,26 @@ def test_ci_leaves_no_test_out() -> None:
     }
     assert 'FAST := "not (tensorflow or slow or engine or chaos or signing)"\n' in MAKEFILE
     assert "\nmake test\n" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("minutes", ["", "0", "99"])
+def test_without_the_marker_no_test_is_left_out(
+    minutes: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ENVLOCK_TEST_MINUTES", minutes)
+    conftest.pytest_runtest_setup(request.node)
+
+
+def test_an_exhaustive_test_is_left_out_once_the_minutes_are_over(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request.node.add_marker(pytest.mark.exhaustive)
+    conftest.pytest_runtest_setup(request.node)
+    monkeypatch.setenv("ENVLOCK_TEST_MINUTES", "99")
+    conftest.pytest_runtest_setup(request.node)
+    monkeypatch.setenv("ENVLOCK_TEST_MINUTES", "0")
+    with pytest.raises(pytest.skip.Exception, match="exhaustive, and 0 minutes are over"):
+        conftest.pytest_runtest_setup(request.node)
 
 
 def test_the_jobs_leave_no_test_out() -> None:
