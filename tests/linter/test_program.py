@@ -217,19 +217,19 @@ def test_a_package_that_imports_all_that_lies_in_it_has_the_seeds_of_its_program
     assert rules(tmp_path, monkeypatch, {"main.py": main.format(""), **files}) == {"mine/noise.py": ["ENV204"]}
 
 
-@pytest.mark.parametrize("seeds", [True, False, None])
+@pytest.mark.parametrize(("mains", "is_accused"), [(["tf.random.set_seed(1)\n"], False), ([""], True), ([], True)])
 def test_a_test_without_a_seed_does_not_accuse_code_that_its_programs_seed(
-    seeds: bool | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    mains: list[str], is_accused: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     train = "import tensorflow as tf\nfrom noise import noise\n{}tf.keras.optimizers.SGD().minimize(noise(tf.zeros([2])), [])\n"
     files = {
         "noise.py": "import tensorflow as tf\n\n\ndef noise(x):\n    return x + tf.random.normal(x.shape)\n",
         "test_noise.py": train.format("def test_noise():\n    "),
     }
-    if seeds is not None:
-        files["main.py"] = train.format("tf.random.set_seed(1)\n" * seeds)
+    for seed in mains:
+        files["main.py"] = train.format(seed)
     found = rules(tmp_path, monkeypatch, files)
-    assert ("ENV204" in found.get("noise.py", [])) == (not seeds)
+    assert ("ENV204" in found.get("noise.py", [])) == is_accused
 
 
 def test_a_test_that_calls_a_function_does_not_keep_it_from_being_judged(

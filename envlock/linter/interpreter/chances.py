@@ -152,12 +152,9 @@ class Chances(Base):
         kind = "op" if generator == "tf" else "python"
         self.do(kind, name, call.node, carried=self.is_carried(call))
         result = Value(kind="number")
-        if (
-            own
-            or generator in self.state.seeded
-            or self.dead
-            or self.is_seeded_by_programs(generator)
-        ):
+        if own or generator in self.state.seeded:
+            return result
+        if self.dead or self.is_seeded_by_programs(generator):
             return result
         chance = self.chance(rule, "draw", name, call.node, generator)
         return result.add_taints(frozenset({(chance, "value")}))
