@@ -23,6 +23,8 @@ from tests.machines import distribution
 pytestmark = [pytest.mark.fleet, pytest.mark.slow, pytest.mark.processes]
 
 PROGRAM = Path(__file__).with_name("program.py")
+PATIENCE = 60
+"""Seconds within which every rank has refused, whose own limit is 4 or 8: a busy machine starts eight of them slowly."""
 REFUSED = "does not match: 2 of 8 ranks differ (rank 0 has printed the report)"
 
 
@@ -151,7 +153,7 @@ def test_a_rank_that_never_answers_holds_nobody(
     assert (done.code in codes, began(tmp_path)) == (True, []), done.errors
     assert "  ? no report from rank 5\n" in done.errors
     assert {each for each, _, _ in refusals(tmp_path).values()} == {"4"}
-    assert all(seconds < 12 for _, seconds, _ in refusals(tmp_path).values())
+    assert all(seconds < PATIENCE for _, seconds, _ in refusals(tmp_path).values())
 
 
 LATE = """
@@ -184,7 +186,7 @@ def test_when_the_reducer_is_killed_the_others_give_up(slurm: bed.Slurm, tmp_pat
     silent = "cannot decide: no report from rank 0 within 4 s"
     assert {(code, message.partition(" (")[0]) for code, _, message in found.values()} == {("4", silent)}
     assert done.errors.count(f"envlock: {silent}\n") == 1
-    assert all(seconds < 8 for _, seconds, _ in found.values())
+    assert all(seconds < PATIENCE for _, seconds, _ in found.values())
 
 
 def test_two_halves_have_no_majority(mpirun: Callable[..., bed.Started], tmp_path: Path) -> None:

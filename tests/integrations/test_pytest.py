@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -233,31 +232,18 @@ def test_with_xdist_one_process_decides_for_all(pytester: pytest.Pytester, monke
     assert (pytester.path / "asked").read_text() == "controller\n"
 
 
-COST = """
-import sys, time
+UNUSED = """
+import sys
 import pytest
-from importlib import import_module
 before = set(sys.modules)
-best = 1.0
-for _ in range(100):
-    for name in ("envlock", "envlock.integrations", "envlock.integrations.pytest"):
-        sys.modules.pop(name, None)
-    start = time.process_time()
-    import_module("envlock.integrations.pytest")
-    best = min(best, time.process_time() - start)
+import envlock.integrations.pytest
 print(*sorted(set(sys.modules) - before))
-print(best)
 """
 
 
 @pytest.mark.processes
-def test_unused_it_loads_nothing_else_and_takes_less_than_a_millisecond(tmp_path: Path) -> None:
-    """Compiled, as an installer leaves it."""
+def test_unused_it_loads_nothing_else() -> None:
+    """What that costs is measured by benchmarks/pytest_plugin.py."""
     root = str(Path(envlock.__file__).parents[1])
-    environ = {**os.environ, "PYTHONPYCACHEPREFIX": str(tmp_path)}
-    environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    argv = [sys.executable, "-c", COST]
-    done = subprocess.run(argv, cwd=root, env=environ, capture_output=True, text=True, check=True)
-    modules, best = done.stdout.splitlines()
-    assert modules.split() == ["envlock", "envlock.integrations", "envlock.integrations.pytest"]
-    assert float(best) < 0.001
+    done = subprocess.run([sys.executable, "-c", UNUSED], cwd=root, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["envlock", "envlock.integrations", "envlock.integrations.pytest"]
