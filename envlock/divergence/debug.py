@@ -44,6 +44,7 @@ from envlock.divergence.readings import (
     list_suspects,
     make_level,
     read_lines,
+    warn_of_pipelines,
 )
 from envlock.divergence.threads import ThreadEvidence
 from envlock.divergence.trace import Record
@@ -216,6 +217,7 @@ class _Search:
         if not (own.comparison.entries or own.failures):
             raise FactError(NOTHING, hint=SHOW)
         found = self._make_evidence("identical", own, [make_level(own)])
+        found = replace(found, pipelines=warn_of_pipelines(own))
         return replace(found, notes=(*found.notes, *self._compare_kept(own)))
 
     def _compare_kept(self, own: Observed) -> list[str]:

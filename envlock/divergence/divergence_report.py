@@ -88,6 +88,8 @@ def _list_findings(seen: DivergeEvidence) -> Iterator[Finding]:
         )
         where = Where(operation="the search")
         yield Finding(STOPPED, UNKNOWN, where, message, STOPPED_WHY, "Run it again.", SOURCE)
+    if seen.match:
+        yield from seen.pipelines
 
 
 def _find_cause(seen: DivergeEvidence) -> Finding:

@@ -21,7 +21,7 @@ from envlock.divergence.threads import (
 )
 from envlock.divergence.trace import Place, Record, Value
 from envlock.linter.pipeline import findings, graph_of
-from envlock.runtime.report import INFO, Finding, clean
+from envlock.runtime.report import ERROR, INFO, WARNING, Finding, clean
 
 SOURCE_LINES = 1
 """How many lines are shown before and after the line that is named."""
@@ -170,6 +170,21 @@ def check_pipelines(seen: Observed) -> tuple[Finding, ...]:
             if finding.severity != INFO:
                 found.setdefault((finding.rule, f"{finding.message} {finding.where}"), finding)
     return tuple(found.values())
+
+
+def warn_of_pipelines(seen: Observed) -> tuple[Finding, ...]:
+    """Return as warnings what the dataset linter calls errors, of runs that were equal.
+
+    Equal runs prove no order: under the tracer, threads that are free to finish in any order may
+    come in the same one each time.
+    """
+    warnings = []
+    for finding in check_pipelines(seen):
+        if finding.severity == ERROR:
+            finding.severity = WARNING
+            finding.message += ": equal in these runs, which is no proof"
+            warnings.append(finding)
+    return tuple(warnings)
 
 
 def list_suspects(own: Observed, *, racing: bool) -> list[Suspect]:

@@ -44,11 +44,10 @@ def render_page(report: Report[DivergeEvidence]) -> str:
     """Return the page for a report of `diverge`."""
     evidence = report.evidence
     headline = report.headline
-    if report.findings:
+    verdict = "ok"
+    if not report.match:
+        verdict = "bad"
         headline = report.findings[0].message
-    verdict = "bad"
-    if report.match:
-        verdict = "ok"
     title = f"envlock diverge: {evidence.target}"
     policy = "default-src 'none'; style-src 'unsafe-inline'"
     parts = [
@@ -62,6 +61,7 @@ def render_page(report: Report[DivergeEvidence]) -> str:
     if evidence.match:
         parts.append(_render_list("Limits", report.notes))
         parts.append(_render_levels(evidence.levels))
+        parts.append(_render_list("The pipeline", _list_pipelines(report.findings)))
         parts.append(_render_list("Other findings", _select_others(report.findings)))
     else:
         parts += _render_difference(report)
@@ -149,13 +149,18 @@ def _render_place(evidence: DivergeEvidence) -> str:
     return "".join(parts)
 
 
-def _render_evidence(evidence: DivergeEvidence, findings: Sequence[Finding]) -> str:
-    """Return the evidence for the verdict."""
+def _list_pipelines(findings: Sequence[Finding]) -> list[str]:
+    """Return what the dataset linter says, with the lines that read the pipelines."""
     pipelines = []
     for finding in findings:
         if finding.rule.startswith("ENV"):
             text = f"{finding.rule} {finding.message}{describe_reading(finding)}; {finding.fix}"
             pipelines.append(text)
+    return pipelines
+
+
+def _render_evidence(evidence: DivergeEvidence, findings: Sequence[Finding]) -> str:
+    """Return the evidence for the verdict."""
     suspects = []
     for suspect in evidence.suspects:
         text = f"{suspect.type} {suspect.name}{_locate(suspect.place)}"
@@ -163,7 +168,7 @@ def _render_evidence(evidence: DivergeEvidence, findings: Sequence[Finding]) -> 
     parts = [
         _render_origins(evidence.origins, evidence.differing),
         _render_list("Attempts", evidence.because),
-        _render_list("The pipeline", pipelines),
+        _render_list("The pipeline", _list_pipelines(findings)),
         _render_list("Graph operations that can be the cause", suspects),
     ]
     return "".join(parts)

@@ -69,11 +69,11 @@ def _render_advice(finding: Finding) -> Iterator[Line]:
         yield "note", f"      fix: {clean(fix)}"
 
 
-def _name_rule(report: Report, finding: Finding) -> str:
+def _name_rule(report: Report[DivergeEvidence], finding: Finding) -> str:
     """Return the rule of the dataset linter and where it read the pipeline; empty for other
     findings.
     """
-    if finding.rule in ("operation", "run-failed", report.findings[0].rule):
+    if finding.rule in ("operation", "run-failed", report.evidence.verdict):
         return ""
     return f" [{finding.rule}]{describe_reading(finding)}"
 

@@ -16,6 +16,7 @@ from envlock.divergence.observed_runs import AGAIN, Observed, Request, RunTimeou
 from envlock.divergence.trace import Record, Value
 from envlock.guest.target import Target
 from envlock.guest.tracing.source_lines import Places
+from envlock.reports import render
 from envlock.runtime.errors import FactError
 from envlock.runtime.report import Report
 from tests.divergence.traces import HEADER, op, write
@@ -23,10 +24,12 @@ from tests.divergence.traces import HEADER, op, write
 Runs = Sequence[list[Record | Value]]
 
 
-def searched(*made: Runs, drawing: bool = False, function: str = "step") -> tuple[Report, list[str]]:
+def searched(
+    *made: Runs, drawing: bool = False, function: str = "step", datasets: Sequence[object] = ()
+) -> tuple[Report, list[str]]:
     """Return the report where these runs are made one after the other, and in which mode each was asked for.
 
-    `drawing`: before anything else a line of each has drawn another number.
+    `drawing`: before anything else a line of each has drawn another number. `datasets`: the pipelines that they read.
     """
     ready, asked = iter(made), []
 
@@ -45,7 +48,7 @@ def searched(*made: Runs, drawing: bool = False, function: str = "step") -> tupl
         ends = [
             {"end": "finished", "makers": drawn(number, function) if drawing else []} for number in range(len(runs))
         ]
-        answers: dict[str, Any] = {"ends": dict(enumerate(ends))}
+        answers: dict[str, Any] = {"ends": dict(enumerate(ends)), "datasets": datasets}
         return Observed(request, folder, HEADER, compare(compared), answers)
 
     request = Request(Target(Path("train.py"), "step"), None, len(made[0]), fresh=False)
@@ -65,6 +68,27 @@ def test_runs_that_show_nothing_are_not_identical() -> None:
     with pytest.raises(FactError) as caught:
         searched([[], [], []])
     assert (caught.value.message, caught.value.hint) == (NOTHING, SHOW)
+
+
+def test_equal_runs_of_a_pipeline_without_an_order_prove_nothing() -> None:
+    """Threads that may finish in any order came in the same one in three traced runs, and in eight orders without."""
+    shuffles = [
+        "shuffles",
+        "ShuffleDatasetV3",
+        ["data", "size", "seed", "seed2"],
+        {"reshuffle_each_iteration": True},
+        {},
+    ]
+    unordered = ["map", "ParallelMapDatasetV2", ["shuffles"], {"deterministic": b"false"}, {}]
+    body = {"nodes": [shuffles, unordered], "arguments": [], "returns": ["map"]}
+    read_at = {"place": ["train.py", 20, "<module>"], "graph": {"main": body, "functions": {}, "deterministic": None}}
+    report, _ = searched([read(1)] * 3, datasets=[read_at])
+    assert (report.match, report.headline.partition(":")[0]) == (True, "identical")
+    message = "ParallelMapDatasetV2 can give its elements in any order: equal in these runs, which is no proof"
+    assert [(each.rule, each.severity, each.message, str(each.where)) for each in report.findings] == [
+        ("ENV503", "warning", message, "train.py:20")
+    ]
+    assert render(report).splitlines()[2] == f"  ! {message} [ENV503] (read at train.py:20)"
 
 
 def test_what_only_the_first_run_does_otherwise_is_what_it_left_if_no_run_does_it_again() -> None:

@@ -45,7 +45,7 @@ from envlock.workflows.diff import diff as compare_locks
 from envlock.workflows.doctor import make_report as doctor_report
 from envlock.workflows.lint import lint as lint_files
 from tests.diagnosis.environments import changed, clean
-from tests.divergence.reports import KNOWN, evidence
+from tests.divergence.reports import KNOWN
 from tests.divergence.reports import report as divergence_report
 from tests.divergence.traces import op, value, write
 from tests.fleet.ranks import rank
@@ -165,6 +165,9 @@ def diverge(word: str, folder: Path, patch: pytest.MonkeyPatch) -> list[Report]:
     place = Place(word, 12, word)
     record = Record(0, 23, Operation(word, word, place, (word, "resource[]"), (word,)), (1, None), (2,))
     pipeline = Finding("ENV501", "error", Where(operation=word, file=word, line=3), word, "Why.", "Seed it.", "here")
+    unordered = Finding(
+        "ENV503", "warning", Where(operation=word, file=word, line=3), word, "Why.", "Leave it out.", ""
+    )
     said: dict[str, Any] = {
         "target": word,
         "tensorflow": word,
@@ -182,7 +185,7 @@ def diverge(word: str, folder: Path, patch: pytest.MonkeyPatch) -> list[Report]:
         divergence_report("operation", **said),
         divergence_report("graph", suspects=suspects, **said),
         divergence_report("unseen", **{**said, "record": None, "levels": (), "known": None}),
-        divergence_report("identical", **{**said, "record": None, "levels": evidence().levels[:0]}),
+        divergence_report("identical", **{**said, "record": None, "levels": (), "pipelines": (unordered,)}),
     ]
 
 

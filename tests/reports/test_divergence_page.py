@@ -58,6 +58,13 @@ def test_identical_runs_have_a_page_without_a_cause() -> None:
     assert 'class="ok"' in text
 
 
+def test_identical_runs_name_a_pipeline_that_has_no_order() -> None:
+    finding = Finding("ENV503", "warning", Where(operation="map"), "it has no order", "Why.", "Leave it out.", "")
+    text = render_page(report("identical", record=None, timeline=(), pipelines=(finding,)))
+    assert "ENV503 it has no order; Leave it out." in text
+    assert '<h1 class="ok">identical: ' in text
+
+
 def test_pipelines_and_what_else_differs_have_their_lists() -> None:
     pipeline = Finding(
         "ENV501", "error", Where(operation="it", file="train.py", line=8), "it has no seed", "", "Seed.", ""
