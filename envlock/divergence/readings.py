@@ -182,7 +182,7 @@ def warn_of_pipelines(seen: Observed) -> tuple[Finding, ...]:
     for finding in check_pipelines(seen):
         if finding.severity == ERROR:
             finding.severity = WARNING
-            finding.message += ": equal in these runs, which is no proof"
+            finding.message += ": these runs happened to agree"
             warnings.append(finding)
     return tuple(warnings)
 

@@ -123,5 +123,14 @@ def test_every_command_starts_and_loads_what_it_needs(folder: Path) -> None:
     assert wrong == {}
 
 
+def test_no_module_of_the_current_folder_is_imported_in_place_of_pythons_own(tmp_path: Path) -> None:
+    """`python -m` looks there first; inside Keras lies a `random/`."""
+    (tmp_path / "random.py").write_text("raise SystemExit('run')")
+    argv = [sys.executable, "-m", "envlock", "lint", "."]
+    environ = {**os.environ, "PYTHONPATH": os.getcwd()}
+    done = subprocess.run(argv, cwd=tmp_path, env=environ, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_every_command_is_called() -> None:
     assert CALLS.keys() == COMMANDS.keys()

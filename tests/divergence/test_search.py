@@ -84,7 +84,7 @@ def test_equal_runs_of_a_pipeline_without_an_order_prove_nothing() -> None:
     read_at = {"place": ["train.py", 20, "<module>"], "graph": {"main": body, "functions": {}, "deterministic": None}}
     report, _ = searched([read(1)] * 3, datasets=[read_at])
     assert (report.match, report.headline.partition(":")[0]) == (True, "identical")
-    message = "ParallelMapDatasetV2 can give its elements in any order: equal in these runs, which is no proof"
+    message = "ParallelMapDatasetV2 can give its elements in any order: these runs happened to agree"
     assert [(each.rule, each.severity, each.message, str(each.where)) for each in report.findings] == [
         ("ENV503", "warning", message, "train.py:20")
     ]
