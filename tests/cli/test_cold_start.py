@@ -127,7 +127,7 @@ def test_no_module_of_the_current_folder_is_imported_in_place_of_pythons_own(tmp
     """`python -m` looks there first; inside Keras lies a `random/`."""
     (tmp_path / "random.py").write_text("raise SystemExit('run')")
     argv = [sys.executable, "-m", "envlock", "lint", "."]
-    environ = {**os.environ, "PYTHONPATH": os.getcwd()}
+    environ = {**os.environ, "PYTHONPATH": str(Path.cwd())}
     done = subprocess.run(argv, cwd=tmp_path, env=environ, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
 
