@@ -19,6 +19,7 @@ import pytest
 from envlock.fleet import meeting
 from envlock.fleet.meeting import meet
 from envlock.runtime import assertion
+from tests.exhaustive import exhaustive
 from tests.fleet.ranks import Made, rank
 
 TIMEOUT = 4.0
@@ -48,6 +49,7 @@ class Process:
     hangs: dict[int, float] = field(default_factory=dict)
     dies: int = 0
     looks: int = 0
+    hung: float = 0.0
     end: str = ""
     ended: float = 0.0
     prints: bool = False
@@ -88,7 +90,9 @@ class World:
         if this.dies and this.looks >= this.dies:
             raise Dies
         if this.looks in this.hangs:
-            self.sleep(this.hangs.pop(this.looks))
+            seconds = this.hangs.pop(this.looks)
+            this.hung += seconds
+            self.sleep(seconds)
 
     def hand(self, name: str, value: Any, ranks: Iterable[int]) -> str:
         self.post(name, value)
@@ -153,7 +157,9 @@ class World:
         for number, each in enumerate(self.processes):
             if each.end == TRAINS and f"n{number}" not in each.decision["go"]:
                 found.append(f"process {number} trains, and nobody has looked at it")
-            if each.end != DEAD and each.ended > each.arrives + 2 * TIMEOUT + 2 * meeting.MARGIN + LOOK + 10:
+            # Who hangs holds up itself, and rank 0 those that wait for it.
+            longest = 2 * TIMEOUT + 2 * meeting.MARGIN + LOOK + sum(every.hung for every in self.processes)
+            if each.end != DEAD and each.ended > each.arrives + longest:
                 found.append(f"process {number} is held for ever")
         if not any(each.end == TRAINS for each in self.processes) and not self.is_said():
             found.append("nobody prints why")
@@ -172,7 +178,9 @@ class World:
         return not alive or verdict or any(each.prints for each in alive)
 
 
-STATEMENTS: list[Made] = [rank(number, 4) for number in range(4)]
+MOST = 5
+"""Ranks of the largest job."""
+STATEMENTS: list[Made] = [rank(number, MOST) for number in range(MOST)]
 
 
 @pytest.fixture(autouse=True)
@@ -196,9 +204,9 @@ def arrivals(size: int) -> Iterator[list[Process]]:
 
 
 def drawn(seed: int, *, doubles: bool = False) -> tuple[int, list[Process]]:
-    """Return a job of up to four ranks where some hang, die, or exist twice."""
+    """Return a job of up to five ranks where some hang, die, or exist twice."""
     draw = random.Random(seed)
-    size = draw.randint(2, 4)
+    size = draw.randint(2, MOST)
     numbers = [*range(size), *(draw.choices(range(1, size), k=draw.randint(1, 2)) if doubles else ())]
     found = []
     for number in numbers:
@@ -209,16 +217,27 @@ def drawn(seed: int, *, doubles: bool = False) -> tuple[int, list[Process]]:
 
 
 def test_whenever_ranks_come_all_start_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For three ranks, each order of arrivals; who comes in the time of rank 0, which has come in theirs, starts."""
-    ends = []
-    for processes in arrivals(3):
-        world = run(3, processes, monkeypatch)
+    """For three ranks, each order of arrivals."""
+    assert check_arrivals(3, monkeypatch) == 124
+
+
+@pytest.mark.slow
+@exhaustive
+def test_whenever_five_ranks_come_all_start_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert check_arrivals(5, monkeypatch) == 3124
+
+
+def check_arrivals(size: int, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Return how many jobs were run; in each, who comes in the time of rank 0, which has come in theirs, starts."""
+    count = 0
+    for processes in arrivals(size):
+        world = run(size, processes, monkeypatch)
         assert world.wrong() == [], processes
-        ends.append([each.end for each in processes])
         times = [each.arrives for each in processes]
-        in_time = len(times) == 3 and all(times[0] - TIMEOUT < at < times[0] + TIMEOUT for at in times[1:])
-        assert set(ends[-1]) == ({TRAINS} if in_time else {REFUSES}), processes
-    assert len(ends) == 124
+        in_time = len(times) == size and all(times[0] - TIMEOUT < at < times[0] + TIMEOUT for at in times[1:])
+        assert {each.end for each in processes} == ({TRAINS} if in_time else {REFUSES}), processes
+        count += 1
+    return count
 
 
 def test_a_rank_can_die_or_hang_at_any_look(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -237,9 +256,22 @@ def test_a_rank_can_die_or_hang_at_any_look(monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.parametrize("doubles", [False, True])
 def test_drawn_jobs(monkeypatch: pytest.MonkeyPatch, doubles: bool) -> None:
-    """Of two to four ranks, where several hang and die; and where numbers exist twice, or are started again."""
+    """Of two to five ranks, where several hang and die; and where numbers exist twice, or are started again."""
     ends = set()
     for seed in range(400):
+        size, processes = drawn(seed, doubles=doubles)
+        world = run(size, processes, monkeypatch)
+        assert world.wrong() == [], (seed, processes)
+        ends |= {each.end for each in processes}
+    assert ends == {TRAINS, REFUSES, DEAD}
+
+
+@pytest.mark.slow
+@exhaustive
+@pytest.mark.parametrize("doubles", [False, True])
+def test_more_drawn_jobs(monkeypatch: pytest.MonkeyPatch, doubles: bool) -> None:
+    ends = set()
+    for seed in range(400, 5_000):
         size, processes = drawn(seed, doubles=doubles)
         world = run(size, processes, monkeypatch)
         assert world.wrong() == [], (seed, processes)
