@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 from envlock.data.specifiers import matches_version
@@ -204,7 +204,11 @@ class Functions(RepeatedCalls):
         frame = Frame(node, function.scope.source, Scope(function.scope.source, function.scope))
         frame.handed = frozenset(chance for chance, _ in handed)
         self.bind(function, call, frame.scope)
+        owner = function.owner
+        attributes = dict(owner.attributes) if isinstance(owner, Instance) else {}
         result = self.run_frame(function, frame)
+        if isinstance(owner, Instance):
+            self.given[node] = _list_new(attributes, owner.attributes)
         for word, chances in fresh.items():
             if not chances.isdisjoint(self.ledger.counted):
                 self.counting.setdefault(node, set()).add(word)
@@ -516,6 +520,11 @@ CALLED: dict[type[Value], Callable[..., Value]] = {
     Made: Functions.call_made,
 }
 """How each kind of value is called; of others nothing is known."""
+
+
+def _list_new(before: Mapping[str, Value], after: Mapping[str, Value]) -> dict[str, Value]:
+    """Return the attributes that have come or changed."""
+    return {name: value for name, value in after.items() if before.get(name) is not value}
 
 
 @lru_cache(maxsize=2**14)

@@ -39,6 +39,7 @@ class RepeatedCalls(Operations):
         runs: how often each kind of call has run.
         usual: the chances in what each function returned last.
         done: what each function did last.
+        given: the attributes that each method gave its object last.
         counting: the arguments of each function that have reached something in its body.
         examples: the first object of each class.
     """
@@ -50,6 +51,7 @@ class RepeatedCalls(Operations):
         self.runs: Counter[Key] = Counter()
         self.usual: dict[ast.AST, Taints] = {}
         self.done: dict[ast.AST, list[Deed]] = {}
+        self.given: dict[ast.AST, dict[str, Value]] = {}
         self.counting: dict[ast.AST, set[str]] = {}
         self.examples: dict[ast.ClassDef, Instance] = {}
 
@@ -106,19 +108,16 @@ class RepeatedCalls(Operations):
         for deeds in self.deeds:
             deeds.extend(self.done.get(node, ()))
         if isinstance(function.owner, Instance):
-            self.resemble(function.owner)
+            self.give_again(node, function.owner)
         result, after = self.last.get(often, (Value(), self.state))
         self.state = after.copy()
         if isinstance(result, Made) and not handed:
             return result
         return Value(handed | self.usual.get(node, CLEAN))
 
-    def resemble(self, instance: Instance) -> None:
-        """Give an object that is made once more what the others of its class have; a None is still to be set."""
-        example = self.examples.get(instance.owner.node)
-        if example is None:
-            return
-        for name, value in example.attributes.items():
+    def give_again(self, method: Code, instance: Instance) -> None:
+        """Give an object the attributes that a method gave another one; a None is still to be set."""
+        for name, value in self.given.get(method, {}).items():
             own = instance.attributes.get(name)
             if own is None or (isinstance(own, Constant) and own.value is None):
                 instance.attributes[name] = value
