@@ -28,6 +28,7 @@ from envlock.linter.names import (
     NUMPY_RESEEDERS,
     NUMPY_USERS,
     OWN_ENTROPY,
+    OWN_GENERATORS,
     PICKS,
     PYTHON_DRAWS,
     RANDOM_OPS,
@@ -298,6 +299,14 @@ class Chances(Base):
             result = result.add_taints(drawn.taints)
         return result
 
+    def use_own_generator(self, name: str, call: Call) -> Value:
+        """Return what a function does that takes entropy from the system unless it is given a seed."""
+        made = self.make(name, call.node).add_taints(self.deep_of(call.arguments))
+        if self.is_seeded(call, OWN_GENERATORS[name]):
+            return made
+        chance = self.chance("ENV205", "draw", name, call.node)
+        return made.add_taints(frozenset({(chance, "value")}))
+
     def read_mnist(self, name: str, call: Call) -> Value:
         """Return the batches of TensorFlow 1's MNIST, which shuffle by NumPy's generator after seeding it."""
         made = self.make(name, call.node, "mnist")
@@ -380,6 +389,7 @@ def _rows() -> dict[str, Row]:
     found.update(dict.fromkeys(NUMPY_OWN, Chances.make_generator))
     found.update(dict.fromkeys(("random.Random", *OWN_SEEDED), Chances.make_generator))
     found.update(dict.fromkeys(NUMPY_USERS, Chances.use_numpy))
+    found.update(dict.fromkeys(OWN_GENERATORS, Chances.use_own_generator))
     found.update(dict.fromkeys(NUMPY_RESEEDERS, Chances.read_mnist))
     found.update(dict.fromkeys(SAMPLERS, Chances.sample))
     found.update(dict.fromkeys(OWN_ENTROPY, Chances.take_entropy))

@@ -57,6 +57,7 @@ class Functions(RepeatedCalls):
         self.flags: dict[str, Value] = {}
         self.size: int | None = None
         self.defined: dict[ast.AST, Function] = {}
+        self.wrappers: dict[ast.AST, list[Function]] = {}
         self.instances: list[Instance] = []
 
     def run_file(self, source: Source) -> Scope:
@@ -227,11 +228,24 @@ class Functions(RepeatedCalls):
         if compiled:
             self.deeds.append([])
         self.frames.append(frame)
+        before = dict(self.state.seeded)
+        around = self.run_wrappers(node)
         result = self.run_code(node, frame)
+        # What seeds before this function, as before each test, seeds nothing for the others.
+        for name in around:
+            if name not in before:
+                self.state.seeded.pop(name, None)
         self.frames.pop()
         if compiled and isinstance(node, ast.FunctionDef):
             self.report_compiled(node, self.deeds.pop())
         return result
+
+    def run_wrappers(self, node: Code) -> set[str]:
+        """Run what decorators put around a function; return which generators are seeded then."""
+        wrappers = self.wrappers.get(node, ())
+        for wrapper in wrappers:
+            self.call_function(wrapper, self.unknown_call(wrapper.node))
+        return set(self.state.seeded) if wrappers else set()
 
     def run_code(self, node: Code, frame: Frame) -> Value:
         """Run a function whose arguments are bound; return what it returns."""

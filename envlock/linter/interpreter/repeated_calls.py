@@ -111,7 +111,7 @@ class RepeatedCalls(Operations):
             self.give_again(node, function.owner)
         result, after = self.last.get(often, (Value(), self.state))
         self.state = after.copy()
-        if isinstance(result, Made) and not handed:
+        if isinstance(result, Made | Function) and not handed:
             return result
         return Value(handed | self.usual.get(node, CLEAN))
 

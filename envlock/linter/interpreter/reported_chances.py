@@ -11,14 +11,16 @@ from envlock.linter.interpreter.programs import Programs
 from envlock.linter.interpreter.source_files import Source, describe_more
 from envlock.linter.interpreter.values import Chance
 from envlock.linter.module import Hit
-from envlock.linter.names import DATA, NUMPY_OWN, NUMPY_RESEEDERS
+from envlock.linter.names import DATA, NUMPY_OWN, NUMPY_RESEEDERS, OWN_GENERATORS
 
 WRITERS = ("write", "writelines", "writerow", "dump", "to_csv", "savetxt")
 """Methods with which a file that imports none of them writes data for others."""
 BUILDERS = frozenset({"setuptools", "distutils"})
 ONCE = frozenset({"ENV108", "ENV201", "ENV202"})
 """Rules that are reported once for each file."""
-OWN = frozenset({*NUMPY_OWN, *NUMPY_RESEEDERS, "random.Random", "random.SystemRandom"})
+OWN = frozenset(
+    {*NUMPY_OWN, *NUMPY_RESEEDERS, *OWN_GENERATORS, "random.Random", "random.SystemRandom"}
+)
 SALTED_NUMBERS = {
     "hash()": "hash() of a string, which differs from process to process",
     "id()": "id(), an address in memory, which differs from process to process",

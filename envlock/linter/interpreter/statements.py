@@ -24,11 +24,13 @@ from envlock.linter.interpreter.values import (
     in_mode,
     join,
 )
-from envlock.linter.names import FILLING_METHODS
+from envlock.linter.names import FILLING_METHODS, TEST_CASES
 
+_EVERYTHING = ast.arguments([], [], ast.arg("args"), [], [], ast.arg("kwargs"), [])
+DECORATED = ast.Lambda(_EVERYTHING, ast.Constant(None))
+"""Stands for the function that a decorator is given: any, as it puts the same around each."""
 TRUE = ("1", "true", "True", "TRUE")
 SWITCH_VARIABLE = "TF_DETERMINISTIC_OPS"
-TEST_CASE = "tf.test.TestCase"
 
 
 class Statements(Imports):
@@ -252,12 +254,29 @@ class Statements(Imports):
             name = getattr(node.func, "attr", getattr(node.func, "id", ""))
             for each in node.args:
                 self.evaluate(each)
+        self.wrap(node, function)
         if name == "config" and "sacred" in self.source.packages:
             self.configure(function)
         elif name in ("automain", "main") and "sacred" in self.source.packages:
             self.call(function, self.unknown_call(function.node))
         elif name not in KNOWN_DECORATORS:
             self.registered.append(function)
+
+    def wrap(self, node: ast.expr, function: Function) -> None:
+        """Keep what a decorator of the project puts around a function, which may seed before each call."""
+        named = node.func if isinstance(node, ast.Call) else node
+        if not isinstance(named, ast.Name | ast.Attribute):
+            return
+        decorator = self.evaluate(named)
+        if isinstance(decorator, Function) and isinstance(node, ast.Call):
+            decorator = self.evaluate(node)
+        if not isinstance(decorator, Function):
+            return
+        before = self.state.copy()
+        wrapper = self.call_function(decorator, Call(node, [Function(DECORATED, self.closure())]))
+        self.state = before  # what it puts around the function runs with each call, and not now
+        if isinstance(wrapper, Function) and wrapper.node is not function.node:
+            self.wrappers.setdefault(function.node, []).append(wrapper)
 
     def configure(self, function: Function) -> None:
         """Run a configuration of Sacred: one with a seed seeds Python's and NumPy's generators."""
@@ -276,7 +295,7 @@ class Statements(Imports):
         scope = Scope(self.source, self.closure())
         scope.is_class = True
         owner = Class(node, scope, bases)
-        if TEST_CASE in owner.library_bases():
+        if not TEST_CASES.isdisjoint(owner.library_bases()):
             self.test_bases[self.source] = node
             self.seed_tests(self.source)
         self.frames.append(Frame(node, self.source, scope))
