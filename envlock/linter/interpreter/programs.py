@@ -194,14 +194,22 @@ class Programs(Statements):
             for node in source.functions:
                 if node in self.visited:
                     continue
-                here = node.col_offset == 0 and node.name in own
-                if node.name in names or attributes[node.name] > here:
+                name = self.name_of(node)
+                here = node.col_offset == 0 and name in own
+                if name in names or attributes[name] > here:
                     late.append((source, node))
                 else:
                     self.run_entry(source, node)
         for source, node in late:
             if node not in self.visited:
                 self.run_entry(source, node)
+
+    def name_of(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+        """Return by which name a function is called: a constructor by that of its class."""
+        owner = self.owners.get(node)
+        if node.name == "__init__" and owner is not None:
+            return owner.node.name
+        return node.name
 
     def run_entry(self, source: Source, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         """Run one function as somebody who is not seen would call it."""

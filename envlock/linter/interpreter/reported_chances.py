@@ -6,7 +6,7 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator
 
-from envlock.linter.interpreter.chances import DEFAULT_OFF
+from envlock.linter.interpreter.chances import DEFAULT_OFF, OPTIONAL
 from envlock.linter.interpreter.programs import Programs
 from envlock.linter.interpreter.source_files import Source, describe_more
 from envlock.linter.interpreter.values import Chance
@@ -117,19 +117,27 @@ class Findings:
     def find_seeds(self) -> Iterator[Found]:
         """Yield calls that seed by chance, or not at all because no seed is given."""
         for node, (source, seeding) in self.ledger.seedings.items():
-            if seeding.problem == DEFAULT_OFF and not self.is_drawn_from(seeding.generators):
+            by_default = seeding.problem in (DEFAULT_OFF, OPTIONAL) and seeding.generators
+            if by_default and not self.is_drawn_from(seeding.generators, source):
                 continue
             if not seeding.gives and seeding.problem:
                 yield source, "ENV207", Hit(node, seeding.problem)
 
-    def is_drawn_from(self, generators: tuple[str, ...]) -> bool:
-        """Return whether something draws from a generator before it is seeded.
+    def is_drawn_from(self, generators: tuple[str, ...], source: Source) -> bool:
+        """Return whether something in the programs of a file draws from a generator before it is seeded.
 
         Datasets do so from TensorFlow's, and Keras from Python's, without a call that draws.
         """
         if "tf" in generators or (self.programs.built and "python" in generators):
             return True
-        return any(chance.generator in generators for chance in self.ledger.chances.values())
+        together = {source.index}
+        for files in self.programs.reached.values():
+            if source.index in files:
+                together |= files
+        return any(
+            chance.generator in generators and chance.source.index in together
+            for chance in self.ledger.chances.values()
+        )
 
     def find_environments(self) -> Iterator[Found]:
         """Yield environments that nothing seeds, one of a file."""

@@ -6,6 +6,7 @@ import tensorflow as tf
 def sample(seed=None, count=1):
     np.random.seed(seed)  # expect: ENV207
     tf.random.set_seed(seed)  # expect: ENV207
+    np.save("sample", np.random.rand(count))  # expect: ENV205
 
 
 class Sampler:
