@@ -369,7 +369,7 @@ class Libraries(Containers):
         if not known and self.deeds:
             self.do("opaque", name, call.node)
         elif self.deeds and len(self.deeds[-1]) > before:
-            self.do("python", f"{name} with {self.deeds[-1][before].name}", call.node)
+            self.do("py_function", f"{name} with {self.deeds[-1][before].name}", call.node)
         return Value(self.deep_of(call.values()), "tensor")
 
     def start_worker(self, name: str, call: Call) -> Value:

@@ -313,7 +313,8 @@ class Methods(Flags):
         if not self.is_dataset(owner) and parallel is None:
             return self.work_each(owner, name, call) if len(call.arguments) > 1 else None
         mapped = call.get("map_func", 0)
-        deeds = self.look_into(mapped, owner, call)
+        # What Python itself draws, it draws once: while the function is traced.
+        deeds = [deed for deed in self.look_into(mapped, owner, call) if deed.kind != "python"]
         if told and deeds:
             first = deeds[0]
             at = f" (line {getattr(first.node, 'lineno', 0)})" if first.kind != "layer" else ""

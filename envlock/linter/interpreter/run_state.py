@@ -103,7 +103,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class Deed:
-    """Something stateful that code does: `kind` is op, generator, layer, python, opaque or write."""
+    """Something stateful that code does: `kind` is op, generator, layer, python, py_function, opaque or write."""
 
     kind: str
     name: str
