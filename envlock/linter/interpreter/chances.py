@@ -249,6 +249,7 @@ class Chances(Base):
         if variable:
             given = given or call.get("initializer", 3) is not None or call.get("shape", 1) is None
         result = self.make(name, call.node, "variable" if variable else "layer")
+        result.keywords = call.keywords
         result.add_taints(self.deep_of(call.values()))
         if given or call.starred or self.is_seeded(call):
             return result

@@ -15,6 +15,7 @@ from envlock.data.specifiers import matches_version
 from envlock.linter.interpreter.arguments import Call
 from envlock.linter.interpreter.methods import Methods
 from envlock.linter.interpreter.values import (
+    Constant,
     Either,
     Library,
     Made,
@@ -121,9 +122,10 @@ class Operations(Methods):
         return False
 
     def is_trained(self, name: str, call: Call) -> bool:
-        """Return whether rows are taken from weights."""
+        """Return whether rows are taken from weights that are trained."""
         given = call.get("params", 0)
-        found = [each for each in options(given or Value()) if isinstance(each, Made)]
+        every = [each for each in options(given or Value()) if isinstance(each, Made)]
+        found = [each for each in every if not _is_fixed(each)]
         return any("variable" in each.marks or each.name.endswith("add_weight") for each in found)
 
     def is_trained_filter(self, name: str, call: Call) -> bool:
@@ -260,6 +262,12 @@ def _operations() -> dict[str, list[Row]]:
                 if source.id not in ONE_RULE_EACH:
                     found.setdefault(canonical(name), []).append(source)
     return found
+
+
+def _is_fixed(variable: Made) -> bool:
+    """Return whether a variable is made with `trainable=False`."""
+    trainable = variable.keywords.get("trainable")
+    return isinstance(trainable, Constant) and trainable.value is False
 
 
 def _describe_with_switch(source: Row, tensorflow: str) -> tuple[str, str] | None:
