@@ -437,6 +437,15 @@ def test_a_function_that_seeds_counts_for_the_programs_that_name_it(
     assert found == {main: {} if good else {"data.py": ["ENV203"]} for main, good in seeded.items()}
 
 
+def test_what_a_file_seeds_when_it_is_imported_is_seeded_in_every_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second program found it loaded already, and its draws were told as if nothing had seeded."""
+    draws = "import numpy as np\nimport common\n\nnp.save('x', np.random.rand())\n"
+    common = "from numpy.random import seed\n\nseed(7)\n"
+    assert rules(tmp_path, monkeypatch, {"one.py": draws, "two.py": draws, "common.py": common}) == {}
+
+
 def test_a_seed_that_is_none_for_every_caller_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = (
         "import numpy as np\n\n\nclass Rows:\n    def __init__(self, rows, seed=None):\n        np.random.seed(seed)\n"

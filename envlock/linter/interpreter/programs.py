@@ -34,6 +34,8 @@ class Programs(Statements):
         super().__init__(sources, tensorflow, BUDGET)
         self.start = State(switched=switched)
         self.ends: dict[Source, State] = {}  # the state that each program ends with
+        self.after: dict[Source, State] = {}  # what each file alone seeds and switches on where it is imported
+        self.loaded: set[Source] = set()  # the files that the program which runs has imported
         self.reached: dict[Source, set[int]] = {}
         self.trained_in: set[Source] = set()
         self.begins: dict[Source, State] = {}  # what holds where the caller is not in the project
@@ -69,6 +71,7 @@ class Programs(Statements):
         self.steps = BUDGET
         self.trained = False
         self.registered = []
+        self.loaded = set()
         self.run_file(source)
         for function in self.registered:  # what a decorator registers may be called by then
             if function.node not in self.visited:
@@ -88,14 +91,24 @@ class Programs(Statements):
     def run_file(self, source: Source) -> Scope:
         """Return the names of a file, after it has run."""
         if source in self.scopes:
+            self.load_again(source)
             return self.scopes[source]
+        self.loaded.add(source)
+        before = self.state.copy()
         scope = self.scopes[source] = Scope(source)
         outer, self.frames = self.frames, [Frame(source.module.tree, source, scope)]
         kept, self.loops = self.loops, []
         rounds, self.rounds = self.rounds, []
         self.run_body(source.module.tree.body)
         self.frames, self.loops, self.rounds = outer, kept, rounds
+        self.after[source] = self.state.since(before)
         return scope
+
+    def load_again(self, source: Source) -> None:
+        """Let a file that has run do for another program what it does to generators and switches."""
+        if source not in self.loaded and source in self.after and not self.in_entry:
+            self.loaded.add(source)
+            self.state.join(self.after[source])
 
     # ------------------------------------------------------------ what no program calls
 

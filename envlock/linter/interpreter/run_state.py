@@ -55,6 +55,14 @@ class State:
         """Return the same state."""
         return State(dict(self.seeded), self.switched, self.weights)
 
+    def since(self, before: State) -> State:
+        """Return what has been seeded, switched on and made after another state."""
+        seeded = {
+            name: how for name, how in self.seeded.items() if before.seeded.get(name) is not how
+        }
+        switched = self.switched and not before.switched
+        return State(seeded, switched, self.weights and not before.weights)
+
     def join(self, other: State) -> None:
         """Let the other path have been taken, too: what one of the two seeds can be seeded."""
         self.seeded = {**other.seeded, **self.seeded}
