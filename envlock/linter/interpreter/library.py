@@ -101,7 +101,8 @@ class Libraries(Containers):
 
     def call_unknown(self, call: Call, name: str = "") -> Value:
         """Return what a function returns that is not seen: it may do anything with what it is given."""
-        if call.discarded and not name.endswith((*SAVERS, "imsave", "imwrite")):  # as MPI's Recv fills
+        may_fill = call.discarded and not name.endswith((*SAVERS, "imsave", "imwrite"))
+        if may_fill:  # as MPI's Recv does
             self.fill(*call.values())
         self.count(*self.use_functions(call))
         self.hand_out(call)

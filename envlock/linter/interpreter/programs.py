@@ -34,7 +34,7 @@ class Programs(Statements):
         super().__init__(sources, tensorflow, BUDGET)
         self.start = State(switched=switched)
         self.ends: dict[Source, State] = {}  # the state that each program ends with
-        self.after: dict[Source, State] = {}  # what each file alone seeds and switches on where it is imported
+        self.after: dict[Source, State] = {}  # what each file seeds when it is imported
         self.loaded: set[Source] = set()  # the files that the program which runs has imported
         self.reached: dict[Source, set[int]] = {}
         self.trained_in: set[Source] = set()
