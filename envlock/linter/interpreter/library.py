@@ -92,6 +92,10 @@ class Libraries(Containers):
         self.use_functions(call)
         return Value()
 
+    def wrap_environment(self, name: str, call: Call) -> Value:
+        """Return an environment that another one is wrapped in: what seeds the outer one seeds the inner one."""
+        return call.first()
+
     def make_distribution(self, name: str, call: Call) -> Value:
         """Return a distribution, which can be sampled."""
         made = self.make(name, call.node, "distribution")
@@ -569,6 +573,7 @@ def _rows() -> dict[str, Row]:
 LIBRARY = _rows()
 FAMILIES: tuple[tuple[tuple[str, ...], Row], ...] = (
     (SHOWERS, Libraries.call_shower),
+    (("gym.wrappers.", "gymnasium.wrappers."), Libraries.wrap_environment),
     (KERAS_MADE, Libraries.make_keras),
     (DISTRIBUTIONS, Libraries.make_distribution),
     (("tf.data.",), Libraries.make_dataset),

@@ -327,10 +327,10 @@ def _find_gone_module(node: ast.ImportFrom | ast.Import) -> str | None:
 
 
 def _has_another_way(module: Module, node: ast.AST) -> bool:
-    """Return whether a program expects that an import fails, or asks for a version before it."""
+    """Return whether a program expects that something is absent, or asks for a version before it."""
     around = module.parent(node)
     while around is not None:
-        if isinstance(around, ast.Try) and any(map(_catches_import_errors, around.handlers)):
+        if isinstance(around, ast.Try) and any(map(_catches_absence, around.handlers)):
             return True
         if isinstance(around, ast.If) and any(word in ast.unparse(around.test) for word in EITHER):
             return True
@@ -338,14 +338,14 @@ def _has_another_way(module: Module, node: ast.AST) -> bool:
     return False
 
 
-def _catches_import_errors(handler: ast.ExceptHandler) -> bool:
+def _catches_absence(handler: ast.ExceptHandler) -> bool:
     if handler.type is None:
         return True
     caught = {node.id for node in ast.walk(handler.type) if isinstance(node, ast.Name)}
-    return not caught.isdisjoint(IMPORT_ERRORS)
+    return not caught.isdisjoint(OF_ABSENCE)
 
 
-IMPORT_ERRORS = ("ImportError", "ModuleNotFoundError", "Exception", "BaseException")
+OF_ABSENCE = ("AttributeError", "ImportError", "ModuleNotFoundError", "Exception", "BaseException")
 EITHER = ("compat", "__version__", "hasattr(", "disable_v2", "VERSION")
 """What stands in a file that runs with TensorFlow 2 although it names what TensorFlow 1 had."""
 
@@ -357,10 +357,12 @@ def find_old_programs(module: Module, tensorflow: str) -> Iterator[Hit]:
     gone = [
         name for name in module.call_names if name in TENSORFLOW_1 or name.startswith("tf.contrib.")
     ]
-    for call, name in module.find_calls(gone)[:1]:
-        yield Hit(
-            call, f"{name} is not in TensorFlow {tensorflow}: this program cannot run with it"
-        )
+    for call, name in module.find_calls(gone):
+        if not _has_another_way(module, call):
+            yield Hit(
+                call, f"{name} is not in TensorFlow {tensorflow}: this program cannot run with it"
+            )
+            return
 
 
 @cache

@@ -1,4 +1,8 @@
 import tensorflow as tf
 
-if tf.__version__.startswith("1."):
-    session = tf.Session()
+
+def triangle(rows):
+    try:
+        return tf.contrib.linalg.LinearOperatorTriL(rows)
+    except AttributeError:
+        return tf.linalg.LinearOperatorLowerTriangular(rows)
