@@ -202,6 +202,14 @@ class Methods(Flags):
         """Return whether the file names Keras."""
         return self.source.module.uses_keras
 
+    def compile_model(self, owner: Value, name: str, call: Call) -> Value | None:
+        """Note the weights of a model of Keras that is made out of sight, and compiled to be trained."""
+        has_loss = "loss" in call.keywords or len(call.arguments) > 1
+        unseen = type(owner) is Value or (isinstance(owner, Made) and not owner.marks)
+        if unseen and has_loss and self.is_model(owner, name):
+            self.state.weights = True
+        return None
+
     def train(self, call: Call, node: ast.AST | None = None) -> None:
         """Note that a training takes place."""
         self.note_training(node or call.node, self.source)
@@ -579,6 +587,7 @@ ANY_METHODS: dict[str, AnyRow] = {
     ),
     **dict.fromkeys(("submit", "apply_async"), Methods.submit),
     "add_done_callback": Methods.call_back,
+    "compile": Methods.compile_model,
     "execute": Methods.execute,
     "save_weights": Methods.save_weights,
     **dict.fromkeys(LISTING_METHODS, Methods.list_path),
