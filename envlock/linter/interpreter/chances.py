@@ -301,7 +301,7 @@ class Chances(Base):
         return result
 
     def use_own_generator(self, name: str, call: Call) -> Value:
-        """Return what a function does that takes entropy from the system unless it is given a seed."""
+        """Return what a function computes that seeds itself from the system by default."""
         made = self.make(name, call.node).add_taints(self.deep_of(call.arguments))
         if self.is_seeded(call, OWN_GENERATORS[name]):
             return made

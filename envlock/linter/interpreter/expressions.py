@@ -268,7 +268,6 @@ class Expressions(Functions):
             isinstance(each, ast.Slice) for each in node.slice.elts
         ):
             moved = as_mode(in_mode(self.deep(key), "place"), "value") | as_picks(self.deep(key))
-            moved |= in_mode(self.deep(key), "order")
             kind = "text" if owner.kind == "text" else "number"
             return Value(self.deep(owner) | moved, kind)
         return self.item(owner, key, node)
@@ -289,8 +288,7 @@ class Expressions(Functions):
         """Return `owner[key]`."""
         if isinstance(owner, Either):
             return join_all(self.item(each, key, node) for each in owner.options)
-        # A list of indices takes in its own order.
-        drawn = as_picks(self.deep(key)) | in_mode(self.deep(key), "order")
+        drawn = as_picks(self.deep(key))
         taken = as_mode(in_mode(owner.taints, "order"), "value")
         plain = key.value if isinstance(key, Constant) else ...
         if isinstance(owner, Sequence):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import lru_cache
 
 from envlock.data.specifiers import matches_version
@@ -13,7 +13,7 @@ from envlock.linter.interpreter.library import LIBRARY
 from envlock.linter.interpreter.methods import FLAG_TYPES
 from envlock.linter.interpreter.operations import is_listed
 from envlock.linter.interpreter.repeated_calls import RepeatedCalls
-from envlock.linter.interpreter.run_state import DEPTH, Deed, Frame
+from envlock.linter.interpreter.run_state import DEPTH, Deed, Frame, list_changes
 from envlock.linter.interpreter.source_files import Source, Sources, describe_more
 from envlock.linter.interpreter.values import (
     CLEAN,
@@ -209,7 +209,7 @@ class Functions(RepeatedCalls):
         attributes = dict(owner.attributes) if isinstance(owner, Instance) else {}
         result = self.run_frame(function, frame)
         if isinstance(owner, Instance):
-            self.given[node] = _list_new(attributes, owner.attributes)
+            self.given[node] = list_changes(attributes, owner.attributes)
         for word, chances in fresh.items():
             if not chances.isdisjoint(self.ledger.counted):
                 self.counting.setdefault(node, set()).add(word)
@@ -534,11 +534,6 @@ CALLED: dict[type[Value], Callable[..., Value]] = {
     Made: Functions.call_made,
 }
 """How each kind of value is called; of others nothing is known."""
-
-
-def _list_new(before: Mapping[str, Value], after: Mapping[str, Value]) -> dict[str, Value]:
-    """Return the attributes that have come or changed."""
-    return {name: value for name, value in after.items() if before.get(name) is not value}
 
 
 @lru_cache(maxsize=2**14)

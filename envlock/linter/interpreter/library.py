@@ -93,7 +93,7 @@ class Libraries(Containers):
         return Value()
 
     def wrap_environment(self, name: str, call: Call) -> Value:
-        """Return an environment that another one is wrapped in: what seeds the outer one seeds the inner one."""
+        """Return the environment that is wrapped: what seeds the outer one seeds it."""
         return call.first()
 
     def make_distribution(self, name: str, call: Call) -> Value:
@@ -344,7 +344,7 @@ class Libraries(Containers):
         return Partial(call.arguments[0], call.arguments[1:], call.keywords)
 
     def cast(self, name: str, call: Call) -> Value:
-        """Return what a type checker is told of."""
+        """Return the value: the type is for a type checker."""
         return call.get("val", 1) or Value()
 
     def open_file(self, name: str, call: Call) -> Value:

@@ -203,7 +203,7 @@ class Methods(Flags):
         return self.source.module.uses_keras
 
     def compile_model(self, owner: Value, name: str, call: Call) -> Value | None:
-        """Note the weights of a model of Keras that is made out of sight, and compiled to be trained."""
+        """Note the weights of a Keras model that is made out of sight and compiled."""
         has_loss = "loss" in call.keywords or len(call.arguments) > 1
         unseen = type(owner) is Value or (isinstance(owner, Made) and not owner.marks)
         if unseen and has_loss and self.is_model(owner, name):

@@ -124,8 +124,8 @@ class Operations(Methods):
     def is_trained(self, name: str, call: Call) -> bool:
         """Return whether rows are taken from weights that are trained."""
         given = call.get("params", 0)
-        every = [each for each in options(given or Value()) if isinstance(each, Made)]
-        found = [each for each in every if not _is_fixed(each)]
+        every = options(given or Value())
+        found = [each for each in every if isinstance(each, Made) and not _is_fixed(each)]
         return any("variable" in each.marks or each.name.endswith("add_weight") for each in found)
 
     def is_trained_filter(self, name: str, call: Call) -> bool:

@@ -105,7 +105,7 @@ class Programs(Statements):
         return scope
 
     def load_again(self, source: Source) -> None:
-        """Let a file that has run do for another program what it does to generators and switches."""
+        """Let a file that has run seed and switch for another program, too."""
         if source not in self.loaded and source in self.after and not self.in_entry:
             self.loaded.add(source)
             self.state.join(self.after[source])

@@ -116,7 +116,7 @@ class RepeatedCalls(Operations):
         return Value(handed | self.usual.get(node, CLEAN))
 
     def give_again(self, method: Code, instance: Instance) -> None:
-        """Give an object the attributes that a method gave another one; a None is still to be set."""
+        """Give an object what a method gave another one; a None is still to be set."""
         for name, value in self.given.get(method, {}).items():
             own = instance.attributes.get(name)
             if own is None or (isinstance(own, Constant) and own.value is None):

@@ -124,7 +124,7 @@ class Findings:
                 yield source, "ENV207", Hit(node, seeding.problem)
 
     def is_drawn_from(self, generators: tuple[str, ...], source: Source) -> bool:
-        """Return whether something in the programs of a file draws from a generator before it is seeded.
+        """Return whether the programs of a file draw from a generator before it is seeded.
 
         Datasets do so from TensorFlow's, and Keras from Python's, without a call that draws.
         """

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from envlock.linter.interpreter.ledger import Ledger
 from envlock.linter.interpreter.source_files import Source, Sources
@@ -28,6 +29,7 @@ from envlock.linter.interpreter.values import (
     join_all,
 )
 
+T = TypeVar("T")
 HOLDERS = frozenset({Sequence, Table, Either, Instance})
 DEPTH = 12  # calls inside calls that are followed
 
@@ -57,9 +59,7 @@ class State:
 
     def since(self, before: State) -> State:
         """Return what has been seeded, switched on and made after another state."""
-        seeded = {
-            name: how for name, how in self.seeded.items() if before.seeded.get(name) is not how
-        }
+        seeded = list_changes(before.seeded, self.seeded)
         switched = self.switched and not before.switched
         return State(seeded, switched, self.weights and not before.weights)
 
@@ -68,6 +68,11 @@ class State:
         self.seeded = {**other.seeded, **self.seeded}
         self.switched = self.switched or other.switched
         self.weights = self.weights or other.weights
+
+
+def list_changes(before: Mapping[str, T], after: Mapping[str, T]) -> dict[str, T]:
+    """Return what has come or changed."""
+    return {name: value for name, value in after.items() if before.get(name) is not value}
 
 
 @dataclass

@@ -263,7 +263,7 @@ class Statements(Imports):
             self.registered.append(function)
 
     def wrap(self, node: ast.expr, function: Function) -> None:
-        """Keep what a decorator of the project puts around a function, which may seed before each call."""
+        """Keep what a decorator puts around a function: it may seed before each call."""
         named = node.func if isinstance(node, ast.Call) else node
         if not isinstance(named, ast.Name | ast.Attribute):
             return

@@ -519,12 +519,12 @@ def as_mode(taints: Taints, mode: Mode) -> Taints:
 
 
 def as_picks(taints: Taints) -> Taints:
-    """Return what an index brings into what it takes: a draw picks."""
+    """Return what an index brings into what it takes: a draw picks, and a list takes in its own order."""
     if not taints:
         return CLEAN
     found: set[tuple[Chance, Mode]] = set()
     for chance, mode in taints:
-        if mode in ("value", "pick", "each") and chance.kind != "clock":
+        if mode in ("value", "pick", "each", "order") and chance.kind != "clock":
             draws = mode == "value" and chance.kind == "draw"
             found.add((chance, "pick" if draws else mode))
     return frozenset(found)
