@@ -500,9 +500,7 @@ class Expressions(Functions):
         before = len(self.loops)
         self.enter_comprehension(node.generators)
         element = self.evaluate(node.elt)
-        orders = CLEAN
-        for loop in self.loops[before:]:
-            orders |= as_mode(loop.taints, "order")
+        orders = self.orders_of(self.loops[before:], element)
         self.leave_comprehension(before, len(node.generators))
         result.element = self.plain(element) if form == "set" else element
         if len(node.generators) == 1 and not node.generators[0].ifs:
@@ -553,9 +551,7 @@ class Expressions(Functions):
         key, value = self.evaluate(node.key), self.evaluate(node.value)
         placed = in_mode(value.taints, "place")
         table.store(key, value.add_taints(as_mode(placed, "value")))
-        orders = CLEAN
-        for loop in self.loops[before:]:
-            orders |= as_mode(loop.taints, "order")
+        orders = self.orders_of(self.loops[before:], value)
         self.leave_comprehension(before, len(node.generators))
         table.most = None
         return table.add_taints(orders)

@@ -46,6 +46,7 @@ from envlock.linter.rules.variables import recipe
 PARALLEL = {"map": 1, "interleave": 3, "map_and_batch": 2, "map_with_legacy_function": 1}
 """Methods that run a function on each element, and the position of `num_parallel_calls`."""
 FITS = ("fit", "fit_generator", "train_on_batch")
+TEXT_METHODS = ("decode", "encode", "format", "join", "lower", "read_text", "strip")
 FEEDS = (
     "fit",
     "fit_generator",
@@ -134,14 +135,8 @@ class Methods(Flags):
 
     def result_of(self, owner: Value, name: str, taints: Taints) -> Value:
         """Return what a method of something unknown returns."""
-        kind = {
-            "split": "",
-            "strip": "text",
-            "lower": "text",
-            "format": "text",
-            "join": "text",
-        }.get(name, "")
-        if name in ("read_text", "decode", "encode"):
+        kind = ""
+        if name in TEXT_METHODS:
             kind = "text"
         if owner.kind in ("tensor", "number") and not kind:
             kind = owner.kind
@@ -312,10 +307,8 @@ class Methods(Flags):
         parallel = call.get(
             "num_parallel_calls", PARALLEL[name] if self.is_dataset(owner) else None
         )
-        told = parallel is not None and call.constant("num_parallel_calls", PARALLEL[name]) not in (
-            None,
-            1,
-        )
+        calls = call.constant("num_parallel_calls", PARALLEL[name])
+        told = parallel is not None and calls not in (None, 1)
         if deterministic is not None and deterministic.default is False:
             self.give_up_order(call, f"{name} can give its elements in any order")
         if not self.is_dataset(owner) and parallel is None:
@@ -403,6 +396,10 @@ class Methods(Flags):
         """Take a batch in the order of NumPy's generator."""
         self.count(owner)
         return self.make_sequence([Value(owner.taints), Value(owner.taints)], form="tuple")
+
+    def make_queue_of_manager(self, owner: Made, name: str, call: Call) -> Value:
+        """Return a queue that a process of its own holds."""
+        return self.make(f"multiprocessing.{name}", call.node, "queue")
 
     def put(self, owner: Made, name: str, call: Call) -> Value:
         """Fill a queue: workers that a loop started do so in any order."""
@@ -557,6 +554,8 @@ MARKED: dict[tuple[str, str], Callable[[Methods, Made, str, Call], Value]] = {
     ("parser", "parse_known_args"): Methods.parse_flags,
     ("parser", ""): Methods.use_parser,
     ("mnist", "next_batch"): Methods.take_batch,
+    ("queue", "Queue"): Methods.make_queue_of_manager,
+    ("queue", "JoinableQueue"): Methods.make_queue_of_manager,
     ("queue", "put"): Methods.put,
     ("queue", "put_nowait"): Methods.put,
     ("queue", "get"): Methods.take,

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 
 from envlock.linter.interpreter.arguments import Call
 from envlock.linter.interpreter.chances import Chances
+from envlock.linter.interpreter.run_state import Loop
 from envlock.linter.interpreter.values import (
+    CLEAN,
     Constant,
     Either,
     Instance,
     Made,
     Sequence,
     Table,
+    Taints,
     Value,
     as_mode,
     in_mode,
@@ -51,6 +55,8 @@ class Orders(Chances):
         """Return results in the order in which workers finish."""
         chance = self.chance("ENV307", "order", name, call.node)
         self.use_functions(call)
+        if call.constant("timeout") is not None:  # how many have come by then decides as well
+            self.ledger.counted.add(chance)
         element = self.combine([])
         found = self.make_sequence(None, element, "iterator")
         return found.add_taints(frozenset({(chance, "order")}))
@@ -144,6 +150,16 @@ class Orders(Chances):
             each for each in orders if each in self.outside(born) or self.is_arrival(each[0].rule)
         )
         container.add_taints(as_mode(arrived, "order"))
+
+    def orders_of(self, loops: Iterable[Loop], element: Value) -> Taints:
+        """Return the orders by chance of a list to which each round of some loops gives an element."""
+        orders = CLEAN
+        for chance, mode in self.deep(element):
+            if mode == "each" and self.is_arrival(chance.rule):
+                orders |= {(chance, "order")}
+        for loop in loops:
+            orders |= as_mode(loop.taints, "order")
+        return orders
 
     def is_arrival(self, rule: str) -> bool:
         """Return whether what comes by such a chance comes late or early, whatever loop it is in."""
