@@ -93,7 +93,9 @@ envlock.record(loss=tf.constant(1.5) * 2)
 def test_it_loads_nothing_heavy_and_no_cuda_library(python: Command) -> None:
     done = python("-c", BEFORE)
     assert (0, "") == (done.returncode, done.stderr)
-    assert ["[] ['errno']", "[]"] == done.stdout.splitlines()
+    gained, mapped = done.stdout.splitlines()
+    assert gained in ("[] ['errno']", "[] []")  # Debian 13's Python has it from its start
+    assert mapped == "[]"
 
 
 @pytest.mark.usefixtures("lock")
