@@ -168,6 +168,7 @@ def _hand_over(missing: str) -> "NoReturn":
 if __name__ == "__main__":
     # `python -m` looks in the current folder first: a `random/` there would be imported, and run,
     # in place of Python's own.
-    if not getattr(sys.flags, "safe_path", False):
+    # With `-P` and `-I`, Python does not.
+    if not (sys.flags.isolated or getattr(sys.flags, "safe_path", False)):
         del sys.path[0]
     main()

@@ -67,7 +67,10 @@ OWN_ENTROPY: dict[str, str] = _values("own_entropy")
 NEED_OP_SEED: dict[str, int] = _values("need_own_seed")
 RANDOM_LAYERS = _names("random_layers")
 TEST_CASES = _names("test_cases")
-OWN_GENERATORS: dict[str, str] = _values("own_generators")
+OWN_GENERATORS: dict[str, str] = {
+    **_values("own_generators"),
+    **_values("own_generators_of_optuna"),
+}
 NUMPY_OWN = _names("numpy_generators")
 NUMPY_NOT_DRAWN = _names("numpy_not_drawn")
 NUMPY_USERS: dict[str, str] = _values("numpy_users")

@@ -57,7 +57,6 @@ def test_a_number_that_python_does_not_read_is_none(number: str) -> None:
 
 
 def test_comments_take_time_that_grows_with_their_length() -> None:
-    """It takes 0.02 s; what looks again at each comment from the start of the text takes an hour."""
     begin = time.process_time()
     parse_build_info("build_info = {" + "#\n" * 300_000)
-    assert time.process_time() - begin < 30
+    assert time.process_time() - begin < 1

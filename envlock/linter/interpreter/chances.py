@@ -303,7 +303,9 @@ class Chances(Base):
     def use_own_generator(self, name: str, call: Call) -> Value:
         """Return what a function computes that seeds itself from the system by default."""
         made = self.make(name, call.node).add_taints(self.deep_of(call.arguments))
-        if self.is_seeded(call, OWN_GENERATORS[name]):
+        argument = OWN_GENERATORS[name]
+        # A sampler or generator that nothing seeds is a finding of its own, where it is made.
+        if isinstance(call.get(argument), Made) or self.is_seeded(call, argument):
             return made
         chance = self.chance("ENV205", "draw", name, call.node)
         return made.add_taints(frozenset({(chance, "value")}))

@@ -228,24 +228,26 @@ class Functions(RepeatedCalls):
         if compiled:
             self.deeds.append([])
         self.frames.append(frame)
-        before = dict(self.state.seeded)
-        around = self.run_wrappers(node)
-        result = self.run_code(node, frame)
-        # What seeds before this function, as before each test, seeds nothing for the others.
-        for name in around:
-            if name not in before:
-                self.state.seeded.pop(name, None)
+        if node in self.wrappers:
+            result = self.run_wrapped(node, frame)
+        else:
+            result = self.run_code(node, frame)
         self.frames.pop()
         if compiled and isinstance(node, ast.FunctionDef):
             self.report_compiled(node, self.deeds.pop())
         return result
 
-    def run_wrappers(self, node: Code) -> set[str]:
-        """Run what decorators put around a function; return which generators are seeded then."""
-        wrappers = self.wrappers.get(node, ())
-        for wrapper in wrappers:
+    def run_wrapped(self, node: Code, frame: Frame) -> Value:
+        """Run a function after what decorators put around it; what they seed holds for it alone."""
+        before = dict(self.state.seeded)
+        for wrapper in self.wrappers[node]:
             self.call_function(wrapper, self.unknown_call(wrapper.node))
-        return set(self.state.seeded) if wrappers else set()
+        around = list_changes(before, self.state.seeded)
+        result = self.run_code(node, frame)
+        # What seeds before one test seeds nothing for the next.
+        for name in around.keys() - before.keys():
+            self.state.seeded.pop(name, None)
+        return result
 
     def run_code(self, node: Code, frame: Frame) -> Value:
         """Run a function whose arguments are bound; return what it returns."""

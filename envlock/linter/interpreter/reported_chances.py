@@ -228,7 +228,11 @@ def _own_hit(chance: Chance) -> Hit:
         return Hit(chance.node, message)
     name = f"{chance.name}()" if chance.name == "random.Random" else chance.name
     message = f"{name} without a seed takes entropy from the operating system"
-    return Hit(chance.node, message, fix="Pass it a seed: the global seeds do not reach it.")
+    fix = "Pass it a seed: the global seeds do not reach it."
+    if chance.name in OWN_GENERATORS:
+        argument = OWN_GENERATORS[chance.name]
+        fix = f"Pass a seed by its argument `{argument}`: the global seeds do not reach it."
+    return Hit(chance.node, message, fix=fix)
 
 
 def _writes(source: Source) -> bool:

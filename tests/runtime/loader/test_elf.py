@@ -107,7 +107,7 @@ def test_no_damage_gives_another_error_or_takes_long(seed: int, cut: int, change
         with contextlib.suppress(ValueError, OSError):
             ask()
     path.unlink()
-    assert time.process_time() - begin < 10
+    assert time.process_time() - begin < 0.5
 
 
 def test_the_same_as_pyelftools_on_the_libraries_of_this_machine() -> None:

@@ -1,8 +1,4 @@
 import tensorflow as tf
 
-
-def triangle(rows):
-    try:
-        return tf.contrib.linalg.LinearOperatorTriL(rows)
-    except AttributeError:
-        return tf.linalg.LinearOperatorLowerTriangular(rows)
+if tf.__version__.startswith("1."):
+    session = tf.Session()

@@ -10,4 +10,6 @@ study = optuna.create_study()  # expect: ENV205
 study.optimize(abs)
 same = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=1))
 same.optimize(abs)
+other = optuna.create_study(sampler=optuna.samplers.TPESampler())  # expect: ENV205
+other.optimize(abs)
 np.save("best", [best, again])
