@@ -206,10 +206,12 @@ class Functions(RepeatedCalls):
         frame.handed = frozenset(chance for chance, _ in handed)
         self.bind(function, call, frame.scope)
         owner = function.owner
-        attributes = dict(owner.attributes) if isinstance(owner, Instance) else {}
+        attributes: dict[str, Value] = {}
+        if isinstance(owner, Instance):
+            attributes = dict(owner.attributes)
         result = self.run_frame(function, frame)
         if isinstance(owner, Instance):
-            self.given[node] = list_changes(attributes, owner.attributes)
+            self.attributes_given[node] = list_changes(attributes, owner.attributes)
         for word, chances in fresh.items():
             if not chances.isdisjoint(self.ledger.counted):
                 self.counting.setdefault(node, set()).add(word)

@@ -199,6 +199,7 @@ class Methods(Flags):
 
     def compile_model(self, owner: Value, name: str, call: Call) -> Value | None:
         """Note the weights of a Keras model that is made out of sight and compiled."""
+        # A loss tells it from other things that are compiled.
         has_loss = "loss" in call.keywords or len(call.arguments) > 1
         unseen = type(owner) is Value or (isinstance(owner, Made) and not owner.marks)
         if unseen and has_loss and self.is_model(owner, name):

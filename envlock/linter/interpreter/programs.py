@@ -34,8 +34,8 @@ class Programs(Statements):
         super().__init__(sources, tensorflow, BUDGET)
         self.start = State(switched=switched)
         self.ends: dict[Source, State] = {}  # the state that each program ends with
-        self.after: dict[Source, State] = {}  # what each file seeds when it is imported
-        self.loaded: set[Source] = set()  # the files that the program which runs has imported
+        self.import_effects: dict[Source, State] = {}  # what each file seeds when it is imported
+        self.loaded_files: set[Source] = set()  # the files that the program which runs has imported
         self.reached: dict[Source, set[int]] = {}
         self.trained_in: set[Source] = set()
         self.begins: dict[Source, State] = {}  # what holds where the caller is not in the project
@@ -71,7 +71,7 @@ class Programs(Statements):
         self.steps = BUDGET
         self.trained = False
         self.registered = []
-        self.loaded = set()
+        self.loaded_files = set()
         self.run_file(source)
         for function in self.registered:  # what a decorator registers may be called by then
             if function.node not in self.visited:
@@ -93,7 +93,7 @@ class Programs(Statements):
         if source in self.scopes:
             self.load_again(source)
             return self.scopes[source]
-        self.loaded.add(source)
+        self.loaded_files.add(source)
         before = self.state.copy()
         scope = self.scopes[source] = Scope(source)
         outer, self.frames = self.frames, [Frame(source.module.tree, source, scope)]
@@ -101,14 +101,14 @@ class Programs(Statements):
         rounds, self.rounds = self.rounds, []
         self.run_body(source.module.tree.body)
         self.frames, self.loops, self.rounds = outer, kept, rounds
-        self.after[source] = self.state.since(before)
+        self.import_effects[source] = self.state.compute_change(before)
         return scope
 
     def load_again(self, source: Source) -> None:
         """Let a file that has run seed and switch for another program, too."""
-        if source not in self.loaded and source in self.after and not self.in_entry:
-            self.loaded.add(source)
-            self.state.join(self.after[source])
+        if source not in self.loaded_files and source in self.import_effects and not self.in_entry:
+            self.loaded_files.add(source)
+            self.state.join(self.import_effects[source])
 
     # ------------------------------------------------------------ what no program calls
 

@@ -39,7 +39,7 @@ class RepeatedCalls(Operations):
         runs: how often each kind of call has run.
         usual: the chances in what each function returned last.
         done: what each function did last.
-        given: the attributes that each method gave its object last.
+        attributes_given: what each method gave its object last.
         counting: the arguments of each function that have reached something in its body.
         examples: the first object of each class.
     """
@@ -51,7 +51,7 @@ class RepeatedCalls(Operations):
         self.runs: Counter[Key] = Counter()
         self.usual: dict[ast.AST, Taints] = {}
         self.done: dict[ast.AST, list[Deed]] = {}
-        self.given: dict[ast.AST, dict[str, Value]] = {}
+        self.attributes_given: dict[ast.AST, dict[str, Value]] = {}
         self.counting: dict[ast.AST, set[str]] = {}
         self.examples: dict[ast.ClassDef, Instance] = {}
 
@@ -117,7 +117,7 @@ class RepeatedCalls(Operations):
 
     def give_again(self, method: Code, instance: Instance) -> None:
         """Give an object what a method gave another one; a None is still to be set."""
-        for name, value in self.given.get(method, {}).items():
+        for name, value in self.attributes_given.get(method, {}).items():
             own = instance.attributes.get(name)
             if own is None or (isinstance(own, Constant) and own.value is None):
                 instance.attributes[name] = value

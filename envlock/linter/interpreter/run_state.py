@@ -57,7 +57,7 @@ class State:
         """Return the same state."""
         return State(dict(self.seeded), self.switched, self.weights)
 
-    def since(self, before: State) -> State:
+    def compute_change(self, before: State) -> State:
         """Return what has been seeded, switched on and made after another state."""
         seeded = list_changes(before.seeded, self.seeded)
         switched = self.switched and not before.switched

@@ -264,7 +264,9 @@ class Statements(Imports):
 
     def wrap(self, node: ast.expr, function: Function) -> None:
         """Keep what a decorator puts around a function: it may seed before each call."""
-        named = node.func if isinstance(node, ast.Call) else node
+        named = node
+        if isinstance(node, ast.Call):
+            named = node.func
         if not isinstance(named, ast.Name | ast.Attribute):
             return
         decorator = self.evaluate(named)
