@@ -91,6 +91,7 @@ class Functions(RepeatedCalls):
         """Return what a function of a library returns."""
         for check in _find_checks(name):
             check(self, name, call)
+        call = self.end_unordered(name, call)
         row = find_chance(name)
         if row is not None:
             return row(self, name, call)
@@ -301,6 +302,8 @@ class Functions(RepeatedCalls):
                 table.store(Constant(word), value)
             table.most = None if call.starred else table.most
             scope.bind(arguments.kwarg.arg, table)
+        # A parameter is new in each round of the loops around: `x = x + 1` goes on from no other round.
+        scope.times.update(dict.fromkeys(scope.names, self.tick()))
 
     def default_of(self, node: ast.expr | None, scope: Scope) -> Value:
         """Return the value that a parameter has by default."""

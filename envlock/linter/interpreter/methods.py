@@ -82,7 +82,7 @@ class Methods(Flags):
                 row = MARKED.get((mark, name)) or MARKED.get((mark, ""))
                 if row is not None:
                     return row(self, owner, name, call)
-        return self.call_any(owner, name, call)
+        return self.call_any(owner, name, self.end_unordered(name, call))
 
     def call_any(self, owner: Value, name: str, call: Call) -> Value:
         """Return what a method returns that is known by its name only."""

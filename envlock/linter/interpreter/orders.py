@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from dataclasses import replace
 
 from envlock.linter.interpreter.arguments import Call
 from envlock.linter.interpreter.chances import Chances
@@ -23,6 +24,7 @@ from envlock.linter.interpreter.values import (
     join,
     options,
 )
+from envlock.linter.names import UNORDERED_FUNCTIONS, UNORDERED_KEYWORDS
 
 UNFILLED = "ENV210"
 """The rule of arrays without initial values."""
@@ -105,6 +107,35 @@ class Orders(Chances):
             each for each in value.taints if each[0].kind != "order" and each[1] != "order"
         )
         return result
+
+    def end_any_order(self, value: Value) -> Value:
+        """Return a value as what takes its elements without looking at their order."""
+        if isinstance(value, Sequence):
+            return self.end_order(value, value.form)
+        if type(value) is Value:
+            return Value(self.forget(value.taints, "each", "order"), value.kind, value.default)
+        return value
+
+    def end_unordered(self, name: str, call: Call) -> Call:
+        """Return a call of a library without the orders that change nothing of what it does."""
+        whole = name.rpartition(".")[2] in UNORDERED_FUNCTIONS
+        words = UNORDERED_KEYWORDS & call.keywords.keys()
+        if not whole and not words:
+            return call
+        arguments = (
+            [self.end_any_order(each) for each in call.arguments] if whole else call.arguments
+        )
+        keywords = dict(call.keywords)
+        for word in call.keywords if whole else words:
+            keywords[word] = self.end_any_order(keywords[word])
+        return replace(call, arguments=arguments, keywords=keywords)
+
+    def note_single(self, value: Value) -> None:
+        """Note that a container has one element, in whatever order it was filled."""
+        self.sort_in_place(value)
+        for each in options(value):
+            if isinstance(each, Sequence):
+                each.most = 1
 
     def plain(self, value: Value) -> Value:
         """Return a value without the orders it was taken from."""
@@ -217,8 +248,11 @@ class Orders(Chances):
             if isinstance(each, Table):
                 placed = in_mode(value.taints, "place")
                 kept = value.add_taints(as_mode(placed, "value")) if placed else value
+                named = in_mode(self.deep(key), "each")
+                if named:  # whoever looks it up by its key gets the same one, whenever it came
+                    kept = self.plain(kept)
                 each.store(key, kept)
-                orders = self.outside(each.born) & in_mode(self.deep(key), "each")
+                orders = self.outside(each.born) & named
                 each.add_taints(as_mode(orders, "order"))
             elif isinstance(each, Sequence):
                 each.element = join(each.element, value)

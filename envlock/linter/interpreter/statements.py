@@ -113,9 +113,10 @@ class Statements(Imports):
     def assign_to(self, target: ast.expr, value: Value) -> None:
         """Give a value to what stands on the left."""
         if isinstance(target, ast.Name):
-            scope = self.frames[-1].scope
-            scope.bind(target.id, value)
-            scope.times[target.id] = self.tick()
+            if target.id == "__all__":  # only `import *` reads it
+                value = self.end_any_order(value)
+            self.scope.bind(target.id, value)
+            self.scope.times[target.id] = self.tick()
         elif isinstance(target, ast.Tuple | ast.List):
             self.assign_parts(target.elts, value)
         elif isinstance(target, ast.Attribute):
@@ -533,7 +534,7 @@ class Statements(Imports):
             ):
                 value = self.scope.find(measured.id)
                 if value is not None:
-                    self.sort_in_place(value)
+                    self.note_single(value)
         return False
 
     def stop(self, node: ast.stmt) -> bool:

@@ -16,6 +16,7 @@ with ThreadPoolExecutor() as executor:
         loaded[futures[future]] = future.result()
     for future in as_completed(futures):
         future.result()
+np.save("loaded", [loaded[path] for path in paths])
 results = queue.Queue()
 threading.Thread(target=load, args=(paths, results)).start()
 images = []
