@@ -11,7 +11,14 @@ from typing import Annotated
 import typer
 
 import envlock
-from envlock.cli.options import DATA_FORMATS, DataFormatOption, LockOption, PythonOption, find_near
+from envlock.cli.options import (
+    DATA_FORMATS,
+    WITHOUT_ENVIRONMENT,
+    DataFormatOption,
+    LockOption,
+    PythonOption,
+    find_near,
+)
 from envlock.cli.output import emit, has_color
 from envlock.cli.parser import Command, make_app
 from envlock.lock.explanation import serialize
@@ -22,9 +29,19 @@ from envlock.workflows.codes import list_codes
 
 app = make_app()
 
+
+def _note_code(context: typer.Context, path: str) -> str:
+    """Note that the code of a finding is explained, which needs no environment."""
+    # A path with a dot is not a code, so the tables of codes are not loaded for it.
+    if "." not in path and path in list_codes():
+        context.meta[WITHOUT_ENVIRONMENT] = True
+    return path
+
+
 PathArgument = Annotated[
     str,
     typer.Argument(
+        callback=_note_code,
         help="Path or pattern of facts, such as `cpu.flags`, or the code of a finding.",
         show_default=False,
     ),
@@ -33,6 +50,7 @@ PathArgument = Annotated[
 
 @app.command(cls=Command)
 def explain(
+    context: typer.Context,
     path: PathArgument,
     lock: LockOption = None,
     python: PythonOption = None,
@@ -47,12 +65,10 @@ def explain(
       envlock explain "cpu.*" --format json          for programs
       envlock explain ENV203                         the code of a finding
     """
-    # A path with a dot is not a code, so the tables of codes are not loaded for it.
-    if "." not in path:
-        code = _find_code(path)
-        if code is not None:
-            _print(code, render_code(code), format)
-            return
+    if WITHOUT_ENVIRONMENT in context.meta:
+        code = asdict(list_codes()[path])
+        _print(code, render_code(code), format)
+        return
     found = envlock.explain(path, find_near(lock), python=python)
     _print(serialize(found), render_facts(found, os.environ), format)
 
@@ -62,11 +78,3 @@ def _print(value: object, text: Iterable[tuple[str, str]], format: str) -> None:
         emit(json.dumps(value, indent=2))
     else:
         emit(paint(text, color=has_color()))
-
-
-def _find_code(word: str) -> dict[str, str] | None:
-    """Return the explanation of the code of a finding; None if there is no such code."""
-    found = list_codes().get(word)
-    if found is None:
-        return None
-    return asdict(found)

@@ -65,6 +65,10 @@ PolicyOption = Annotated[
 ]
 
 
+WITHOUT_ENVIRONMENT = "envlock.without_environment"
+"""What a command notes about a call for which nothing of an environment is read."""
+
+
 def _find_environment(context: typer.Context, python: Path | None) -> Path | None:
     """Return the interpreter to use, None for this one, and print which it is unless the command
     line names it.
@@ -119,6 +123,8 @@ def _needs_environment(context: typer.Context) -> bool:
         return LIVE in (params["a"], params["b"])
     if context.info_name == "show":
         return params.get("lock") == LIVE
+    if WITHOUT_ENVIRONMENT in context.meta:
+        return False
     if context.info_name == "doctor" and params.get("lock"):
         return False
     return not params.get("compare")

@@ -216,6 +216,7 @@ def test_a_tool_never_locks_its_own_environment(envlock: Command, tmp_path: Path
     assert (tmp_path / "envlock.lock").read_bytes() == lock
     assert tool("diff", "envlock.lock", "envlock.lock").returncode == 0
     assert tool("doctor", "envlock.lock").returncode == 0
+    assert tool("explain", "ENV205").returncode == 0
 
 
 def test_what_was_taken_is_said(envlock: Command, tmp_path: Path) -> None:
