@@ -23,6 +23,8 @@ class LintRule(Row):
     ]
     why: Sentence
     fix: Sentence
+    before: str = ""
+    after: str = ""
     tensorflow: Specifiers = Field(default=["*"])
     source: Text
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from envlock.runtime.report import clean
 
 FIELDS = ("why", "fix", "source")
+EXAMPLES = ("before", "after")
 
 
 def render_code(code: Mapping[str, str]) -> Iterable[tuple[str, str]]:
@@ -15,3 +16,8 @@ def render_code(code: Mapping[str, str]) -> Iterable[tuple[str, str]]:
     yield "plain", f"  found by: {code['command']}"
     for name in FIELDS:
         yield "note", f"  {name}: {clean(code[name])}"
+    for name in EXAMPLES:
+        if code[name]:
+            yield "plain", f"  {name}:"
+            for line in code[name].splitlines():
+                yield "plain", f"    {line}".rstrip()

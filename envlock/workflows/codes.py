@@ -26,6 +26,7 @@ class Code:
         title: what is found, in a few words.
         why, fix: a sentence or more each.
         source: the evidence for `why`.
+        before, after: an example and its cure, as Python code; empty for what is not found in code.
     """
 
     code: str
@@ -34,6 +35,8 @@ class Code:
     why: str
     fix: str
     source: str
+    before: str = ""
+    after: str = ""
 
 
 @cache
@@ -50,7 +53,8 @@ def list_codes() -> dict[str, Code]:
 
 
 def _describe_rule(row: LintRule, command: str) -> Code:
-    return Code(row.id, command, row.title, row.why, row.fix, find_reference(row.source))
+    source = find_reference(row.source)
+    return Code(row.id, command, row.title, row.why, row.fix, source, row.before, row.after)
 
 
 def _list_file_codes() -> list[Code]:

@@ -12,6 +12,7 @@ from envlock.workflows.codes import list_codes
 from tests.conftest import Command
 
 MISSING = "an import fails, or finds another module of that name."
+COMMIT = "https://github.com/tensorflow/tensorflow/commit/a4b53af710f1e1dc41279e2de7cf6ec8b092f28b"
 RECORD = "https://packaging.python.org/en/latest/specifications/recording-installed-packages/"
 
 
@@ -25,6 +26,15 @@ RECORD = "https://packaging.python.org/en/latest/specifications/recording-instal
                 "  found by: envlock lint",
                 "  why: With no seed, its own or a global one, the elements come in another order in every run.",
                 "  fix: Pass seed=..., or call tf.keras.utils.set_random_seed(seed) at the start.",
+                f"  source: {COMMIT}",
+                "  before:",
+                "    import tensorflow as tf",
+                "",
+                "    data = tf.data.Dataset.range(9).shuffle(9)",
+                "  after:",
+                "    import tensorflow as tf",
+                "",
+                "    data = tf.data.Dataset.range(9).shuffle(9, seed=7)",
             ],
         ),
         (
@@ -55,12 +65,12 @@ def test_a_code_is_explained_without_a_lockfile(code: str, shown: list[str], env
     assert done.stdout.splitlines()[: len(shown)] == shown
     found = json.loads(envlock("explain", code, "-f", "json").stdout)
     assert f"{found['code']}: {found['title']}" == shown[0]
-    assert set(found) == {"code", "command", "title", "why", "fix", "source"}
+    assert set(found) == {"code", "command", "title", "why", "fix", "source", "before", "after"}
 
 
 def test_no_rule_is_without_a_code() -> None:
     assert {*RULES, *load_lint_rules(), *load_dataset_rules()} < set(list_codes())
-    assert all(all(vars(each).values()) for each in list_codes().values())
+    assert all(each.title and each.why and each.fix and each.source for each in list_codes().values())
 
 
 def test_what_is_neither_a_fact_nor_a_code(envlock: Command) -> None:
