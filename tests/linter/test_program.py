@@ -529,3 +529,30 @@ def test_the_other_places_of_one_cause_are_named() -> None:
 def test_a_function_that_a_second_program_calls_seeds_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     main = f"import seeding\nseeding.start()\n{SHUFFLE}load()\n"
     assert rules(tmp_path, monkeypatch, {"seeding.py": DEFINED, "a.py": main, "b.py": main}) == {}
+
+
+def test_a_function_is_judged_as_those_call_it_that_name_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That a method of another class is called `train` does not keep `train` from being called first."""
+    draw = "import numpy as np\n\n\ndef draw(n):\n    return np.random.rand(n)\n"
+    make = "def make(n, seed=0):\n    np.random.seed(seed)\n    return draw(n)\n"
+    files = {
+        "data.py": f"{draw}\n\n{make}\n\ndef train():\n    return make(9)\n",
+        "agent.py": "import tensorflow as tf\n\n\ndef learn(agent):\n    agent.train()\n",
+    }
+    assert rules(tmp_path, monkeypatch, files) == {}
+    files["data.py"] = files["data.py"].replace("    np.random.seed(seed)\n", "")
+    assert rules(tmp_path, monkeypatch, files) == {"data.py": ["ENV205"]}
+
+
+def test_one_example_that_seeds_does_not_seed_a_library_for_those_that_draw(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = "import random\n\n\ndef pick(memory, size):\n    return random.sample(memory, size)\n"
+    files = {
+        "memory.py": f"import tensorflow as tf\n{library}",
+        "seeded.py": "import random\nimport memory\nrandom.seed(1)\n",
+        "other.py": "import memory\nimport random\nimport numpy as np\nnp.save('x', random.random())\n",
+    }
+    assert rules(tmp_path, monkeypatch, files) == {"memory.py": ["ENV206"], "other.py": ["ENV206"]}
+    files["other.py"] = "import memory\n"
+    assert rules(tmp_path, monkeypatch, files) == {}

@@ -157,6 +157,8 @@ class Chances(Base):
             return result
         if self.dead or self.is_seeded_by_programs(generator):
             return result
+        if self.program is not None and not self.in_entry and not self.off:
+            self.drawn_by[self.program].add(generator)
         chance = self.chance(rule, "draw", name, call.node, generator)
         return result.add_taints(frozenset({(chance, "value")}))
 
@@ -331,7 +333,9 @@ class Chances(Base):
             made.taints = frozenset()
         else:
             made.add_taints(self.deep_of(call.arguments))
-        ordered = told is False
+        files = call.first()
+        is_one = isinstance(files, Sequence) and files.items is not None and len(files.items) == 1
+        ordered = told is False or (is_one and name.endswith("string_input_producer"))
         word = "shuffle_seed" if name.endswith(SHUFFLED_RECORDS) else "seed"
         if ordered or self.is_seeded(call, word, SAMPLERS[name]):
             return made

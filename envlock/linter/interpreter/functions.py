@@ -9,7 +9,7 @@ from functools import lru_cache
 from envlock.data.specifiers import matches_version
 from envlock.linter.interpreter.arguments import Call
 from envlock.linter.interpreter.chances import find_chance
-from envlock.linter.interpreter.library import LIBRARY
+from envlock.linter.interpreter.library import LIBRARY, STARTERS
 from envlock.linter.interpreter.methods import FLAG_TYPES
 from envlock.linter.interpreter.operations import is_listed
 from envlock.linter.interpreter.repeated_calls import RepeatedCalls
@@ -144,7 +144,17 @@ class Functions(RepeatedCalls):
             and isinstance(owner.owner, Instance)
         ):
             return self.call_parent(owner.owner, called.name, call)
+        if isinstance(owner, Instance) and called.name == "start":
+            self.start_own_worker(owner, call)
         return self.call_method(owner, called.name, call)
+
+    def start_own_worker(self, owner: Instance, call: Call) -> None:
+        """Run the method `run` of a thread or a process whose class is the project's own."""
+        run = owner.owner.member("run")
+        for base in owner.owner.library_bases():
+            if base in STARTERS and isinstance(run, Function):
+                is_thread = base.endswith("Thread")
+                self.run_worker(run.bound(owner), Call(call.node), is_thread=is_thread)
 
     def call_parent(self, owner: Instance, name: str, call: Call) -> Value:
         """Call the method of a parent class; a method of its own name that does no more hands on."""

@@ -26,6 +26,9 @@ BUDGET = 20_000  # statements of one program
 RECURSION = 6_000  # calls inside calls of the interpreter itself
 FEW = 2_000  # statements of one function that no program calls
 
+Entry = tuple[Source, ast.FunctionDef | ast.AsyncFunctionDef]
+"""A function that no program calls, and its file."""
+
 
 class Programs(Statements):
     """All programs of a project, one after the other."""
@@ -153,7 +156,7 @@ class Programs(Statements):
     def state_for(self, source: Source) -> State:
         """Return what holds where a function of a file is called by somebody who is not seen.
 
-        What a program that imports the file seeds is seeded, unless another one that trains does not.
+        What a program that imports the file seeds is seeded, unless another one does not that trains or draws from it.
         """
         state = self.begin_of(source).copy()
         state.weights = self.built
@@ -179,10 +182,15 @@ class Programs(Statements):
         state = self.start.copy()
         for each in others:
             state.join(self.ends[each])
-        for each in others:
-            if each in self.trained_in and not each.is_test and each is not source:
-                ended = self.ends[each].seeded
-                state.seeded = {name: how for name, how in state.seeded.items() if name in ended}
+        programs = [] if source.is_test else others
+        for each in programs:
+            if each is source:
+                continue
+            ended = self.ends[each].seeded
+            for name in list(state.seeded):
+                used = each in self.trained_in or name in self.drawn_by[each]
+                if used and name not in ended:
+                    del state.seeded[name]
         return state
 
     def is_switched(self, source: Source) -> bool:
@@ -200,7 +208,7 @@ class Programs(Statements):
         for source in self.sources.all:
             names.update(source.module.read_names)
             attributes.update(set(source.module.attributes))
-        late: list[tuple[Source, ast.FunctionDef | ast.AsyncFunctionDef]] = []
+        late: list[Entry] = []
         self.in_entry = True
         for source in self.sources.all:
             own = set(source.module.attributes)
@@ -213,9 +221,29 @@ class Programs(Statements):
                     late.append((source, node))
                 else:
                     self.run_entry(source, node)
-        for source, node in late:
+        for source, node in self.list_callers_first(late):
             if node not in self.visited:
                 self.run_entry(source, node)
+
+    def list_callers_first(self, functions: list[Entry]) -> list[Entry]:
+        """Return functions, each after those of its file that name it: what they seed holds in it."""
+        callers: dict[tuple[Source, str], list[Entry]] = {}
+        for source, node in functions:
+            for name in _list_named(node):
+                callers.setdefault((source, name), []).append((source, node))
+        ordered: dict[ast.AST, Entry] = {}
+        begun: set[ast.AST] = set()
+        stack = list(reversed(functions))
+        while stack:
+            source, node = stack[-1]
+            waiting = callers.get((source, self.name_of(node)), []) if node not in begun else []
+            begun.add(node)
+            left = [each for each in waiting if each[1] not in begun]
+            if left:
+                stack.extend(reversed(left))
+            else:
+                ordered.setdefault(node, stack.pop())
+        return list(ordered.values())
 
     def name_of(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
         """Return by which name a function is called: a constructor by that of its class."""
@@ -304,6 +332,17 @@ class Programs(Statements):
         )
         self.ledger.counted.update(chance for chance, _ in arrived)
         self.ledger.count(self.forget(taints, "place"))
+
+
+def _list_named(node: ast.AST) -> set[str]:
+    """Return the names and attributes that a function reads."""
+    names = set()
+    for each in ast.walk(node):
+        if isinstance(each, ast.Name):
+            names.add(each.id)
+        elif isinstance(each, ast.Attribute):
+            names.add(each.attr)
+    return names
 
 
 def run(modules: Several[Module], tensorflow: str, *, switched: bool) -> Programs:

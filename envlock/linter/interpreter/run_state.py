@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -151,6 +152,7 @@ class Base:
         self.in_entry = False
         self.program: Source | None = None
         self.trained = False
+        self.drawn_by: defaultdict[Source, set[str]] = defaultdict(set)  # without a seed
         self.known_flags: dict[Source, dict[str, Value]] = {}
         self.built = False
         self.first_dropped: set[ast.AST] = set()
