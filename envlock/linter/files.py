@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import stat
 import warnings
 from collections.abc import Iterator, Sequence
@@ -19,6 +20,7 @@ from envlock.runtime.errors import UsageError
 SIZE_LIMIT = 2 * 1024 * 1024  # bytes; the parser takes about a hundred times as much memory
 NOTEBOOK_LIMIT = 32 * 1024 * 1024  # bytes; most of them are pictures
 FILE_LIMIT = 100_000
+PACKAGED = re.compile(r"^\[(project|build-system|tool\.poetry)\]", re.MULTILINE)
 SKIPPED = frozenset({"__pycache__", "build", "dist", "node_modules", "site-packages", "venv"})
 
 
@@ -53,6 +55,35 @@ def find(paths: Sequence[str], exclude: Sequence[str] = ()) -> list[str]:
                     hint="name the folders of the project",
                 )
     return sorted(found.values())
+
+
+def find_installed(files: Sequence[str]) -> frozenset[str]:
+    """Return the files that lie in a folder with a package that can be installed, or below one."""
+    known: dict[Path, bool] = {}
+    found: set[str] = set()
+    for file in files:
+        if _is_installed(Path(file).absolute().parent, known):
+            found.add(file)
+    return frozenset(found)
+
+
+def _is_installed(folder: Path, known: dict[Path, bool]) -> bool:
+    """Return whether a folder, or one around it in the repository, says how it is installed."""
+    if folder not in known:
+        is_top = folder == folder.parent or (folder / ".git").exists()
+        above = not is_top and _is_installed(folder.parent, known)
+        known[folder] = above or _says_how_to_install(folder)
+    return known[folder]
+
+
+def _says_how_to_install(folder: Path) -> bool:
+    if (folder / "setup.py").is_file():
+        return True
+    try:
+        text = (folder / "pyproject.toml").read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return False
+    return PACKAGED.search(text) is not None
 
 
 def _walk(path: str, exclude: Sequence[str]) -> Iterator[str]:

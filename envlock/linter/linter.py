@@ -8,7 +8,7 @@ import re
 import tokenize
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from envlock.data.lint_tables import LintRule, find_reference, load_lint_rules
 from envlock.data.specifiers import matches_version
@@ -17,6 +17,7 @@ from envlock.linter.interpreter.programs import Programs, run
 from envlock.linter.interpreter.reported_chances import Findings
 from envlock.linter.module import Hit, Module
 from envlock.linter.notebooks import Cells
+from envlock.linter.project_parts import PARTS, Parts
 from envlock.linter.rules import BAD_IGNORE, DIRECT, UNREADABLE, UNUSED_IGNORE
 from envlock.runtime.errors import UsageError
 from envlock.runtime.finding_place import Where
@@ -31,6 +32,7 @@ class Settings:
     """What to judge by: a TensorFlow version, whether its environment turns op determinism on, and which rules.
 
     `per_file` pairs patterns of paths or names with rules that are ignored in the files that fit.
+    `installed` are the files of packages that others can install; None where that is unknown.
     """
 
     tensorflow: str
@@ -38,12 +40,13 @@ class Settings:
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     per_file: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    installed: frozenset[str] | None = None
 
 
 def lint(
     files: Sequence[str], settings: Settings, step: Callable[[], None] = lambda: None
 ) -> list[Finding]:
-    """Return what is found in some files, by file and line; `step` is called after each file is read.
+    """Return what is found in some files, by part, file and line; `step` is called for each file.
 
     Raises:
         UsageError: a rule that is selected or ignored does not exist.
@@ -83,6 +86,7 @@ def _hits(
 ) -> list[list[tuple[str, Hit]]]:
     """Return for each file what the active rules find in it, directly and by running its programs."""
     found: list[list[tuple[str, Hit]]] = []
+    parts = Parts(programs, settings.installed)
     for source in programs.sources.all:
         module = source.module
         switched = settings.switched_on or programs.is_switched(source)
@@ -97,12 +101,16 @@ def _hits(
     for source, rule, hit in Findings(programs):
         if rule in active:
             found[source.index].append((rule, hit))
+    for source, hits in zip(programs.sources.all, found, strict=True):
+        for at, (rule, hit) in enumerate(hits):
+            hits[at] = rule, replace(hit, part=parts.find_part(source, hit.node))
     return found
 
 
-def _place(finding: Finding) -> tuple[str, int, int, str, str]:
+def _place(finding: Finding) -> tuple[int, str, int, int, str, str]:
     where = finding.where
-    return where.file, where.line, where.column, finding.rule, finding.message
+    part = PARTS.index(where.part)
+    return part, where.file, where.line, where.column, finding.rule, finding.message
 
 
 def _in_cell(finding: Finding, cells: Cells) -> Finding:
@@ -116,6 +124,7 @@ def _in_cell(finding: Finding, cells: Cells) -> Finding:
         end_line=line + max(where.end_line - where.line, 0),
         end_column=where.end_column,
         text=where.text,
+        part=where.part,
     )
     message = f"cell {cell}: {finding.message}"
     return Finding(
@@ -221,6 +230,7 @@ def _finding(module: Module, rule: LintRule, hit: Hit) -> Finding:
         end_line=end,
         end_column=_column(module, end, getattr(hit.node, "end_col_offset", None) or 0),
         text=module.line(line).strip()[:TEXT_LIMIT],
+        part=hit.part,
     )
     return Finding(
         rule.id,

@@ -287,7 +287,10 @@ def constant(node: ast.AST | None) -> object:
 
 @dataclass(frozen=True)
 class Hit:
-    """What a rule found at a node; severity, fix and source are the rule's own where they are None."""
+    """What a rule found at a node; severity, fix and source are the rule's own where they are None.
+
+    `part` is that of the project, which is found out at the end.
+    """
 
     node: ast.AST
     message: str
@@ -295,3 +298,4 @@ class Hit:
     fix: str | None = None
     source: str | None = None
     unless_switched: bool = False
+    part: str = ""

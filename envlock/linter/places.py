@@ -40,18 +40,23 @@ class Places:
         if len(name) > 1:
             return fit
         near = [each for each in fit if self.paths[each][:-1] == folder]
-        top = min(fit, key=lambda each: len(self.paths[each]), default=None)
-        below = top is not None and all(
-            self.paths[each][: len(self.paths[top])] == self.paths[top] for each in fit
-        )
-        alone = (
-            below and name[0] not in sys.stdlib_module_names
-        )  # a package of its own modules' name is one, too
-        return near or (
-            [top]
-            if alone and top is not None and self.paths[top][:-1] not in self._packages
-            else []
-        )
+        return near or self._find_apart(name[0], fit, folder)
+
+    def _find_apart(self, word: str, fit: list[int], folder: tuple[str, ...]) -> list[int]:
+        """Return the file that a single word means which is the name of no neighbour."""
+        apart = [each for each in fit if self.paths[each][:-1] not in self._packages]
+        if not apart or word in sys.stdlib_module_names:
+            return []
+        top = min(fit, key=lambda each: len(self.paths[each]))
+        # A package of its own modules' name is one, too.
+        if all(self.paths[each][: len(self.paths[top])] == self.paths[top] for each in fit):
+            return [top] if top in apart else []
+        # Of several projects in one tree, each has its own: a program puts its folder on the path.
+        shared = [_count_shared(self.paths[each], folder) for each in apart]
+        nearest = max(shared)
+        if nearest == 0 or shared.count(nearest) > 1:
+            return []
+        return [apart[shared.index(nearest)]]
 
     def split(
         self, name: tuple[str, ...], folder: tuple[str, ...]

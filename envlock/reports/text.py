@@ -46,6 +46,9 @@ def _render_doctor(report: Report[DoctorEvidence]) -> Lines:
     yield from report.lines()
 
 
+CODE_PARTS = {"tests": "in tests", "uncalled": "in functions that nothing here calls"}
+
+
 def _render_code(report: Report) -> Lines:
     """Yield findings in code, a line each, then once for each rule the reason and the remedy.
 
@@ -57,7 +60,12 @@ def _render_code(report: Report) -> Lines:
     for finding in report.findings:
         firsts.setdefault(finding.rule, finding)
         counts[finding.rule] += 1
+    part = ""
     for finding in report.findings:
+        if finding.where.part != part:
+            part = finding.where.part
+            yield "plain", ""
+            yield "title", f"{CODE_PARTS[part]}:"
         where, message = clean(str(finding.where)), clean(finding.message)
         yield finding.severity, f"{where}: {finding.rule} {finding.severity}: {message}"
         if finding.where.text:

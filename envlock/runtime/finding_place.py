@@ -18,11 +18,12 @@ class Where:
             unknown.
         function: the function that contains the place.
         text: the line of code.
+        part: the part of the project, where that is not its own code: `tests`, or `uncalled`.
     """
 
     __slots__ = (
         *("column", "end_column", "end_line", "fact", "file"),
-        *("function", "line", "operation", "text"),
+        *("function", "line", "operation", "part", "text"),
     )
 
     def __init__(
@@ -37,6 +38,7 @@ class Where:
         function: str = "",
         operation: str = "",
         text: str = "",
+        part: str = "",
     ) -> None:
         self.fact = fact
         self.file = file
@@ -47,6 +49,7 @@ class Where:
         self.function = function
         self.operation = operation
         self.text = text
+        self.part = part
 
     def __str__(self) -> str:
         if not self.file:

@@ -13,7 +13,7 @@ from packaging.version import InvalidVersion, Version
 from envlock.data.determinism import load_source_table
 from envlock.data.lint_tables import load_lint_rules
 from envlock.linter.baseline import Judged, filter_known, make_baseline, parse_baseline
-from envlock.linter.files import find
+from envlock.linter.files import find, find_installed
 from envlock.linter.linter import Settings
 from envlock.linter.linter import lint as judge
 from envlock.lock.writer import write_atomically
@@ -62,6 +62,8 @@ def lint(
     progress: Progress = SILENT,
 ) -> Report[LintEvidence]:
     """Return the findings in files and folders, by file and line. The code is read and never run.
+
+    Those in tests come after the others, and those in functions that nothing calls come last.
 
     The report matches if it has no findings, or only notes. The attachments are `files` (how many
     were read) and `tensorflow` (the version that they were checked against).
@@ -114,14 +116,15 @@ def lint_with(
     """
     version, origin, switched_on = _choose_version(options.tensorflow, options.lock)
     per_file = [(each, tuple(rules)) for each, rules in options.per_file.items()]
+    files = find([os.fspath(path) for path in paths], list(options.exclude))
     settings = Settings(
         version,
         switched_on=switched_on,
         select=options.select,
         ignore=options.ignore,
         per_file=tuple(per_file),
+        installed=find_installed(files),
     )
-    files = find([os.fspath(path) for path in paths], list(options.exclude))
     with progress.bar("reading", len(files)) as advance:
         findings = judge(files, settings, lambda: advance(1))
     notes: list[str] = []

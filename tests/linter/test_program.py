@@ -556,3 +556,16 @@ def test_one_example_that_seeds_does_not_seed_a_library_for_those_that_draw(
     assert rules(tmp_path, monkeypatch, files) == {"memory.py": ["ENV206"], "other.py": ["ENV206"]}
     files["other.py"] = "import memory\n"
     assert rules(tmp_path, monkeypatch, files) == {}
+
+
+def test_each_of_several_projects_has_its_own_file_of_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As programs have it that put a folder beside them on the path."""
+    seed = "import numpy as np\n\n\ndef start():\n    np.random.seed(1)\n"
+    files = {
+        "gan/model/train.py": "import numpy as np\nimport setting\nsetting.start()\nnp.save('x', np.random.rand())\n",
+        "gan/utils/setting.py": seed,
+        "vae/utils/setting.py": seed.replace("np.random.seed(1)", "pass"),
+    }
+    assert rules(tmp_path, monkeypatch, files) == {}
+    files["vae/model/train.py"] = files["gan/model/train.py"]
+    assert rules(tmp_path, monkeypatch, files) == {"vae/model/train.py": ["ENV205"]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from functools import lru_cache
 
@@ -10,6 +11,7 @@ from envlock.linter.interpreter.run_state import Base
 from envlock.linter.interpreter.values import (
     Chance,
     Constant,
+    Instance,
     Library,
     Made,
     Sequence,
@@ -23,6 +25,7 @@ from envlock.linter.names import (
     CLOCKS,
     ENVIRONMENTS,
     NEED_OP_SEED,
+    NUMPY_METHODS,
     NUMPY_NOT_DRAWN,
     NUMPY_OWN,
     NUMPY_RESEEDERS,
@@ -282,6 +285,22 @@ class Chances(Base):
             made.add_taints(frozenset({(chance, "value")}))
         return made
 
+    def note_unused(self, target: ast.expr, value: Value) -> None:
+        """Note a generator that a function makes and never uses."""
+        function = self.frames[-1].node
+        if not isinstance(value, Made) or "unseeded" not in value.marks:
+            return
+        if not isinstance(target, ast.Name) or not isinstance(function, ast.FunctionDef):
+            return
+        for each in ast.walk(function):
+            if (
+                isinstance(each, ast.Name)
+                and each.id == target.id
+                and isinstance(each.ctx, ast.Load)
+            ):
+                return
+        self.ledger.seeded_later.add(value.node)
+
     def is_bound(self, value: Value) -> bool:
         """Return whether a constant was given as an argument, and does not stand in the call itself."""
         return isinstance(value, Constant) and value.passed
@@ -301,6 +320,23 @@ class Chances(Base):
             drawn = self.draw("ENV205", name, call, "numpy")
             result = result.add_taints(drawn.taints)
         return result
+
+    def sample_any(self, owner: Value, name: str, call: Call) -> Value | None:
+        """Sample a distribution of TensorFlow or SciPy, or the rows of a table."""
+        if isinstance(owner, Made) and "distribution" in owner.marks:
+            drawn = self.draw("ENV204", "sample", call, "tf", own=self.is_seeded(call))
+            return Value(drawn.taints, "tensor")
+        words = set(call.keywords) | ({"n"} if _takes_all_rows(call.node) else set())
+        of_pandas = "pandas" in self.source.packages and not words.isdisjoint(NUMPY_METHODS[name])
+        of_scipy = "scipy" in self.source.packages and not NUMPY_METHODS[name]
+        if (
+            not (of_pandas or of_scipy)
+            or isinstance(owner, Instance)
+            or self.is_seeded(call, "random_state")
+        ):
+            return None
+        drawn = self.draw("ENV205", name, call, "numpy")
+        return Value(drawn.taints | self.deep(owner))
 
     def use_own_generator(self, name: str, call: Call) -> Value:
         """Return what a function computes that seeds itself from the system by default."""
@@ -380,6 +416,13 @@ class Chances(Base):
         made = self.make(name, call.node, "environment")
         self.ledger.environments[call.node].append((self.source, made, self.in_entry))
         return made
+
+
+def _takes_all_rows(node: ast.AST) -> bool:
+    """Return whether a table is asked for as many rows as it has: `table.sample(len(table))`."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return False
+    return [ast.unparse(each) for each in node.args] == [f"len({ast.unparse(node.func.value)})"]
 
 
 Row = Callable[[Chances, str, Call], Value]

@@ -12,7 +12,7 @@ from envlock.linter.interpreter.chances import find_chance
 from envlock.linter.interpreter.library import LIBRARY, STARTERS
 from envlock.linter.interpreter.methods import FLAG_TYPES
 from envlock.linter.interpreter.operations import is_listed
-from envlock.linter.interpreter.repeated_calls import RepeatedCalls
+from envlock.linter.interpreter.own_environments import SEED_METHODS, Environments
 from envlock.linter.interpreter.run_state import DEPTH, Deed, Frame, list_changes
 from envlock.linter.interpreter.source_files import Source, Sources, describe_more
 from envlock.linter.interpreter.values import (
@@ -40,6 +40,7 @@ from envlock.linter.names import DISTRIBUTIONS, RANDOM_OPS, THREADED_QUEUES
 LOOPS = {"tf.map_fn": 0, "tf.while_loop": 1, "tf.scan": 0, "tf.foldl": 0, "tf.foldr": 0}
 """Loops of TensorFlow, and the position of their body."""
 CARRYING = ("tf.while_loop", "tf.scan", "tf.foldl", "tf.foldr")
+ESTIMATOR = "tf.estimator.Estimator"
 IN_GRAPH = ("op", "generator")
 SET_TYPES = ("set", "frozenset", "typing.Set", "typing.AbstractSet", "typing.FrozenSet")
 NUMBER_TYPES = ("int", "float", "bool")
@@ -47,7 +48,7 @@ RUNNABLE = frozenset({Function, Partial, Library, Sequence})
 """Values that are a function, or can hold some."""
 
 
-class Functions(RepeatedCalls):
+class Functions(Environments):
     """Calls of anything."""
 
     def __init__(self, sources: Sources, tensorflow: str, budget: int) -> None:
@@ -95,9 +96,23 @@ class Functions(RepeatedCalls):
         row = find_chance(name)
         if row is not None:
             return row(self, name, call)
+        if name == ESTIMATOR:
+            return self.make_estimator(name, call)
         if name in LOOPS:
             return self.run_map(name, call)
         return self.call_library(name, call)
+
+    def make_estimator(self, name: str, call: Call) -> Value:
+        """Return an estimator: only its configuration seeds the graph in which its model is built."""
+        config = call.get("config", 2)
+        before = self.state.copy()
+        if isinstance(config, Made) and "tf_random_seed" in config.keywords:
+            self.state.seeded["tf"] = call.node, self.source
+        elif config is None or isinstance(config, Made):
+            self.state.seeded.pop("tf", None)
+        made = self.call_library(name, call)
+        self.state = before
+        return made
 
     def define_flag(self, name: str, call: Call) -> None:
         """Add a flag of absl or of TensorFlow 1."""
@@ -146,6 +161,8 @@ class Functions(RepeatedCalls):
             return self.call_parent(owner.owner, called.name, call)
         if isinstance(owner, Instance) and called.name == "start":
             self.start_own_worker(owner, call)
+        if isinstance(owner, Method) and owner.name == "np_random":
+            self.draw_by_environment(owner.owner, call)
         return self.call_method(owner, called.name, call)
 
     def start_own_worker(self, owner: Instance, call: Call) -> None:
@@ -237,6 +254,8 @@ class Functions(RepeatedCalls):
     def run_frame(self, function: Function, frame: Frame) -> Value:
         """Run a function whose parameters are bound, and look into it where XLA compiles it."""
         node = function.node
+        if getattr(node, "name", "") in SEED_METHODS and self.is_seeded_later(function.owner):
+            return Value()
         compiled = isinstance(node, ast.FunctionDef) and self.is_compiled(node, function.scope)
         if compiled:
             self.deeds.append([])

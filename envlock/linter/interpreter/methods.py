@@ -164,7 +164,7 @@ class Methods(Flags):
             self.teach(owner, value)
         if taped:
             self.train_by_tape(taped[0].node, taped[0].source)
-        elif self.is_model(owner, name) and not self.hands_on(owner, name):
+        elif self.is_model(owner, name, call) and not self.hands_on(owner, name):
             self.train(call)
             if name in FITS:
                 self.check_weights(owner, call.node, self.source)
@@ -177,8 +177,8 @@ class Methods(Flags):
         """Return whether a method only calls the method of its name on what it wraps."""
         return getattr(self.frames[-1].node, "name", "") == name and isinstance(owner, Value)
 
-    def is_model(self, owner: Value, name: str) -> bool:
-        """Return whether what is fitted is a model of Keras, or an optimizer of TensorFlow."""
+    def is_model(self, owner: Value, name: str, call: Call) -> bool:
+        """Return whether what is trained or compiled is Keras' or an optimizer of TensorFlow."""
         if isinstance(owner, Made):
             if owner.name.startswith("keras.optimizers."):
                 return True
@@ -191,7 +191,12 @@ class Methods(Flags):
                 return False
             own = owner.owner.scope.source.module.uses_keras
             return own or any(base.startswith(("keras.", "tf.")) for base in bases)
-        return self.uses_keras()
+        words = call.keywords.keys()
+        if name == "fit" and not words and len(call.arguments) == 1:  # as encoders and scalers are
+            return False
+        # Nothing but a model of Keras is fitted or compiled with these.
+        by_words = {"epochs", "callbacks"} <= words or {"optimizer", "loss"} <= words
+        return by_words or self.uses_keras()
 
     def uses_keras(self) -> bool:
         """Return whether the file names Keras."""
@@ -202,7 +207,7 @@ class Methods(Flags):
         # A loss tells it from other things that are compiled.
         has_loss = "loss" in call.keywords or len(call.arguments) > 1
         unseen = type(owner) is Value or (isinstance(owner, Made) and not owner.marks)
-        if unseen and has_loss and self.is_model(owner, name):
+        if unseen and has_loss and self.is_model(owner, name, call):
             self.state.weights = True
         return None
 
@@ -296,7 +301,8 @@ class Methods(Flags):
     def confirm(self, owner: Made, name: str, call: Call) -> Value:
         """Judge what was shuffled once it is seen to be a dataset."""
         if name not in DATASET_METHODS:
-            return self.call_any(Value(owner.taints), name, call)
+            self.call_any(Value(owner.taints), name, call)
+            return owner
         shuffled = Call(owner.node)
         self.leave_unseeded(shuffled, "the dataset is shuffled without a seed")
         made = self.make("tf.data.Dataset", owner.node).add_taints(owner.taints)
@@ -419,7 +425,7 @@ class Methods(Flags):
 
     def draw_by_generator(self, owner: Made, name: str, call: Call) -> Value:
         """Draw from a generator of one's own."""
-        if name == "seed":
+        if name in ("seed", "set_state"):
             owner.marks.discard("unseeded")
             self.ledger.seeded_later.add(owner.node)
             owner.taints = CLEAN
@@ -450,23 +456,6 @@ class Methods(Flags):
             message = "the space of an environment is sampled, and nothing seeds it"
             self.ledger.hit("ENV209", self.source, Hit(call.node, message))
         return Value(kind="number")
-
-    def sample_any(self, owner: Value, name: str, call: Call) -> Value | None:
-        """Sample a distribution of TensorFlow or SciPy, or the rows of a table."""
-        if isinstance(owner, Made) and "distribution" in owner.marks:
-            drawn = self.draw("ENV204", "sample", call, "tf", own=self.is_seeded(call))
-            return Value(drawn.taints, "tensor")
-        words = set(call.keywords)
-        of_pandas = "pandas" in self.source.packages and not words.isdisjoint(NUMPY_METHODS[name])
-        of_scipy = "scipy" in self.source.packages and not NUMPY_METHODS[name]
-        if (
-            not (of_pandas or of_scipy)
-            or isinstance(owner, Instance)
-            or self.is_seeded(call, "random_state")
-        ):
-            return None
-        drawn = self.draw("ENV205", name, call, "numpy")
-        return Value(drawn.taints | self.deep(owner))
 
     def flow(self, owner: Value, name: str, call: Call) -> Value | None:
         """Make batches of images in the order of NumPy's generator."""

@@ -41,6 +41,7 @@ class Programs(Statements):
         self.loaded_files: set[Source] = set()  # the files that the program which runs has imported
         self.reached: dict[Source, set[int]] = {}
         self.trained_in: set[Source] = set()
+        self.called: frozenset[ast.AST] = frozenset()  # the functions that a program has called
         self.begins: dict[Source, State] = {}  # what holds where the caller is not in the project
 
     def run_all(self) -> None:
@@ -64,6 +65,7 @@ class Programs(Statements):
             for _, environment, _ in made:
                 if "seeded" not in environment.marks:
                     environment.marks.add("left unseeded")
+        self.called = frozenset(self.visited)
         self.run_entries()
 
     def run_program(self, source: Source) -> None:

@@ -153,6 +153,7 @@ class Base:
         self.program: Source | None = None
         self.trained = False
         self.drawn_by: defaultdict[Source, set[str]] = defaultdict(set)  # without a seed
+        self.drawn_environments: set[ast.AST] = set()
         self.known_flags: dict[Source, dict[str, Value]] = {}
         self.built = False
         self.first_dropped: set[ast.AST] = set()

@@ -77,6 +77,7 @@ class Statements(Imports):
             self.assign_to(node.targets[0], value)
             self.scope.read.discard(filled.id)
             return False
+        self.note_unused(node.targets[0], value)
         for target in node.targets:
             if isinstance(target, ast.Name) and self.loops:
                 value = self.carry(target.id, node.value, value)

@@ -1,0 +1,96 @@
+"""The parts of a project: findings in its tests, and in functions that nothing calls, come last and say so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from envlock.linter.files import find, find_installed
+from envlock.linter.linter import Settings, lint
+from envlock.reports.text import render
+from envlock.workflows.lint import lint as lint_paths
+from tests.machines import write
+
+DRAW = "import numpy as np\n\n\ndef {}():\n    return np.random.rand()\n"
+FILES = {
+    "data.py": DRAW.format("draw") + "\n\ndef unused():\n    return np.random.rand(3)\n",
+    "old.py": DRAW.format("draw_differently"),
+    "train.py": "import numpy as np\nimport data\nnp.save('x', data.draw())\n",
+    "tests/helpers.py": DRAW.format("make"),
+    "test_data.py": DRAW.format("test_draw"),
+}
+
+
+def find_parts(folder: Path, files: dict[str, str]) -> list[tuple[str, int, str]]:
+    """Return file, line and part of each finding in the files of a folder, in their order."""
+    write(folder, files)
+    names = find(["."])
+    findings = lint(names, Settings("2.21.0", installed=find_installed(names)))
+    return [(each.where.file, each.where.line, each.where.part) for each in findings]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a folder of its own, the working folder, above which no project is."""
+    (tmp_path / ".git").mkdir()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_what_nothing_calls_and_tests_come_last(folder: Path) -> None:
+    assert find_parts(folder, FILES) == [
+        ("data.py", 5, ""),
+        ("test_data.py", 5, "tests"),
+        ("tests/helpers.py", 5, "tests"),
+        ("old.py", 5, "uncalled"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("file", "text"), [("setup.py", "import setuptools\n"), ("pyproject.toml", "[project]\nname = 'data'\n")]
+)
+def test_anybody_may_call_a_function_of_a_package(file: str, text: str, folder: Path) -> None:
+    assert ("old.py", 5, "") in find_parts(folder, {**FILES, file: text})
+
+
+def test_settings_alone_make_no_package(folder: Path) -> None:
+    assert ("old.py", 5, "uncalled") in find_parts(folder, {**FILES, "pyproject.toml": "[tool.ruff]\n"})
+
+
+@pytest.mark.parametrize(
+    "main",
+    [
+        "import numpy as np\nimport old\nnp.save('x', getattr(old, name)())\nprint(old.draw_differently.__name__)\n",
+        "import old\nTABLE = {'a': old.draw_differently}\nrun(TABLE)\n",
+    ],
+)
+def test_what_a_program_names_may_be_called(main: str, folder: Path) -> None:
+    assert ("old.py", 5, "") in find_parts(folder, {**FILES, "main.py": main})
+
+
+def test_a_folder_without_programs_has_no_part_that_is_not_called(folder: Path) -> None:
+    assert find_parts(folder, {"old.py": FILES["old.py"]}) == [("old.py", 5, "")]
+
+
+def test_the_text_says_which_part_it_is(folder: Path) -> None:
+    write(folder, FILES)
+    lines = render(lint_paths(["."], tensorflow="2.21.0")).splitlines()
+    place = "ENV205 warning: numpy.random.rand draws from numpy's global generator, which nothing seeds"
+    more = place.replace(", which", ", and 1 more (line 9), which")
+    assert lines[:14] == [
+        f"data.py:5:12: {more}",
+        "    return np.random.rand()",
+        "",
+        "in tests:",
+        f"test_data.py:5:12: {place}",
+        "    return np.random.rand()",
+        f"tests/helpers.py:5:12: {place}",
+        "    return np.random.rand()",
+        "",
+        "in functions that nothing here calls:",
+        f"old.py:5:12: {place}",
+        "    return np.random.rand()",
+        "",
+        "ENV205: NumPy's random numbers without a seed (4)",
+    ]
