@@ -20,7 +20,7 @@ from envlock.runtime.errors import UsageError
 SIZE_LIMIT = 2 * 1024 * 1024  # bytes; the parser takes about a hundred times as much memory
 NOTEBOOK_LIMIT = 32 * 1024 * 1024  # bytes; most of them are pictures
 FILE_LIMIT = 100_000
-PACKAGED = re.compile(r"^\[(project|build-system|tool\.poetry)\]", re.MULTILINE)
+PACKAGED = re.compile(rb"^\[(project|build-system|tool\.poetry)\]", re.MULTILINE)
 SKIPPED = frozenset({"__pycache__", "build", "dist", "node_modules", "site-packages", "venv"})
 
 
@@ -79,9 +79,13 @@ def _is_installed(folder: Path, known: dict[Path, bool]) -> bool:
 def _says_how_to_install(folder: Path) -> bool:
     if (folder / "setup.py").is_file():
         return True
+    file = folder / "pyproject.toml"
+    if not file.is_file():  # a pipe would be waited for
+        return False
     try:
-        text = (folder / "pyproject.toml").read_text(encoding="utf-8")
-    except (OSError, ValueError):
+        with file.open("rb") as stream:
+            text = stream.read(SIZE_LIMIT)
+    except OSError:
         return False
     return PACKAGED.search(text) is not None
 

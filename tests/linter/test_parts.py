@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,14 @@ def test_what_nothing_calls_and_tests_come_last(folder: Path) -> None:
 )
 def test_anybody_may_call_a_function_of_a_package(file: str, text: str, folder: Path) -> None:
     assert ("old.py", 5, "") in find_parts(folder, {**FILES, file: text})
+
+
+def test_a_file_of_settings_that_cannot_be_read_makes_no_package(folder: Path) -> None:
+    os.mkfifo(folder / "pyproject.toml")
+    assert ("old.py", 5, "uncalled") in find_parts(folder, FILES)
+    (folder / "pyproject.toml").unlink()
+    (folder / "pyproject.toml").write_bytes(b"\xff[project]\n")
+    assert ("old.py", 5, "uncalled") in find_parts(folder, FILES)
 
 
 def test_settings_alone_make_no_package(folder: Path) -> None:
