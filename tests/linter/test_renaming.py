@@ -21,7 +21,20 @@ WORDS = (
     "show", "step", "summary", "tester", "train", "update", "val", "video", "visualize", "weights",
 )  # fmt: skip
 READ = frozenset(
-    {"_apply_sparse", "main", "call", "train_step", "build", "fit", "apply_gradients", "seed", "self", "cls"}
+    {
+        "_apply_sparse",
+        "_seed",
+        "main",
+        "call",
+        "train_step",
+        "build",
+        "fit",
+        "apply_gradients",
+        "run",
+        "seed",
+        "self",
+        "cls",
+    }
 )
 """Names that a library reads: methods that it calls, and the entry point of a program."""
 
