@@ -47,10 +47,12 @@ def test_the_commands_of_a_page_run(page: str, tmp_path: Path, tensorflow_python
         (project / name).symlink_to(tensorflow_python.parents[1])
     alone = {"ENVLOCK_FLEET_RANK": "0", "ENVLOCK_FLEET_SIZE": "1", "ENVLOCK_FLEET_JOB": "alone"}
     variables = {**environ(tmp_path, str(tensorflow_python)), **(alone if page == "docs/fleet" else {})}
+    commands = list_listed(page)
+    assert commands
     failed = []
     for command in (
         "envlock capture -o envlock.lock && cp envlock.lock a.lock && cp a.lock b.lock",
-        *list_listed(page),
+        *commands,
     ):
         done = subprocess.run(
             ["bash", "-c", command],

@@ -40,10 +40,10 @@ class Places:
         if len(name) > 1:
             return fit
         near = [each for each in fit if self.paths[each][:-1] == folder]
-        return near or self._find_apart(name[0], fit, folder)
+        return near or self._find_elsewhere(name[0], fit, folder)
 
-    def _find_apart(self, word: str, fit: list[int], folder: tuple[str, ...]) -> list[int]:
-        """Return the file that a single word means which is the name of no neighbour."""
+    def _find_elsewhere(self, word: str, fit: list[int], folder: tuple[str, ...]) -> list[int]:
+        """Return the file outside the folder of the importer that a one-word name means."""
         apart = [each for each in fit if self.paths[each][:-1] not in self._packages]
         if not apart or word in sys.stdlib_module_names:
             return []

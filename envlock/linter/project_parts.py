@@ -59,11 +59,13 @@ class Parts:
 
         Names are enough: a table or `getattr` may call what no run has shown.
         """
-        words = {getattr(function, "name", "")}
+        name = getattr(function, "name", "")
+        words = {name}
         owner = source.module.parent(function)
         if isinstance(owner, ast.ClassDef):
-            is_special = "".join(words).startswith("__")
-            words = {owner.name} if is_special else words | {owner.name}
+            words.add(owner.name)
+            if name.startswith("__"):  # Python calls it
+                words.discard(name)
         for main in self.mains:
             is_used = source.index in self.programs.reached.get(main, ())
             if is_used and words <= self.list_names(main):

@@ -326,7 +326,9 @@ class Chances(Base):
         if isinstance(owner, Made) and "distribution" in owner.marks:
             drawn = self.draw("ENV204", "sample", call, "tf", own=self.is_seeded(call))
             return Value(drawn.taints, "tensor")
-        words = set(call.keywords) | ({"n"} if _takes_all_rows(call.node) else set())
+        words = set(call.keywords)
+        if _takes_all_rows(call.node):
+            words.add("n")
         of_pandas = "pandas" in self.source.packages and not words.isdisjoint(NUMPY_METHODS[name])
         of_scipy = "scipy" in self.source.packages and not NUMPY_METHODS[name]
         if (

@@ -192,7 +192,8 @@ class Methods(Flags):
             own = owner.owner.scope.source.module.uses_keras
             return own or any(base.startswith(("keras.", "tf.")) for base in bases)
         words = call.keywords.keys()
-        if name == "fit" and not words and len(call.arguments) == 1:  # as encoders and scalers are
+        # Encoders and scalers take one argument; a model of Keras takes labels or epochs as well.
+        if name == "fit" and not words and len(call.arguments) == 1:
             return False
         # Nothing but a model of Keras is fitted or compiled with these.
         by_words = {"epochs", "callbacks"} <= words or {"optimizer", "loss"} <= words

@@ -109,7 +109,7 @@ class Orders(Chances):
         return result
 
     def end_any_order(self, value: Value) -> Value:
-        """Return a value as what takes its elements without looking at their order."""
+        """Return a value without the order of its elements, for whatever does not look at it."""
         if isinstance(value, Sequence):
             return self.end_order(value, value.form)
         if type(value) is Value:
@@ -122,11 +122,11 @@ class Orders(Chances):
         words = UNORDERED_KEYWORDS & call.keywords.keys()
         if not whole and not words:
             return call
-        arguments = (
-            [self.end_any_order(each) for each in call.arguments] if whole else call.arguments
-        )
-        keywords = dict(call.keywords)
-        for word in call.keywords if whole else words:
+        arguments, keywords = list(call.arguments), dict(call.keywords)
+        if whole:
+            arguments = [self.end_any_order(each) for each in arguments]
+            words = frozenset(keywords)
+        for word in words:
             keywords[word] = self.end_any_order(keywords[word])
         return replace(call, arguments=arguments, keywords=keywords)
 

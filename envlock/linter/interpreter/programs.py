@@ -158,7 +158,8 @@ class Programs(Statements):
     def state_for(self, source: Source) -> State:
         """Return what holds where a function of a file is called by somebody who is not seen.
 
-        What a program that imports the file seeds is seeded, unless another one does not that trains or draws from it.
+        What a program that imports the file seeds is seeded, unless another program trains or draws
+        without that seed.
         """
         state = self.begin_of(source).copy()
         state.weights = self.built

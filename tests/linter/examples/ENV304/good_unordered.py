@@ -18,7 +18,7 @@ def average(values, axes):
 
 
 def find_shape(images):
-    shapes = set(tuple(image.shape) for image in images)
+    shapes = set([tuple(image[:4].tolist()) for image in images])
     assert len(shapes) == 1
     return shapes.pop()
 
