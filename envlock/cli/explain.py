@@ -25,7 +25,7 @@ from envlock.lock.explanation import serialize
 from envlock.reports.finding import render_code
 from envlock.reports.policy_text import render_facts
 from envlock.reports.text import paint
-from envlock.workflows.codes import list_codes
+from envlock.workflows.codes import check_name, list_codes
 
 app = make_app()
 
@@ -33,8 +33,12 @@ app = make_app()
 def _note_code(context: typer.Context, path: str) -> str:
     """Note that the code of a finding is explained, which needs no environment."""
     # A path with a dot is not a code, so the tables of codes are not loaded for it.
-    if "." not in path and path in list_codes():
+    if "." in path:
+        return path
+    if path in list_codes():
         context.meta[WITHOUT_ENVIRONMENT] = True
+    else:
+        check_name(path)
     return path
 
 

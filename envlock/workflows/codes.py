@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cache
 
 from envlock.data.lint_tables import LintRule, find_reference, load_dataset_rules, load_lint_rules
 from envlock.data.runtime_tables import load_file_table
 from envlock.diagnosis.checks import RULES
+from envlock.lock.nearest_pattern import find_nearest_pattern
+from envlock.runtime.errors import UsageError
 from envlock.runtime.report import FILE_RULE
+
+LONGEST = 60
+"""Letters of a misspelt name that an error repeats."""
 
 EACH = "It depends on what is found: each finding says it."
 """Stands for the reason and remedy of the doctor's rules, which differ by variable, package and
@@ -50,6 +56,23 @@ def list_codes() -> dict[str, Code]:
         _describe_rule(row, "envlock.lint_dataset") for row in load_dataset_rules().values()
     ]
     return {code.code: code for code in [*_list_file_codes(), *doctor, *linter, *pipelines]}
+
+
+def check_name(name: str) -> None:
+    """Refuse a word that is neither a code nor like the path of a fact.
+
+    Raises:
+        UsageError: the hint names the most similar code.
+    """
+    if find_nearest_pattern(name) is not None:
+        return
+    by_lower_case = {code.lower(): code for code in list_codes()}
+    # 0.8 allows one wrong letter in a word, and offers no other rule for `ENV999`.
+    near = get_close_matches(name.lower(), by_lower_case, n=1, cutoff=0.8)
+    hint = "see the references of the policies and of the rules"
+    if near:
+        hint = f"did you mean `{by_lower_case[near[0]]}`?"
+    raise UsageError(f"no fact and no finding is called `{name[:LONGEST]}`", hint=hint)
 
 
 def _describe_rule(row: LintRule, command: str) -> Code:

@@ -9,7 +9,7 @@ import pytest
 from envlock.data.lint_tables import load_dataset_rules, load_lint_rules
 from envlock.diagnosis.checks import RULES
 from envlock.workflows.codes import list_codes
-from tests.conftest import Command
+from tests.conftest import WITHOUT, Command
 
 MISSING = "an import fails, or finds another module of that name."
 COMMIT = "https://github.com/tensorflow/tensorflow/commit/a4b53af710f1e1dc41279e2de7cf6ec8b092f28b"
@@ -73,7 +73,21 @@ def test_no_rule_is_without_a_code() -> None:
     assert all(each.title and each.why and each.fix and each.source for each in list_codes().values())
 
 
-def test_what_is_neither_a_fact_nor_a_code(envlock: Command) -> None:
-    done = envlock("explain", "ENV999")
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("ENV999", "see the references of the policies and of the rules"),
+        ("env203", "did you mean `ENV203`?"),
+        ("file-modifed", "did you mean `file-modified`?"),
+    ],
+)
+def test_what_is_neither_a_fact_nor_a_code(name: str, hint: str, envlock: Command) -> None:
+    """It is refused before an environment is looked for: the shell of these tests has none."""
+    done = envlock("explain", name, environ={WITHOUT[0]: ""})
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "error: no fact fits `ENV999`\nhint: see the reference of the policies\n"
+    assert done.stderr == f"error: no fact and no finding is called `{name}`\nhint: {hint}\n"
+
+
+def test_a_misspelt_fact_is_no_code(envlock: Command) -> None:
+    done = envlock("explain", "pakages")
+    assert done.stderr.startswith("error: no fact fits `pakages`\nhint: did you mean `packages")
