@@ -16,7 +16,8 @@ OLDER := $(OLDER_TENSORFLOWS:%=.venvs/tensorflow-%)
 empty :=
 CUDA_PYTHONS := $(subst $(empty) $(empty),:,$(CUDA:%=$(CURDIR)/%/bin/python))
 OLDER_PYTHONS := $(subst $(empty) $(empty),:,$(OLDER:%=$(CURDIR)/%/bin/python))
-FAST := "not (tensorflow or slow or engine or chaos or signing)"
+QUICK := "not (tensorflow or slow or engine or chaos or signing)"
+FAST := "not (tensorflow or slow or engine or chaos or signing or processes)"
 WORKERS := $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) + 1 ))) # some of the fast tests wait, and collecting them takes each worker 4 s
 PARALLEL := -n $(shell cores=$$(getconf _NPROCESSORS_ONLN); echo $$(( cores < 3 ? cores + 1 : 4 ))) --dist loadfile # engines are waited for
 SOURCES := $(shell find envlock -name '*.py' -o -name '*.json' -o -name '*.toml') pyproject.toml README.md tools/build_metadata.py
@@ -41,9 +42,9 @@ ifdef CI
 test: testall
 else
 test: export ENVLOCK_TEST_TENSORFLOW := $(CURDIR)/$(TF)/bin/python
-test: export ENVLOCK_TEST_HOSTS := $(CURDIR)/$(HOSTS)/bin/python
-test: lint $(TF)/.envlock $(HOSTS)/.envlock ## lint, types and tests, with a real TensorFlow: minutes; what takes longer is left to testall
-	$(DEV)/bin/python -m pytest -m $(FAST) -n $(WORKERS)
+test: ## lint, types and tests, with a real TensorFlow: minutes; what takes longer is left to testall
+	@$(MAKE) --no-print-directory --jobs=2 lint $(TF)/.envlock # pip takes one core
+	$(DEV)/bin/python -m pytest -m $(QUICK) -n $(WORKERS)
 	$(DEV)/bin/python -m pytest -m "(tensorflow or slow or engine) and not exhaustive" $(PARALLEL)
 endif
 
@@ -57,7 +58,7 @@ testall: export ENVLOCK_TEST_TENSORFLOW := $(CURDIR)/$(TF)/bin/python
 testall: export ENVLOCK_TEST_HOSTS := $(CURDIR)/$(HOSTS)/bin/python
 testall: lint ## lint, types and every test: what `make test` is in CI
 	@$(MAKE) --no-print-directory --jobs=2 $(TF)/.envlock $(HOSTS)/.envlock $(if $(CI),$(CUDA:%=%/.ready) $(OLDER:%=%/.ready)) # pip takes one core
-	$(if $(CI),$(MAKE) coverage,$(DEV)/bin/python -m pytest -m $(FAST) -n $(WORKERS))
+	$(if $(CI),$(MAKE) coverage,$(DEV)/bin/python -m pytest -m $(QUICK) -n $(WORKERS))
 	$(DEV)/bin/python -m pytest -m "tensorflow or slow or engine" $(PARALLEL)
 	$(DEV)/bin/python -m pytest tests/chaos -m "chaos" -n $(WORKERS) --dist worksteal
 
@@ -92,7 +93,7 @@ GPU_PYTHON ?= $(GPU_READY)/bin/python
 testgpu: $(DEV)/.ready $(if $(filter file,$(origin GPU_PYTHON)),$(GPU_READY)/.ready) ## measure what only a GPU can decide, into gpu-result.json
 	@$(DEV)/bin/python tools/testgpu.py --python "$(GPU_PYTHON)" $(STAND_IN:%=--stand-in %) $(TESTGPU)
 
-fast: $(DEV)/.ready ## the quick tests, which need neither TensorFlow nor network nor a container engine
+fast: $(DEV)/.ready ## the tests that start no process: under a minute
 	$(DEV)/bin/python -m pytest -m $(FAST) -n $(WORKERS)
 
 chaos: $(DEV)/.ready ## attacks, planted ones too: hostile inputs, servers and streams, kills, failing disks, a crowd
@@ -109,9 +110,9 @@ oracle: $(DEV)/.ready $(TF)/.envlock ## change one thing at a time, and compare 
 # Two tests fail under it, which is passed over: one counts what is loaded, one finds the file that starts the measuring.
 coverage: export ENVLOCK_TEST_TENSORFLOW := $(if $(LANES),$(CURDIR)/$(TF)/bin/python)
 coverage: export ENVLOCK_TEST_HOSTS := $(if $(LANES),$(CURDIR)/$(HOSTS)/bin/python)
-coverage: $(DEV)/.ready $(if $(LANES),$(TF)/.envlock $(HOSTS)/.envlock) ## the fast tests, which take every branch of what decides
+coverage: $(DEV)/.ready $(if $(LANES),$(TF)/.envlock $(HOSTS)/.envlock) ## the quick tests, which take every branch of what decides
 	@rm -rf .coverage && mkdir .coverage
-	$(DEV)/bin/python -m coverage run $(if $(LANES),,--rcfile=tests/what_decides.ini --include=$(DECIDES)) -m pytest -m $(FAST) -n $(WORKERS)
+	$(DEV)/bin/python -m coverage run $(if $(LANES),,--rcfile=tests/what_decides.ini --include=$(DECIDES)) -m pytest -m $(QUICK) -n $(WORKERS)
 ifdef LANES
 	@$(DEV)/bin/python tools/measured.py $(TF) on
 	$(DEV)/bin/python -m coverage run -m pytest -m "tensorflow or slow or engine" $(PARALLEL) || true

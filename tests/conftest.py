@@ -48,6 +48,12 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark what uses the command line, so that `make fast` leaves it out."""
+    if "envlock" in getattr(item, "fixturenames", ()):
+        item.add_marker("processes")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Where tables, models and programs do not agree, only the test that says so is run."""
     from tests.ground import problems
@@ -92,11 +98,11 @@ def _own_signals() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _world(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test starts a process or opens a connection unless it says so: by a marker, or by the fixture `envlock`."""
+    """No test starts a process or opens a connection unless it says so by a marker."""
     marks = {mark.name for mark in request.node.iter_markers()}
     if marks & {"tensorflow", "slow", "engine"}:
         return
-    if "processes" not in marks and "envlock" not in request.fixturenames:
+    if "processes" not in marks:
         for owner, name in ((subprocess, "Popen"), (os, "posix_spawn"), (os, "fork"), (os, "execve"), (os, "system")):
             monkeypatch.setattr(owner, name, _forbidden(f"{owner.__name__}.{name}", "processes"))
     if "network" not in marks:

@@ -1,4 +1,4 @@
-"""What `make testall` and CI run beyond `make test`: more of what another test shows, or half a minute and longer."""
+"""What `make testall` and CI run beyond `make test`: five seconds and longer, or more of what another test shows."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ import yaml
 from jsonschema import Draft7Validator
 
 from tests.conftest import Command
+from tests.exhaustive import exhaustive
 
 ROOT = Path(__file__).resolve().parents[1]
 ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
@@ -153,6 +154,7 @@ def test_the_linter_writes_its_report_and_then_fails(runner: Runner) -> None:
     assert [result["ruleId"] for result in report["runs"][0]["results"]] == ["ENV101"]
 
 
+@exhaustive
 @pytest.mark.slow
 def test_it_installs_itself(tmp_path: Path) -> None:
     runner = Runner(tmp_path)

@@ -23,6 +23,7 @@ from envlock.cli import COMMANDS
 from envlock.containers.engines import ENGINES
 from envlock.forms import FORMS
 from envlock.reports import FORMATS
+from tests.exhaustive import exhaustive
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "envlock"
@@ -348,6 +349,7 @@ def test_what_runs_inside_an_image_stands_alone() -> None:
     assert {name: used for name, used in ours.items() if used and not name.endswith("/entrypoint.py")} == {}
 
 
+@exhaustive
 @pytest.mark.slow
 @pytest.mark.processes
 @pytest.mark.parametrize("oldest", sorted(set(GUESTS.values())))

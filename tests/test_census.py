@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -114,8 +115,13 @@ def test_a_folder_without_python_is_an_error(tmp_path: Path) -> None:
         count_tree(tmp_path)
 
 
+@cache
+def count_package() -> dict[str, float]:
+    return count_tree(ROOT / "envlock").figures()
+
+
 def test_no_figure_of_the_package_gets_worse() -> None:
-    figures = count_tree(ROOT / "envlock").figures()
+    figures = count_package()
     above = {name: figures[name] for name, ceiling in CEILINGS.items() if figures[name] > ceiling}
     below = {name: figures[name] for name, floor in FLOORS.items() if figures[name] < floor}
     assert (above, below) == ({}, {})
@@ -151,5 +157,5 @@ def list_inner_imports(module: ast.Module) -> list[int]:
 
 
 def test_the_ceilings_follow_what_is_counted() -> None:
-    figures = count_tree(ROOT / "envlock").figures()
+    figures = count_package()
     assert [name for name, ceiling in CEILINGS.items() if ceiling > figures[name] * 1.15] == [], "lower them"

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.exhaustive import exhaustive
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -100,6 +102,7 @@ def test_an_unperturbed_environment_that_does_not_match_is_an_error(oracle: Modu
         list(oracle.outcomes(known, [oracle.Change("x")], "strict"))
 
 
+@exhaustive
 @pytest.mark.slow
 @pytest.mark.processes
 @pytest.mark.tensorflow

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from tests.conftest import Command
+from tests.exhaustive import exhaustive
 
 ROOT = Path(__file__).resolve().parents[1]
 SHIPPED = (".pre-commit-hooks.yaml", "pyproject.toml", "README.md", "LICENSE", "envlock", "templates", "tools")
@@ -60,6 +61,7 @@ def test_the_hooks_are_valid_and_call_what_exists(envlock: Command) -> None:
         assert envlock(*each["entry"].split()[1:], "--help").returncode == 0
 
 
+@exhaustive
 @pytest.mark.slow
 def test_the_hook_refuses_what_the_linter_finds_and_passes_what_it_does_not(tmp_path: Path) -> None:
     source, project = tmp_path / "source", tmp_path / "project"

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.exhaustive import exhaustive
+
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.append(str(ROOT / "tools"))
 from site_pages import OUTSIDE, build_site, list_pages, move_links, run_zensical  # noqa: E402
@@ -74,6 +76,7 @@ def test_every_page_is_built_with_a_search_and_nothing_from_outside(folder: Path
     assert "INVALID_PTX" in (site / "search.json").read_text(encoding="utf-8")
 
 
+@exhaustive
 @pytest.mark.slow
 @pytest.mark.processes
 def test_mkdocs_builds_the_same_pages(folder: Path, tmp_path: Path) -> None:
@@ -84,6 +87,7 @@ def test_mkdocs_builds_the_same_pages(folder: Path, tmp_path: Path) -> None:
     assert (tmp_path / "guides/lock.html").is_file()
 
 
+@exhaustive
 @pytest.mark.slow
 @pytest.mark.processes
 @pytest.mark.parametrize("link", ["nowhere.md", "policies.md#nowhere"])

@@ -199,6 +199,7 @@ def test_a_colleague_with_another_cpu_and_equal_bits(author: Author, tensorflow_
     assert shell(tensorflow_python, "-c", ASSERT, folder=tmp_path, environ=environ) == "True\n"
 
 
+@exhaustive
 @pytest.mark.tensorflow
 def test_a_colleague_with_another_cpu_and_other_bits(author: Author, tensorflow_python: Path, tmp_path: Path) -> None:
     """The author's canary is that of AVX-512; where the processor has none, the two are alike and it shows nothing."""
@@ -313,6 +314,7 @@ def test_a_monorepo_with_three_locks(envlock: Command, tmp_path: Path) -> None:
     assert (done.returncode, done.stderr.partition("\n")[0]) == (3, f"error: no envlock.lock in {tmp_path}")
 
 
+@exhaustive
 def test_a_merge_and_a_merge_conflict(envlock: Command, tmp_path: Path) -> None:
     repository(tmp_path)
     (tmp_path / ".gitattributes").write_text("envlock.lock merge=envlock\n", encoding="utf-8")

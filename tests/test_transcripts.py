@@ -23,6 +23,8 @@ NAMES = (
 INSTALLATION = ROOT / "docs/installation.md"
 PAGES = [*PLAIN, *(ROOT / f"docs/{name}.md" for name in NAMES)]
 """Pages of which every block is run, or a text or settings to copy."""
+LONG = ("activation", "cookbook", "doctor", "program", "relax", "troubleshooting", "upgrade")
+"""Those that take five seconds and longer."""
 
 
 def environ(folder: Path, python: str) -> dict[str, str]:
@@ -43,7 +45,11 @@ def test_the_commands_of_a_page_print_what_it_shows(page: Path, tmp_path: Path) 
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=exhaustive) if page.stem in LONG else page for page in PAGES],
+    ids=lambda page: page.stem,
+)
 def test_they_do_with_tensorflow(page: Path, tmp_path: Path, tensorflow_python: Path) -> None:
     folder = tmp_path / "project"
     folder.mkdir()

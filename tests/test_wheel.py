@@ -20,6 +20,7 @@ from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
 from envlock import __version__
+from tests.exhaustive import exhaustive
 
 pytestmark = pytest.mark.processes
 
@@ -78,6 +79,7 @@ def test_the_wheel_renders_what_the_checkout_renders(wheel: Path, tmp_path: Path
     assert done.stdout == (ROOT / "Dockerfile.base").read_text(encoding="utf-8")
 
 
+@exhaustive
 @pytest.mark.slow
 def test_two_builds_are_the_same_bytes(tmp_path: Path) -> None:
     """Of another copy, at another path and time, with another umask, locale, order of hashes and order of files."""

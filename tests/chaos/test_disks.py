@@ -12,6 +12,7 @@ from envlock.cli.output import make_disk_error
 from tests.chaos.failing import FAULTS
 from tests.chaos.killer import Outcome, attacked
 from tests.chaos.victims import VICTIMS
+from tests.exhaustive import exhaustive
 
 TIMES = 150
 SEED = 3
@@ -21,6 +22,7 @@ def fail(name: str, faults: int, *plant: str) -> Outcome:
     return attacked("failing", name, faults, SEED, *plant)
 
 
+@exhaustive
 @pytest.mark.slow
 @pytest.mark.processes
 def test_a_disk_that_fails_leaves_the_old_state_and_one_sentence() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.chaos import streams
+from tests.exhaustive import exhaustive
 
 pytestmark = pytest.mark.processes
 
@@ -28,6 +29,7 @@ def tried(*commands: str) -> list[str]:
     return [str(row) for row in rows if row[2] not in DECLARED or "Traceback" in row[3]]
 
 
+@exhaustive
 @pytest.mark.slow
 def test_a_command_in_trouble() -> None:
     assert tried("show") == []

@@ -13,6 +13,7 @@ from envlock import __version__
 from envlock.cli import COMMANDS
 from tests.containers.plans import lock, without
 from tests.divergence.test_trace import MATMUL, written
+from tests.exhaustive import exhaustive
 from tests.locks import document, encode
 from tests.packages.identified import lock_document, proof, wheel
 
@@ -109,6 +110,7 @@ def test_the_version_is_printed_without_the_parser(folder: Path) -> None:
     assert loaded & {"typer", "envlock.cli"} == set()
 
 
+@exhaustive
 @pytest.mark.slow
 def test_every_command_starts_and_loads_what_it_needs(folder: Path) -> None:
     """All are called, in an order in which each has what it reads; all that go wrong are listed."""

@@ -100,6 +100,7 @@ def test_the_same_misuse_of_repeat_and_diverge_has_one_exit_code(
         assert hint.format(command=command) in done.stderr.splitlines()[-1]
 
 
+@exhaustive
 @pytest.mark.tensorflow
 def test_the_order_of_a_set_shows_from_process_to_process(
     envlock: Command, tensorflow_python: Path, tmp_path: Path
@@ -142,6 +143,7 @@ def draws():
 """
 
 
+@exhaustive
 @pytest.mark.tensorflow
 @pytest.mark.parametrize(("function", "code", "rules"), [("stops", 4, []), ("draws", 1, ["outside"])])
 def test_runs_that_fail_are_compared_until_then(

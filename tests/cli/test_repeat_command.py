@@ -16,6 +16,7 @@ from envlock.reports import render
 from envlock.workflows import repeat as workflow
 from envlock.workflows.repeat import repeat as run
 from tests.conftest import Command
+from tests.exhaustive import exhaustive
 
 SCRIPT = """
 import itertools
@@ -162,6 +163,7 @@ def test_a_whole_script_records_with_its_own_arguments(repeat: Repeat) -> None:
     assert (done.returncode, report["match"], report["attachments"]["steps"]) == (0, True, [0, 1, 2, 3])
 
 
+@exhaustive
 @pytest.mark.slow
 def test_fresh_processes_have_other_hashes_and_a_seed_fixes_all(repeat: Repeat) -> None:
     assert repeat("mine.py:hashed", "-n", "3").returncode == 0

@@ -15,6 +15,7 @@ import pytest
 
 from envlock.runtime.lockfile import LOCK_VERSION
 from tests.conftest import Command
+from tests.exhaustive import exhaustive
 from tests.machines import distribution, write
 
 pytestmark = [pytest.mark.processes, pytest.mark.slow]
@@ -194,6 +195,7 @@ REFUSED: dict[str, Callable[[Gate], None]] = {
 }
 
 
+@exhaustive
 @pytest.mark.parametrize("way", REFUSED)
 def test_a_way_is_refused_by_both_gates(way: str, gate: Gate) -> None:
     REFUSED[way](gate)
@@ -201,6 +203,7 @@ def test_a_way_is_refused_by_both_gates(way: str, gate: Gate) -> None:
     assert set(gate.codes()) <= {1, 3, 4}
 
 
+@exhaustive
 def test_an_edited_file_passes_but_for_the_deep_check(gate: Gate) -> None:
     """Way 18: only `--deep` and ENVLOCK_MODE=deep read every file."""
     (info,) = gate.site.glob("h5py-*.dist-info")

@@ -11,6 +11,7 @@ import pytest
 from tests.containers.bed import session
 from tests.containers.bed.debian import BedError, mirror
 from tests.containers.bed.fixtures import StartEngine, absent
+from tests.exhaustive import exhaustive
 from tests.machines import write
 
 RELEASE = 'PRETTY_NAME="Debian"\nID=debian\nVERSION_CODENAME=bookworm\n'
@@ -121,6 +122,7 @@ def test_all_processes_of_a_checkout_share_one_bed(bed: session.Bed) -> None:
     assert bed.engine.alive  # the other one left, and did not take it down
 
 
+@exhaustive
 @pytest.mark.engine
 def test_an_engine_of_ones_own_knows_the_registry_too(start_engine: StartEngine, bed: session.Bed) -> None:
     own = start_engine(gpus=True)
@@ -130,6 +132,7 @@ def test_an_engine_of_ones_own_knows_the_registry_too(start_engine: StartEngine,
     assert not own.folder.exists()
 
 
+@exhaustive
 @pytest.mark.engine
 @pytest.mark.slow
 def test_docker_20_10_takes_them_as_well(start_engine: StartEngine, bed: session.Bed) -> None:

@@ -333,6 +333,7 @@ def test_a_context_builds_without_envlock_on_any_builder(
         assert built.startswith("sha256:")
 
 
+@exhaustive
 def test_an_image_that_is_not_the_locked_environment_gets_no_name(
     bed: Bed, tmp_path: Path, ngc_lock: dict[str, Any], stock: Path
 ) -> None:
@@ -406,6 +407,7 @@ print(os.getuid(), getpass.getuser(), os.getcwd(), os.environ["TEAM"], src.step.
 """
 
 
+@exhaustive
 def test_a_project_with_its_code_user_and_command(
     bed: Bed, tmp_path: Path, plain_lock: dict[str, Any], stock: Path
 ) -> None:

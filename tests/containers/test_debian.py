@@ -78,6 +78,7 @@ def asking(bed: Bed, folder: Path, lock: Locked, *wanted: str, environ: Mapping[
     return made
 
 
+@exhaustive
 def test_packages_are_locked_installed_and_the_same_each_time(
     bed: Bed, base: str, lock: Locked, packages: Served, tmp_path: Path
 ) -> None:
@@ -190,6 +191,7 @@ def test_what_cannot_be_locked_is_refused(
     assert "base_image" not in json.loads((made.folder / "envlock.lock").read_bytes())
 
 
+@exhaustive
 def test_a_base_without_apt_and_an_archive_out_of_reach(bed: Bed, base: str, lock: Locked, tmp_path: Path) -> None:
     made = asking(bed, tmp_path / "p", lock, "demo")
     done = made("build", "-q", "--pin", "--base", bed.python)
@@ -213,6 +215,7 @@ def test_archives_of_ones_own_must_be_signed(
     assert (done.returncode, done.stderr.splitlines()[0]) == (5, f"error: apt in {base} failed: {said}")
 
 
+@exhaustive
 def test_another_file_than_the_locked_one_and_a_script_that_removes_one_are_refused(
     bed: Bed, base: str, lock: Locked, packages: Served, tmp_path: Path
 ) -> None:

@@ -15,6 +15,7 @@ from envlock.lock.document import load
 from tests.containers.bed.session import Bed
 from tests.containers.project import Project
 from tests.containers.stocked import captured, demo_wheel
+from tests.exhaustive import exhaustive
 
 pytestmark = pytest.mark.engine
 NAMES = {"alpha": "1.0", "beta": "2.5"}
@@ -72,6 +73,7 @@ def test_capture_then_build(bed: Bed, stock: Path, python: Path, tmp_path: Path)
     assert (checked.returncode, checked.stderr.splitlines()[-1]) == (0, "identical: the same image ID"), checked.stderr
 
 
+@exhaustive
 def test_with_nothing_to_install_nothing_is_proven(bed: Bed, tmp_path: Path, stock: Path) -> None:
     """What was captured in an image needs nothing but that image, and no wheelhouse."""
     lock = captured(bed, bed.python, stock, system=False)

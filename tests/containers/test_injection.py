@@ -17,6 +17,7 @@ from envlock.lock.document import validate
 from envlock.runtime.errors import EnvlockError, LockfileError
 from tests.conftest import Command
 from tests.containers.plans import BASES, lock, model, without
+from tests.exhaustive import exhaustive
 from tests.locks import encode
 
 MARK = "HOSTILE"
@@ -90,6 +91,7 @@ def test_the_corpus_reaches_every_part_of_a_lock() -> None:
     assert len(PATHS) > 300
 
 
+@exhaustive
 @pytest.mark.slow
 @pytest.mark.parametrize("section", sorted({str(path[0]) for path in PATHS}))
 def test_nothing_hostile_becomes_syntax(section: str) -> None:

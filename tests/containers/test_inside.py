@@ -15,6 +15,7 @@ from envlock.lock.document import load
 from envlock.runtime.errors import FactError
 from tests.containers.bed.session import Bed
 from tests.containers.project import Project
+from tests.exhaustive import exhaustive
 from tests.locks import document
 
 
@@ -45,6 +46,7 @@ def test_an_image_for_another_machine() -> None:
     assert raised.value.message == "the:1 is for linux/arm64, and the container engine runs linux/amd64"
 
 
+@exhaustive
 @pytest.mark.engine
 def test_an_image_is_captured_and_the_lock_is_built_on_it(bed: Bed, tmp_path: Path) -> None:
     made = Project(bed, tmp_path / "project", document())
@@ -72,6 +74,7 @@ def test_an_image_is_captured_and_the_lock_is_built_on_it(bed: Bed, tmp_path: Pa
     )
 
 
+@exhaustive
 @pytest.mark.engine
 def test_an_image_of_somebody_else_is_no_image_of_nvidias(bed: Bed, tmp_path: Path) -> None:
     made = Project(bed, tmp_path / "project", document())

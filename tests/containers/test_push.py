@@ -21,6 +21,7 @@ from tests.containers.bed import registry
 from tests.containers.bed.fixtures import StartEngine
 from tests.containers.bed.session import ROOT, Bed
 from tests.containers.stocked import captured, demo_wheel
+from tests.exhaustive import exhaustive
 from tests.locks import encode
 
 pytestmark = pytest.mark.engine
@@ -70,6 +71,7 @@ def fetched(bed: Bed, path: str) -> Any:
     return json.loads(bed.registry.read("team/train", path))
 
 
+@exhaustive
 def test_it_is_pulled_by_digest_on_another_engine(bed: Bed, project: Path, start_engine: StartEngine) -> None:
     done = run(bed, project, "build", "--base", bed.python, "--tag", TAG, "--push")
     assert done.returncode == 0, done.stderr
@@ -105,6 +107,7 @@ def recipe() -> str:
     return textwrap.dedent(found)
 
 
+@exhaustive
 def test_the_images_of_two_platforms_are_joined_as_the_guide_says(
     bed: Bed, project: Path, tmp_path: Path, start_engine: StartEngine
 ) -> None:

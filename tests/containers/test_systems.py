@@ -10,6 +10,7 @@ import pytest
 from tests.containers.bed.session import Bed
 from tests.containers.project import Project
 from tests.containers.stocked import captured, demo_wheel, published
+from tests.exhaustive import exhaustive
 
 pytestmark = pytest.mark.engine
 
@@ -20,6 +21,7 @@ RUN rm -rf /usr/local/bin/python /usr/local/lib/python3.11 /usr/share/python-whe
 """Debian with the Python that its other packages need: no pip, no ensurepip."""
 
 
+@exhaustive
 def test_an_installed_project_on_the_python_of_debian(bed: Bed, tmp_path: Path) -> None:
     """A package of an index, a project's own and a Git checkout, locked with a tool that puts no pip beside them."""
     published(bed, tmp_path / "image", SYSTEM, "library/buildpack-deps", "bookworm-scm")

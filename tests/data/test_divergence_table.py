@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from envlock.data.determinism import get_source, load_operations
+from tests.exhaustive import exhaustive
 
 PROGRAM = """
 import json, sys
@@ -37,6 +38,7 @@ def test_no_row_stands_behind_one_that_always_holds() -> None:
         always |= set(row.types) if row.when == "any" else set()
 
 
+@exhaustive
 @pytest.mark.tensorflow
 def test_they_are_operations_of_tensorflow(tensorflow_python: Path) -> None:
     wanted = sorted({kind for row in load_operations() for kind in row.types} - NOT_REGISTERED_EVERYWHERE)

@@ -19,6 +19,8 @@ import gpu_experiments
 import gpu_result
 import gpu_rows
 
+from tests.exhaustive import exhaustive
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:
@@ -160,6 +162,7 @@ def test_until_it_was_run_pages_say_that_gpus_were_not_measured() -> None:
     assert ("from sources, not measured: `make testgpu`" in texts["reference/determinism"]) is not measured
 
 
+@exhaustive
 @pytest.mark.tensorflow
 def test_every_program_runs(tensorflow_python: Path) -> None:
     """In one process, on a CPU: a slip in one of them would cost the time of somebody's GPU."""

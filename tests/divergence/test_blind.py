@@ -62,6 +62,7 @@ def test_quantities_are_compared(broken: str, envlock: Command, tensorflow_pytho
     assert note.endswith("; only returned and recorded values were compared")
 
 
+@exhaustive
 def test_equal_ones_are_identical_and_none_are_no_answer(
     broken: str, envlock: Command, tensorflow_python: Path
 ) -> None:

@@ -20,7 +20,7 @@ from tests.divergence.animals import (
     lines,
 )
 from tests.divergence.zookeeper import keeper
-from tests.exhaustive import first
+from tests.exhaustive import exhaustive, first
 
 RUNS = 4
 SOME = {
@@ -37,6 +37,7 @@ SOME = {
 }
 
 
+@exhaustive
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("zoo", first(1, SOME), ids=lambda zoo: zoo.stem)
 def test_causes_are_named_with_their_lines_and_clean_programs_are_identical(

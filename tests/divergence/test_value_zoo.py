@@ -42,6 +42,7 @@ def find_wrong(python: Path, folder: Path, names: tuple[str, ...], *, fresh: boo
     return wrong
 
 
+@exhaustive
 @pytest.mark.tensorflow
 def test_lines_that_make_a_value_are_named(tensorflow_python: Path, tmp_path: Path) -> None:
     assert find_wrong(tensorflow_python, tmp_path, (*SOME, "clean_deadline")) == []

@@ -24,6 +24,7 @@ from envlock.fleet.reduction import reduction
 from envlock.fleet.statement import canonical, make_failure
 from envlock.runtime.policies import Policy
 from envlock.runtime.report import Report
+from tests.exhaustive import exhaustive
 from tests.fleet.ranks import Made, facts, lockfile, rank
 from tests.golden_files import assert_as_golden
 from tests.test_documentation import ROOT
@@ -164,6 +165,7 @@ def crowds(draw: st.DrawFn) -> tuple[list[Made], int]:
     return made, size
 
 
+@exhaustive
 @pytest.mark.slow
 @given(crowds(), st.booleans())
 def test_no_names_and_no_groups_make_a_report_long(crowd: tuple[list[Made], int], is_locked: bool) -> None:

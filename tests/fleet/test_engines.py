@@ -91,6 +91,7 @@ def test_an_odd_node_keeps_all_ranks_from_starting(job: Job, python: str, tmp_pa
     assert codes == {("1", REFUSED)}
 
 
+@exhaustive
 def test_messages_of_mpi_do_what_files_do(mpirun: Callable[..., bed.Started], mpi_python: Path, tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").touch()
     words = ["mpirun", "-n", "8", ODD, mpi_python, PROGRAM, "mpi"]
@@ -117,6 +118,7 @@ def test_srun_without_mpi_is_no_job_of_single_ranks(slurm: bed.Slurm, tmp_path: 
     assert done.errors.count(said) == 1
 
 
+@exhaustive
 @pytest.mark.parametrize("starts", [(4, 0, 7), (0, 3, 3)])
 def test_ranks_that_come_at_different_times_all_start(
     slurm: bed.Slurm, tmp_path: Path, starts: tuple[int, ...]
@@ -136,6 +138,7 @@ def test_ranks_that_come_at_different_times_all_start(
 LOST = {"lost": "sleep 100", "stopped": "kill -STOP $$"}
 
 
+@exhaustive
 @pytest.mark.parametrize("engine", ["files", "mpi"])
 @pytest.mark.parametrize("how", LOST)
 def test_a_rank_that_never_answers_holds_nobody(
@@ -166,6 +169,7 @@ exec(open("{program}").read())
 """
 
 
+@exhaustive
 def test_a_task_of_slurm_that_hangs_is_ended(slurm: bed.Slurm, tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").touch()
     words: list[str | Path] = ["srun", "--kill-on-bad-exit=1", "-N4", "-n8", ODD, sys.executable, PROGRAM, "files"]
@@ -176,6 +180,7 @@ def test_a_task_of_slurm_that_hangs_is_ended(slurm: bed.Slurm, tmp_path: Path) -
     assert done.seconds < 60
 
 
+@exhaustive
 def test_when_the_reducer_is_killed_the_others_give_up(slurm: bed.Slurm, tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").touch()
     words: list[str | Path] = ["srun", "--kill-on-bad-exit=0", "-N4", "-n8", ODD, sys.executable, PROGRAM, "files"]
@@ -262,6 +267,7 @@ def test_a_lockfile_from_outside_the_launcher_is_explained_once(fleet_run: Job, 
     assert "Capture under the launcher: `mpirun -n 1 --bind-to core envlock capture`" in done.errors
 
 
+@exhaustive
 def test_reports_in_a_batch_script(slurm: bed.Slurm, tmp_path: Path) -> None:
     """The reports of yesterday's job lie in the same folder."""
     (tmp_path / "pyproject.toml").touch()

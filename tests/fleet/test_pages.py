@@ -102,10 +102,12 @@ class TestRun:
 
     pytestmark = LANE
 
+    @exhaustive
     def test_slurm(self, slurm: bed.Slurm, tmp_path: Path) -> None:
         environ = active(tmp_path, Path(sys.executable))
         check("slurm", tmp_path, lambda words, cwd: slurm.run(words, cwd, environ))
 
+    @exhaustive
     @pytest.mark.parametrize("kind", first(1, MPIS))
     def test_mpi(self, kind: str, tmp_path: Path) -> None:
         mpirun, environ = mpirun_of(kind), active(tmp_path, mpi_python_of(kind))
@@ -139,6 +141,7 @@ class TestRun:
         environ = {**active(tmp_path, ray_python), "TF_CPP_MIN_LOG_LEVEL": "3"}
         check("ray", tmp_path, lambda words, cwd: bed.run([*own, *words], cwd, environ, timeout=500))
 
+    @exhaustive
     @pytest.mark.tensorflow
     def test_tensorflow(self, tensorflow_python: Path, tmp_path: Path) -> None:
         environ = {**active(tmp_path, tensorflow_python), "TF_CPP_MIN_LOG_LEVEL": "3"}

@@ -61,6 +61,7 @@ def test_without_a_cluster_the_engine_is_missing(ray_python: Path, tmp_path: Pat
     assert done.errors.startswith("error: no rank has reported: python "), done.errors
 
 
+@exhaustive
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("cap", first(1, ["SSE41", ""]), ids=["odd", "alike"])
 def test_bits_of_nodes(mpirun: Mpirun, tensorflow_python: Path, tmp_path: Path, cap: str) -> None:
@@ -82,6 +83,7 @@ def test_bits_of_nodes(mpirun: Mpirun, tensorflow_python: Path, tmp_path: Path, 
     assert "canary on 2 nodes, compared with n1: 2 different results\n" in done.errors
 
 
+@exhaustive
 @pytest.mark.tensorflow
 def test_bits_that_differ_where_no_fact_does(mpirun: Mpirun, tensorflow_python: Path, tmp_path: Path) -> None:
     """One node draws normal numbers otherwise, as a defective core or a patched library of the same version would."""
@@ -136,6 +138,7 @@ def _link(source: str, target: str) -> None:
         shutil.copy2(source, target)
 
 
+@exhaustive
 @pytest.mark.tensorflow
 @pytest.mark.parametrize(("odd", "code"), first(1, [({"NVIDIA_TF32_OVERRIDE": "0"}, 1), ({}, 0)]), ids=["odd", "alike"])
 def test_workers_of_tensorflow(tensorflow_python: Path, tmp_path: Path, odd: dict[str, str], code: int) -> None:

@@ -39,6 +39,7 @@ from envlock.runtime.policies import Policy, names
 from envlock.runtime.report import Report
 from envlock.runtime.tables import table
 from envlock.workflows.fleet import check_fleet
+from tests.exhaustive import exhaustive
 from tests.fleet.ranks import Made, facts, lockfile, rank
 from tests.numerics.canaries import section
 from tests.test_documentation import ROOT
@@ -466,6 +467,7 @@ def test_a_statement_does_not_say_how_long_the_others_are_looked_for() -> None:
     assert not any(is_statement({**good, "size": size}) for size in (MOST + 1, 2**63, "8"))
 
 
+@exhaustive
 @pytest.mark.slow
 @given(st.permutations(range(8)), st.sets(st.integers(0, 7), max_size=3))
 def test_the_order_of_statements_does_not_matter(order: list[int], odd: set[int]) -> None:

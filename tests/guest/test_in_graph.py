@@ -64,6 +64,7 @@ def of_product(found: Report) -> tuple[str, Place | None] | None:
     return pair["a"]["type"], place and Place(**place)
 
 
+@exhaustive
 @pytest.mark.tensorflow
 def test_graphs_xla_and_numpy_give_the_same_fingerprints(tensorflow_python: Path) -> None:
     """And exchanged neighbours, changed signs, the nearest other number and other patterns all change them."""

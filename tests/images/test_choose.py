@@ -18,6 +18,7 @@ from envlock.images.reference import parse
 from envlock.images.sources import SOURCES, cuda, ngc, slim
 from envlock.images.sources.ngc import NgcImage
 from envlock.runtime.release import minor
+from tests.exhaustive import exhaustive
 from tests.golden_files import assert_as_golden
 from tests.images.asking import BUILDS, GOLDEN, LABELLED, PYTHONS, TABLES, choices, cpu, facts, gpu, nvidias, reviewed
 
@@ -26,6 +27,7 @@ NEWEST = BUILDS[-1].tensorflow
 H100 = {"driver_version": "535.104.05", "devices": {"0": {"compute_capability": "9.0"}}}
 
 
+@exhaustive
 @pytest.mark.slow
 def test_every_choice_and_its_reason_is_the_one_that_was_reviewed() -> None:
     """`python -m tests.images.asking` writes the file anew; read the difference before committing it."""

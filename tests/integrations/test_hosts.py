@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Command
+from tests.exhaustive import exhaustive
 from tests.integrations.page import program
 
 pytestmark = pytest.mark.slow
@@ -78,6 +79,7 @@ print(json.dumps([line, tags, [each.path for each in stored]]))
 """
 
 
+@exhaustive
 @pytest.mark.parametrize(("environ", "match", "verdict"), [({}, "true", MATCHES), (OFF, "false", DIFFERENCE)])
 def test_mlflow_tags_every_run(locked_hosts: Command, environ: dict[str, str], match: str, verdict: str) -> None:
     # The other stores need packages that take minutes.
@@ -143,6 +145,7 @@ def test_tensorboard_reads_the_environment_as_a_text(
     assert text == ["| envlock | |", "|---|---|", *rows]
 
 
+@exhaustive
 def test_pytest_finds_the_plugin_of_the_wheel(locked_hosts: Command) -> None:
     (locked_hosts.folder / "test_it.py").write_text("import envlock\n\ndef test_it(bits): bits([1, 2])\n")
     recorded = locked_hosts("-m", "pytest", "-W", "error", "--envlock-update", timeout=100)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Command
+from tests.exhaustive import exhaustive
 from tests.integrations.page import program
 
 pytestmark = pytest.mark.tensorflow
@@ -49,6 +50,7 @@ def fit(python: Command, seed: int, epochs: int, environ: dict[str, str] | None 
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@exhaustive
 def test_a_run_is_held_to_the_weights_of_the_earlier_one(python: Command) -> None:
     line = Command([str(Path(python.argv[0]).parent / "envlock")], python.folder)("show", "--line").stdout.strip()
     records = python.folder / "weights.json"
@@ -82,6 +84,7 @@ def test_keras_2_has_it_as_well(older_tensorflow: Callable[[str], Path], envlock
     )
 
 
+@exhaustive
 def test_the_example_of_the_page(python: Command) -> None:
     for _ in range(2):
         done = python("-c", program("Keras"), timeout=200)
@@ -123,6 +126,7 @@ if sys.argv[1] == "saved":
 """
 
 
+@exhaustive
 def test_what_another_callback_has_saved_is_stamped(python: Command) -> None:
     done = python("-c", STAMP, "saved", timeout=200)
     assert done.returncode == 0, done.stderr
@@ -132,6 +136,7 @@ def test_what_another_callback_has_saved_is_stamped(python: Command) -> None:
     assert own("show", "model.keras", "--line").stdout.strip() == line
 
 
+@exhaustive
 @pytest.mark.parametrize(
     ("case", "why"),
     [

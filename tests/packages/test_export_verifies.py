@@ -107,6 +107,7 @@ def test_a_git_package_and_pip_itself(envlock: Command, tmp_path: Path, environ:
         assert verified.stdout.startswith("matches under policy strict")
 
 
+@exhaustive
 @pytest.mark.parametrize(
     ("to", "file", "installer", "options"),
     [
@@ -188,6 +189,7 @@ def test_what_was_built_here(
         assert _run([again, "-c", "import built, edited, folder, lying, own, packed"], tmp_path, environ) == ""
 
 
+@exhaustive
 def test_another_wheel_of_the_same_version_is_another_package(
     envlock: Command, tmp_path: Path, environ: dict[str, str]
 ) -> None:

@@ -53,6 +53,7 @@ def _uv(python: str, *args: str) -> list[str]:
     return [UV, "pip", "install", "--quiet", "--python", python, *args]
 
 
+@exhaustive
 def test_what_python_itself_brings_is_proven_or_the_reason_mends_it(
     envlock: Command, tmp_path: Path, environ: dict[str, str]
 ) -> None:

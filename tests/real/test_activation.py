@@ -109,6 +109,7 @@ def answer(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
     return found
 
 
+@exhaustive
 def test_training_twice_gives_the_same_bits_only_when_activated(python: Command, there: dict[str, str]) -> None:
     seen = answer(python("-c", TRAIN, environ=there, timeout=300))
     assert seen["activated"] == [0.0, True]
@@ -204,6 +205,7 @@ def test_with_the_threads_of_the_lock_fewer_processors_compute_its_bits(
     assert free != every
 
 
+@exhaustive
 def test_a_program_that_switches_nothing_is_switched_from_outside(tensorflow_python: Path, tmp_path: Path) -> None:
     cli = Command([str(tensorflow_python.parent / "envlock")], tmp_path)
     assert cli("capture", "-q").returncode == 0

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Command
+from tests.exhaustive import exhaustive
 
 BEFORE = """
 import sys, envlock
@@ -138,6 +139,7 @@ def test_a_worker_that_imports_the_script_again_is_told_where_to_move_the_call(p
     assert python("script.py").stdout == "never\n0\n"
 
 
+@exhaustive
 @pytest.mark.parametrize("line", ["envlock.assert_locked()", "envlock.activate(seed=42, quiet=True)"])
 @pytest.mark.usefixtures("lock")
 def test_a_library_that_sets_a_variable_does_not_refuse_the_next_run(line: str, python: Command, cli: Command) -> None:

@@ -27,6 +27,7 @@ OTHERS = {"numpy": "2.2.6", "h5py": "3.13.0", "gast": "0.6.0"}
 """Of these only NumPy is used; 2.2.6 and 2.4.6 were seen to differ."""
 
 
+@exhaustive
 def test_the_package_that_moved_the_bits_is_found_among_others(
     envlock: Command, tmp_path: Path, tensorflow_python: Path
 ) -> None:

@@ -29,6 +29,7 @@ def elsewhere(tensorflow_python: Path, tmp_path: Path) -> tuple[Command, dict[st
     return envlock, environ, lock
 
 
+@exhaustive
 def test_a_machine_with_the_locked_bits_is_proven_once_and_then_assert_locked_knows(
     elsewhere: tuple[Command, dict[str, str], dict[str, Any]], tensorflow_python: Path, tmp_path: Path
 ) -> None:

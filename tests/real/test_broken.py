@@ -150,6 +150,7 @@ def check(case: Case, layer: Layer) -> None:
     assert after.stderr.endswith("no problems found\n")
 
 
+@exhaustive
 @pytest.mark.parametrize("name", first(1, CASES))
 def test_one_line_and_a_fix_that_works(name: str, tensorflow_python: Path, tmp_path: Path) -> None:
     check(CASES[name], Layer(tmp_path / "env", tensorflow_python))

@@ -53,6 +53,7 @@ def test_the_battery_is_that_of_the_table_and_every_operation_is_stable(tensorfl
     assert sorted(found.groups) == ["bf16", "cpu-eigen", "cpu-graph", "cpu-onednn", "libm", "numpy", "xla"]
 
 
+@exhaustive
 def test_fresh_processes_are_identical(tensorflow_python: Path) -> None:
     taken(tensorflow_python, Settings(), ())
     again = [compute(tensorflow_python, Settings()).numerics for _ in range(2)]
@@ -86,6 +87,7 @@ def test_op_determinism_is_named_where_it_is_not_pinned(tensorflow_python: Path)
     assert named(against(tensorflow_python, {"TF_DETERMINISTIC_OPS": "1"}, DETERMINISM)) == "determinism"
 
 
+@exhaustive
 @pytest.mark.parametrize(
     ("cause", "variable", "value"),
     [
@@ -100,6 +102,7 @@ def test_a_variable_is_named(cause: str, variable: str, value: str, tensorflow_p
     assert named(against(tensorflow_python, changed, TF_ENABLE_ONEDNN_OPTS="1")) == cause
 
 
+@exhaustive
 def test_a_machine_with_the_same_versions_and_other_bits_is_refused(envlock: Command, tensorflow_python: Path) -> None:
     """An instruction set that oneDNN may not use stands for a processor that has not got it."""
     python = ["--python", str(tensorflow_python)]

@@ -13,7 +13,7 @@ from envlock.packages.closure import find_imported_distributions
 from envlock.packages.installation import collect_distributions, find_installation
 from envlock.packages.observation import find_used
 from tests.conftest import Command
-from tests.exhaustive import first
+from tests.exhaustive import exhaustive, first
 from tests.machines import write
 
 DATA = "import numpy as np\nx, y = np.ones((32, 8, 8, 1), 'float32'), np.zeros(32, 'int32')\n"
@@ -81,6 +81,7 @@ def missing(python: Path, program: str, folder: Path) -> tuple[list[str], int]:
     return sorted({*found} - held), len(found)
 
 
+@exhaustive
 @pytest.mark.slow
 @pytest.mark.parametrize("program", first(1, PROGRAMS))
 def test_no_package_that_a_run_imports_is_missing(program: str, tensorflow_python: Path, tmp_path: Path) -> None:

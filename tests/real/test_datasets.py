@@ -47,6 +47,7 @@ def test_an_error_is_found_where_results_differ_and_nowhere_else(args: tuple[str
     assert len(set(digests)) >= len(digests) - 1  # and nearly every pipeline another: an option alone may not show
 
 
+@exhaustive
 def test_the_digest_is_the_same_in_another_process_and_another_for_other_data(python: Command) -> None:
     code = """
 import sys, tensorflow as tf, envlock
@@ -61,6 +62,7 @@ print(envlock.lint_dataset(ds).attachments["digest"])
     assert digests[0].startswith("sha256:")
 
 
+@exhaustive
 def test_what_is_no_dataset_is_told(python: Command) -> None:
     code = (
         "import envlock\ntry:\n    envlock.lint_dataset([1])\nexcept envlock.UsageError as error:\n    print(error)\n"

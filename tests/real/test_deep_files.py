@@ -105,6 +105,7 @@ def _original_header(path: Path, source: str) -> bytes:
     return importlib.util.MAGIC_NUMBER + b"".join(number.to_bytes(4, "little") for number in numbers)
 
 
+@exhaustive
 def test_the_command_line_on_the_real_environment(cli: Command, lock: dict[str, Any]) -> None:
     done = cli("verify", "--deep", "--quiet", timeout=500)
     assert (done.returncode, done.stderr) == (0, "")

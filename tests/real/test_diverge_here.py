@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.exhaustive import exhaustive
+
 PROGRAM = """
 import json
 import numpy as np
@@ -51,6 +53,7 @@ except envlock.UsageError as error:
 """
 
 
+@exhaustive
 @pytest.mark.tensorflow
 def test_runs_begin_alike_and_leave_everything_as_it_was(tensorflow_python: Path, tmp_path: Path) -> None:
     script = tmp_path / "notebook.py"

@@ -80,6 +80,7 @@ def test_states_follow_the_variables(environ: dict[str, str], states: dict[str, 
     assert {what: seen[what] for what in states} == states
 
 
+@exhaustive
 def test_a_lock_says_what_is_wanted(cli: Command, lock: dict[str, Any]) -> None:
     count = lock["facts"]["cpu"]["intra_op_threads"]
     environ = {"TF_DETERMINISTIC_OPS": "1", "TF_NUM_INTRAOP_THREADS": str(count + 1)}

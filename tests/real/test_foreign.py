@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Command, absent
-from tests.exhaustive import first
+from tests.exhaustive import exhaustive, first
 
 pytestmark = [pytest.mark.slow, pytest.mark.tensorflow]
 
@@ -31,6 +31,7 @@ def _uv(*words: str) -> str:
     return done.stdout
 
 
+@exhaustive
 @pytest.mark.parametrize("name", first(1, FOREIGN))
 def test_nothing_enters_and_every_fix_is_obeyed(name: str, tmp_path: Path, envlock: Command) -> None:
     packages, removed = FOREIGN[name]

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Command
+from tests.exhaustive import exhaustive
 
 pytestmark = pytest.mark.tensorflow
 
@@ -80,6 +81,7 @@ def least_padding(sizes: list[list[int]], largest: int) -> int:
     return least
 
 
+@exhaustive
 def test_dense_layers_depend_on_the_size_and_padding_helps(measure: Any) -> None:
     """Which sizes are alike depends on the processor: 2 to 16 with AVX-512, 8 to 16 on an EPYC without it; 1 is alone on both."""
     report = measure("models.py:dense", "--largest", "16", "--mode", "graph", "--mode", "predict", code=1)
@@ -100,6 +102,7 @@ def test_dense_layers_depend_on_the_size_and_padding_helps(measure: Any) -> None
     assert texts <= {fixed, padding}
 
 
+@exhaustive
 def test_what_only_looks_up_does_not_depend_on_the_batch(measure: Any) -> None:
     report = measure("models.py:embedding", "--largest", "9", code=0)
     assert classes(report) == {
@@ -110,6 +113,7 @@ def test_what_only_looks_up_does_not_depend_on_the_batch(measure: Any) -> None:
     }
 
 
+@exhaustive
 def test_a_result_of_the_whole_batch_depends_on_its_rows(measure: Any) -> None:
     report = measure("models.py:normalized_over_the_batch", "--mode", "eager", code=1)
     rules = {finding["rule"] for finding in report["findings"]}
@@ -117,6 +121,7 @@ def test_a_result_of_the_whole_batch_depends_on_its_rows(measure: Any) -> None:
     assert report["attachments"]["remedies"] == []
 
 
+@exhaustive
 def test_a_model_that_varies_by_itself_is_not_judged(measure: Any) -> None:
     report = measure("models.py:random", "--mode", "eager", code=4)
     assert [finding["rule"] for finding in report["findings"]] == ["batch-unstable"]
@@ -127,12 +132,14 @@ def test_inputs_by_name(measure: Any) -> None:
     assert classes(report) == {"eager": [[1, 2, 3, 4]]}
 
 
+@exhaustive
 def test_inputs_that_are_not_known_are_asked_for(measure: Any) -> None:
     assert "error: a function's inputs are unknown: return (function, inputs), or give --inputs\n" in measure(
         "models.py:unknown", code=2
     )
 
 
+@exhaustive
 def test_saved_models_and_inputs_of_ones_own(measure: Any, tmp_path: Path, tensorflow_python: Path) -> None:
     made = Command([str(tensorflow_python)], tmp_path)(
         "-c",

@@ -8,6 +8,7 @@ from typing import Any
 
 from envlock.data.runtime_tables import load_policy_table
 from tests.conftest import Command
+from tests.exhaustive import exhaustive
 
 LET_THROUGH = (
     "cpu.model_name",
@@ -38,6 +39,7 @@ HELD_WHERE_LOCKED = {
 """Facts that older lockfiles lack: held only where the lockfile has them."""
 
 
+@exhaustive
 def test_a_change_of_any_leaf_is_found_under_strict(python: Command, lock: dict[str, Any]) -> None:
     tooling = lock.get("project", {}).get("tooling", [])  # what only envlock's own command line requires
     unheld = {*UNHELD, *tooling} - {"*"}

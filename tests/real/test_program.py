@@ -10,6 +10,7 @@ import pytest
 from envlock.guest.target import parse_target
 from envlock.numerics.programs.parts import Observed
 from envlock.numerics.programs.program_run import observe_program
+from tests.exhaustive import exhaustive
 
 pytestmark = pytest.mark.tensorflow
 
@@ -74,6 +75,7 @@ def observe(text: str, function: str, folder: Path, python: Path, **environ: str
     return observe_program(parse_target(f"{file}:{function}"), python, environ=variables)
 
 
+@exhaustive
 def test_data_and_weights_move_nothing_and_code_moves_every_part(tmp_path: Path, tensorflow_python: Path) -> None:
     found = observe(PROGRAM, "step", tmp_path, tensorflow_python)
     assert {name: part.kind for name, part in found.parts.items()} == {
@@ -94,6 +96,7 @@ def test_data_and_weights_move_nothing_and_code_moves_every_part(tmp_path: Path,
     assert not {part.digest for part in number.parts.values()} & {part.digest for part in found.parts.values()}
 
 
+@exhaustive
 def test_a_keras_model_trains_evaluates_and_predicts(tmp_path: Path, tensorflow_python: Path) -> None:
     found = observe(KERAS, "model", tmp_path, tensorflow_python)
     kinds = {name: part.kind for name, part in found.parts.items() if part.kind != "eager"}

@@ -81,6 +81,7 @@ def operation(kind: str, inputs: list[dict[str, Any]], **attributes: Any) -> dic
     return {"type": kind, "inputs": inputs, "attributes": attributes}
 
 
+@exhaustive
 def test_what_a_hostile_lock_asks_for_is_not_run(tensorflow_python: Path) -> None:
     """As if the format had let it pass: the child looks again, and asks TensorFlow for sizes before it computes."""
     huge = {"dtype": "int32", "shape": [2], "values": [2**20, 2**20]}

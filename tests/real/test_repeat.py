@@ -154,6 +154,7 @@ def test_training_twice(repeat: Repeat) -> None:
     assert (other["match"], other["first"]["step"]) == (False, 0)
 
 
+@exhaustive
 def test_a_product_on_two_machines(repeat: Repeat) -> None:
     other_machine(repeat)
 

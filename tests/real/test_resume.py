@@ -140,6 +140,7 @@ def _printed(python: Command, *args: str) -> Any:
     return json.loads(done.stdout)
 
 
+@exhaustive
 def test_a_resumed_training_has_the_bits_of_one_without_a_stop(cli: Command, python: Command) -> None:
     script, once = str(EXAMPLES / "resume.py"), ("--runs", "1", "--save")
     done = [

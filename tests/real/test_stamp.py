@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Command
+from tests.exhaustive import exhaustive
 
 ROOT = Path(__file__).resolve().parents[2]
 CHECKOUT = {"PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": "-1"}
@@ -85,6 +86,7 @@ def tamper(folder: Path) -> None:
             archive.writestr(name, content)
 
 
+@exhaustive
 @pytest.mark.tensorflow
 def test_models_of_keras_3(tensorflow_python: Path, envlock: Command) -> None:
     journey(tensorflow_python, envlock)

@@ -14,6 +14,7 @@ import pytest
 from envlock.data import runtime_tables
 from envlock.guest import launch
 from tests.conftest import absent
+from tests.exhaustive import exhaustive
 from tests.fakes.replay import compiler
 
 ALL = ("cpu-onednn", "cpu-eigen", "cpu-graph", "xla", "bf16")
@@ -144,6 +145,7 @@ def find_changed(tensorflow_python: Path, library: Path) -> dict[str, set[str]]:
     return found
 
 
+@exhaustive
 @pytest.mark.slow
 @pytest.mark.processes
 @pytest.mark.tensorflow

@@ -143,6 +143,7 @@ def test_a_build_is_what_was_asked_for(
     docker.docker("rmi", "-f", built.image_id)
 
 
+@exhaustive
 @real
 def test_a_second_build_is_the_same_image(docker: daemons.Engine, bed: Bed, tmp_path: Path) -> None:
     """The same ID from BuildKit, the same layers from the classic builder, and the same layers from both."""
@@ -286,6 +287,7 @@ def _text(file: Path) -> str:
         return ""
 
 
+@exhaustive
 @real
 @both
 def test_a_full_disk_is_told(
@@ -303,6 +305,7 @@ def test_a_full_disk_is_told(
     assert State(daemon).containers == set()
 
 
+@exhaustive
 @real
 @both
 def test_a_daemon_that_dies_is_told(
