@@ -17,6 +17,8 @@ import subprocess
 import sys
 
 MORE_LINES = re.compile(r"more \(lines? ([\d, ]+)")
+MORE_CELLS = re.compile(r"more \((cell [^)]+)\)")
+CELL = re.compile(r"^cell (\d+): ")
 NOT_A_CAUSE = ("ENV108", "ENV109")
 
 
@@ -40,15 +42,47 @@ def list_lines(finding: dict[str, object]) -> set[int]:
     return lines
 
 
-def is_named(label: dict[str, str], findings: list[dict[str, object]]) -> bool:
+def list_cell_lines(finding: dict[str, object], notebook: pathlib.Path) -> set[int]:
+    """Return the lines of a notebook's file that a finding lies on or lists; its own lines count in a cell."""
+    where = finding["where"]
+    assert isinstance(where, dict)
+    message = str(finding["message"])
+    cell = CELL.match(message)
+    if cell is None:
+        return set()
+    places = {(int(cell.group(1)), int(where["line"]))}
+    listed = MORE_CELLS.search(message)
+    if listed:
+        for part in listed.group(1).split("; "):
+            number, lines = part.removeprefix("cell ").split(": ")
+            places.update((int(number), int(line)) for line in lines.split(", "))
+    text = notebook.read_text(encoding="utf-8")
+    starts = locate_sources(text)
+    return {starts[number - 1] + line - 1 for number, line in places}
+
+
+def locate_sources(text: str) -> list[int]:
+    """Return the line of the file at which the first line of each cell's source stands."""
+    starts: list[int] = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.strip().startswith('"source": ['):
+            starts.append(number + 1)
+    return starts
+
+
+def is_named(label: dict[str, str], findings: list[dict[str, object]], folder: pathlib.Path) -> bool:
     """Say whether one of the findings names the label."""
     for finding in findings:
         if finding["rule"] in NOT_A_CAUSE:
             continue
         where = finding["where"]
         assert isinstance(where, dict)
-        if where.get("file") == label["file"] and int(label["line"]) in list_lines(finding):
-            return True
+        if where.get("file") == label["file"]:
+            lines = list_lines(finding)
+            if label["file"].endswith(".ipynb"):
+                lines = list_cell_lines(finding, folder / label["file"])
+            if int(label["line"]) in lines:
+                return True
         if label["class"].startswith("keras") and finding["rule"] == "ENV202":
             return True
     return False
@@ -68,13 +102,13 @@ def main() -> None:
     counted: collections.Counter[str] = collections.Counter()
     for label in labels:
         repository = label["repository"]
+        folder = given.folder / repository.replace("/", "+")
         if repository not in findings:
-            folder = given.folder / repository.replace("/", "+")
             findings[repository] = lint_repository(folder, given.tf)
         if label["part"] != "code":
             continue
         counted[label["class"]] += 1
-        if is_named(label, findings[repository]):
+        if is_named(label, findings[repository], folder):
             named[label["class"]] += 1
         else:
             print("not named:", repository, f"{label['file']}:{label['line']}", label["why"])
