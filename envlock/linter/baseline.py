@@ -7,9 +7,10 @@ together: code that moves up or down stays known, and a line that is changed is 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from envlock.linter.rules import UNSEEDED, UNSWITCHED
 from envlock.runtime.errors import UsageError
 from envlock.runtime.report import Finding
 
@@ -52,17 +53,43 @@ def parse_baseline(document: object) -> dict[Key, int]:
     return known
 
 
-def filter_known(findings: Sequence[Finding], known: Mapping[Key, int]) -> Judged:
-    """Return the findings that a baseline does not hold; of equal ones the last are new."""
+def filter_known(
+    findings: Sequence[Finding],
+    known: Mapping[Key, int],
+    is_examined: Callable[[str, str], bool] = lambda _file, _rule: True,
+) -> Judged:
+    """Return the findings that a baseline does not hold; of equal ones the last are new.
+
+    Args:
+        findings: what was found.
+        known: what the baseline holds.
+        is_examined: takes a file and a rule; what was not looked for is not counted as gone.
+    """
     left = Counter(dict(known))
     new: list[Finding] = []
     for finding in findings:
         key = _get_key(finding)
+        joined = _join_key(key)
         if left[key] > 0:
             left[key] -= 1
+        elif left[joined] > 0:
+            left[joined] -= 1
         else:
             new.append(finding)
-    return Judged(new, len(findings) - len(new), sum(left.values()))
+    found = {_get_key(finding) for finding in findings}
+    gone = 0
+    for key, number in left.items():
+        if is_examined(key[0], key[1]) and _join_key(key) not in found:
+            gone += number
+    return Judged(new, len(findings) - len(new), gone)
+
+
+def _join_key(key: Key) -> Key:
+    """Return the key of the finding that has swallowed this one, where both rules were looked for."""
+    file, rule, text = key
+    if rule == UNSWITCHED:
+        rule = UNSEEDED
+    return file, rule, text
 
 
 def _get_key(finding: Finding) -> Key:

@@ -18,12 +18,18 @@ from envlock.linter.interpreter.reported_chances import Findings
 from envlock.linter.module import Hit, Module
 from envlock.linter.notebooks import Cells
 from envlock.linter.project_parts import PARTS, Parts
-from envlock.linter.rules import BAD_IGNORE, DIRECT, UNREADABLE, UNUSED_IGNORE
+from envlock.linter.rules import (
+    BAD_IGNORE,
+    DIRECT,
+    UNREADABLE,
+    UNSEEDED,
+    UNSWITCHED,
+    UNUSED_IGNORE,
+)
 from envlock.runtime.errors import UsageError
 from envlock.runtime.finding_place import Where
 from envlock.runtime.report import Finding
 
-UNSWITCHED, UNSEEDED = "ENV108", "ENV202"
 TEXT_LIMIT = 200  # characters of a line that a report shows
 
 
@@ -51,7 +57,7 @@ def lint(
     Raises:
         UsageError: a rule that is selected or ignored does not exist.
     """
-    active = _active(settings)
+    active = list_active_rules(settings)
     modules: list[Module] = []
     found: list[Finding] = []
     with _no_collection():
@@ -71,7 +77,7 @@ def check(modules: Sequence[Module], settings: Settings) -> Iterator[Finding]:
     Raises:
         UsageError: a rule that is selected or ignored does not exist.
     """
-    active = _active(settings)
+    active = list_active_rules(settings)
     programs = run(modules, settings.tensorflow, switched=settings.switched_on)
     for module, hits in zip(modules, _hits(programs, settings, active), strict=True):
         aside = _list_ignored(module.path, settings)
@@ -183,7 +189,7 @@ def _join_trainings(findings: Sequence[Finding]) -> Iterator[Finding]:
             yield finding
 
 
-def _active(settings: Settings) -> tuple[str, ...]:
+def list_active_rules(settings: Settings) -> tuple[str, ...]:
     """Return the rules that count: those selected (all, if none is) without those ignored, for this TensorFlow."""
     rules = load_lint_rules()
     per_file = [rule for _, names in settings.per_file for rule in names]

@@ -14,7 +14,7 @@ from envlock.data.determinism import load_source_table
 from envlock.data.lint_tables import load_lint_rules
 from envlock.linter.baseline import Judged, filter_known, make_baseline, parse_baseline
 from envlock.linter.files import find, find_installed
-from envlock.linter.linter import Settings
+from envlock.linter.linter import Settings, list_active_rules
 from envlock.linter.linter import lint as judge
 from envlock.lock.writer import write_atomically
 from envlock.runtime.collectors import tensorflow as installed
@@ -129,7 +129,13 @@ def lint_with(
         findings = judge(files, settings, lambda: advance(1))
     notes: list[str] = []
     if options.baseline is not None:
-        judged = filter_known(findings, parse_baseline(options.baseline))
+        rules = list_active_rules(settings)
+
+        def is_examined(file: str, rule: str) -> bool:
+            read_or_deleted = file in files or not Path(file).exists()
+            return read_or_deleted and rule in rules
+
+        judged = filter_known(findings, parse_baseline(options.baseline), is_examined)
         findings = judged.new
         notes = _describe_baseline(judged)
     read = count(len(files), "file")

@@ -250,6 +250,9 @@ def test_a_baseline_is_written_and_leaves_out_what_it_holds(envlock: Command, pr
     done = envlock("lint", ".", *base)
     assert done.returncode == 0
     assert "2 findings of the baseline not shown" in done.stdout
+    for less in (["other.py"], [".", "--select", "ENV2"]):
+        write(project, {"other.py": "x = 1\n"})
+        assert "baseline" not in envlock("lint", *less, *base).stdout, less
     write(project, {"train.py": BAD.replace("tf.config.experimental.enable_op_determinism\n", "tf.random.set_seed\n")})
     done = envlock("lint", ".", *base, "-f", "json")
     report = json.loads(done.stdout)
