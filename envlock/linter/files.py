@@ -8,6 +8,7 @@ import re
 import stat
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from fnmatch import fnmatch
 from io import BytesIO
 from pathlib import Path, PurePath
@@ -15,6 +16,7 @@ from tokenize import detect_encoding
 
 from envlock.linter.module import Module
 from envlock.linter.notebooks import SUFFIX, Cells, code
+from envlock.linter.python2 import translate
 from envlock.runtime.errors import UsageError
 
 SIZE_LIMIT = 2 * 1024 * 1024  # bytes; the parser takes about a hundred times as much memory
@@ -164,27 +166,41 @@ def _code(path: str) -> tuple[str, Cells | None]:
 
 
 def parse(path: str, text: str, cells: Cells | None = None) -> Module:
-    """Return Python source as a module.
+    """Return Python source as a module; Python 2 is translated.
 
     Raises:
-        Unreadable: it is not Python as this interpreter knows it.
+        Unreadable: it is Python neither as this interpreter knows it nor as TensorFlow 1 ran it.
     """
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about the code that is looked at: not ours to say
-            tree = ast.parse(text.removeprefix("\ufeff"), path)
+        return Module(path, text, _parse(path, text), cells)
     except SyntaxError as error:
-        reason = f"it is not valid Python for this interpreter: {error.msg}"
         line = max(error.lineno or 1, 1)
+        translated = translate(text)
+        if translated is not None:
+            with suppress(SyntaxError):
+                return Module(path, translated, _parse(path, translated), cells, line)
+        reason = f"it is not valid Python for this interpreter: {error.msg}"
         if cells is not None:
             cell, line = cells.place(line)
             reason = f"cell {cell}: {reason}"
         raise Unreadable(reason, line, max(error.offset or 1, 1)) from None
+
+
+def _parse(path: str, text: str) -> ast.Module:
+    """Return the syntax tree of Python source.
+
+    Raises:
+        SyntaxError: this interpreter does not know the syntax.
+        Unreadable: it holds what no parser takes.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about the code that is looked at: not ours to say
+            return ast.parse(text.removeprefix("\ufeff"), path)
     except ValueError:
         raise Unreadable("it holds a NUL byte") from None
     except (RecursionError, MemoryError):
         raise Unreadable("it is nested too deeply for Python's own parser") from None
-    return Module(path, text, tree, cells)
 
 
 def _bytes(path: str) -> bytes:

@@ -30,10 +30,19 @@ class Module:
     Attributes:
         path: as it is shown.
         cells: where the cells begin, of a notebook.
+        python2: the first line that Python 3 cannot read, where the text was translated.
     """
 
-    def __init__(self, path: str, text: str, tree: ast.Module, cells: Cells | None = None) -> None:
+    def __init__(
+        self,
+        path: str,
+        text: str,
+        tree: ast.Module,
+        cells: Cells | None = None,
+        python2: int | None = None,
+    ) -> None:
         self.path = path
+        self.python2 = python2
         self.cells = cells
         self.text = text
         self.tree = tree

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from envlock.linter.names import GONE_MODULES
+from tests.exhaustive import exhaustive
 
 PROGRAM = """
 import importlib, json, sys
@@ -24,6 +25,7 @@ print("answer", json.dumps({name: is_there(name) for name in json.loads(sys.argv
 """
 
 
+@exhaustive
 @pytest.mark.tensorflow
 def test_each_is_gone_and_what_is_named_instead_is_there(tensorflow_python: Path) -> None:
     gone = set(GONE_MODULES)

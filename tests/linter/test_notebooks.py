@@ -50,6 +50,22 @@ def test_a_seed_in_an_imported_file_counts_and_a_notebook_is_never_imported(tmp_
     assert [rule for rule, _, _ in places(tmp_path, notebook([("code", shuffle)]))] == ["ENV203"]
 
 
+def test_the_other_places_of_one_cause_are_listed_by_cell(tmp_path: Path) -> None:
+    first = "import numpy as np\nx = np.random.rand(3)\ny = np.random.rand(3)"
+    then = "z = np.random.rand(3)\nnp.save('all', x + y + z)"
+    [(_, line, message)] = places(tmp_path, notebook([("code", first), ("markdown", "# Then"), ("code", then)]))
+    assert line == 2
+    assert ", and 2 more (cell 1: 3; cell 3: 1), " in message
+
+
+def test_a_notebook_of_python_2_is_read(tmp_path: Path) -> None:
+    draw = "import numpy as np\nprint 'drawing'\nnp.save('x', np.random.rand(3))"
+    assert [(rule, line) for rule, line, _ in places(tmp_path, notebook([("code", draw)]))] == [
+        ("ENV112", 2),
+        ("ENV205", 3),
+    ]
+
+
 def test_what_is_no_notebook_of_python_is_a_finding_or_nothing(tmp_path: Path) -> None:
     assert places(tmp_path, notebook([("code", "library(keras)\nx <- 1")], "R")) == []
     bad = {
@@ -57,8 +73,7 @@ def test_what_is_no_notebook_of_python_is_a_finding_or_nothing(tmp_path: Path) -
         "[" * 100_000: "it is not a notebook: it is nested too deeply",
         "{": "it is not a notebook: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)",
         notebook(
-            [("code", "x = 1"), ("code", "y = 2\nprint 3")]
-        ): "cell 2: it is not valid Python for this interpreter: "
-        "Missing parentheses in call to 'print'. Did you mean print(...)?",
+            [("code", "x = 1"), ("code", "y = 2\n3 x")]
+        ): "cell 2: it is not valid Python for this interpreter: invalid syntax",
     }
     assert {text: [found[2] for found in places(tmp_path, text)] for text in bad} == {t: [m] for t, m in bad.items()}

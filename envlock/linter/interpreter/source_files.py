@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from envlock.linter.module import Module
 from envlock.linter.names import TENSORFLOW_1
+from envlock.linter.notebooks import Cells
 from envlock.linter.places import Places, absolute
 
 LOADERS = (
@@ -95,10 +96,21 @@ def describe_more(source: Source, nodes: Sequence[ast.AST]) -> str:
     lines = sorted({getattr(node, "lineno", 0) for node in nodes[1:]})
     if not lines:
         return ""
-    if source.module.cells is not None or len(lines) > MOST_LINES:
+    if len(lines) > MOST_LINES:
         return f", and {len(nodes) - 1} more below"
+    if source.module.cells is not None:
+        return f", and {len(nodes) - 1} more ({_list_by_cell(source.module.cells, lines)})"
     word = "line" if len(lines) == 1 else "lines"
     return f", and {len(nodes) - 1} more ({word} {', '.join(map(str, lines))})"
+
+
+def _list_by_cell(cells: Cells, lines: Iterable[int]) -> str:
+    """Return lines of a notebook's code as its reader counts them: `cell 4: 10, 11; cell 7: 3`."""
+    by_cell: dict[int, list[str]] = {}
+    for line in lines:
+        cell, line_of_cell = cells.place(line)
+        by_cell.setdefault(cell, []).append(str(line_of_cell))
+    return "; ".join(f"cell {cell}: {', '.join(found)}" for cell, found in by_cell.items())
 
 
 class Sources:

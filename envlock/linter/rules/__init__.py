@@ -6,12 +6,18 @@ from collections.abc import Callable, Iterator
 
 from envlock.linter.module import Hit, Module
 from envlock.linter.rules import variables
+from envlock.linter.rules.old_python import find_python2
 
 Check = Callable[[Module, str], Iterator[Hit]]
 """From a module and the version of TensorFlow that it is judged for to what is found."""
 
 UNREADABLE, BAD_IGNORE, UNUSED_IGNORE = "ENV001", "ENV002", "ENV003"
 """Rules that no function finds: reading the file and its comments does."""
+
+UNSWITCHED, UNSEEDED = "ENV108", "ENV202"
+"""A training without the switch, and one without a seed: without both it is one finding, of the
+second rule.
+"""
 
 DIRECT: dict[str, Check] = {
     "ENV101": variables.find_uncalled,
@@ -24,6 +30,7 @@ DIRECT: dict[str, Check] = {
     "ENV109": variables.find_old_programs,
     "ENV110": variables.find_fusion,
     "ENV111": variables.find_gone,
+    "ENV112": find_python2,
 }
 """Rules that the text of one file decides."""
 

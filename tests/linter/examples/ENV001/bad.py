@@ -1,1 +1,2 @@
-print "this is Python 2"  # expect: ENV001
+def broken(:  # expect: ENV001
+    pass
