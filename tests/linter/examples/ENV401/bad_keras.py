@@ -1,4 +1,4 @@
-# tf: 2.15.1
+# tf: 2.10.1
 import tensorflow as tf
 from tensorflow.keras.layers import Embedding, UpSampling2D
 

@@ -9,5 +9,5 @@ def dense(x, y):
 
 def embedded(x, y):
     model = keras.Sequential([keras.layers.Embedding(9, 2)])
-    model.compile(keras.optimizers.RMSprop(0.1), "mse")
+    model.compile(keras.optimizers.Ftrl(0.1), "mse")
     model.train_on_batch(x, y)
