@@ -386,7 +386,7 @@ class Chances(Base):
     def leave_unseeded(self, call: Call, message: str) -> None:
         """Report a dataset that nothing seeds."""
         self.do("op", message, call.node)
-        if "tf" not in self.state.seeded and not self.off:
+        if "tf" not in self.state.seeded and not self.dead:
             self.ledger.hit("ENV203", self.source, Hit(call.node, message))
 
     # ------------------------------------------------------------ other entropy
