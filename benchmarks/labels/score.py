@@ -70,7 +70,9 @@ def locate_sources(text: str) -> list[int]:
     return starts
 
 
-def is_named(label: dict[str, str], findings: list[dict[str, object]], folder: pathlib.Path) -> bool:
+def is_named(
+    label: dict[str, str], findings: list[dict[str, object]], folder: pathlib.Path
+) -> bool:
     """Say whether one of the findings names the label."""
     for finding in findings:
         if finding["rule"] in NOT_A_CAUSE:

@@ -104,7 +104,7 @@ def _hits(
             if not (switched and hit.unless_switched)
         ]
         found.append(direct)
-    for source, rule, hit in Findings(programs):
+    for source, rule, hit in Findings(programs, parts.find_part):
         if rule in active:
             found[source.index].append((rule, hit))
     for source, hits in zip(programs.sources.all, found, strict=True):

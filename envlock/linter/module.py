@@ -23,6 +23,8 @@ Node = TypeVar("Node", bound=ast.AST)
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 ALIASES = 8  # assignments of names to names that are followed: longer chains are not written
 
+QUOTED_WORD = re.compile(r"""['"]([A-Za-z_]\w*)['"]""")
+
 
 class Module:
     """One file.
@@ -230,6 +232,21 @@ class Module:
         """The names that are read."""
         names = self.nodes(ast.Name)
         return frozenset(each.id for each in names if isinstance(each.ctx, ast.Load))
+
+    @cached_property
+    def passed_names(self) -> frozenset[str]:
+        """The names that are read for more than to call what they stand for."""
+        called = {id(each.func) for each in self.nodes(ast.Call)}
+        found: set[str] = set()
+        for name in self.nodes(ast.Name):
+            if isinstance(name.ctx, ast.Load) and id(name) not in called:
+                found.add(name.id)
+        return frozenset(found)
+
+    @cached_property
+    def quoted_words(self) -> frozenset[str]:
+        """The texts that could be names, as `getattr` takes them."""
+        return frozenset(QUOTED_WORD.findall(self.text))
 
     @cached_property
     def attributes(self) -> list[str]:

@@ -14,16 +14,6 @@ UNCALLED = "uncalled"
 PARTS = ("", TESTS, UNCALLED)
 """In the order in which a report shows them."""
 TEST_FOLDERS = frozenset({"test", "tests", "testing"})
-DEFINITIONS = (
-    ast.Import,
-    ast.ImportFrom,
-    ast.FunctionDef,
-    ast.AsyncFunctionDef,
-    ast.ClassDef,
-    ast.Assign,
-    ast.AnnAssign,
-)
-"""Statements that do nothing but define; a text alone says what a file is for."""
 
 
 class Parts:
@@ -40,8 +30,9 @@ class Parts:
         self.programs = programs
         self.installed = installed
         sources = programs.sources.all
-        self.names: dict[Source, set[str]] = {}
-        self.mains = [each for each in sources if not each.is_test and _does_something(each)]
+        self.names: dict[tuple[Source, Source | None], set[str]] = {}
+        self.called_by_named: dict[tuple[Source, str], bool] = {}
+        self.mains = [each for each in sources if not each.is_test and each.does_something]
 
     def find_part(self, source: Source, node: ast.AST) -> str:
         """Return the part in which a place lies."""
@@ -49,10 +40,17 @@ class Parts:
             return TESTS
         if self.installed is None or source.path in self.installed or not self.mains:
             return ""
+        met_by = self.programs.ledger.met_by.get(node)
+        if met_by and not any(map(self.is_started, met_by)):
+            return UNCALLED
         around = list(_list_functions(source, node))
         if not around or not self.programs.called.isdisjoint(around):
             return ""
         return "" if self.is_named(source, around[-1]) else UNCALLED
+
+    def is_started(self, program: Source) -> bool:
+        """Return whether a file does something when it is started, or one imports it that does."""
+        return any(program.index in self.programs.reached.get(main, ()) for main in self.mains)
 
     def is_named(self, source: Source, function: ast.AST) -> bool:
         """Return whether a file that belongs to one program with this one names the function, or its class.
@@ -60,39 +58,54 @@ class Parts:
         Names are enough: a table or `getattr` may call what no run has shown.
         """
         name = getattr(function, "name", "")
-        words = {name}
         owner = source.module.parent(function)
         if isinstance(owner, ast.ClassDef):
-            words.add(owner.name)
-            if name.startswith("__"):  # Python calls it
-                words.discard(name)
+            words = {owner.name}
+            if not name.startswith("__"):  # Python calls it
+                words.add(name)
+            return self.is_read(source, words, None)
+        return self.is_read(source, {name}, source) or self.is_called_by_named(source, name)
+
+    def is_read(self, source: Source, words: Set[str], own: Source | None) -> bool:
+        """Return whether a program that a file is part of reads some names; those that `own` only calls do not count."""
         for main in self.mains:
-            is_used = source.index in self.programs.reached.get(main, ())
-            if is_used and words <= self.list_names(main):
+            files = self.programs.reached.get(main, ())
+            if source.index in files and words <= self.list_names(main, own):
                 return True
         return False
 
-    def list_names(self, main: Source) -> set[str]:
-        """Return the names and attributes that a program and what it imports read."""
-        if main not in self.names:
+    def is_called_by_named(self, source: Source, name: str) -> bool:
+        """Return whether a function of the same file calls a function, and may run although no program called it.
+
+        A function that has run would have called this one, too.
+        """
+        asked = (source, name)
+        if asked not in self.called_by_named:
+            # Functions that only call each other are called by no other.
+            self.called_by_named[asked] = False
+            callers: set[ast.AST] = set()
+            for call in source.module.nodes(ast.Call):
+                if isinstance(call.func, ast.Name) and call.func.id == name:
+                    callers.update(list(_list_functions(source, call))[-1:])
+            unseen = callers - self.programs.called
+            self.called_by_named[asked] = any(self.is_named(source, each) for each in unseen)
+        return self.called_by_named[asked]
+
+    def list_names(self, main: Source, own: Source | None) -> set[str]:
+        """Return the names, attributes and words in quotes of a program and what it imports.
+
+        Of the file `own`, the names that it only calls are left out.
+        """
+        if (main, own) not in self.names:
             found: set[str] = set()
             for index in self.programs.reached[main]:
-                module = self.programs.sources.all[index].module
-                found |= module.read_names
+                each = self.programs.sources.all[index]
+                module = each.module
+                found |= module.passed_names if each is own else module.read_names
                 found.update(module.attributes)
-            self.names[main] = found
-        return self.names[main]
-
-
-def _does_something(source: Source) -> bool:
-    """Return whether a file does something when it is started."""
-    if source.is_program:
-        return True
-    for each in source.module.tree.body:
-        is_text = isinstance(getattr(each, "value", None), ast.Constant)
-        if not isinstance(each, DEFINITIONS) and not is_text:
-            return True
-    return False
+                found |= module.quoted_words
+            self.names[main, own] = found
+        return self.names[main, own]
 
 
 def _list_functions(source: Source, node: ast.AST) -> Iterator[ast.AST]:

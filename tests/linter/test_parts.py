@@ -44,6 +44,7 @@ def test_what_nothing_calls_and_tests_come_last(folder: Path) -> None:
         ("data.py", 5, ""),
         ("test_data.py", 5, "tests"),
         ("tests/helpers.py", 5, "tests"),
+        ("data.py", 9, "uncalled"),
         ("old.py", 5, "uncalled"),
     ]
 
@@ -78,6 +79,52 @@ def test_what_a_program_names_may_be_called(main: str, folder: Path) -> None:
     assert ("old.py", 5, "") in find_parts(folder, {**FILES, "main.py": main})
 
 
+SAVE = "import numpy as np\n\nnp.save('x', {})\n"
+
+
+def test_what_only_a_file_draws_that_nothing_starts_comes_last(folder: Path) -> None:
+    """The program seeds; the file that does not is imported by nothing."""
+    agent = {"agent.py": DRAW.format("draw"), "other.py": "import agent\n\n\ndef play():\n    return agent.draw()\n"}
+    seeded = {"main.py": f"import agent\n{SAVE.format('agent.draw()')}".replace("\n\n", "\nnp.random.seed(1)\n")}
+    assert find_parts(folder, {**agent, **seeded}) == [("agent.py", 5, "uncalled")]
+    (folder / "main.py").write_text(f"import agent\n{SAVE.format('agent.draw()')}")
+    assert find_parts(folder, {}) == [("agent.py", 5, "")]
+
+
+TRAIN = "def augment():\n    return np.random.rand()\n\n\ndef read(training):\n    return augment() if training else 0\n\n\n"
+
+
+@pytest.mark.parametrize(
+    ("program", "part"),
+    [
+        ("np.save('x', read(False))", "uncalled"),
+        ("np.save('x', read(True))", ""),
+        ("np.save('x', read(False))\nrun([augment])", ""),
+        ("np.save('x', read(False))\nrun(getattr(here, 'augment'))", ""),
+    ],
+)
+def test_a_function_that_its_file_calls_only_where_nothing_runs_comes_last(
+    program: str, part: str, folder: Path
+) -> None:
+    text = f"import numpy as np\n\n\n{TRAIN}{program}\n"
+    assert find_parts(folder, {"train.py": text}) == [("train.py", 5, part)]
+
+
+def test_what_a_library_may_call_calls_its_helpers(folder: Path) -> None:
+    text = "import numpy as np\nfrom flow import Flow, run\n\n\n"
+    text += "def draw():\n    return np.random.rand()\n\n\nclass Rows(Flow):\n    def get_data(self):\n        yield draw()\n\n\n"
+    assert find_parts(folder, {"train.py": f"{text}run(Rows(), get_data=1).get_data\n"}) == [("train.py", 6, "")]
+
+
+def test_the_folder_that_is_looked_at_may_be_a_package(folder: Path) -> None:
+    """Its files import each other by its name, as in google-research/albert."""
+    main = "from albert import layers\nfrom albert.data import draw\nimport numpy as np\nnp.random.seed(layers.SEED)\n"
+    files = {"data.py": DRAW.format("draw"), "layers.py": "SEED = 7\n", "main.py": f"{main}np.save('x', draw())\n"}
+    assert find_parts(folder, files) == []
+    (folder / "layers.py").unlink()
+    assert find_parts(folder, {}) == [("data.py", 5, "uncalled")]
+
+
 def test_a_folder_without_programs_has_no_part_that_is_not_called(folder: Path) -> None:
     assert find_parts(folder, {"old.py": FILES["old.py"]}) == [("old.py", 5, "")]
 
@@ -86,9 +133,8 @@ def test_the_text_says_which_part_it_is(folder: Path) -> None:
     write(folder, FILES)
     lines = render(lint_paths(["."], tensorflow="2.21.0")).splitlines()
     place = "ENV205 warning: numpy.random.rand draws from numpy's global generator, which nothing seeds"
-    more = place.replace(", which", ", and 1 more (line 9), which")
-    assert lines[:14] == [
-        f"data.py:5:12: {more}",
+    assert lines[:16] == [
+        f"data.py:5:12: {place}",
         "    return np.random.rand()",
         "",
         "in tests:",
@@ -98,8 +144,10 @@ def test_the_text_says_which_part_it_is(folder: Path) -> None:
         "    return np.random.rand()",
         "",
         "in functions that nothing here calls:",
+        f"data.py:9:12: {place}",
+        "    return np.random.rand(3)",
         f"old.py:5:12: {place}",
         "    return np.random.rand()",
         "",
-        "ENV205: NumPy's random numbers without a seed (4)",
+        "ENV205: NumPy's random numbers without a seed (5)",
     ]

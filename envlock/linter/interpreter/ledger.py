@@ -32,6 +32,7 @@ class Ledger:
 
     Attributes:
         chances: by rule and place.
+        met_by: the programs that have met a chance, by its place.
         counted: those that reach something: a training, a file, a caller that is not seen.
         shown: those that are shown, or only name something.
         in_weights: those that only give variables their first values.
@@ -43,6 +44,7 @@ class Ledger:
     """
 
     chances: dict[tuple[str, ast.AST], Chance] = field(default_factory=dict)
+    met_by: defaultdict[ast.AST, set[Source]] = field(default_factory=lambda: defaultdict(set))
     counted: set[Chance] = field(default_factory=set)
     shown: set[Chance] = field(default_factory=set)
     in_weights: set[Chance] = field(default_factory=set)

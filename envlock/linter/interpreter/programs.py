@@ -187,7 +187,8 @@ class Programs(Statements):
             state.join(self.ends[each])
         programs = [] if source.is_test else others
         for each in programs:
-            if each is source:
+            # What only defines, and is imported by nothing, draws when somebody calls it.
+            if each is source or not each.does_something:
                 continue
             ended = self.ends[each].seeded
             for name in list(state.seeded):

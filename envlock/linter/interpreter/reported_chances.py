@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from envlock.linter.interpreter.chances import DEFAULT_OFF, OPTIONAL
 from envlock.linter.interpreter.programs import Programs
@@ -43,8 +43,9 @@ Found = tuple[Source, str, Hit]
 class Findings:
     """The findings of all programs of a project."""
 
-    def __init__(self, programs: Programs) -> None:
+    def __init__(self, programs: Programs, find_part: Callable[[Source, ast.AST], str]) -> None:
         self.programs = programs
+        self.find_part = find_part
         self.ledger = programs.ledger
         self.has_data = any(DATA & source.packages for source in programs.sources.all)
 
@@ -74,8 +75,10 @@ class Findings:
             yield source, rule, hit
 
     def find_draws(self) -> Iterator[Found]:
-        """Yield draws that nothing seeds: the first of a file from each generator, and generators of one's own."""
-        by_file: dict[tuple[str, Source], list[Chance]] = defaultdict(list)
+        """Yield draws that nothing seeds: the first of each part of a file from each generator, and
+        generators of one's own.
+        """
+        by_file: dict[tuple[str, Source, str], list[Chance]] = defaultdict(list)
         for chance in self.ledger.chances.values():
             if chance.kind != "draw" or not self.matters(chance):
                 continue
@@ -83,8 +86,9 @@ class Findings:
                 if chance.node not in self.ledger.seeded_later:
                     yield from self.filter_tools(chance.source, chance.rule, _own_hit(chance))
             else:
-                by_file[chance.rule, chance.source].append(chance)
-        for (rule, source), chances in by_file.items():
+                part = self.find_part(chance.source, chance.node)
+                by_file[chance.rule, chance.source, part].append(chance)
+        for (rule, source, _), chances in by_file.items():
             chances.sort(key=lambda each: (_line(each.node), getattr(each.node, "col_offset", 0)))
             first = chances[0]
             more = describe_more(source, [each.node for each in chances])

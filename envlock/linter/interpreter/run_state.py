@@ -186,6 +186,8 @@ class Base:
         self, rule: str, kind: Kind, name: str, node: ast.AST, generator: str = ""
     ) -> Chance:
         """Return the chance that comes in at a place of the code that runs."""
+        if self.program is not None:
+            self.ledger.met_by[node].add(self.program)
         return self.ledger.chance(rule, kind, name, node, self.source, generator)
 
     def do(self, kind: str, name: str, node: ast.AST, *, carried: bool = False) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,6 +18,18 @@ LOADERS = (
     *("importlib.import_module", "importlib.util.spec_from_file_location", "imp.load_source"),
     *("pkgutil.iter_modules", "pkgutil.walk_packages"),
 )
+
+
+DEFINITIONS = (
+    ast.Import,
+    ast.ImportFrom,
+    ast.FunctionDef,
+    ast.AsyncFunctionDef,
+    ast.ClassDef,
+    ast.Assign,
+    ast.AnnAssign,
+)
+"""Statements that do nothing but define; a text alone says what a file is for."""
 
 
 @dataclass(eq=False)
@@ -47,6 +60,17 @@ class Source:
     def is_program(self) -> bool:
         """Whether it says what it does as a program."""
         return "__main__" in self.module.text or self.module.cells is not None
+
+    @cached_property
+    def does_something(self) -> bool:
+        """Whether it does something when it is started."""
+        if self.is_program:
+            return True
+        for each in self.module.tree.body:
+            is_text = isinstance(getattr(each, "value", None), ast.Constant)
+            if not isinstance(each, DEFINITIONS) and not is_text:
+                return True
+        return False
 
     @cached_property
     def is_test(self) -> bool:
@@ -121,11 +145,37 @@ class Sources:
         self._places = Places([module.path for module in modules])
         self._words = {word for path in self._places.paths for word in path}
         self._words -= sys.stdlib_module_names | {"tensorflow", "tf_keras", "numpy"}
+        self._root = self._find_root_package()
+
+    def _find_root_package(self) -> str:
+        """Return the name under which the files import those of the top folder, or an empty text.
+
+        That is a package whose folder is the one that is looked at, as in google-research/albert:
+        each of its modules that is imported, two or more, lies there.
+        """
+        tops = {path[0] for path in self._places.paths if len(path) == 1}
+        modules: dict[str, set[str]] = defaultdict(set)
+        for source in self.all:
+            for name in source.module.imports:
+                package, _, rest = name.partition(".")
+                if package and rest and package not in self._words:
+                    modules[package].add(rest.partition(".")[0])
+        for package, found in modules.items():
+            if len(found) > 1 and found <= tops:
+                return package
+        return ""
+
+    def _absolute(self, name: str, folder: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the parts of an imported name, from the top folder on."""
+        parts = absolute(name, folder)
+        if parts[0] == self._root and len(parts) > 1 and not name.startswith("."):
+            return parts[1:]
+        return parts
 
     def locate(self, name: str, importer: Source) -> tuple[Source, tuple[str, ...]] | None:
         """Return the file in which an imported name is looked up, and what is looked up there."""
         folder = self._places.folders[importer.index]
-        parts = absolute(name, folder)
+        parts = self._absolute(name, folder)
         if not name.startswith(".") and parts[0] not in self._words:
             return None
         place = self._places.split(parts, folder)
@@ -143,7 +193,7 @@ class Sources:
 
     def namespace(self, name: str, importer: Source) -> list[Source]:
         """Return the files of a package without an `__init__`, by the name it is imported under."""
-        parts = absolute(name, self._places.folders[importer.index])
+        parts = self._absolute(name, self._places.folders[importer.index])
         return [
             each
             for each, path in zip(self.all, self._places.paths, strict=True)
@@ -166,6 +216,6 @@ class Sources:
             folder = self._places.folders[source.index]
             imported: set[int] = set()
             for name in source.module.imports:
-                imported.update(self._places.find_files(absolute(name, folder), folder))
+                imported.update(self._places.find_files(self._absolute(name, folder), folder))
             found.append(imported)
         return found
