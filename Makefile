@@ -17,7 +17,7 @@ empty :=
 CUDA_PYTHONS := $(subst $(empty) $(empty),:,$(CUDA:%=$(CURDIR)/%/bin/python))
 OLDER_PYTHONS := $(subst $(empty) $(empty),:,$(OLDER:%=$(CURDIR)/%/bin/python))
 QUICK := "not (tensorflow or slow or engine or chaos or signing)"
-FAST := "not (tensorflow or slow or engine or chaos or signing or processes)"
+FAST := "not (tensorflow or slow or engine or chaos or signing or processes or network or longer)"
 WORKERS := $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) + 1 ))) # some of the fast tests wait, and collecting them takes each worker 4 s
 PARALLEL := -n $(shell cores=$$(getconf _NPROCESSORS_ONLN); echo $$(( cores < 3 ? cores + 1 : 4 ))) --dist loadfile # engines are waited for
 SOURCES := $(shell find envlock -name '*.py' -o -name '*.json' -o -name '*.toml') pyproject.toml README.md tools/build_metadata.py
@@ -93,8 +93,8 @@ GPU_PYTHON ?= $(GPU_READY)/bin/python
 testgpu: $(DEV)/.ready $(if $(filter file,$(origin GPU_PYTHON)),$(GPU_READY)/.ready) ## measure what only a GPU can decide, into gpu-result.json
 	@$(DEV)/bin/python tools/testgpu.py --python "$(GPU_PYTHON)" $(STAND_IN:%=--stand-in %) $(TESTGPU)
 
-fast: $(DEV)/.ready ## the tests that start no process: under a minute
-	$(DEV)/bin/python -m pytest -m $(FAST) -n $(WORKERS)
+fast: $(DEV)/.ready ## the tests of one case each, without processes and connections: about a minute
+	$(DEV)/bin/python -m pytest -m $(FAST) -n $(shell getconf _NPROCESSORS_ONLN) --dist worksteal
 
 chaos: $(DEV)/.ready ## attacks, planted ones too: hostile inputs, servers and streams, kills, failing disks, a crowd
 	$(DEV)/bin/python -m pytest tests/chaos -m chaos -n $(WORKERS) --dist worksteal -rP --durations=10

@@ -49,9 +49,11 @@ def pytest_configure() -> None:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark what uses the command line, so that `make fast` leaves it out."""
+    """Mark what uses the command line, and what Hypothesis draws examples for: `make fast` leaves both out."""
     if "envlock" in getattr(item, "fixturenames", ()):
         item.add_marker("processes")
+    if getattr(getattr(item, "function", None), "is_hypothesis_test", False):
+        item.add_marker("longer")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -120,6 +120,7 @@ def count_package() -> dict[str, float]:
     return count_tree(ROOT / "envlock").figures()
 
 
+@pytest.mark.longer
 def test_no_figure_of_the_package_gets_worse() -> None:
     figures = count_package()
     above = {name: figures[name] for name, ceiling in CEILINGS.items() if figures[name] > ceiling}
@@ -130,6 +131,7 @@ def test_no_figure_of_the_package_gets_worse() -> None:
 INNER_IMPORTS = 60
 
 
+@pytest.mark.longer
 def test_each_import_inside_a_function_has_its_reason() -> None:
     """A comment above it, or behind it on the line; those of a start-up time have measured it."""
     number = 0

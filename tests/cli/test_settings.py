@@ -85,6 +85,7 @@ def test_what_is_no_lock_has_no_policy_to_keep(envlock: Command, tmp_path: Path)
     assert json.loads((tmp_path / "envlock.lock").read_text())["policy"] == {"name": "strict", "overrides": {}}
 
 
+@pytest.mark.longer
 @pytest.mark.parametrize("project", ["[tool.envlock]\n", "[project]\n"])
 def test_a_project_of_its_own_does_not_renew_the_lock_above_it(project: str, tmp_path: Path) -> None:
     below = tmp_path / "sub" / "below"

@@ -238,6 +238,7 @@ CASES: dict[str, Environment] = {
 }
 
 
+@pytest.mark.longer
 def test_the_whole_finding() -> None:
     """With ENVLOCK_TEST_WRITE_GOLDEN set the file is written anew; look at what changed in it."""
     found = {name: [finding.to_json() for finding in diagnose(environment)] for name, environment in CASES.items()}

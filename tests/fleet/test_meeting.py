@@ -82,6 +82,7 @@ def test_only_facts_that_differ_are_written_and_once(tmp_path: Path) -> None:
     assert not [each for each in (tmp_path / "7.0").rglob("*") if each.is_file() and each.suffix != ".json"]
 
 
+@pytest.mark.longer
 def test_a_rank_that_is_lost_keeps_nobody_longer_than_the_timeout(tmp_path: Path) -> None:
     start = time.monotonic()
     heard = together(tmp_path, [rank(0, 3), rank(1, 3), None], timeout=3.0)
@@ -93,6 +94,7 @@ def test_without_rank_0_everybody_gives_up_in_time(tmp_path: Path) -> None:
     assert headlines(together(tmp_path, [None, rank(1, 3), rank(2, 3)], timeout=0.3)) == {SILENT}
 
 
+@pytest.mark.longer
 def test_what_an_earlier_call_left_is_no_answer(tmp_path: Path) -> None:
     """The same job once more, with a rank that is lost now: its old statement and the old verdict are there."""
     together(tmp_path, [rank(each, 3) for each in range(3)])
@@ -169,6 +171,7 @@ class Mortal:
         raise AssertionError("no rank is lost")
 
 
+@pytest.mark.longer
 @pytest.mark.parametrize("deaf", [False, True])
 def test_a_board_that_ends_with_rank_0_outlives_the_last_who_listens(
     monkeypatch: pytest.MonkeyPatch, deaf: bool
@@ -302,6 +305,7 @@ def test_rank_0_prints_the_report_and_raises(elsewhere: None, capsys: pytest.Cap
     assert capsys.readouterr().err.splitlines()[0] == f"envlock: {UNLOCKED}"
 
 
+@pytest.mark.longer
 def test_another_rank_raises_too(alone: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ENVLOCK_FLEET_RANK", "1")
     with pytest.raises(EnvironmentMismatch) as raised:

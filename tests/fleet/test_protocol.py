@@ -243,6 +243,7 @@ def check_arrivals(size: int, monkeypatch: pytest.MonkeyPatch) -> int:
     return count
 
 
+@pytest.mark.longer
 def test_a_rank_can_die_or_hang_at_any_look(monkeypatch: pytest.MonkeyPatch) -> None:
     number = 0
     for which, look, what in itertools.product(range(3), range(1, 13), (NEVER, 1.9, 4.4, 9.3)):
@@ -257,6 +258,7 @@ def test_a_rank_can_die_or_hang_at_any_look(monkeypatch: pytest.MonkeyPatch) -> 
     assert number == 432
 
 
+@pytest.mark.longer
 @pytest.mark.parametrize("doubles", [False, True])
 def test_drawn_jobs(monkeypatch: pytest.MonkeyPatch, doubles: bool) -> None:
     """Of two to five ranks, where several hang and die; and where numbers exist twice, or are started again."""
@@ -282,6 +284,7 @@ def test_more_drawn_jobs(monkeypatch: pytest.MonkeyPatch, doubles: bool) -> None
     assert ends == {TRAINS, REFUSES, DEAD}
 
 
+@pytest.mark.longer
 def test_a_decision_without_one_name_splits_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the model is for: it finds the fault where ranks that give up are not heard."""
     monkeypatch.setattr(World, "has_one_name", False)

@@ -153,6 +153,7 @@ def vetted(made: list[Made], size: int = 8, lock: dict[str, Any] | None = None) 
     return report(made, size, lock).attachments["fleet"]["vetted"]
 
 
+@pytest.mark.longer
 def test_a_node_is_vetted_only_if_all_is_known_and_good() -> None:
     threads = [rank(each, 10, TF_NUM_INTRAOP_THREADS=str(max(each // 2, 1))) for each in range(10)]
     assert vetted(ranks(4, 5, 6, 7, **ODD)) == []  # two halves
@@ -223,6 +224,7 @@ def with_path(number: int, path: str, size: int = 3) -> Made:
     return statement, {**found, "texts": collect_texts(recorded, {"LD_LIBRARY_PATH": path})}
 
 
+@pytest.mark.longer
 def test_paths_that_differ_are_shown_as_text_and_nothing_else_is() -> None:
     shown = [with_path(2, path) for path in PATHS]
     here = [report([with_path(0, PATHS[0]), with_path(1, PATHS[0]), each], 3) for each in shown[1:]]

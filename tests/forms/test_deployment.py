@@ -95,6 +95,7 @@ def test_a_lock_without_gpus_asks_for_none(form: str) -> None:
     assert REFERENCE in found
 
 
+@pytest.mark.longer
 def test_the_schemas_would_say_so() -> None:
     service = parsed("compose", pushed())
     with pytest.raises(jsonschema.ValidationError):

@@ -26,6 +26,7 @@ def files(folder: Path, arrays: list[Any]) -> list[str]:
     return [str(path) for path in paths]
 
 
+@pytest.mark.longer
 @pytest.mark.parametrize("kind", ["float16", "float32", "float64", "int8", "uint32", "complex64", "bool"])
 @pytest.mark.parametrize("parts", [64, 10**6])
 def test_as_defined(kind: str, parts: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,6 +39,7 @@ def test_the_first_choice_is_the_experts(name: str) -> None:
     assert (answer if best.able else NOTHING) == expert
 
 
+@pytest.mark.longer
 def test_every_reason_is_the_one_that_was_reviewed() -> None:
     assert_as_golden(choices(), GOLDEN)
 

@@ -78,6 +78,7 @@ def _backwards(call: ast.Call) -> None:
     call.args.reverse()
 
 
+@pytest.mark.longer
 @pytest.mark.parametrize("change", [_bare, _named, _starred, _backwards])
 def test_calls_without_the_arguments_that_a_rule_expects_are_looked_at(change: Callable[[ast.Call], None]) -> None:
     for file in sorted(
@@ -164,6 +165,7 @@ def test_nothing_that_python_parses_breaks_the_linter(lines: list[str]) -> None:
 STANDARD = sorted(Path(os.__file__).parent.glob("*.py"))
 
 
+@pytest.mark.longer
 @pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=[pytest.mark.slow, exhaustive]) for part in (1, 2, 3))])
 def test_the_standard_library_gives_no_traceback_and_hardly_a_finding(part: int) -> None:
     """It is code of every kind, and none of it trains: only its own random numbers may be told."""

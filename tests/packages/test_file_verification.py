@@ -294,6 +294,7 @@ CASES["unreadable"] = (
 )
 
 
+@pytest.mark.longer
 def test_each_kind_of_fault(pristine: Prefix, tmp_path: Path) -> None:
     for case, (act, expected) in CASES.items():
         prefix = copied(pristine, tmp_path / case)

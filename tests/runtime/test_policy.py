@@ -74,6 +74,7 @@ EXACT = dict.fromkeys(("exact", "proven", "exact_where_locked"), 0)
 LOOSENESS = {**EXACT, "within_3_percent": 1, "same_minor": 1, "at_least": 2, "superset": 2, "ignore": 3}
 
 
+@pytest.mark.longer
 def test_another_path_has_the_first_row_that_fits_of_its_section(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if all rows were looked at one by one."""
     monkeypatch.setattr("envlock.runtime.policies._index", [])  # another test has filled it

@@ -185,9 +185,7 @@ class Operations(Methods):
                 *call.args[:1],
                 *(word.value for word in call.keywords if word.arg == "optimizer"),
             ]
-            for each in given:
-                if isinstance(each, ast.Constant):
-                    names.append(str(each.value))
+            names += [str(each.value) for each in given if isinstance(each, ast.Constant)]
         sparse: set[str] = set()
         for versions, optimizers in SPARSE_OPTIMIZERS.items():
             if matches_version([versions], self.tensorflow):

@@ -153,7 +153,10 @@ class Sources:
         That is a package whose folder is the one that is looked at, as in google-research/albert:
         each of its modules that is imported, two or more, lies there.
         """
-        tops = {path[0] for path in self._places.paths if len(path) == 1}
+        tops: set[str] = set()
+        for path in self._places.paths:
+            if len(path) == 1:
+                tops.update(path)
         modules: dict[str, set[str]] = defaultdict(set)
         for source in self.all:
             for name in source.module.imports:
