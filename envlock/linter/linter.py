@@ -197,11 +197,15 @@ def list_active_rules(settings: Settings) -> tuple[str, ...]:
         if not any(rule.startswith(name) for rule in rules) or not name:
             hint = f"choose from: {', '.join(rules)}, or a prefix such as ENV2"
             raise UsageError(f"unknown rule `{name}`", hint=hint)
-    chosen = [rule for rule in rules if not settings.select or rule.startswith(settings.select)]
-    kept = [rule for rule in chosen if not (settings.ignore and rule.startswith(settings.ignore))]
-    return tuple(
-        rule for rule in kept if matches_version(rules[rule].tensorflow, settings.tensorflow)
-    )
+    active: list[str] = []
+    for rule, row in rules.items():
+        if settings.select and not rule.startswith(settings.select):
+            continue
+        if settings.ignore and rule.startswith(settings.ignore):
+            continue
+        if matches_version(row.tensorflow, settings.tensorflow):
+            active.append(rule)
+    return tuple(active)
 
 
 def _list_ignored(path: str, settings: Settings) -> tuple[str, ...]:

@@ -98,6 +98,7 @@ TRAIN = "def augment():\n    return np.random.rand()\n\n\ndef read(training):\n 
     ("program", "part"),
     [
         ("np.save('x', read(False))", "uncalled"),
+        ("def augment_more():\n    return augment()\n\n\nnp.save('x', augment_more() if False else 1)", "uncalled"),
         ("np.save('x', read(True))", ""),
         ("np.save('x', read(False))\nrun([augment])", ""),
         ("np.save('x', read(False))\nrun(getattr(here, 'augment'))", ""),

@@ -65,7 +65,7 @@ class Programs(Statements):
             for _, environment, _ in made:
                 if "seeded" not in environment.marks:
                     environment.marks.add("left unseeded")
-        self.called = frozenset(self.visited)
+        self.called = frozenset(self.run_nodes)
         self.run_entries()
 
     def run_program(self, source: Source) -> None:

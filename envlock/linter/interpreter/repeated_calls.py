@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
+from functools import cache
 
 from envlock.linter.interpreter.arguments import Call
 from envlock.linter.interpreter.library import PARSERS
@@ -86,10 +87,18 @@ class RepeatedCalls(Operations):
         """Return what a call has in common with those that tell nothing new: the state, switches, what it closes over."""
         switches: list[tuple[str, object]] = []
         for word, each in call.named_values():
-            switch: object = each.default if isinstance(each.default, bool | None) else ...
+            switch: object = each.default if _is_switch(each.default) else ...
             if isinstance(each, Made) and each.name in PARSERS:  # to which it adds flags
                 switch = each.born
             switches.append((word, switch))
+        for word in _list_compared(function.node):
+            owner = (
+                function.owner.attributes.get(word)
+                if isinstance(function.owner, Instance)
+                else None
+            )
+            if owner is not None and _is_switch(owner.default):
+                switches.append((f"self.{word}", owner.default))
         closure = function.scope.number if function.scope.parent is not None else 0
         around = tainted, bool(self.off), bool(self.deeds), closure
         return function.node, self.state.key(), around, tuple(switches)
@@ -135,3 +144,22 @@ class RepeatedCalls(Operations):
         """Return the arguments of which it was seen that the function lets them reach something."""
         words = self.counting.get(node, set())
         return [value for word, value in call.named_values() if word in words]
+
+
+def _is_switch(value: object) -> bool:
+    """Return whether a constant may decide what a function does: True, None, or a word such as `train`."""
+    if isinstance(value, str):
+        return value.isidentifier()
+    return isinstance(value, bool | None)
+
+
+@cache
+def _list_compared(node: Code) -> list[str]:
+    """Return the attributes that a function compares with a text."""
+    found: list[str] = []
+    for each in ast.walk(node):
+        if isinstance(each, ast.Compare) and isinstance(each.left, ast.Attribute):
+            against = each.comparators[0]
+            if isinstance(against, ast.Constant) and isinstance(against.value, str):
+                found.append(each.left.attr)
+    return found

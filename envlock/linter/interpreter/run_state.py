@@ -148,6 +148,9 @@ class Base:
         self.unsure = 0  # branches around of which it is not known whether they are taken
         self.deeds: list[list[Deed]] = []
         self.visited: set[ast.AST] = set()
+        self.run_nodes: set[ast.AST] = (
+            set()
+        )  # those that were not only looked at in a branch that does not run
         self.trains: set[Source] = set()
         self.in_entry = False
         self.program: Source | None = None
@@ -166,6 +169,8 @@ class Base:
         is_of_test = function.scope.source.is_test
         if is_of_test or self.program is None or not self.program.is_test:
             self.visited.add(function.node)
+            if not self.dead:
+                self.run_nodes.add(function.node)
 
     @property
     def source(self) -> Source:
