@@ -85,7 +85,7 @@ def filter_known(
 
 
 def _join_key(key: Key) -> Key:
-    """Return the key of the finding that has swallowed this one, where both rules were looked for."""
+    """Return the key of the finding that has swallowed this one, if both rules were examined."""
     file, rule, text = key
     if rule == UNSWITCHED:
         rule = UNSEEDED

@@ -67,7 +67,9 @@ class Parts:
         return self.is_read(source, {name}, source) or self.is_called_by_named(source, name)
 
     def is_read(self, source: Source, words: Set[str], own: Source | None) -> bool:
-        """Return whether a program that a file is part of reads some names; those that `own` only calls do not count."""
+        """Return whether a program that a file is part of reads some names; those that `own` only
+        calls do not count.
+        """
         for main in self.mains:
             files = self.programs.reached.get(main, ())
             if source.index in files and words <= self.list_names(main, own):
@@ -75,7 +77,7 @@ class Parts:
         return False
 
     def is_called_by_named(self, source: Source, name: str) -> bool:
-        """Return whether a function of the same file calls a function, and may run although no program called it.
+        """Return whether a function of the same file calls it, and may run although no program did.
 
         A function that has run would have called this one, too.
         """

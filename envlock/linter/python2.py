@@ -29,7 +29,7 @@ class Edit:
 
 
 def translate(text: str) -> str | None:
-    """Return the Python 3 of Python 2 with the same lines; None where it cannot be divided into tokens."""
+    """Return Python 2 as Python 3 with the same lines; None where it has no tokens."""
     lines = [_expand_tabs(line) for line in text.splitlines(keepends=True)]
     edits: list[Edit] = []
     try:

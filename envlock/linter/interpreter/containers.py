@@ -9,11 +9,14 @@ from envlock.linter.interpreter.arguments import Call
 from envlock.linter.interpreter.orders import Orders
 from envlock.linter.interpreter.values import (
     CLEAN,
+    Class,
     Constant,
     Either,
     Function,
+    Instance,
     Library,
     Made,
+    Scope,
     Sequence,
     Table,
     Taints,
@@ -23,6 +26,8 @@ from envlock.linter.interpreter.values import (
     join,
     join_all,
 )
+
+NAMED_TUPLE, TYPED_TUPLE = "collections.namedtuple", "typing.NamedTuple"
 
 
 class Containers(Orders):
@@ -190,6 +195,10 @@ class Containers(Orders):
         """Return the parts of a value that is taken apart."""
         if isinstance(value, Sequence) and value.items is not None and len(value.items) == count:
             return value.items
+        if isinstance(value, Instance) and TYPED_TUPLE in value.owner.library_bases():
+            parts_of_tuple = list(value.attributes.values())
+            if len(parts_of_tuple) == count:
+                return parts_of_tuple
         if isinstance(value, Either):
             parts = [self.unpack(each, count) for each in value.options]
             return [join_all(each) for each in zip(*parts, strict=True)]
@@ -205,6 +214,21 @@ class Containers(Orders):
             return [Value(kind="tensor") for _ in range(count)]
         kind = value.kind if value.kind == "unique" else ""
         return [Value(value.taints, kind) for _ in range(count)]
+
+    def make_named_tuple(self, call: Call) -> Value:
+        """Return the class that `namedtuple` makes, as `typing.NamedTuple` would."""
+        given = call.get("field_names", 1)
+        names = given.items or [] if isinstance(given, Sequence) else [given]
+        words: list[str] = []
+        for each in names:
+            if isinstance(each, Constant):
+                words += str(each.value).replace(",", " ").split()
+        body: list[ast.stmt] = []
+        for word in words:
+            name = ast.Name(word, ast.Store())
+            body.append(ast.AnnAssign(name, ast.Name("object", ast.Load()), None, 1))
+        node = ast.ClassDef("", [], [], body, [])
+        return Class(node, Scope(self.source), [Library(TYPED_TUPLE)])
 
     def make_range(self, name: str, call: Call) -> Value:
         """Return whole numbers."""

@@ -9,6 +9,7 @@ from functools import lru_cache
 from envlock.data.specifiers import matches_version
 from envlock.linter.interpreter.arguments import Call
 from envlock.linter.interpreter.chances import find_chance
+from envlock.linter.interpreter.containers import NAMED_TUPLE
 from envlock.linter.interpreter.library import LIBRARY, STARTERS
 from envlock.linter.interpreter.methods import FLAG_TYPES
 from envlock.linter.interpreter.operations import is_listed
@@ -96,6 +97,8 @@ class Functions(Environments):
         row = find_chance(name)
         if row is not None:
             return row(self, name, call)
+        if name == NAMED_TUPLE:
+            return self.make_named_tuple(call)
         if name == ESTIMATOR:
             return self.make_estimator(name, call)
         if name in LOOPS:
@@ -428,12 +431,7 @@ class Functions(Environments):
             if owner.node.bases:  # what is above the project may call them
                 self.count(*returned)
             instance.attributes.update(call.keywords)
-            fields = [
-                each.target.id
-                for each in owner.node.body
-                if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name)
-            ]
-            instance.attributes.update(zip(fields, call.arguments, strict=False))
+            instance.attributes.update(zip(owner.list_fields(), call.arguments, strict=False))
         return instance
 
     def use_functions(self, call: Call) -> list[Value]:

@@ -37,7 +37,7 @@ ADDERS = {
 }
 NEAREST = ("nearest", "NEAREST_NEIGHBOR")
 SPARSE_OPTIMIZERS = {">=2.16": ("sgd", "adagrad", "rmsprop"), "<2.11": ("sgd",)}
-"""Optimizers, in small letters, that add gradients of repeated rows one by one, by TensorFlow's version.
+"""Optimizers that add gradients of repeated rows one by one, by TensorFlow's version.
 
 With Keras 3.15 weights differed in 3 or 4 of 4 runs of one process, and not with momentum, Adam or
 Ftrl; with tf_keras 2.21 they never did, as it adds the gradients of a row before. Before 2.11:
@@ -242,7 +242,7 @@ class Operations(Methods):
         return isinstance(given, Sequence) and given.element.kind == "whole"
 
     def is_first_unshared(self, name: str, call: Call) -> bool:
-        """Return whether nothing else reads the first of the tensors: then AddN always adds into it, in the order given.
+        """Return whether nothing else reads the first of the tensors: then AddN adds into it, in order.
 
         None of 6,000 calls differed where the first is used nowhere else; where all are used, they
         did (TensorFlow 2.21, 2 cores).
@@ -269,7 +269,9 @@ class Operations(Methods):
         return name is not None and canonical(name) in UNSHARED_RESULTS
 
     def find_lists(self, name: ast.Name) -> list[ast.expr]:
-        """Return what a name may stand for; nothing if it is read for more than to add, or to ask whether it is empty."""
+        """Return what a name may stand for; nothing if it is read for more than to add, or to ask
+        whether it is empty.
+        """
         module = self.source.module
         around = module.function_around(name)
         found: list[ast.expr] = []

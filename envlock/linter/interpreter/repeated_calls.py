@@ -147,7 +147,7 @@ class RepeatedCalls(Operations):
 
 
 def _is_switch(value: object) -> bool:
-    """Return whether a constant may decide what a function does: True, None, or a word such as `train`."""
+    """Return whether a constant may decide what a function does: True, None, or `train`."""
     if isinstance(value, str):
         return value.isidentifier()
     return isinstance(value, bool | None)

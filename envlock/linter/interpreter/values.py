@@ -300,6 +300,15 @@ class Class(Value):
             base.name for each in self.lineage() for base in each.bases if isinstance(base, Library)
         ]
 
+    def list_fields(self) -> list[str]:
+        """Return the attributes that are annotated in its body, inherited ones first."""
+        found: dict[str, None] = {}
+        for each in reversed(list(self.lineage())):
+            for statement in each.node.body:
+                if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+                    found[statement.target.id] = None
+        return list(found)
+
     def member(self, name: str) -> Value | None:
         """Return what the class or one that it inherits from has under a name."""
         for each in self.lineage():
