@@ -44,8 +44,7 @@ else
 test: export ENVLOCK_TEST_TENSORFLOW := $(CURDIR)/$(TF)/bin/python
 test: ## lint, types and tests, with a real TensorFlow: minutes; what takes longer is left to testall
 	@$(MAKE) --no-print-directory --jobs=2 lint $(TF)/.envlock # pip takes one core
-	$(DEV)/bin/python -m pytest -m $(QUICK) -n $(WORKERS)
-	$(DEV)/bin/python -m pytest -m "(tensorflow or slow or engine) and not exhaustive" $(PARALLEL)
+	$(DEV)/bin/python -m pytest -m "not (exhaustive or chaos or signing)" $(PARALLEL)
 endif
 
 # In CI the CUDA wheels (two environments, 11 GB) and older TensorFlows are part of it; elsewhere these lanes skip loudly,

@@ -63,6 +63,7 @@ def test_what_is_searched_for_is_on_the_page_that_answers(sentence: str, page: s
     assert [word for word in sentence.lower().split() if word not in text] == []
 
 
+@exhaustive
 @pytest.mark.slow
 @pytest.mark.processes
 def test_every_page_is_built_with_a_search_and_nothing_from_outside(folder: Path) -> None:

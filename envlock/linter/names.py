@@ -52,6 +52,16 @@ def _values(group: str) -> dict[str, Any]:
     return dict(_GROUPS[group].values)
 
 
+def _list_libraries() -> frozenset[str]:
+    found = {"tensorflow", "tf_keras"}
+    for group in _GROUPS.values():
+        for name in (*group.names, *group.values):
+            found.add(name.partition(".")[0])
+    return frozenset(found)
+
+
+LIBRARIES = _list_libraries()
+"""The packages of which the rules know a name."""
 DATA = frozenset({"tf", "keras", "numpy", "pandas", "torch", "sklearn", "datasets", "jax"})
 """Packages of programs for which the order of data matters."""
 SWITCH = "tf.config.experimental.enable_op_determinism"

@@ -12,6 +12,7 @@ import pytest
 from envlock import cli
 from tests.chaos.killer import Outcome, attacked
 from tests.chaos.victims import VICTIMS
+from tests.exhaustive import exhaustive
 
 pytestmark = pytest.mark.processes
 
@@ -23,6 +24,7 @@ def kill(name: str, kills: int, *plant: str) -> Outcome:
     return attacked("killer", name, kills, SEED, *plant)
 
 
+@exhaustive
 @pytest.mark.slow
 def test_a_killed_command_leaves_the_old_state_or_the_new() -> None:
     assert kill("merge", 12).wrong == []

@@ -15,6 +15,7 @@ import pytest
 import envlock as package
 from envlock.reports import FORMATS
 from tests.conftest import Command
+from tests.exhaustive import exhaustive
 from tests.locks import document, encode
 
 pytestmark = pytest.mark.processes
@@ -71,6 +72,7 @@ def _verify(argv: list[str], folder: Path) -> tuple[int, bytes, str, float, int]
     return process.returncode, out, err, usage.ru_utime + usage.ru_stime, usage.ru_maxrss
 
 
+@exhaustive
 @pytest.mark.slow
 def test_bad_lockfiles_are_exit_3_quick_small_and_without_a_traceback(envlock: Command, tmp_path: Path) -> None:
     messages = _bad_files(tmp_path)

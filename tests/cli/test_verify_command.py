@@ -14,6 +14,7 @@ import pytest
 from envlock.runtime.short_report import ACCEPT
 from envlock.runtime.variable_plan import locked_environ
 from tests.conftest import Command
+from tests.exhaustive import exhaustive
 from tests.machines import distribution
 
 ONEDNN = "environ.TF_ENABLE_ONEDNN_OPTS"
@@ -244,6 +245,7 @@ def test_run_refuses_unless_told_to_go_on(unverified: bool, envlock: Command, lo
 ARGV = "import os, sys\nprint(sys.argv[1:], __name__, os.environ['PYTHONHASHSEED'])\n"
 
 
+@exhaustive
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "form",

@@ -107,6 +107,7 @@ def test_a_tampered_package_is_refused(bed: Bed, image: str, tmp_path: Path) -> 
     )
 
 
+@exhaustive
 def test_another_value_of_a_variable_is_refused(bed: Bed, image: str) -> None:
     said = refused(bed, image, "-e", "TF_ENABLE_ONEDNN_OPTS=1")
     assert "environ.TF_ENABLE_ONEDNN_OPTS: locked 0, live 1 (" in said

@@ -181,6 +181,7 @@ REFUSED = [
 ]
 
 
+@exhaustive
 @pytest.mark.parametrize(("wanted", "code", "message", "hint"), REFUSED)
 def test_what_cannot_be_locked_is_refused(
     wanted: str, code: int, message: str, hint: str, bed: Bed, base: str, lock: Locked, tmp_path: Path

@@ -142,6 +142,7 @@ def test_the_images_of_two_platforms_are_joined_as_the_guide_says(
     assert verified.startswith("matches under policy strict"), verified
 
 
+@exhaustive
 def test_a_push_that_cannot_be_is_told(bed: Bed, project: Path) -> None:
     before = (project / "envlock.lock").read_bytes()
     done = run(bed, project, "build", "--base", bed.python, "--push")

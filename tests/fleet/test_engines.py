@@ -236,6 +236,7 @@ def test_a_node_with_another_clock_is_alike(job: Job, python: str, tmp_path: Pat
     assert (apart > 9 * 365 * 86400) == clock.endswith("y")
 
 
+@exhaustive
 def test_a_preflight_and_then_the_job(fleet_run: Job, tmp_path: Path) -> None:
     done = fleet_run("sh", "-c", "echo began")
     assert (done.code, done.output.split()) == (0, ["began"] * RANKS), done.errors

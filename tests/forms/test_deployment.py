@@ -18,6 +18,7 @@ from envlock.forms import FORMS
 from envlock.runtime.errors import LockfileError, UsageError
 from tests.containers.plans import lock, model
 from tests.containers.test_injection import HOSTILE, put, strings
+from tests.exhaustive import exhaustive
 from tests.forms.pushed import REFERENCE, pushed
 from tests.golden_files import assert_as_golden
 
@@ -119,6 +120,7 @@ PLACES = [path for path in sorted(set(strings(pushed())), key=str) if path[0] in
 PLACES += [("facts", "gpu", "devices", "0", "name"), ("facts", "gpu", "devices", "1", "name")]
 
 
+@exhaustive
 @pytest.mark.slow
 @pytest.mark.parametrize("form", FILES)
 def test_a_hostile_value_is_a_value_and_nothing_else(form: str) -> None:

@@ -126,6 +126,16 @@ def test_the_folder_that_is_looked_at_may_be_a_package(folder: Path) -> None:
     assert find_parts(folder, {}) == [("data.py", 5, "uncalled")]
 
 
+def test_a_library_is_no_package_of_the_folder(folder: Path) -> None:
+    main = "from keras import layers, models\nimport numpy as np\nlayers.seed_all()\nnp.save('x', np.random.rand(3))\n"
+    files = {
+        "layers.py": "import numpy\n\n\ndef seed_all():\n    numpy.random.seed(1)\n",
+        "models.py": "",
+        "main.py": main,
+    }
+    assert find_parts(folder, files) == [("main.py", 4, "")]
+
+
 def test_a_folder_without_programs_has_no_part_that_is_not_called(folder: Path) -> None:
     assert find_parts(folder, {"old.py": FILES["old.py"]}) == [("old.py", 5, "")]
 

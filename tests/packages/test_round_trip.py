@@ -108,6 +108,7 @@ def locked(request: pytest.FixtureRequest, envlock: Command, tmp_path: Path, env
     return tmp_path
 
 
+@exhaustive
 @pytest.mark.parametrize(
     "vendored", [pytest.param(False, marks=exhaustive), True], ids=["from the index", "from a wheelhouse"]
 )

@@ -86,6 +86,7 @@ def test_a_machine_with_other_bits_is_refused_and_the_cause_is_named(
     assert list((tmp_path / "cache" / "envlock" / "proofs").iterdir()) == []
 
 
+@exhaustive
 def test_without_a_canary_no_machine_can_be_proven(
     elsewhere: tuple[Command, dict[str, str], dict[str, Any]], tmp_path: Path
 ) -> None:

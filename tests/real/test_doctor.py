@@ -66,6 +66,7 @@ ALL = {"TF_ENABLE_ONEDNN_OPTS": "0", "TF_NUM_INTRAOP_THREADS": "3", "TF_NUM_INTE
 FEW = {"TF_ENABLE_ONEDNN_OPTS": "1", "TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1"}
 
 
+@exhaustive
 @pytest.mark.parametrize(
     ("environ", "states"),
     [

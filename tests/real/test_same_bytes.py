@@ -34,6 +34,7 @@ def capture(cli: Command, environ: dict[str, str], **how: Any) -> bytes:
     return done.stdout
 
 
+@exhaustive
 @pytest.mark.parametrize("environ", VARIANTS.values(), ids=VARIANTS.keys())
 def test_another_setting_gives_the_same_bytes(cli: Command, environ: dict[str, str]) -> None:
     assert capture(cli, {}, cwd=cli.folder) == capture(cli, environ, cwd=cli.folder)

@@ -172,9 +172,8 @@ class Operations(Methods):
         near = [
             each for each in made if here is not None and module.function_around(each[0]) is here
         ]
-        if KERAS_2 & {*module.imports, *module.quoted_words} and matches_version(
-            [">=2.11"], self.tensorflow
-        ):
+        has_keras_2 = not KERAS_2.isdisjoint({*module.imports, *module.quoted_words})
+        if has_keras_2 and matches_version([">=2.11"], self.tensorflow):
             return False
         names: list[str] = []
         for made_by, name in near or made:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from functools import cache
 
 from envlock.linter.interpreter.arguments import Call
 from envlock.linter.interpreter.library import PARSERS
@@ -43,6 +42,7 @@ class RepeatedCalls(Operations):
         attributes_given: what each method gave its object last.
         counting: the arguments of each function that have reached something in its body.
         examples: the first object of each class.
+        compared: the attributes that each function compares with a text.
     """
 
     def __init__(self, sources: Sources, tensorflow: str, budget: int) -> None:
@@ -55,6 +55,7 @@ class RepeatedCalls(Operations):
         self.attributes_given: dict[ast.AST, dict[str, Value]] = {}
         self.counting: dict[ast.AST, set[str]] = {}
         self.examples: dict[ast.ClassDef, Instance] = {}
+        self.compared: dict[Code, list[str]] = {}
 
     def key_of(self, function: Function, call: Call) -> Key | None:
         """Return what the result of a call hangs on, or None where it cannot be kept."""
@@ -91,17 +92,25 @@ class RepeatedCalls(Operations):
             if isinstance(each, Made) and each.name in PARSERS:  # to which it adds flags
                 switch = each.born
             switches.append((word, switch))
-        for word in _list_compared(function.node):
-            owner = (
-                function.owner.attributes.get(word)
-                if isinstance(function.owner, Instance)
-                else None
-            )
-            if owner is not None and _is_switch(owner.default):
-                switches.append((f"self.{word}", owner.default))
+        if isinstance(function.owner, Instance):
+            for word in self.list_compared(function.node):
+                own = function.owner.attributes.get(word)
+                if own is not None and _is_switch(own.default):
+                    switches.append((f"self.{word}", own.default))
         closure = function.scope.number if function.scope.parent is not None else 0
         around = tainted, bool(self.off), bool(self.deeds), closure
         return function.node, self.state.key(), around, tuple(switches)
+
+    def list_compared(self, node: Code) -> list[str]:
+        """Return the attributes that a function compares with a text."""
+        if node not in self.compared:
+            found = self.compared[node] = []
+            for each in ast.walk(node):
+                if isinstance(each, ast.Compare) and isinstance(each.left, ast.Attribute):
+                    against = each.comparators[0]
+                    if isinstance(against, ast.Constant) and isinstance(against.value, str):
+                        found.append(each.left.attr)
+        return self.compared[node]
 
     def is_known(self, often: Key, *, tainted: bool) -> bool:
         """Return whether a function has run often enough in this way, and count the run."""
@@ -151,15 +160,3 @@ def _is_switch(value: object) -> bool:
     if isinstance(value, str):
         return value.isidentifier()
     return isinstance(value, bool | None)
-
-
-@cache
-def _list_compared(node: Code) -> list[str]:
-    """Return the attributes that a function compares with a text."""
-    found: list[str] = []
-    for each in ast.walk(node):
-        if isinstance(each, ast.Compare) and isinstance(each.left, ast.Attribute):
-            against = each.comparators[0]
-            if isinstance(against, ast.Constant) and isinstance(against.value, str):
-                found.append(each.left.attr)
-    return found

@@ -148,9 +148,7 @@ class Base:
         self.unsure = 0  # branches around of which it is not known whether they are taken
         self.deeds: list[list[Deed]] = []
         self.visited: set[ast.AST] = set()
-        self.run_nodes: set[ast.AST] = (
-            set()
-        )  # those that were not only looked at in a branch that does not run
+        self.run_nodes: set[ast.AST] = set()  # without those of branches that do not run
         self.trains: set[Source] = set()
         self.in_entry = False
         self.program: Source | None = None

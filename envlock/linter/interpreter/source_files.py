@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from envlock.linter.module import Module
-from envlock.linter.names import TENSORFLOW_1
+from envlock.linter.names import LIBRARIES, TENSORFLOW_1
 from envlock.linter.notebooks import Cells
 from envlock.linter.places import Places, absolute
 
@@ -157,14 +157,15 @@ class Sources:
         for path in self._places.paths:
             if len(path) == 1:
                 tops.update(path)
+        foreign = self._words | LIBRARIES | sys.stdlib_module_names
         modules: dict[str, set[str]] = defaultdict(set)
         for source in self.all:
             for name in source.module.imports:
                 package, _, rest = name.partition(".")
-                if package and rest and package not in self._words:
+                if package and rest and package not in foreign:
                     modules[package].add(rest.partition(".")[0])
-        for package, found in modules.items():
-            if len(found) > 1 and found <= tops:
+        for package in sorted(modules):
+            if len(modules[package]) > 1 and modules[package] <= tops:
                 return package
         return ""
 

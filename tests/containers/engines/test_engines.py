@@ -355,6 +355,7 @@ RUNS = {
 }
 
 
+@exhaustive
 @real
 @pytest.mark.parametrize("case", RUNS)
 def test_what_cannot_run_leaves_no_container(

@@ -12,6 +12,7 @@ import pytest
 from envlock.runtime.collectors import gpu
 from envlock.runtime.gpu import nvml
 from envlock.runtime.host import Host
+from tests.exhaustive import exhaustive
 from tests.fakes.fake_nvml import MEMORY_V2, profile, pynvml, symbols
 from tests.fakes.replay import Machine
 
@@ -43,6 +44,7 @@ def bindings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return folders
 
 
+@exhaustive
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PROFILES)
 def test_every_binding_gives_the_same_facts(name: str, bindings: dict[str, Path], tmp_path: Path) -> None:
