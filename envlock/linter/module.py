@@ -236,10 +236,10 @@ class Module:
     @cached_property
     def passed_names(self) -> frozenset[str]:
         """The names that are read for more than to call what they stand for."""
-        called = {id(each.func) for each in self.nodes(ast.Call)}
+        called = {each.func for each in self.nodes(ast.Call)}
         found: set[str] = set()
         for name in self.nodes(ast.Name):
-            if isinstance(name.ctx, ast.Load) and id(name) not in called:
+            if isinstance(name.ctx, ast.Load) and name not in called:
                 found.add(name.id)
         return frozenset(found)
 

@@ -53,10 +53,12 @@ def _values(group: str) -> dict[str, Any]:
 
 
 def _list_libraries() -> frozenset[str]:
+    """Return the packages of all names with a dot; the others are methods, keywords and words."""
     found = {"tensorflow", "tf_keras"}
     for group in _GROUPS.values():
         for name in (*group.names, *group.values):
-            found.add(name.partition(".")[0])
+            if "." in name:
+                found.add(name.partition(".")[0])
     return frozenset(found)
 
 
@@ -109,6 +111,8 @@ ENVIRONMENTS = _names("environments")
 STARTS_NOTHING = tuple(sorted(_names("starts_nothing")))
 TENSORFLOW_1 = _names("of_sessions")
 UNSHARED_RESULTS = _names("unshared_results")
+SPARSE_OPTIMIZERS: dict[str, list[str]] = _values("sparse_optimizers")
+LEGACY_KERAS = _names("legacy_keras")
 GONE_MODULES: dict[str, str] = _values("gone_modules")
 SHOWERS = tuple(sorted(_names("showers")))
 SHOWING_METHODS = _names("showing_methods")

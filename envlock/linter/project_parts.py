@@ -33,6 +33,9 @@ class Parts:
         self.names: dict[tuple[Source, Source | None], set[str]] = {}
         self.called_by_named: dict[tuple[Source, str], bool] = {}
         self.mains = [each for each in sources if not each.is_test and each.does_something]
+        self.started: set[Source] = set()  # those, and what they import
+        for main in self.mains:
+            self.started.update(sources[index] for index in programs.reached.get(main, ()))
 
     def find_part(self, source: Source, node: ast.AST) -> str:
         """Return the part in which a place lies."""
@@ -41,16 +44,14 @@ class Parts:
         if self.installed is None or source.path in self.installed or not self.mains:
             return ""
         met_by = self.programs.ledger.met_by.get(node)
-        if met_by and not any(map(self.is_started, met_by)):
+        if met_by and self.started.isdisjoint(met_by):
             return UNCALLED
         around = list(_list_functions(source, node))
         if not around or not self.programs.called.isdisjoint(around):
             return ""
-        return "" if self.is_named(source, around[-1]) else UNCALLED
-
-    def is_started(self, program: Source) -> bool:
-        """Return whether a file does something when it is started, or one imports it that does."""
-        return any(program.index in self.programs.reached.get(main, ()) for main in self.mains)
+        if self.is_named(source, around[-1]):
+            return ""
+        return UNCALLED
 
     def is_named(self, source: Source, function: ast.AST) -> bool:
         """Return whether a file that belongs to one program with this one names the function, or its class.
@@ -103,7 +104,10 @@ class Parts:
             for index in self.programs.reached[main]:
                 each = self.programs.sources.all[index]
                 module = each.module
-                found |= module.passed_names if each is own else module.read_names
+                if each is own:
+                    found |= module.passed_names
+                else:
+                    found |= module.read_names
                 found.update(module.attributes)
                 found |= module.quoted_words
             self.names[main, own] = found

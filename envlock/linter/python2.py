@@ -30,7 +30,8 @@ class Edit:
 
 def translate(text: str) -> str | None:
     """Return Python 2 as Python 3 with the same lines; None where it has no tokens."""
-    lines = [_expand_tabs(line) for line in text.splitlines(keepends=True)]
+    # Not `splitlines`: a form feed, which old code has between functions, ends no line of Python.
+    lines = [_expand_tabs(line) for line in StringIO(text)]
     edits: list[Edit] = []
     try:
         for statement in _split_statements("".join(lines)):
@@ -78,30 +79,37 @@ def _edit_statement(tokens: list[tokenize.TokenInfo]) -> Iterator[Edit]:
     if word.string in ("print", "exec") and following.string not in NO_STATEMENT:
         if following.string == ">>":
             # `print >>stream, x`: the stream becomes the first argument.
-            yield Edit(following.start[0], following.start[1], following.end[1], "")
-        yield Edit(word.end[0], word.end[1], word.end[1] + (following.start[1] > word.end[1]), "(")
-        last = tokens[-2]
-        yield Edit(last.end[0], last.end[1], last.end[1], ")")
-    elif word.string in ("except", "raise"):
-        comma = _find_comma(tokens)
-        if comma is None:
-            return
-        if word.string == "except":
-            yield Edit(comma.start[0], comma.start[1], comma.end[1], " as")
-        else:
-            last = tokens[-2]
-            yield Edit(comma.start[0], comma.start[1], comma.end[1], "(")
-            yield Edit(last.end[0], last.end[1], last.end[1], ")")
+            yield _replace(following, "")
+        yield Edit(word.end[0], word.end[1], word.end[1], "(")
+        yield _close_after(tokens[-2])
+        return
+    comma = _find_comma(tokens)
+    if comma is None:
+        return
+    if word.string == "raise":
+        yield _replace(tokens[comma], "(")
+        yield _close_after(tokens[-2])
+    # Python 3.14 catches two classes without brackets (PEP 758); what is bound is in small letters.
+    elif word.string == "except" and not tokens[comma + 1].string[0].isupper():
+        yield _replace(tokens[comma], " as")
 
 
-def _find_comma(tokens: list[tokenize.TokenInfo]) -> tokenize.TokenInfo | None:
-    """Return the first comma of a statement that stands in no brackets."""
+def _replace(token: tokenize.TokenInfo, text: str) -> Edit:
+    return Edit(token.start[0], token.start[1], token.end[1], text)
+
+
+def _close_after(token: tokenize.TokenInfo) -> Edit:
+    return Edit(token.end[0], token.end[1], token.end[1], ")")
+
+
+def _find_comma(tokens: list[tokenize.TokenInfo]) -> int | None:
+    """Return the position of the first comma of a statement that stands in no brackets."""
     depth = 0
-    for token in tokens:
+    for position, token in enumerate(tokens):
         if token.string in OPEN:
             depth += 1
         elif token.string in CLOSE:
             depth -= 1
         elif token.string == "," and depth == 0:
-            return token
+            return position
     return None

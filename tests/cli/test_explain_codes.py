@@ -76,7 +76,7 @@ def test_no_rule_is_without_a_code() -> None:
 @pytest.mark.parametrize(
     ("name", "hint"),
     [
-        ("ENV999", "see the references of the policies and of the rules"),
+        ("ENV999", "see the policy reference for facts, and the linter reference for codes"),
         ("env203", "did you mean `ENV203`?"),
         ("file-modifed", "did you mean `file-modified`?"),
     ],
@@ -85,7 +85,7 @@ def test_what_is_neither_a_fact_nor_a_code(name: str, hint: str, envlock: Comman
     """It is refused before an environment is looked for: the shell of these tests has none."""
     done = envlock("explain", name, environ={WITHOUT[0]: ""})
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"error: no fact and no finding is called `{name}`\nhint: {hint}\n"
+    assert done.stderr == f"error: `{name}` is neither a fact nor the code of a finding\nhint: {hint}\n"
 
 
 def test_a_misspelt_fact_is_no_code(envlock: Command) -> None:

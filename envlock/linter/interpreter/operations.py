@@ -25,7 +25,13 @@ from envlock.linter.interpreter.values import (
     options,
 )
 from envlock.linter.module import Hit
-from envlock.linter.names import TRAINING_METHODS, UNSHARED_RESULTS, canonical
+from envlock.linter.names import (
+    LEGACY_KERAS,
+    SPARSE_OPTIMIZERS,
+    TRAINING_METHODS,
+    UNSHARED_RESULTS,
+    canonical,
+)
 
 ONE_RULE_EACH = ("addn-buffer-order", "map-fn-parallel-random", "xla-stateful-random")
 ADDERS = {
@@ -36,17 +42,6 @@ ADDERS = {
     "tf.math.accumulate_n": 0,
 }
 NEAREST = ("nearest", "NEAREST_NEIGHBOR")
-SPARSE_OPTIMIZERS = {">=2.16": ("sgd", "adagrad", "rmsprop"), "<2.11": ("sgd",)}
-"""Optimizers that add gradients of repeated rows one by one, by TensorFlow's version.
-
-With Keras 3.15 weights differed in 3 or 4 of 4 runs of one process, and not with momentum, Adam or
-Ftrl; with tf_keras 2.21 they never did, as it adds the gradients of a row before. Before 2.11:
-`_resource_apply_sparse_duplicate_indices` in Keras' optimizer_v2/gradient_descent.py.
-"""
-KERAS_2 = frozenset({"tf_keras", "TF_USE_LEGACY_KERAS", "tensorflow_recommenders"})
-"""Words of a program that has Keras 2 beside a TensorFlow with Keras 3: TensorFlow Recommenders
-refuses Keras 3 (its `__init__.py` of 2026-01).
-"""
 SCATTER = "resource-scatter-add-cpu"
 WHOLE = frozenset(
     f"tf.{name}"
@@ -172,12 +167,12 @@ class Operations(Methods):
         near = [
             each for each in made if here is not None and module.function_around(each[0]) is here
         ]
-        has_keras_2 = not KERAS_2.isdisjoint({*module.imports, *module.quoted_words})
-        if has_keras_2 and matches_version([">=2.11"], self.tensorflow):
+        words = module.imports | module.quoted_words
+        if words & LEGACY_KERAS and matches_version([">=2.16"], self.tensorflow):
             return False
         names: list[str] = []
         for made_by, name in near or made:
-            if not any(word.arg == "momentum" for word in made_by.keywords):
+            if not _has_momentum(made_by):
                 names.append(name.rpartition(".")[2])
         for call in module.find_methods(("compile",)):
             given = [
@@ -185,11 +180,11 @@ class Operations(Methods):
                 *(word.value for word in call.keywords if word.arg == "optimizer"),
             ]
             names += [str(each.value) for each in given if isinstance(each, ast.Constant)]
-        sparse: set[str] = set()
-        for versions, optimizers in SPARSE_OPTIMIZERS.items():
-            if matches_version([versions], self.tensorflow):
-                sparse.update(optimizers)
-        return any(name.lower() in sparse for name in names)
+        for name in names:
+            versions = SPARSE_OPTIMIZERS.get(name.lower())
+            if versions is not None and matches_version(versions, self.tensorflow):
+                return True
+        return False
 
     def check_scatter(self, owner: Value, call: Call) -> None:
         """Report a scattered sum into a variable, unless its places are made unique."""
@@ -260,12 +255,12 @@ class Operations(Methods):
             first = added.elt
         else:
             return False
+        # As with those operations, their gradients need only what was given to them.
         if isinstance(first, ast.BinOp):
             return isinstance(first.op, ast.Add | ast.Sub | ast.Mult)
-        if not isinstance(first, ast.Call):
-            return False
-        name = self.source.module.name(first.func)
-        return name is not None and canonical(name) in UNSHARED_RESULTS
+        return (
+            isinstance(first, ast.Call) and self.source.module.name(first.func) in UNSHARED_RESULTS
+        )
 
     def find_lists(self, name: ast.Name) -> list[ast.expr]:
         """Return what a name may stand for; nothing if it is read for more than to add, or to ask
@@ -282,9 +277,7 @@ class Operations(Methods):
                 found.append(parent.value)
                 continue
             is_asked = isinstance(parent, ast.If) and parent.test is each
-            is_added = (
-                isinstance(parent, ast.Call) and canonical(module.name(parent.func) or "") in ADDERS
-            )
+            is_added = isinstance(parent, ast.Call) and module.name(parent.func) in ADDERS
             if not is_asked and not is_added:
                 return []
         return found
@@ -294,6 +287,14 @@ class Operations(Methods):
         parent = self.source.module.parent(call.node)
         function = parent.func if isinstance(parent, ast.Call) else None
         return isinstance(function, ast.Attribute) and function.attr.startswith("assert")
+
+
+def _has_momentum(call: ast.Call) -> bool:
+    """Return whether an optimizer is made with momentum: then it updates whole variables."""
+    for word in call.keywords:
+        if word.arg == "momentum":
+            return not isinstance(word.value, ast.Constant) or bool(word.value.value)
+    return False
 
 
 Condition = Callable[[Operations, str, Call], bool]
