@@ -14,6 +14,16 @@ UNCALLED = "uncalled"
 PARTS = ("", TESTS, UNCALLED)
 """In the order in which a report shows them."""
 TEST_FOLDERS = frozenset({"test", "tests", "testing"})
+DEFINITIONS = (
+    ast.Import,
+    ast.ImportFrom,
+    ast.FunctionDef,
+    ast.AsyncFunctionDef,
+    ast.ClassDef,
+    ast.Assign,
+    ast.AnnAssign,
+)
+"""Statements that do nothing but define; a text alone says what a file is for."""
 
 
 class Parts:
@@ -32,7 +42,7 @@ class Parts:
         sources = programs.sources.all
         self.names: dict[tuple[Source, Source | None], set[str]] = {}
         self.called_by_named: dict[tuple[Source, str], bool] = {}
-        self.mains = [each for each in sources if not each.is_test and each.does_something]
+        self.mains = [each for each in sources if not each.is_test and _does_something(each)]
         self.started: set[Source] = set()  # those, and what they import
         for main in self.mains:
             self.started.update(sources[index] for index in programs.reached.get(main, ()))
@@ -112,6 +122,17 @@ class Parts:
                 found |= module.quoted_words
             self.names[main, own] = found
         return self.names[main, own]
+
+
+def _does_something(source: Source) -> bool:
+    """Return whether a file does something when it is started."""
+    if source.is_program:
+        return True
+    for each in source.module.tree.body:
+        is_text = isinstance(getattr(each, "value", None), ast.Constant)
+        if not isinstance(each, DEFINITIONS) and not is_text:
+            return True
+    return False
 
 
 def _list_functions(source: Source, node: ast.AST) -> Iterator[ast.AST]:

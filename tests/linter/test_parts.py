@@ -94,11 +94,20 @@ def test_what_only_a_file_draws_that_nothing_starts_comes_last(folder: Path) -> 
 TRAIN = "def augment():\n    return np.random.rand()\n\n\ndef read(training):\n    return augment() if training else 0\n\n\n"
 
 
+DEAD = (
+    "def choose(training):\n    if training:\n        return augment()\n    return 0\n\n\n"
+    "def augment_twice():\n    return augment() + augment()\n"
+)
+
+
 @pytest.mark.parametrize(
     ("program", "part"),
     [
         ("np.save('x', read(False))", "uncalled"),
-        ("def augment_more():\n    return augment()\n\n\nnp.save('x', augment_more() if False else 1)", "uncalled"),
+        # A function that has run would have called it, although a text names that function as well.
+        ("np.save('read', read(False))", "uncalled"),
+        # Looked at in a branch that does not run, and drawn from by a function that nothing calls.
+        (f"{DEAD}\n\nnp.save('x', choose(False))", "uncalled"),
         ("np.save('x', read(True))", ""),
         ("np.save('x', read(False))\nrun([augment])", ""),
         ("np.save('x', read(False))\nrun(getattr(here, 'augment'))", ""),

@@ -187,8 +187,7 @@ class Programs(Statements):
             state.join(self.ends[each])
         programs = [] if source.is_test else others
         for each in programs:
-            # What only defines, and is imported by nothing, draws when somebody calls it.
-            if each is source or not each.does_something:
+            if each is source:
                 continue
             ended = self.ends[each].seeded
             for name in list(state.seeded):

@@ -20,18 +20,6 @@ LOADERS = (
 )
 
 
-DEFINITIONS = (
-    ast.Import,
-    ast.ImportFrom,
-    ast.FunctionDef,
-    ast.AsyncFunctionDef,
-    ast.ClassDef,
-    ast.Assign,
-    ast.AnnAssign,
-)
-"""Statements that do nothing but define; a text alone says what a file is for."""
-
-
 @dataclass(eq=False)
 class Source:
     """One file.
@@ -60,17 +48,6 @@ class Source:
     def is_program(self) -> bool:
         """Whether it says what it does as a program."""
         return "__main__" in self.module.text or self.module.cells is not None
-
-    @cached_property
-    def does_something(self) -> bool:
-        """Whether it does something when it is started."""
-        if self.is_program:
-            return True
-        for each in self.module.tree.body:
-            is_text = isinstance(getattr(each, "value", None), ast.Constant)
-            if not isinstance(each, DEFINITIONS) and not is_text:
-                return True
-        return False
 
     @cached_property
     def is_test(self) -> bool:
