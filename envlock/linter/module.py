@@ -57,7 +57,9 @@ class Module:
 
     def line(self, number: int) -> str:
         """Return a line of the text; the parser counts from 1."""
-        return self.lines[number - 1] if 0 < number <= len(self.lines) else ""
+        if 0 < number <= len(self.lines):
+            return self.lines[number - 1]
+        return ""
 
     @cached_property
     def _by_type(self) -> dict[type[ast.AST], list[ast.AST]]:
@@ -119,8 +121,11 @@ class Module:
         found: dict[str, set[str]] = defaultdict(set)
         for node in self.nodes(ast.Import):
             for alias in node.names:
-                top = alias.name.partition(".")[0]
-                found[alias.asname or top].add(canonical(alias.name if alias.asname else top))
+                if alias.asname:
+                    found[alias.asname].add(canonical(alias.name))
+                else:  # `import a.b` binds `a`
+                    top = alias.name.partition(".")[0]
+                    found[top].add(canonical(top))
         for each in self.nodes(ast.ImportFrom):
             for alias in each.names:
                 full = _join(_origin(each), alias.name)
@@ -165,8 +170,12 @@ class Module:
         while isinstance(node, ast.Attribute):
             words.append(node.attr)
             node = node.value
-        start = self._resolve(node.id, depth) if isinstance(node, ast.Name) and depth else None
-        return start and canonical(".".join([start, *reversed(words)]))
+        if not isinstance(node, ast.Name) or not depth:
+            return None
+        start = self._resolve(node.id, depth)
+        if start is None:
+            return None
+        return canonical(".".join([start, *reversed(words)]))
 
     def _resolve(self, name: str, depth: int) -> str | None:
         """Return what a name stands for; it is found out once."""
@@ -187,12 +196,16 @@ class Module:
             if meaning is None:
                 return None
             meanings.add(meaning)
+        if not meanings and self._stars:
+            return f"{self._stars[-1]}.{name}"
         if not meanings:
-            return f"{self._stars[-1]}.{name}" if self._stars else None
+            return None
         if len({each.rpartition(".")[2] for each in meanings}) > 1:
             return None
         found = min(meanings)
-        return None if found.startswith(".") else found
+        if found.startswith("."):
+            return None
+        return found
 
     @cached_property
     def calls(self) -> list[tuple[ast.Call, str]]:
@@ -270,7 +283,9 @@ def _origin(node: ast.ImportFrom) -> str:
 
 
 def _join(module: str, name: str) -> str:
-    return f"{module}{name}" if module.endswith(".") else f"{module}.{name}"
+    if module.endswith("."):
+        return f"{module}{name}"
+    return f"{module}.{name}"
 
 
 _WORDS = frozenset(
@@ -307,7 +322,8 @@ def constant(node: ast.AST | None) -> object:
         and isinstance(node.operand, ast.Constant)
     ):
         number = node.operand.value
-        return -number if isinstance(number, int | float) else ...
+        if isinstance(number, int | float):
+            return -number
     return ...
 
 

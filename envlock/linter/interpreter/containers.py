@@ -65,18 +65,23 @@ class Containers(Orders):
     def end(self, name: str, call: Call) -> Value:
         """Return what does not depend on any order."""
         self.use_functions(call)
-        kind = "number" if name in ("len", "sum", "int", "bool", "any", "all") else ""
+        kind = ""
+        if name in ("len", "sum", "int", "bool", "any", "all"):
+            kind = "number"
         if name == "len" and self.outside_taints(call.first()):
             return Value(as_mode(self.outside_taints(call.first()), "place"), "number")
         if name in ("min", "max"):
-            each = call.first() if len(call.arguments) == 1 else join_all(call.arguments)
-            return self.plain(self.elements(each) if len(call.arguments) == 1 else each)
+            if len(call.arguments) == 1:
+                return self.plain(self.elements(call.first()))
+            return self.plain(join_all(call.arguments))
         drawn = frozenset(
             each
             for each in self.deep_of(call.values())
             if each[0].kind != "order" and each[1] in ("value", "pick")
         )
-        return Value(CLEAN if name == "len" else drawn, kind)
+        if name == "len":
+            drawn = CLEAN
+        return Value(drawn, kind)
 
     def outside_taints(self, container: Value) -> Taints:
         """Return the orders of loops in which a container grows."""
@@ -102,7 +107,9 @@ class Containers(Orders):
         if not call.arguments:
             return self.make_sequence([], form="list")
         given = self.take_in_turn(call.first(), call.node)
-        form = "tuple" if name == "tuple" else "list"
+        form = "list"
+        if name == "tuple":
+            form = "tuple"
         if name in ("iter", "reversed", "tqdm.tqdm", "tqdm", "tqdm.auto.tqdm"):
             form = "iterator"
         if isinstance(given, Sequence):
@@ -152,7 +159,7 @@ class Containers(Orders):
         if isinstance(function, Library) and function.name in ("int", "float", "len"):
             result = Value(result.taints, "number")
         if name == "filter":
-            result = each[0] if each else Value()
+            result = next(iter(each), Value())
         orders = CLEAN
         for value in given:
             orders |= in_mode(value.taints, "order")
