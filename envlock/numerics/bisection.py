@@ -285,14 +285,17 @@ def write_headline(evidence: BisectEvidence, title: str) -> str:
     if evidence.a is None or evidence.b is None:
         return f"cannot say what moves the bits: {measured}"
     number = len(differences.causes)
+    verb = "moves" if number == 1 else "move"
     if evidence.a != evidence.b:
-        return f"{len(evidence.smallest)} of {count(number, 'difference')} turn the first bits into the second: {measured}"
+        smallest = len(evidence.smallest)
+        turn = "turns" if smallest == 1 else "turn"
+        return f"{smallest} of {count(number, 'difference')} {turn} the first bits into the second: {measured}"
     if differences.out_of_reach:
         return (
-            f"{count(number, 'difference')} that can be put on this machine move no bit, "
+            f"{count(number, 'difference')} that can be put on this machine {verb} no bit, "
             f"{len(differences.out_of_reach)} cannot be put on it: {measured}"
         )
-    return f"{count(number, 'difference')} move no bit: {measured}"
+    return f"{count(number, 'difference')} {verb} no bit: {measured}"
 
 
 def find_smallest(causes: Sequence[Cause], gives_b: Test) -> tuple[Cause, ...]:

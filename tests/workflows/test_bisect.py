@@ -71,7 +71,7 @@ def test_one_variable_of_four(program: str, tmp_path: Path) -> None:
     assert report.evidence.smallest == (Cause("environ.TF_XLA_FLAGS", None, "b"),)
     assert (report.exit_code, report.headline) == (
         1,
-        f"1 of 4 differences turn the first bits into the second: {report.evidence.runs} runs of train.py:one",
+        f"1 of 4 differences turns the first bits into the second: {report.evidence.runs} runs of train.py:one",
     )
     again = search(program, "one", tmp_path)
     assert (again.evidence.smallest, again.evidence.runs) == (report.evidence.smallest, 0), "nothing runs twice"
@@ -89,6 +89,10 @@ def test_no_difference_moves_the_bits(program: str, tmp_path: Path) -> None:
     report = search(program, "none", tmp_path)
     assert (report.exit_code, report.findings) == (0, [])
     assert report.headline == "4 differences move no bit: 4 runs of train.py:none"
+    alone = bisect(
+        lock(None, environ={}), lock("b", environ={"XLA_FLAGS": "b"}), f"{program}:none", state=tmp_path / "state"
+    )
+    assert alone.headline == "1 difference moves no bit: 4 runs of train.py:none"
 
 
 @pytest.mark.parametrize(
