@@ -12,6 +12,7 @@ from itertools import pairwise
 
 from envlock.numerics.results import Run
 from envlock.runtime.extent import Extent
+from envlock.runtime.own_variables import THREADS
 from envlock.runtime.report import ERROR, INFO, UNKNOWN, Evidence, Finding, Report, clean, count
 
 SOURCE = "docs/bisect.md"
@@ -21,7 +22,7 @@ TITLES = {
     "run-failed": "a side cannot be run",
     "out-of-reach": "a difference cannot be put on this machine",
 }
-PACKAGES, VARIABLES = "packages", "environ"
+PACKAGES, VARIABLES, PROCESSOR = "packages", "environ", "cpu"
 DERIVED = ("tensorflow", "keras", "numpy")
 """Sections whose facts follow from packages and variables, and change with these."""
 HASHED = "sha256:"
@@ -118,9 +119,11 @@ def list_differences(
     `live`.
 
     An overlay can add or replace a package, but not remove one; a variable whose value is hashed
-    cannot be set.
+    cannot be set. A number of threads is put by its variable, so that of the two only the number is
+    a difference.
     """
-    causes = []
+    causes = list_thread_counts(a, b)
+    put = {cause.path for cause in causes}
     beyond = []
     ours = read_versions(live)
     one, other = read_versions(a), read_versions(b)
@@ -136,7 +139,7 @@ def list_differences(
     variables = (read_variables(a), read_variables(b))
     for name in sorted(variables[0].keys() | variables[1].keys()):
         before, after = variables[0].get(name), variables[1].get(name)
-        if before == after:
+        if before == after or f"{PROCESSOR}.{THREADS.get(name)}" in put:
             continue
         path = f"{VARIABLES}.{name}"
         if any(value is not None and value.startswith(HASHED) for value in (before, after)):
@@ -145,8 +148,20 @@ def list_differences(
             causes.append(Cause(path, before, after))
     for section in sorted(a.keys() | b.keys()):
         if section not in (PACKAGES, VARIABLES, *DERIVED):
-            beyond += list_paths(section, a.get(section), b.get(section))
+            paths = list_paths(section, a.get(section), b.get(section))
+            beyond += [path for path in paths if path not in put]
     return Differences(tuple(causes), tuple(beyond))
+
+
+def list_thread_counts(a: Mapping[str, object], b: Mapping[str, object]) -> list[Cause]:
+    """Return the numbers of TensorFlow's threads that are known on both sides and differ."""
+    one, other = read_thread_counts(a), read_thread_counts(b)
+    causes = []
+    for name, fact in THREADS.items():
+        before, after = one.get(name), other.get(name)
+        if before is not None and after is not None and before != after:
+            causes.append(Cause(f"{PROCESSOR}.{fact}", before, after))
+    return causes
 
 
 def list_paths(path: str, a: object, b: object) -> list[str]:
@@ -183,6 +198,19 @@ def read_variables(facts: Mapping[str, object]) -> dict[str, str | None]:
     return {
         name: value for name, value in variables.items() if value is None or isinstance(value, str)
     }
+
+
+def read_thread_counts(facts: Mapping[str, object]) -> dict[str, str]:
+    """Return the numbers of TensorFlow's threads, by the variable that sets each."""
+    processor = facts.get(PROCESSOR)
+    if not isinstance(processor, dict):
+        return {}
+    found = {}
+    for name, fact in THREADS.items():
+        number = processor.get(fact)
+        if isinstance(number, int):
+            found[name] = str(number)
+    return found
 
 
 def digest_run(run: Run) -> str:
