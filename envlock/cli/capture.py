@@ -94,7 +94,7 @@ ProgramOption = Annotated[
     typer.Option(
         "--program",
         metavar="FILE:FUNCTION",
-        help="Also note what TensorFlow really runs of this function; repeatable. Runs it twice, for two steps.",
+        help="Also note what TensorFlow really runs for this function; repeatable. Runs it twice, for two steps.",
         show_default=False,
     ),
 ]

@@ -66,8 +66,8 @@ def images(
     """List base images, ranked for a lockfile.
 
     Without LOCK, every known image is listed. With --resolve, a few KB about each image are
-    downloaded. With --gpu, NVIDIA's images and TensorFlow's wheels are listed by whether they run
-    on a GPU, and why not.
+    downloaded. With --gpu, it lists whether NVIDIA's images and TensorFlow's wheels run on a GPU,
+    and why not.
 
     \b
     Examples:
