@@ -42,7 +42,7 @@ GUARD = (
 """The beginning of the code, which an old Python can parse, unlike the rest."""
 
 NO_PROGRAM = "does not have the program"
-"""The message that replaces the engine's own error (engines/failures.py)."""
+"""The message that replaces the engine's own error (engines/engine_errors.py)."""
 
 
 class Inside(NamedTuple):

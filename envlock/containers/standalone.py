@@ -79,6 +79,7 @@ def _add(
             hint="use another build of Python",
         )
     place = PurePosixPath(PLACE, *parts[1:])
+    # From the outermost folder on; the last of the parents is `.`, which has no entry.
     missing = list(place.parents[-2::-1])
     if member.isdir():
         missing.append(place)

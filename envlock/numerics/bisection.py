@@ -170,11 +170,10 @@ def list_paths(path: str, a: object, b: object) -> list[str]:
         return []
     if not isinstance(a, dict) or not isinstance(b, dict):
         return [path]
-    return [
-        found
-        for name in sorted(a.keys() | b.keys())
-        for found in list_paths(f"{path}.{name}", a.get(name), b.get(name))
-    ]
+    found = []
+    for name in sorted(a.keys() | b.keys()):
+        found += list_paths(f"{path}.{name}", a.get(name), b.get(name))
+    return found
 
 
 def read_versions(facts: Mapping[str, object]) -> dict[str, str]:
@@ -184,7 +183,9 @@ def read_versions(facts: Mapping[str, object]) -> dict[str, str]:
         return {}
     found = {}
     for name, package in packages.items():
-        version = package.get("version") if isinstance(package, dict) else None
+        if not isinstance(package, dict):
+            continue
+        version = package.get("version")
         if isinstance(version, str):
             found[name] = version
     return found
@@ -215,12 +216,11 @@ def read_thread_counts(facts: Mapping[str, object]) -> dict[str, str]:
 
 def digest_run(run: Run) -> str:
     """Return a digest of everything that a run recorded: equal if every bit of every step is equal."""
-    steps = {
-        step: {
-            name: [value.kind, list(value.shape), value.digest] for name, value in values.items()
-        }
-        for step, values in run.steps.items()
-    }
+    steps: dict[int, dict[str, list[object]]] = {}
+    for step, values in run.steps.items():
+        steps[step] = {}
+        for name, value in values.items():
+            steps[step][name] = [value.kind, list(value.shape), value.digest]
     text = json.dumps(steps, sort_keys=True)
     return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
@@ -372,8 +372,11 @@ def find_rest(chunks: Sequence[list[Cause]], gives_b: Test) -> list[Cause] | Non
     # Of two parts, the rest of one is the other, which was tried already.
     if len(chunks) < 3:
         return None
-    for number in range(len(chunks)):
-        others = [cause for chunk in (*chunks[:number], *chunks[number + 1 :]) for cause in chunk]
+    for left_out in range(len(chunks)):
+        others: list[Cause] = []
+        for number, chunk in enumerate(chunks):
+            if number != left_out:
+                others += chunk
         if gives_b(frozenset(others)):
             return others
     return None

@@ -199,11 +199,11 @@ def read_layer(answer: Mapping[str, object]) -> Layer | None:
     between = answer.get("between")
     if not isinstance(between, list) or len(between) != 2:
         return None
-    texts = {
-        key: value
-        for key in ("layer", "kind", "reason")
-        if isinstance(value := answer.get(key), str)
-    }
+    texts: dict[str, str] = {}
+    for key in ("layer", "kind", "reason"):
+        value = answer.get(key)
+        if isinstance(value, str):
+            texts[key] = value
     sizes = (int(between[0]), int(between[1]))
     return Layer(sizes, texts.get("layer"), texts.get("kind"), texts.get("reason"))
 
@@ -280,7 +280,9 @@ def judge_invariance(
         title: the measured model, for the headline.
     """
     evidence = replace(evidence, remedies=find_remedies(evidence))
-    findings = [finding for bits in evidence.modes for finding in judge_mode(bits, evidence, asked)]
+    findings: list[Finding] = []
+    for bits in evidence.modes:
+        findings += judge_mode(bits, evidence, asked)
     measured = {bits.mode for bits in evidence.modes}
     findings += [
         report_failure(mode, "this model has no such mode", UNKNOWN)

@@ -222,9 +222,12 @@ def report(outcome: Outcome, subject: str = "results") -> Report[RepeatEvidence]
 
     `subject` is the script that ran, or what is compared.
     """
-    extent = Extent(runs=len(outcome.runs))
+    extent: Extent | None = Extent(runs=len(outcome.runs))
     if len(outcome.runs) < 2 or not _has_values(outcome.runs):
         extent = Extent(runs=0)
+    # A run that is alone is kept to be compared later.
+    if outcome.alone:
+        extent = None
     return Report(
         _list_findings(outcome),
         command="repeat",
@@ -232,8 +235,7 @@ def report(outcome: Outcome, subject: str = "results") -> Report[RepeatEvidence]
         subject=subject,
         titles=TITLES,
         evidence=_collect_evidence(outcome),
-        # A run that is alone is kept to be compared later.
-        extent=None if outcome.alone else extent,
+        extent=extent,
     )
 
 

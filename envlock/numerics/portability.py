@@ -93,7 +93,7 @@ class PortableEvidence(Evidence):
 
 
 def choose_cap(members: Sequence[Member], caps: Sequence[Cap]) -> Cap | None:
-    """Return the widest cap whose instructions every machine has; None if no cap is."""
+    """Return the widest cap whose instructions every machine has; None if none fits."""
     common = frozenset.intersection(*(member.flags for member in members))
     for cap in caps:
         if common.issuperset(cap.needs):

@@ -124,6 +124,7 @@ def _run_batch(
     if plan.hash_seed is not None:
         environ["PYTHONHASHSEED"] = plan.hash_seed
     elif plan.seed is not None:
+        # Python takes 32 bits: https://docs.python.org/3/using/cmdline.html#envvar-PYTHONHASHSEED
         environ.setdefault("PYTHONHASHSEED", str(plan.seed % 2**32))
     with folder.with_name(OUTPUT).open("ab") as log:
         child = launch.start(

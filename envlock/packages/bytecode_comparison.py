@@ -122,6 +122,8 @@ def _ask(
         for file in files:
             request.write((json.dumps(file) + "\n").encode("ascii"))
         request.seek(0)
+        # Code of the environment must not run in it, as that could change the answers: no variables
+        # and no folder of the user's (-I), and no .pth files (-S).
         words = ["-I", "-S", "-B", "-W", "ignore", str(CHILD)]
         try:
             child = launch.start(

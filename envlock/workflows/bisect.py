@@ -106,6 +106,7 @@ class Bench:
             )
             self.digests[key] = self.run(versions, variables)
             self.runs += 1
+            # After every run: a run can be a whole training, and a call that is killed loses one.
             text = json.dumps(self.digests, indent=2, sort_keys=True)
             write_atomically(self.folder / DIGESTS, text.encode("utf-8"), "list of digests")
         return self.digests[key]
@@ -144,7 +145,10 @@ class Bench:
             raise KeyboardInterrupt
         if not results.finished:
             # Versions that do not work together count as a combination that does not give B's bits.
-            return f"{FAILED}: {results.failed[0].message if results.failed else 'no result'}"
+            reason: str | None = "no result"
+            if results.failed:
+                reason = results.failed[0].message
+            return f"{FAILED}: {reason}"
         return digest_run(results.finished[0])
 
     def make_environ(

@@ -66,9 +66,12 @@ def invariance(
         raise UsageError(f"unknown mode `{unknown[0]}`", hint=f"choose from: {', '.join(MODES)}")
     if largest < 2:
         raise UsageError("a batch of one row has no other rows", hint="use `--largest 2` or more")
+    named_inputs = None
+    if inputs is not None:
+        named_inputs = str(inputs)
     asked = {
         **describe_model(model),
-        "inputs": None if inputs is None else str(inputs),
+        "inputs": named_inputs,
         "sizes": {mode: choose_sizes(mode, largest) for mode in modes or MODES},
         "seed": SEED,
     }

@@ -121,6 +121,7 @@ def estimate_cap(
     settings = Settings()
     progress.say(f"computing the canary here under the cap {cap.name}")
     environ = {**os.environ, **variables}
+    # An emulation of nothing: this machine's processor, with the variables of the cap.
     here = compute(python, settings, emulation=Emulation(None, (), environ))
     wanted = {**settings.variables, **variables}
     with open_emulation(cap.emulated, python, wanted) as emulation:

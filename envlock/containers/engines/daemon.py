@@ -101,6 +101,8 @@ class Daemon:
             # A tag in addition to the digest would be read as a part of the name.
             repository = parse_repository_tag(repository)[0]
         about = f"pull of {reference}: "
+        # Never without a tag: the API would pull all tags of the repository, and push all of them.
+        # https://docs.docker.com/reference/api/engine/
         with _explain_errors(reference, about):
             for message in self._api.pull(
                 repository, tag=tag or "latest", stream=True, decode=True
@@ -172,6 +174,7 @@ class Daemon:
         """Remove an image that has no name and is not the base of another; leave any other image."""
         with contextlib.suppress(EngineError), _explain_errors():
             if not self._api.inspect_image(image).get("RepoTags"):
+                # Its parents without a name stay: some are older than the build.
                 self._api.remove_image(image, noprune=True)
 
     def has_container(self, container: str) -> bool:
@@ -198,6 +201,7 @@ class Daemon:
         name = f"envlock-{uuid.uuid4().hex}"
         devices = None
         if start.gpus:
+            # All of them, as `docker run --gpus all` asks.
             devices = [DeviceRequest(count=-1, capabilities=[["gpu"]])]
         logs = LogConfig(type="json-file", config={"max-size": OUTPUT_LIMIT, "max-file": "1"})
         settings = self._api.create_host_config(

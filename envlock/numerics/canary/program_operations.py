@@ -82,9 +82,10 @@ def compute_programs(
         answer["names"] = [_add_operation(operations, each) for each in answer.pop("operations")]
         answers[name] = answer
     say(f"computing {len(operations)} operations, each alone (at most {SECONDS:g} s)")
+    start = os.environ if environ is None else environ
     runs = []
     for poison in POISON:
-        poisoned = {**(environ if environ is not None else os.environ), "MALLOC_PERTURB_": poison}
+        poisoned = {**start, "MALLOC_PERTURB_": poison}
         run = replay(operations, python, settings, gpus=gpus, seconds=SECONDS, environ=poisoned)
         runs.append(run)
     first, second = runs
