@@ -141,6 +141,7 @@ def check(
       envlock fleet check today --against yesterday   and find what has changed on the nodes
       envlock fleet check runs --job 2026-11-25 --against runs    since each was last in an earlier job
     """
+    # The list is written whatever happens: an older one must not outlive a check that fails.
     nodes: list[str] = []
     try:
         found = envlock.check_fleet(

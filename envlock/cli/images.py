@@ -107,7 +107,9 @@ def images(
         )
         limit = len(found["candidates"]) if all else SHOWN
         text = render_ranking(found, limit=limit, color=has_color())
-    emit(dump(found) if format == "json" else text)
+    if format == "json":
+        text = dump(found)
+    emit(text)
 
 
 def _print_gpu_support(gpu: str, format: str, *, every: bool) -> None:  # noqa: A002 (the option's name)

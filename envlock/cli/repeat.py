@@ -165,7 +165,9 @@ def repeat(
     _write(report, results)
     emit(render(report, shown.format, color=has_color(), width=get_width()))
     _print_hints(report)
-    raise typer.Exit(stop.exit_code if report.evidence.interrupted else report.exit_code)
+    if report.evidence.interrupted:
+        raise typer.Exit(stop.exit_code)
+    raise typer.Exit(report.exit_code)
 
 
 def _check(script: str | None, results: ResultOptions) -> None:

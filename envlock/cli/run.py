@@ -77,6 +77,7 @@ class RunCommand(Command):
         for number, arg in enumerate(args):
             if is_value:
                 is_value = False
+            # `-m` is not an option of `run`: a command begins with it, as with a script.
             elif not arg.startswith("-") or arg == "-" or arg.startswith("-m"):
                 yield number
             else:

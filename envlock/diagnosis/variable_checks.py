@@ -311,6 +311,7 @@ def find_nearest(name: str, known: set[str]) -> str | None:
     if not near:
         return None
     changes, best = min(near)
+    # Without a change it is the known name itself.
     if 0 < changes <= 2 and _is_ours(name, best):
         return best
     return None

@@ -106,7 +106,8 @@ def _apply_defaults(registry: str | None, repository: str) -> tuple[str, str]:
     The first part is a registry when it has a dot, a colon or a capital, or is `localhost`.
     """
     first, slash, rest = repository.partition("/")
-    if registry is None and slash and ("." in first or first == "localhost"):
+    is_host = "." in first or first == "localhost"
+    if registry is None and slash and is_host:
         registry, repository = first, rest
     if registry in (None, "index.docker.io", DOCKER_HUB):
         if "/" not in repository:

@@ -393,7 +393,9 @@ def headline(modes: Sequence[ModeBits], title: str) -> str:
     if not compared:
         return f"nothing was compared of {clean(title)}"
     dependent = [clean(bits.mode) for bits in compared if not bits.is_invariant]
-    sizes = {size for bits in compared for size in bits.sizes}
+    sizes: set[int] = set()
+    for bits in compared:
+        sizes.update(bits.sizes)
     measured = f"{count(len(sizes), 'size')} of batches in {count(len(compared), 'mode')}"
     if not dependent:
         return f"{clean(title)} does not depend on the batch: {measured} have the same bits"

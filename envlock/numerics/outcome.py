@@ -185,7 +185,9 @@ class RepeatEvidence(Evidence):
     @property
     def labels(self) -> tuple[str, ...]:
         """The labels of the runs that are compared."""
-        compared = {label for group in self.groups for label in group}
+        compared: set[str] = set()
+        for group in self.groups:
+            compared.update(group)
         return tuple(run.run for run in self.runs if run.run in compared)
 
     def to_json(self) -> dict[str, object]:
@@ -264,7 +266,7 @@ def _make_headline(outcome: Outcome) -> str:
 
 def _has_values(runs: Sequence[Run]) -> bool:
     """Return whether a run recorded a value: no others can be the same."""
-    return any(values for run in runs for values in run.steps.values())
+    return any(any(run.steps.values()) for run in runs)
 
 
 def _list_findings(outcome: Outcome) -> Iterator[Finding]:

@@ -64,8 +64,11 @@ def compare(
     with ThreadPoolExecutor(count, thread_name_prefix="envlock-bytecode") as pool:
         try:
             shares = [ordered[start::count] for start in range(count)]
-            answers = pool.map(lambda share: _compare_share(python, share, advance, stop), shares)
-            words = {path: word for answer in answers for path, word in answer.items()}
+            words: dict[str, str] = {}
+            for answers in pool.map(
+                lambda share: _compare_share(python, share, advance, stop), shares
+            ):
+                words.update(answers)
         finally:
             stop.set()  # an interrupt ends the children, too, and no new one is started
     return {path: word for path, word in words.items() if word != FINE}

@@ -68,7 +68,9 @@ def find_environment(environ: Mapping[str, str], folder: Path) -> Environment:
             if is_own or not has_tensorflow:
                 _check_owners(candidate)
                 shown = _shorten_path(python, folder)
-                return Environment(None if is_own else python, shown, candidate.origin)
+                if is_own:
+                    return Environment(None, shown, candidate.origin)
+                return Environment(python, shown, candidate.origin)
         looked_at.append(candidate.shown)
     if _is_module():
         return Environment(None, sys.executable, "")

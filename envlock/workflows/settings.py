@@ -273,8 +273,10 @@ def _parse_data(value: object, where: str) -> tuple[str, ...]:
 
 def _check_policy(name: str | None, overrides: dict[str, str], where: str) -> None:
     """Refuse a policy or a rule that does not exist, and patterns that no fact can match."""
+    if name is None:
+        name = DEFAULT
     try:
-        Policy(DEFAULT if name is None else name, overrides)
+        Policy(name, overrides)
     except ValueError as error:
         raise UsageError(
             f"{where}: {error}", hint='write it like `"cpu.flags" = "superset"`'
