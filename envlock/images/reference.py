@@ -22,6 +22,8 @@ _PATH_PART = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
 _REPOSITORY = rf"{_PATH_PART}(?:/{_PATH_PART})*"
 _TAG = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}"
 _DIGEST = r"sha256:[0-9a-f]{64}"
+# The registry is optional and taken last (`??`), so only where the rest cannot be a repository, as with
+# a port or a capital; `_apply_defaults` decides about the others.
 _REFERENCE = re.compile(
     rf"(?:(?P<registry>{_REGISTRY})/)??(?P<repository>{_REPOSITORY})"
     rf"(?::(?P<tag>{_TAG}))?(?:@(?P<digest>{_DIGEST}))?",

@@ -95,7 +95,8 @@ def repeat(
 def _list_runs_left(numbers: list[int], results: Results) -> list[list[int]]:
     """Return the runs that a process has left to others, each for one of its own.
 
-    It does so where a run has changed variables that the next one would have been judged by.
+    It does so where a run has changed variables that the next one would have been judged by, as a
+    program does that imports DeepXDE after its `assert_locked()`.
     """
     if not any(run.changed for run in results.runs):
         return []

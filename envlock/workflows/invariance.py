@@ -66,12 +66,9 @@ def invariance(
         raise UsageError(f"unknown mode `{unknown[0]}`", hint=f"choose from: {', '.join(MODES)}")
     if largest < 2:
         raise UsageError("a batch of one row has no other rows", hint="use `--largest 2` or more")
-    named_inputs = None
-    if inputs is not None:
-        named_inputs = str(inputs)
     asked = {
         **describe_model(model),
-        "inputs": named_inputs,
+        "inputs": _show_path(inputs),
         "sizes": {mode: choose_sizes(mode, largest) for mode in modes or MODES},
         "seed": SEED,
     }
@@ -85,6 +82,12 @@ def invariance(
         _, switched = measure(asked, python, {**os.environ, ONEDNN: value})
     evidence = InvarianceEvidence(environment, onednn, found, switched)
     return judge_invariance(evidence, modes, model)
+
+
+def _show_path(path: Path | None) -> str | None:
+    if path is None:
+        return None
+    return str(path)
 
 
 def describe_model(text: str) -> dict[str, object]:

@@ -65,6 +65,7 @@ class Daemon:
         if host:
             environ["DOCKER_HOST"] = host
         try:
+            # By the user's own `ssh`, with its settings and agent, as the `docker` command does.
             with _explain_errors():
                 client = docker.from_env(environment=environ, timeout=SECONDS, use_ssh_client=True)
                 return cls(client)
@@ -136,6 +137,7 @@ class Daemon:
         """
         with _explain_errors(image):
             pieces = iter(self._api.get_image(image))
+        # A lost connection is an error of a piece; one of the disk must stay what it is.
         with file.open("wb") as stream:
             while True:
                 with _explain_errors(image):
@@ -203,6 +205,8 @@ class Daemon:
         if start.gpus:
             # All of them, as `docker run --gpus all` asks.
             devices = [DeviceRequest(count=-1, capabilities=[["gpu"]])]
+        # Named: the driver that is the daemon's default may be one whose logs cannot be read.
+        # https://docs.docker.com/engine/logging/configure/
         logs = LogConfig(type="json-file", config={"max-size": OUTPUT_LIMIT, "max-file": "1"})
         settings = self._api.create_host_config(
             network_mode=start.network, log_config=logs, device_requests=devices
