@@ -141,6 +141,7 @@ def repeat(
       envlock repeat train.py:step --save cpu        save the results, on each of two machines
       envlock repeat --compare cpu gpu               compare them
     """
+    # What can be refused is refused before the runs, which can take hours.
     _check(run.script, results)
     need_folder_of(results.html, results.png, results.svg, results.csv)
     if results.png is not None:

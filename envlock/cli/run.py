@@ -236,6 +236,7 @@ def run(
         raise UsageError("no command to run", hint=hint)
     lock = find_source(source.named or source.lock)
     refuse_both({"--observe": way.observe}, {"--record": way.record})
+    # Before the command runs, perhaps for hours: not every lockfile can take what is observed.
     observed = None
     if way.observe:
         observed = find_lock_with_entry_points(lock)

@@ -242,6 +242,7 @@ def find_padding(bits: ModeBits) -> str | None:
     least = largest
     while least - 1 in alike:
         least -= 1
+    # To pad to the largest size only is another remedy, that of `find_fixed_size`.
     if least == largest:
         return None
     steady = [bits.is_steady_at(size) for size in bits.places if size >= least]

@@ -211,6 +211,7 @@ def replay(
                 "seconds": left,
                 "skip": [*found.results, *found.left_out],
             }
+            # The limit is that of the operations; the import of TensorFlow comes on top.
             words = launch.build_module_arguments("operations.replay_program", request)
             ended = launch.ask_python(words, python, timeout=left + TIMEOUT, environ=environ)
             if _take_answers(ended, found):
