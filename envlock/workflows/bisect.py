@@ -15,6 +15,7 @@ from envlock.divergence import two_traces
 from envlock.divergence.observed_runs import Request
 from envlock.divergence.trace_recording import record as write_trace
 from envlock.guest.target import Target
+from envlock.linter.files import find
 from envlock.lock.models import Lockfile
 from envlock.lock.temporary import open_draft_folder
 from envlock.lock.writer import write_atomically
@@ -44,6 +45,7 @@ from envlock.runtime.report import UNKNOWN, Finding, Report
 from envlock.workflows.capture import capture
 from envlock.workflows.locks import load_lock
 from envlock.workflows.program import Program
+from envlock.workflows.program_fingerprints import digest_files
 from envlock.workflows.progress import SILENT, Progress
 
 TYPE_CHECKING = False
@@ -68,6 +70,7 @@ class Bench:
         a: the facts of the first lockfile.
         live: the installed versions, by package.
         progress: shows what is being done.
+        code: the SHA-256 of each Python file in the program's folder, on which stored digests depend.
         digests: the digest of each combination that was run.
         runs: how often the program ran.
     """
@@ -79,6 +82,7 @@ class Bench:
     a: Mapping[str, object]
     live: Mapping[str, str]
     progress: Progress
+    code: Mapping[str, str] = field(default_factory=dict)
     digests: dict[str, str] = field(default_factory=dict)
     runs: int = 0
 
@@ -96,6 +100,7 @@ class Bench:
             variables,
             str(self.program),
             list(self.program.args),
+            dict(self.code),
             self.seed,
             again,
         ]
@@ -225,6 +230,10 @@ def bisect(
         )
     folder = make_overlay_folder(state)
     wanted = program.target
+    code: dict[str, str] = {}
+    if state is not None:
+        # What an earlier call stored holds only for the code that it ran.
+        code = digest_files(find([str(wanted.folder)]), wanted.folder)
     bench = Bench(
         wanted,
         program.seed,
@@ -233,6 +242,7 @@ def bisect(
         one,
         read_versions(live),
         progress,
+        code,
     )
     if state is not None:
         bench.digests = read_digests(folder / DIGESTS)

@@ -80,6 +80,14 @@ def test_one_variable_of_four(program: str, tmp_path: Path) -> None:
     assert (again.evidence.smallest, again.evidence.runs) == (report.evidence.smallest, 0), "nothing runs twice"
 
 
+def test_a_stored_result_is_not_that_of_other_code(program: str, tmp_path: Path) -> None:
+    assert search(program, "one", tmp_path).exit_code == 1
+    for name, text in (("train.py", PROGRAM.replace('"b")', '"c")')), ("model.py", "")):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        changed = search(program, "one", tmp_path)
+        assert (changed.exit_code, changed.evidence.runs) == (0, 4), name
+
+
 def test_two_that_only_act_together(program: str, tmp_path: Path) -> None:
     report = search(program, "both", tmp_path)
     assert [cause.path for cause in report.evidence.smallest] == ["environ.TF_XLA_FLAGS", "environ.XLA_FLAGS"]
