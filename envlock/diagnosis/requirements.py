@@ -118,8 +118,8 @@ def _join_specifiers(requirements: Iterable[Requirement], wish: str) -> Specifie
 def is_satisfiable(specifiers: SpecifierSet) -> bool:
     """Return whether some version can meet all specifiers.
 
-    If any version does, then one at a lower bound does, or one just above it; without a lower
-    bound, the lowest of all.
+    If any version does, then one at a lower bound does, or one just above it or above a series that
+    is excluded; without a lower bound, the lowest of all.
     """
     candidates = [Version("0")]
     for specifier in specifiers:
@@ -127,6 +127,8 @@ def is_satisfiable(specifiers: SpecifierSet) -> bool:
         if version is not None:
             candidates.append(version)
             candidates += [Version(f"{version.base_version}{end}") for end in _ABOVE]
+            *series, last = version.release
+            candidates.append(Version(".".join(map(str, (*series, last + 1)))))
     return any(specifiers.contains(candidate, prereleases=True) for candidate in candidates)
 
 

@@ -124,6 +124,10 @@ def test_the_installer_that_made_the_environment(installed: dict[str, Any], has_
         ("==1.0,!=1.0", False),
         ("!=0", True),
         ("<0.5", True),
+        (">=1.2,!=1.2.*,<2", True),
+        (">1.2,!=1.2.*", True),
+        (">=4.21.0,!=4.21.*,<6", True),
+        (">=1.2,!=1.2.*,<1.3", False),
     ],
 )
 def test_whether_requirements_can_be_met_together(specifiers: str, can: bool) -> None:
