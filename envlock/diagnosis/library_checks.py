@@ -93,7 +93,7 @@ def check_found(environment: Environment) -> Iterator[Finding]:
             _SKIPPED_SOURCE,
         )
         return
-    for keys in _group_by_wheel(missing):
+    for keys in _group_by_wheel(environment, missing):
         yield Finding(
             "library-missing",
             "error",
@@ -106,13 +106,13 @@ def check_found(environment: Environment) -> Iterator[Finding]:
         )
 
 
-def _group_by_wheel(keys: Iterable[str]) -> list[list[str]]:
+def _group_by_wheel(environment: Environment, keys: Iterable[str]) -> list[list[str]]:
     """Return libraries in groups with the same wheel: a problem with one of them is a problem with
     all.
     """
     groups: dict[str, list[str]] = {}
     for key in keys:
-        groups.setdefault(_get_wheel(key), []).append(key)
+        groups.setdefault(_get_wheel(environment, key), []).append(key)
     return list(groups.values())
 
 
@@ -128,7 +128,7 @@ def _make_findable(environment: Environment, keys: Iterable[str]) -> Remedy:
     """Return a remedy by which libraries are found: their wheels, and their folders for the loader."""
     folders: dict[str, str] = {}
     for key in keys:
-        folders[_get_wheel(key)] = _get_folder(key)
+        folders[_get_wheel(environment, key)] = _get_folder(key)
     lines: list[str] = []
     if not all(map(environment.is_installed, folders)):
         if not environment.stock or not environment.has_tensorflow([">=2.14"]):
@@ -160,8 +160,16 @@ def _get_folder(key: str) -> str:
     return _WHEELS.get(key, key.lower())
 
 
-def _get_wheel(key: str) -> str:
-    return f"nvidia-{_get_folder(key).replace('_', '-')}-cu12"
+def _get_wheel(environment: Environment, key: str) -> str:
+    """Return the name of a library's wheel for the CUDA that TensorFlow was built with.
+
+    Since CUDA 13 most names have no suffix, and cuDNN's and NCCL's still do.
+    """
+    name = f"nvidia-{_get_folder(key).replace('_', '-')}"
+    suffixed = f"{name}-cu{_get_cuda_major(environment)}"
+    if environment.is_installed(name) and not environment.is_installed(suffixed):
+        return name
+    return suffixed
 
 
 def check_loadable(environment: Environment) -> Iterator[Finding]:
@@ -264,9 +272,9 @@ def check_shadowed(environment: Environment) -> Iterator[Finding]:
         for key, library in libraries.items():
             if library.get("resolved_by") != variable or library.get("wheel_version"):
                 continue
-            if environment.is_installed(_get_wheel(key)):
+            if environment.is_installed(_get_wheel(environment, key)):
                 keys_of_wheels.append(key)
-        for keys in _group_by_wheel(keys_of_wheels):
+        for keys in _group_by_wheel(environment, keys_of_wheels):
             if not reported.isdisjoint(keys):
                 continue
             fix = "unset LD_PRELOAD"
@@ -277,7 +285,7 @@ def check_shadowed(environment: Environment) -> Iterator[Finding]:
                 "warning",
                 f"cuda.{keys[0]}",
                 f"{_describe(keys, libraries, 'comes', 'come')} from {variable}, not from the "
-                f"installed {_get_wheel(keys[0])}",
+                f"installed {_get_wheel(environment, keys[0])}",
                 "Another library computes than the installed wheel, and another build gives "
                 "different bits.",
                 fix,

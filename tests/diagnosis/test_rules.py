@@ -238,6 +238,23 @@ CASES: dict[str, Environment] = {
 }
 
 
+@pytest.mark.parametrize(
+    ("cuda", "wheel"),
+    [("11.8", "nvidia-cusolver-cu11"), ("12.5.1", "nvidia-cusolver-cu12"), ("13.0", "nvidia-cusolver")],
+)
+def test_an_installed_wheel_is_found_by_the_name_that_its_cuda_has(cuda: str, wheel: str) -> None:
+    environment = changed(
+        GPU,
+        ("tensorflow.built_with_cuda", cuda),
+        ("cuda.cusolver", LOST),
+        ("packages.nvidia-cusolver-cu12", ...),
+        (f"packages.{wheel}", {"version": "11.4.1.48"}),
+    )
+    (finding,) = [each for each in diagnose(environment) if each.rule == "library-missing"]
+    assert "import nvidia.cusolver as m" in finding.fix
+    assert "pip install" not in finding.fix
+
+
 @pytest.mark.longer
 def test_the_whole_finding() -> None:
     """With ENVLOCK_TEST_WRITE_GOLDEN set the file is written anew; look at what changed in it."""
