@@ -120,9 +120,12 @@ def _update_tag_index(
         index = {}
     new = {entry["digest"] for entry in entries}
     merged: list[Mapping[str, object]] = []
-    listed = index.get("manifests")
-    if isinstance(listed, list):
-        merged += [entry for entry in listed if entry.get("digest") not in new]
+    listed = index.get("manifests", [])
+    if not isinstance(listed, list) or not all(isinstance(entry, dict) for entry in listed):
+        raise manifest.make_unreadable_error(
+            "an index", image, "its manifests are no list of objects"
+        )
+    merged += [entry for entry in listed if entry.get("digest") not in new]
     merged += entries
     content = _dump({"schemaVersion": 2, "mediaType": INDEX, "manifests": merged})
     registry.write(image, "PUT", f"manifests/{tag}", content, INDEX)

@@ -71,6 +71,14 @@ def test_the_index_of_another_keeps_what_others_put_there() -> None:
     assert entries(registry)[2]["annotations"] == {"a": "b"}
 
 
+@pytest.mark.parametrize("manifests", [["x"], "x", {"a": 1}])
+def test_an_index_that_is_none_is_refused(manifests: object) -> None:
+    registry = Memory(knows_referrers=False)
+    registry.held[TAG] = json.dumps({"schemaVersion": 2, "manifests": manifests}).encode()
+    with pytest.raises(RegistryError, match="cannot be read: its manifests are no list of objects"):
+        attach(registry, IMAGE, [BILL])
+
+
 def test_the_first_index_is_made_where_the_registry_has_none() -> None:
     registry = Memory(knows_referrers=False)
     made = attach(registry, IMAGE, [BILL])
