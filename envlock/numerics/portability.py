@@ -110,7 +110,8 @@ def make_variables(cap: Cap, members: Sequence[Member]) -> dict[str, str]:
     variables[FLAGS] = " ".join([*kept, variables[FLAGS]])
     for name, fact in THREADS.items():
         numbers = {member.threads[fact] for member in members if fact in member.threads}
-        if len(numbers) > 1 or any(name in member.variables for member in members):
+        is_set = any(name in member.variables for member in members)
+        if len(numbers) > 1 or (numbers and is_set):
             variables[name] = str(min(numbers))
     return variables
 

@@ -77,6 +77,8 @@ def test_a_cap_sets_the_smallest_number_of_threads_and_keeps_other_flags() -> No
     assert "TF_NUM_INTEROP_THREADS" not in variables
     asked = member("c", variables={"TF_NUM_INTEROP_THREADS": "8"})
     assert make_variables(CAPS[-1], [asked])["TF_NUM_INTEROP_THREADS"] == "8"
+    unknown = member("d", threads={}, variables={"TF_NUM_INTRAOP_THREADS": "4"})
+    assert "TF_NUM_INTRAOP_THREADS" not in make_variables(CAPS[-1], [unknown])
 
 
 def test_equal_canaries_under_the_cap_are_the_proof() -> None:
