@@ -30,7 +30,8 @@ def run_child(prepared: Prepared, environ: Mapping[str, str]) -> int:
     early: list[int] = []
 
     def pass_on(number: int, frame: FrameType | None) -> None:
-        early.append(number)
+        if not children:
+            early.append(number)
         for child in children:
             child.send_signal(number)
 
@@ -47,9 +48,9 @@ def run_child(prepared: Prepared, environ: Mapping[str, str]) -> int:
     # Ctrl-C reaches the command as well, which decides what to do. Only now, as the command would
     # inherit that the signal is ignored: https://man7.org/linux/man-pages/man7/signal.7.html
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    arrived = list(early)
+    # From here on a signal goes to the command itself, so that none is lost or sent twice.
     children.append(child)
-    for waiting in arrived:
+    for waiting in early:
         child.send_signal(waiting)
     code = child.wait()
     if code < 0:
