@@ -60,7 +60,6 @@ OWN_SEEDED = {
     "random.Random": 0,
     "keras.random.SeedGenerator": 0,
 }
-WHOLE_SEED = ("tf", "numpy", "python")
 
 
 class Chances(Base):

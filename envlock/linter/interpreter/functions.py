@@ -6,16 +6,16 @@ import ast
 from collections.abc import Callable
 from functools import lru_cache
 
-from envlock.data.specifiers import matches_version
 from envlock.linter.interpreter.arguments import Call
 from envlock.linter.interpreter.chances import find_chance
 from envlock.linter.interpreter.containers import NAMED_TUPLE
+from envlock.linter.interpreter.graph_functions import LOOPS, GraphFunctions
 from envlock.linter.interpreter.library import LIBRARY, STARTERS
 from envlock.linter.interpreter.methods import FLAG_TYPES
 from envlock.linter.interpreter.operations import is_listed
-from envlock.linter.interpreter.own_environments import SEED_METHODS, Environments
-from envlock.linter.interpreter.run_state import DEPTH, Deed, Frame, list_changes
-from envlock.linter.interpreter.source_files import Source, Sources, describe_more
+from envlock.linter.interpreter.own_environments import SEED_METHODS
+from envlock.linter.interpreter.run_state import DEPTH, Frame, list_changes
+from envlock.linter.interpreter.source_files import Source, Sources
 from envlock.linter.interpreter.values import (
     CLEAN,
     Class,
@@ -31,25 +31,19 @@ from envlock.linter.interpreter.values import (
     Scope,
     Sequence,
     Table,
-    Taints,
     Value,
     join_all,
 )
-from envlock.linter.module import Hit
 from envlock.linter.names import DISTRIBUTIONS, RANDOM_OPS, THREADED_QUEUES
 
-LOOPS = {"tf.map_fn": 0, "tf.while_loop": 1, "tf.scan": 0, "tf.foldl": 0, "tf.foldr": 0}
-"""Loops of TensorFlow, and the position of their body."""
-CARRYING = ("tf.while_loop", "tf.scan", "tf.foldl", "tf.foldr")
 ESTIMATOR = "tf.estimator.Estimator"
-IN_GRAPH = ("op", "generator")
 SET_TYPES = ("set", "frozenset", "typing.Set", "typing.AbstractSet", "typing.FrozenSet")
 NUMBER_TYPES = ("int", "float", "bool")
 RUNNABLE = frozenset({Function, Partial, Library, Sequence})
 """Values that are a function, or can hold some."""
 
 
-class Functions(Environments):
+class Functions(GraphFunctions):
     """Calls of anything."""
 
     def __init__(self, sources: Sources, tensorflow: str, budget: int) -> None:
@@ -471,85 +465,6 @@ class Functions(Environments):
         if isinstance(node, ast.Lambda) or not node.decorator_list:
             return False
         return name in map(_last_word, node.decorator_list)
-
-    # ------------------------------------------------------------ looking into functions
-
-    def look_into(self, mapped: Value | None, owner: Value, call: Call) -> list[Deed]:
-        """Return what a function does that is stateful, whoever calls it."""
-        if mapped is None:
-            return []
-        self.deeds.append([])
-        each = self.elements(owner) if self.is_dataset(owner) else Value()
-        if isinstance(mapped, Function) and not mapped.node.args.vararg:
-            count = len(mapped.node.args.args) - (mapped.owner is not None)
-            self.call_function(mapped, Call(call.node, [each] * max(count, 0)))
-        elif isinstance(
-            mapped, Library | Instance | Made | Method | Partial | Class | Either | Function
-        ):
-            self.call(mapped, Call(call.node, [each]))
-        return self.deeds.pop()
-
-    def run_map(self, name: str, call: Call) -> Value:
-        """Run the body of a loop of TensorFlow, whose rounds run in parallel."""
-        body = call.get("body" if name == "tf.while_loop" else "fn", LOOPS[name])
-        deeds: list[Deed] = []
-        if isinstance(body, Function):
-            self.deeds.append([])
-            self.call_function(body, Call(call.node, self.state_of(name, body)))
-            deeds = self.deeds.pop()
-        elif body is not None:
-            deeds = self.look_into(body, Value(), call)
-        found = [
-            each
-            for each in deeds
-            if each.kind in IN_GRAPH and not (name in CARRYING and each.carried)
-        ]
-        one = call.constant("parallel_iterations") == 1
-        if found and not one and matches_version([">=2.5"], self.tensorflow):
-            more = describe_more(found[0].source, [each.node for each in found])
-            message = f"{found[0].name} draws in iterations that run in parallel{more}"
-            self.ledger.hit("ENV403", self.source, Hit(call.node, message))
-        return Value(self.deep_of(call.values()), "tensor")
-
-    def state_of(self, name: str, body: Function) -> list[Value]:
-        """Return what a round gets from the one before: all but what only counts."""
-        names = [each.arg for each in body.node.args.args]
-        if name not in CARRYING:
-            return [Value() for _ in names]
-        counters = {
-            each.left.id
-            for each in ast.walk(body.node)
-            if isinstance(each, ast.BinOp)
-            and isinstance(each.left, ast.Name)
-            and getattr(each.right, "value", 0) == 1
-        }
-        chance = self.ledger.chance("CARRIED", "order", name, body.node, self.source)
-        carried: Taints = frozenset({(chance, "value")})
-        return [Value(kind="number") if each in counters else Value(carried) for each in names]
-
-    def is_compiled(self, node: ast.FunctionDef, scope: Scope) -> bool:
-        """Return whether XLA compiles a function."""
-        for each in node.decorator_list:
-            if isinstance(each, ast.Call):
-                told = [
-                    word.value
-                    for word in each.keywords
-                    if word.arg in ("jit_compile", "experimental_compile")
-                ]
-                if any(isinstance(value, ast.Constant) and value.value is True for value in told):
-                    return True
-        return False
-
-    def report_compiled(self, node: ast.FunctionDef, deeds: list[Deed]) -> None:
-        """Report random operations that XLA compiles."""
-        layers = matches_version(["<2.16"], self.tensorflow)
-        found = [each for each in deeds if each.kind == "op" or (each.kind == "layer" and layers)]
-        if found and matches_version([">=2.5"], self.tensorflow):
-            more = describe_more(found[0].source, [each.node for each in found])
-            message = f"{found[0].name} in {node.name}, which XLA compiles{more}, ignores the seeds"
-            self.ledger.hit("ENV404", found[0].source, Hit(found[0].node, message))
-        for deeds_around in self.deeds:
-            deeds_around.extend(deeds)
 
 
 def _last_word(node: ast.AST | None) -> str:

@@ -43,10 +43,6 @@ ADDERS = {
 }
 NEAREST = ("nearest", "NEAREST_NEIGHBOR")
 SCATTER = "resource-scatter-add-cpu"
-WHOLE = frozenset(
-    f"tf.{name}"
-    for name in ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
-)
 IN_MODELS = ("call", "train_step", "build")
 
 

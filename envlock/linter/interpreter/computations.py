@@ -1,0 +1,130 @@
+"""What functions of libraries compute, and what functions may do of which nothing is known."""
+
+from __future__ import annotations
+
+from envlock.linter.interpreter.arguments import Call
+from envlock.linter.interpreter.containers import Containers
+from envlock.linter.interpreter.values import (
+    CLEAN,
+    Constant,
+    Library,
+    Made,
+    Sequence,
+    Table,
+    Taints,
+    Value,
+    as_mode,
+    in_mode,
+)
+from envlock.linter.names import NAMING_KEYWORDS
+
+SAVERS = ("dump", "save", "savetxt", "savez", "savez_compressed")
+MEASURES = ("size", "shape", "rank")
+WHOLE = frozenset(
+    f"tf.{name}"
+    for name in ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
+)
+TEXTS = ("str", "bytes", "object")
+
+
+def is_text(kind: Value | None) -> bool:
+    """Return whether arrays of a type hold text."""
+    if isinstance(kind, Library):
+        return kind.name.rpartition(".")[2].rstrip("_") in TEXTS
+    if not isinstance(kind, Constant):
+        return False
+    word = str(kind.value).lstrip("<>|=")
+    return word in TEXTS or word[:1] in ("U", "S", "O")
+
+
+class Computations(Containers):
+    """Calls of functions that compute, or that are not known."""
+
+    def call_unknown(self, call: Call, name: str = "") -> Value:
+        """Return what a function returns that is not seen: it may do anything with what it is given."""
+        may_fill = call.discarded and not name.endswith((*SAVERS, "imsave", "imwrite"))
+        if may_fill:  # as MPI's Recv does
+            self.fill(*call.values())
+        self.count(*self.use_functions(call))
+        self.hand_out(call)
+        if name and name.rpartition(".")[2][:1].isupper():
+            made = self.make(name, call.node)
+            made.arguments, made.keywords = call.arguments, call.keywords
+            return made.add_taints(self.deep_of(call.values()))
+        kept = [value for word, value in call.keywords.items() if word not in NAMING_KEYWORDS]
+        for word in NAMING_KEYWORDS & call.keywords.keys():
+            self.ledger.show(self.deep(call.keywords[word]))
+        return Value(self.deep_of([*call.arguments, *kept]))
+
+    def hand_out(self, call: Call) -> None:
+        """Let chances count that are given to what is not seen."""
+        kept = [value for word, value in call.keywords.items() if word not in NAMING_KEYWORDS]
+        values = [*call.arguments, *kept]
+        self.count(*values)
+        for value in values:
+            if isinstance(value, Sequence | Table):  # it may be filled there
+                value.most = None
+            if isinstance(value, Sequence):
+                value.items = None
+        orders = in_mode(self.deep_of(values), "each") if self.loops else CLEAN
+        for value in values if orders else ():
+            if isinstance(value, Made) and "writer" in value.marks:
+                self.ledger.count(as_mode(orders & self.outside(value.born), "value"))
+
+    def compute(self, name: str, call: Call) -> Value:
+        """Return what is computed from values; a call whose result nothing uses must have an effect."""
+        self.use_functions(call)
+        values = call.values()
+        word = name.rpartition(".")[2]
+        if word[:1].isupper() and not name.startswith("numpy."):
+            made = self.make(name, call.node, *(["writer"] if word.endswith("Writer") else []))
+            made.arguments, made.keywords = call.arguments, call.keywords
+            return made.add_taints(self.deep_of(values))
+        self.change_in_place(name, call)
+        if word in MEASURES:
+            return Value(kind="whole")
+        if name == "numpy.dtype":
+            return call.first()
+        kind = self.kind_of_result(name, values)
+        if kind == "tensor" and is_text(call.get("dtype", 1)):
+            kind = "text"
+        taints = self.array_taints(values)
+        if kind == "letters":
+            return Value(self.deep_of(values), kind)
+        types = [each.name for each in values if isinstance(each, Library)]
+        if kind and "int" in f"{call.constant('dtype', 1)}{''.join(types)}":
+            # A set of whole numbers has one order; what was counted in the order of a set keeps it.
+            taints = frozenset(
+                each for each in taints if each[0].rule != "ENV304" or each[1] == "value"
+            )
+        return Value(taints, kind)
+
+    def change_in_place(self, name: str, call: Call) -> None:
+        """Note what a function does with arrays that it is given: add to one, fill it, write it away."""
+        if name.startswith("numpy.") and name.endswith(".at") and call.arguments:
+            for value in call.arguments[1:]:
+                self.teach(call.first(), value)
+        elif call.discarded:
+            if name.rpartition(".")[2] not in SAVERS:
+                self.fill(*call.values())
+            self.hand_out(call)
+        self.fill(*(value for word, value in call.keywords.items() if word in ("out", "dst")))
+
+    def kind_of_result(self, name: str, values: list[Value]) -> str:
+        """Return what kind of value a function of a library computes."""
+        word = name.rpartition(".")[2]
+        if name.startswith("string."):
+            return "letters"
+        if word == "unique":
+            return "unique"
+        if word in ("ones", "ones_like", "zeros", "zeros_like") or any(
+            isinstance(each, Library) and each.name in WHOLE for each in values
+        ):
+            return "whole"
+        if "path" in name:
+            return "text"
+        return "tensor" if name.startswith(("numpy.", "tf.", "keras.", "torch.")) else ""
+
+    def show(self, call: Call, taints: Taints) -> None:
+        """Let values be shown: orders and what was picked only look otherwise."""
+        self.ledger.show(taints)

@@ -1,0 +1,169 @@
+"""Trainings: what trains a model, whether its weights are seeded, and what feeds it."""
+
+from __future__ import annotations
+
+import ast
+
+from envlock.data.specifiers import matches_version
+from envlock.linter.interpreter.arguments import Call
+from envlock.linter.interpreter.flags import Flags
+from envlock.linter.interpreter.source_files import Source
+from envlock.linter.interpreter.values import Instance, Made, Taints, Value
+from envlock.linter.module import Hit
+from envlock.linter.rules.variables import recipe
+
+FITS = ("fit", "fit_generator", "train_on_batch")
+FEEDS = (
+    "fit",
+    "fit_generator",
+    "evaluate_generator",
+    "predict_generator",
+    "evaluate",
+    "predict",
+    "__init__",
+)
+OTHERS = ("sklearn.", "xgboost.", "lightgbm.", "torch.", "jax.", "flax.", "catboost.", "scipy.")
+OTHER_MODELS = frozenset(
+    {"jax", "flax", "haiku", "torch", "xgboost", "lightning", "pytorch_lightning"}
+)
+NOT_LEARNT = ("validation_data", "verbose")
+IN_TURN = "Let one thread do it, and hand it what the others make in a fixed order."
+
+
+class Trainings(Flags):
+    """Calls of what trains a model."""
+
+    def tapes(self, call: Call) -> Taints:
+        """Return the tapes whose gradients a call is given."""
+        return frozenset(each for each in self.deep_of(call.values()) if each[0].rule == "TAPE")
+
+    def call_trainer(self, owner: Value, name: str, call: Call) -> Value:
+        """Return what a method returns by which a model learns."""
+        self.use_functions(call)
+        taped = sorted(
+            (each[0] for each in self.deep_of(call.values()) if each[0].rule == "TAPE"),
+            key=lambda chance: getattr(chance.node, "lineno", 0),
+        )
+        learnt = [value for word, value in call.keywords.items() if word not in NOT_LEARNT]
+        self.trains.add(self.source)
+        self.trained = True
+        self.count(*call.arguments, *learnt)
+        for word in NOT_LEARNT:
+            if word in call.keywords:
+                self.ledger.show(self.deep(call.keywords[word]))
+        for value in (*call.arguments, *learnt):
+            self.teach(owner, value)
+        if taped:
+            self.train_by_tape(taped[0].node, taped[0].source)
+        elif self.is_model(owner, name, call) and not self.hands_on(owner, name):
+            self.train(call)
+            if name in FITS:
+                self.check_weights(owner, call.node, self.source)
+        self.check_workers(name, call)
+        if name not in ("minimize", "compute_gradients"):  # in a graph they only describe
+            self.note_race(owner, call.node, "train one model")
+        return self.make("trained", call.node, "step")
+
+    def hands_on(self, owner: Value, name: str) -> bool:
+        """Return whether a method only calls the method of its name on what it wraps."""
+        return getattr(self.frames[-1].node, "name", "") == name and isinstance(owner, Value)
+
+    def is_model(self, owner: Value, name: str, call: Call) -> bool:
+        """Return whether what is trained or compiled is Keras' or an optimizer of TensorFlow."""
+        if isinstance(owner, Made):
+            if owner.name.startswith("keras.optimizers."):
+                return True
+            if owner.name.startswith(OTHERS) or owner.name.endswith("ImageDataGenerator"):
+                return False
+            return self.uses_keras() if "keras" not in owner.marks else True
+        if isinstance(owner, Instance):
+            bases = owner.owner.library_bases()
+            if any(base.startswith(OTHERS) for base in bases):
+                return False
+            own = owner.owner.scope.source.module.uses_keras
+            return own or any(base.startswith(("keras.", "tf.")) for base in bases)
+        words = call.keywords.keys()
+        # Encoders and scalers take one argument; a model of Keras takes labels or epochs as well.
+        if name == "fit" and not words and len(call.arguments) == 1:
+            return False
+        # Nothing but a model of Keras is fitted or compiled with these.
+        by_words = {"epochs", "callbacks"} <= words or {"optimizer", "loss"} <= words
+        return by_words or self.uses_keras()
+
+    def uses_keras(self) -> bool:
+        """Return whether the file names Keras."""
+        return self.source.module.uses_keras
+
+    def compile_model(self, owner: Value, name: str, call: Call) -> Value | None:
+        """Note the weights of a Keras model that is made out of sight and compiled."""
+        # A loss tells it from other things that are compiled.
+        has_loss = "loss" in call.keywords or len(call.arguments) > 1
+        unseen = type(owner) is Value or (isinstance(owner, Made) and not owner.marks)
+        if unseen and has_loss and self.is_model(owner, name, call):
+            self.state.weights = True
+        return None
+
+    def train(self, call: Call, node: ast.AST | None = None) -> None:
+        """Note that a training takes place."""
+        self.note_training(node or call.node, self.source)
+
+    def note_training(self, node: ast.AST, source: Source) -> None:
+        """Note that a training takes place, and whether op determinism is on."""
+        self.trains.add(source)
+        self.trained = True
+        if not self.state.switched:
+            message = "training starts here, but nothing turns op determinism on"
+            self.ledger.hit("ENV108", source, Hit(node, message, fix=recipe(self.tensorflow)))
+
+    def train_by_tape(self, node: ast.AST, source: Source) -> None:
+        """Note that steps are taken along the gradients of a tape."""
+        self.note_training(node, source)
+        if source.module.uses_keras and (self.state.weights or self.built):
+            self.check_weights(Value(), node, source)
+
+    def check_weights(self, model: Value, node: ast.AST, source: Source) -> None:
+        """Report a model whose weights nothing seeds."""
+        unseeded = not {"tf", "python"} & self.state.seeded.keys()
+        marked = isinstance(model, Made) and "unseeded" in model.marks
+        if (unseeded and (self.state.weights or self.built)) or marked:
+            message = "a Keras model is trained here, but nothing seeds its weights"
+            if marked and not unseeded:
+                message = "a Keras model is trained here that was made before anything was seeded"
+            self.ledger.hit("ENV202", source, Hit(node, message))
+
+    def report_partial(self, node: ast.AST, source: Source) -> None:
+        """Report seeds that do not reach Keras."""
+        if not matches_version([">=2.10"], self.tensorflow) or source.has_sessions:
+            return
+        if self.program is not None and not OTHER_MODELS.isdisjoint(self.program.packages):
+            return
+        message = "this seeds TensorFlow, but nothing seeds Python's random, from which Keras draws its seeds"
+        self.ledger.hit("ENV201", source, Hit(node, message))
+
+    def check_workers(self, name: str, call: Call) -> None:
+        """Report several Python workers that feed a model."""
+        if (
+            name not in FEEDS
+            or not self.uses_keras()
+            or self.is_dataset(call.get("x", 0) or Value())
+        ):
+            return
+        number = call.constant("workers")
+        if isinstance(number, int) and not isinstance(number, bool) and number > 1:
+            self.ledger.hit(
+                "ENV306", self.source, Hit(call.node, f"{number} Python workers feed the model")
+            )
+        elif call.constant("use_multiprocessing") is True:
+            self.ledger.hit(
+                "ENV306", self.source, Hit(call.node, "Python worker processes feed the model")
+            )
+
+    def is_dataset(self, value: Value) -> bool:
+        """Return whether a value is a dataset of TensorFlow."""
+        return isinstance(value, Made) and value.name == "tf.data.Dataset"
+
+    def note_race(self, owner: Value, node: ast.AST, what: str) -> None:
+        """Report several threads that change one thing: each goes on from what the others left just then."""
+        if self.is_shared(getattr(owner, "born", 0)):
+            hit = Hit(node, f"several threads {what}, each whenever it comes to it", fix=IN_TURN)
+            self.ledger.hit("ENV307", self.source, hit)
