@@ -21,7 +21,8 @@ from envlock.linter.notebooks import Cells
 
 Node = TypeVar("Node", bound=ast.AST)
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
-ALIASES = 8  # assignments of names to names that are followed: longer chains are not written
+ALIASES = 8
+"""Assignments of names to names that are followed: `a = b` and `b = a` would never end."""
 
 QUOTED_WORD = re.compile(r"""['"]([A-Za-z_]\w*)['"]""")
 
@@ -67,6 +68,7 @@ class Module:
         found: dict[type[ast.AST], list[ast.AST]] = {kind: [] for kind in _FIELDS}
         rows = {kind: (found[kind].append, fields) for kind, fields in _FIELDS.items()}
         stack: list[ast.AST] = [self.tree]
+        # All nodes of all files go through this loop, so that its methods are looked up once.
         take, put = stack.pop, stack.append
         while stack:
             node = take()
@@ -75,6 +77,7 @@ class Module:
                 continue
             keep, fields = row
             keep(node)
+            # What is put last is taken first: lists from their end, as the fields are.
             for name in fields:
                 value = getattr(node, name, None)
                 if type(value) is list:
@@ -90,7 +93,11 @@ class Module:
     @cached_property
     def _parents(self) -> dict[ast.AST, ast.AST]:
         """The node around each; few files are asked for it."""
-        return {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
+        found: dict[ast.AST, ast.AST] = {}
+        for node in ast.walk(self.tree):
+            for child in ast.iter_child_nodes(node):
+                found[child] = node
+        return found
 
     def parent(self, node: ast.AST) -> ast.AST | None:
         """Return the node around this one."""
@@ -108,12 +115,15 @@ class Module:
     @cached_property
     def imports(self) -> frozenset[str]:
         """Every module that is imported anywhere in the file, as it is written; with a dot in front: relative."""
-        plain = {alias.name for node in self.nodes(ast.Import) for alias in node.names}
+        found: set[str] = set()
+        for statement in self.nodes(ast.Import):
+            found.update(alias.name for alias in statement.names)
         for node in self.nodes(ast.ImportFrom):
-            module = _origin(node)
-            plain.add(module)
-            plain.update(_join(module, alias.name) for alias in node.names)
-        return frozenset(plain)
+            module = _get_origin(node)
+            found.add(module)
+            # Each may be a module, too: `from package import module`.
+            found.update(_join(module, alias.name) for alias in node.names)
+        return frozenset(found)
 
     @cached_property
     def _meanings(self) -> dict[str, set[str]]:
@@ -128,15 +138,15 @@ class Module:
                     found[top].add(canonical(top))
         for each in self.nodes(ast.ImportFrom):
             for alias in each.names:
-                full = _join(_origin(each), alias.name)
+                full = _join(_get_origin(each), alias.name)
                 found[alias.asname or alias.name].add(canonical(full))
         return found
 
     @cached_property
     def _stars(self) -> list[str]:
-        """The modules of which every name is imported."""
+        """The libraries of which every name is imported; a relative import is of a file of the project."""
         stars = [each for each in self.nodes(ast.ImportFrom) if each.names[0].name == "*"]
-        return [_origin(each) for each in stars if not each.level]
+        return [_get_origin(each) for each in stars if not each.level]
 
     @cached_property
     def _bound(self) -> dict[str, list[ast.expr]]:
@@ -157,8 +167,10 @@ class Module:
         others += [each.name for each in self.nodes(ast.FunctionDef)]
         others += [each.name for each in self.nodes(ast.ClassDef)]
         others += [each.name for each in self.nodes(ast.MatchAs) if each.name]
+        # Parameters, targets of loops, functions: an expression without a name stands for them.
+        nameless = ast.Tuple([], ast.Load())
         for name in others:
-            found[name].append(ast.Tuple([], ast.Load()))
+            found[name].append(nameless)
         return found
 
     def name(self, node: ast.AST, depth: int = ALIASES) -> str | None:
@@ -185,25 +197,26 @@ class Module:
         return self._resolved[key]
 
     def _look_up(self, name: str, depth: int) -> str | None:
-        given = [
-            each
-            for each in self._bound.get(name, [])
-            if not (isinstance(each, ast.Constant) and each.value is None)
-        ]
         meanings = set(self._meanings.get(name, ()))
-        for each in given:
+        for each in self._bound.get(name, []):
+            # `np = None` where the import of NumPy has failed: the code after it uses NumPy.
+            if isinstance(each, ast.Constant) and each.value is None:
+                continue
             meaning = self.name(each, depth - 1)
             if meaning is None:
                 return None
             meanings.add(meaning)
+        # Of several stars the last one hides the names of the others.
         if not meanings and self._stars:
             return f"{self._stars[-1]}.{name}"
         if not meanings:
             return None
+        # `from keras.layers import Dense` in a `try`, `from tensorflow.keras.layers import Dense`
+        # in its `except`: of one name at two places, either stands for both.
         if len({each.rpartition(".")[2] for each in meanings}) > 1:
             return None
         found = min(meanings)
-        if found.startswith("."):
+        if found.startswith("."):  # a file of the project
             return None
         return found
 
@@ -221,7 +234,8 @@ class Module:
     def find_calls(self, names: Collection[str]) -> list[tuple[ast.Call, str]]:
         """Return every call of something of these names, with its name, in the order of the text."""
         words = {name.rpartition(".")[2] for name in names}
-        if not any(word in self.text for word in words):  # whatever the code calls it otherwise
+        # Quicker than to look up every call. `from os import listdir as ls` has the word, too.
+        if not any(word in self.text for word in words):
             return []
         found: list[tuple[ast.Call, str]] = []
         for call in self.nodes(ast.Call):
@@ -278,12 +292,12 @@ class Module:
         return "keras" in self.packages or "keras" in self.attributes
 
 
-def _origin(node: ast.ImportFrom) -> str:
+def _get_origin(node: ast.ImportFrom) -> str:
     return "." * node.level + (node.module or "")
 
 
 def _join(module: str, name: str) -> str:
-    if module.endswith("."):
+    if module.endswith("."):  # `from . import name`
         return f"{module}{name}"
     return f"{module}.{name}"
 
@@ -299,12 +313,13 @@ _WORDS = frozenset(
 
 def _list_fields() -> dict[type[ast.AST], tuple[str, ...]]:
     """Return for each type of node the fields that can hold nodes, the last first; a constant has none that matter."""
+    found: dict[type[ast.AST], tuple[str, ...]] = {}
     kinds: list[type[ast.AST]] = [ast.AST]
-    for kind in kinds:
+    while kinds:
+        kind = kinds.pop()
         kinds += kind.__subclasses__()
-    found = {
-        kind: tuple(name for name in kind._fields[::-1] if name not in _WORDS) for kind in kinds
-    }
+        found[kind] = tuple(name for name in kind._fields[::-1] if name not in _WORDS)
+    # A seventh of the nodes of Keras 3.15.1, and no rule asks for all constants.
     del found[ast.Constant]
     return found
 
@@ -329,9 +344,14 @@ def constant(node: ast.AST | None) -> object:
 
 @dataclass(frozen=True)
 class Hit:
-    """What a rule found at a node; severity, fix and source are the rule's own where they are None.
+    """What a rule found at a node.
 
-    `part` is that of the project, which is found out at the end.
+    Attributes:
+        node: the place.
+        message: what was found.
+        severity, fix, source: the rule's own where they are None.
+        unless_switched: whether it holds only where nothing turns op determinism on.
+        part: the part of the project that the place lies in; known after all programs have run.
     """
 
     node: ast.AST

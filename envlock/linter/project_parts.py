@@ -51,8 +51,10 @@ class Parts:
         """Return the part in which a place lies."""
         if source.is_test or not TEST_FOLDERS.isdisjoint(PurePath(source.path).parts[:-1]):
             return TESTS
+        # Where nothing is started, as in a folder of modules, any function may be called from outside.
         if self.installed is None or source.path in self.installed or not self.mains:
             return ""
+        # Before the functions around are asked for: the place may lie outside of all.
         met_by = self.programs.ledger.met_by.get(node)
         if met_by and self.started.isdisjoint(met_by):
             return UNCALLED

@@ -12,7 +12,7 @@ from functools import cached_property
 from envlock.linter.module import Module
 from envlock.linter.names import LIBRARIES, TENSORFLOW_1
 from envlock.linter.notebooks import Cells
-from envlock.linter.places import Places, absolute
+from envlock.linter.places import Places, split_name
 
 LOADERS = (
     *("importlib.import_module", "importlib.util.spec_from_file_location", "imp.load_source"),
@@ -148,7 +148,7 @@ class Sources:
 
     def _absolute(self, name: str, folder: tuple[str, ...]) -> tuple[str, ...]:
         """Return the parts of an imported name, from the top folder on."""
-        parts = absolute(name, folder)
+        parts = split_name(name, folder)
         if parts[0] == self._root and len(parts) > 1 and not name.startswith("."):
             return parts[1:]
         return parts

@@ -10,7 +10,7 @@ from envlock.linter.interpreter.flags import Flags
 from envlock.linter.interpreter.source_files import Source
 from envlock.linter.interpreter.values import Instance, Made, Taints, Value
 from envlock.linter.module import Hit
-from envlock.linter.rules.variables import recipe
+from envlock.linter.rules.variables import describe_recipe
 
 FITS = ("fit", "fit_generator", "train_on_batch")
 FEEDS = (
@@ -113,7 +113,9 @@ class Trainings(Flags):
         self.trained = True
         if not self.state.switched:
             message = "training starts here, but nothing turns op determinism on"
-            self.ledger.hit("ENV108", source, Hit(node, message, fix=recipe(self.tensorflow)))
+            self.ledger.hit(
+                "ENV108", source, Hit(node, message, fix=describe_recipe(self.tensorflow))
+            )
 
     def train_by_tape(self, node: ast.AST, source: Source) -> None:
         """Note that steps are taken along the gradients of a tape."""
