@@ -5,7 +5,6 @@ from __future__ import annotations
 from envlock.linter.interpreter.arguments import Call
 from envlock.linter.interpreter.containers import Containers
 from envlock.linter.interpreter.values import (
-    CLEAN,
     Constant,
     Library,
     Made,
@@ -42,16 +41,18 @@ class Computations(Containers):
 
     def call_unknown(self, call: Call, name: str = "") -> Value:
         """Return what a function returns that is not seen: it may do anything with what it is given."""
-        may_fill = call.discarded and not name.endswith((*SAVERS, "imsave", "imwrite"))
-        if may_fill:  # as MPI's Recv does
+        # A call whose result nothing uses must do something: MPI's Recv fills what it is given.
+        if call.discarded and not name.endswith((*SAVERS, "imsave", "imwrite")):
             self.fill(*call.values())
         self.count(*self.use_functions(call))
         self.hand_out(call)
+        # Classes begin with a capital (PEP 8).
         if name and name.rpartition(".")[2][:1].isupper():
             made = self.make(name, call.node)
             made.arguments, made.keywords = call.arguments, call.keywords
             return made.add_taints(self.deep_of(call.values()))
         kept = [value for word, value in call.keywords.items() if word not in NAMING_KEYWORDS]
+        # `name=`, `title=`: a number by chance in it only looks otherwise.
         for word in NAMING_KEYWORDS & call.keywords.keys():
             self.ledger.show(self.deep(call.keywords[word]))
         return Value(self.deep_of([*call.arguments, *kept]))
@@ -66,8 +67,11 @@ class Computations(Containers):
                 value.most = None
             if isinstance(value, Sequence):
                 value.items = None
-        orders = in_mode(self.deep_of(values), "each") if self.loops else CLEAN
-        for value in values if orders else ():
+        if not self.loops:
+            return
+        # `dump(record, file)` in a loop by chance: the file keeps the order of the rounds.
+        orders = in_mode(self.deep_of(values), "each")
+        for value in values:
             if isinstance(value, Made) and "writer" in value.marks:
                 self.ledger.count(as_mode(orders & self.outside(value.born), "value"))
 
@@ -77,11 +81,13 @@ class Computations(Containers):
         values = call.values()
         word = name.rpartition(".")[2]
         if word[:1].isupper() and not name.startswith("numpy."):
-            made = self.make(name, call.node, *(["writer"] if word.endswith("Writer") else []))
+            made = self.make(name, call.node)
+            if word.endswith("Writer"):  # TFRecordWriter, SummaryWriter
+                made.marks.add("writer")
             made.arguments, made.keywords = call.arguments, call.keywords
             return made.add_taints(self.deep_of(values))
         self.change_in_place(name, call)
-        if word in MEASURES:
+        if word in MEASURES:  # how large something is does not depend on what is in it
             return Value(kind="whole")
         if name == "numpy.dtype":
             return call.first()
@@ -91,16 +97,22 @@ class Computations(Containers):
         taints = self.array_taints(values)
         if kind == "letters":
             return Value(self.deep_of(values), kind)
-        types = [each.name for each in values if isinstance(each, Library)]
-        if kind and "int" in f"{call.constant('dtype', 1)}{''.join(types)}":
+        if kind and self.is_of_integers(call):
             # A set of whole numbers has one order; what was counted in the order of a set keeps it.
             taints = frozenset(
                 each for each in taints if each[0].rule != "ENV304" or each[1] == "value"
             )
         return Value(taints, kind)
 
+    def is_of_integers(self, call: Call) -> bool:
+        """Return whether a call is given a type of whole numbers: `dtype="int64"`, `np.int32`."""
+        words = [str(call.constant("dtype", 1))]
+        words += [each.name for each in call.values() if isinstance(each, Library)]
+        return any("int" in word for word in words)
+
     def change_in_place(self, name: str, call: Call) -> None:
         """Note what a function does with arrays that it is given: add to one, fill it, write it away."""
+        # `np.add.at(sums, indices, values)` adds to its first argument, one value after the other.
         if name.startswith("numpy.") and name.endswith(".at") and call.arguments:
             for value in call.arguments[1:]:
                 self.teach(call.first(), value)
@@ -115,15 +127,19 @@ class Computations(Containers):
         word = name.rpartition(".")[2]
         if name.startswith("string."):
             return "letters"
+        # Each place once, so that a sum scattered there has one order: ENV401/good_unique.py.
         if word == "unique":
             return "unique"
-        if word in ("ones", "ones_like", "zeros", "zeros_like") or any(
-            isinstance(each, Library) and each.name in WHOLE for each in values
-        ):
+        # Ones and zeros count mostly, and whole numbers add up alike in any order.
+        if word in ("ones", "ones_like", "zeros", "zeros_like"):
+            return "whole"
+        if any(isinstance(each, Library) and each.name in WHOLE for each in values):
             return "whole"
         if "path" in name:
             return "text"
-        return "tensor" if name.startswith(("numpy.", "tf.", "keras.", "torch.")) else ""
+        if name.startswith(("numpy.", "tf.", "keras.", "torch.")):
+            return "tensor"
+        return ""
 
     def show(self, call: Call, taints: Taints) -> None:
         """Let values be shown: orders and what was picked only look otherwise."""

@@ -48,12 +48,14 @@ class Containers(Orders):
         if not isinstance(key, Function | Library):
             self.use_functions(call)
             return CLEAN
+        # The key is run on a copy of one element: what it does to its taints is not done to the list.
         each = self.copy_value(self.elements(values))
         rank = self.call(key, Call(call.node, [each]))
-        if isinstance(rank, Sequence) and rank.items:
+        if isinstance(rank, Sequence) and rank.items:  # the first of several keys decides most
             rank = rank.items[0]
         place = getattr(call.node, "func", call.node)
         if rank.kind == "moment":
+            # One listing is one cause: sorted by time, it is reported where it is listed.
             chance = self.chance("ENV303", "order", "time", place)
             return in_mode(values.taints, "order") or frozenset({(chance, "order")})
         salted = [chance for chance, _ in rank.taints if chance.rule == "ENV305"]
@@ -66,21 +68,23 @@ class Containers(Orders):
         """Return what does not depend on any order."""
         self.use_functions(call)
         kind = ""
-        if name in ("len", "sum", "int", "bool", "any", "all"):
+        if name in ("len", "any", "all"):
             kind = "number"
+        # The length of a list that a loop by chance fills counts its rounds: `ids[word] = len(ids)`.
         if name == "len" and self.outside_taints(call.first()):
             return Value(as_mode(self.outside_taints(call.first()), "place"), "number")
         if name in ("min", "max"):
             if len(call.arguments) == 1:
                 return self.plain(self.elements(call.first()))
             return self.plain(join_all(call.arguments))
+        # How many there are is the same, whatever was drawn.
+        if name == "len":
+            return Value(kind=kind)
         drawn = frozenset(
             each
             for each in self.deep_of(call.values())
             if each[0].kind != "order" and each[1] in ("value", "pick")
         )
-        if name == "len":
-            drawn = CLEAN
         return Value(drawn, kind)
 
     def outside_taints(self, container: Value) -> Taints:
@@ -93,7 +97,7 @@ class Containers(Orders):
     def make_set(self, name: str, call: Call) -> Value:
         """Return a set."""
         given = call.first()
-        if name == "weakref.WeakSet":  # of objects, which are hashed by their addresses
+        if name == "weakref.WeakSet":  # of objects, whose hashes are their addresses
             return Sequence("set", None, Value(), self.tick())
         if not call.arguments:
             return Sequence("set", [], None, self.tick())
@@ -137,6 +141,7 @@ class Containers(Orders):
         items = []
         for each in given:
             item = self.elements(each)
+            # `dict(zip(words, range(len(words))))` numbers words by chance.
             if not in_mode(each.taints, "order") and orders and item.kind == "number":
                 item = Value(as_mode(orders, "place"), "number")
             items.append(item)
@@ -168,18 +173,19 @@ class Containers(Orders):
     def sum(self, name: str, call: Call) -> Value:
         """Return a sum; of lists it is a list in the order in which they come."""
         given = call.first()
+        # `sum(lists, [])` puts lists together.
         if len(call.arguments) > 1 and isinstance(call.arguments[1], Sequence):
             inner = self.elements(given)
             return self.make_sequence(None, self.elements(inner)).add_taints(
                 in_mode(inner.taints, "order") | in_mode(given.taints, "order")
             )
+        # Of a listing or a set, whole numbers are added up mostly, such as sizes. Results of
+        # workers are fractions, whose sum depends on its order: ENV307/bad_sum_of_arrivals.py.
         taints = self.array_taints([given])
-        arrived = frozenset(
+        kept = frozenset(
             each for each in taints if each[0].kind != "order" or self.is_arrival(each[0].rule)
         )
-        return Value(
-            as_mode(in_mode(arrived, "order"), "value") | in_mode(arrived, "value"), "number"
-        )
+        return Value(as_mode(in_mode(kept, "order"), "value") | in_mode(kept, "value"), "number")
 
     def make_dict(self, name: str, call: Call) -> Value:
         """Return a dictionary."""
@@ -192,6 +198,7 @@ class Containers(Orders):
                 return given
             pair = self.elements(given)
             first, second = self.unpack(pair, 2)
+            # As in `store`: a place under a key is a number by chance.
             placed = in_mode(second.taints, "place")
             table.store(first, second.add_taints(as_mode(placed, "value")))
             table.most = None
@@ -210,11 +217,9 @@ class Containers(Orders):
             parts = [self.unpack(each, count) for each in value.options]
             return [join_all(each) for each in zip(*parts, strict=True)]
         if isinstance(value, Sequence):
-            return [
-                self.copy_value(value.element).add_taints(
-                    as_mode(in_mode(value.taints, "order"), "value")
-                )
-            ] * count
+            # Which of them is the first is by chance.
+            taken = as_mode(in_mode(value.taints, "order"), "value")
+            return [self.copy_value(value.element).add_taints(taken)] * count
         if isinstance(value, Made):
             return [value] * count
         if value.kind == "unfilled":  # its rows are filled each
@@ -234,6 +239,7 @@ class Containers(Orders):
         for word in words:
             name = ast.Name(word, ast.Store())
             body.append(ast.AnnAssign(name, ast.Name("object", ast.Load()), None, 1))
+        # As if it were written as a class: everything that knows those knows this.
         node = ast.ClassDef("", [], [], body, [])
         return Class(node, Scope(self.source), [Library(TYPED_TUPLE)])
 
@@ -242,7 +248,10 @@ class Containers(Orders):
         return self.make_sequence(None, Value(kind="number"), "iterator")
 
     def make_text(self, name: str, call: Call) -> Value:
-        """Return text: what was drawn is part of a name."""
+        """Return text: a number that was drawn is mostly part of a name or a message in it.
+
+        A word that was picked is still that word.
+        """
         taints = self.deep_of(call.arguments)
         drawn = frozenset(each for each in taints if each[0].kind == "draw" and each[1] != "pick")
         self.ledger.show(drawn)
@@ -254,12 +263,12 @@ class Containers(Orders):
         if isinstance(given, Constant) and given.value is not None:
             return given
         taints = self.deep_of(call.arguments)
-        default: object = ...
+        # A seed that is None by default is off by default, as in `deterministic=bool(seed)`.
         if name == "bool" and given.default in (None, False):
-            default = False
+            return Value(taints, "number", default=False)
         if name == "int" and isinstance(given, Constant):
-            default = given.default
-        return Value(taints, "number", default)
+            return Value(taints, "number", given.default)
+        return Value(taints, "number")
 
     def use_hash(self, name: str, call: Call) -> Value:
         """Return hash() or id()."""
@@ -276,7 +285,7 @@ class Containers(Orders):
         )
 
     def reduce(self, name: str, call: Call) -> Value:
-        """Return `functools.reduce`: the order counts where what is reduced comes late or early."""
+        """Return `functools.reduce`, which goes from one element to the next: their order counts."""
         each = self.elements(call.arguments[1]) if len(call.arguments) > 1 else Value()
         self.call(call.first(), Call(call.node, [each, each]))
         return Value(as_mode(in_mode(self.deep_of(call.arguments), "order"), "value"))
@@ -329,8 +338,8 @@ class Containers(Orders):
 
     def set_combine(self, owner: Sequence, call: Call) -> Value:
         """Combine sets."""
-        parts = [self.elements(each) for each in (owner, *call.arguments)]
-        element = join_all([owner.element, *parts[1:]]) if call.arguments else owner.element
+        parts = [self.elements(each) for each in call.arguments]
+        element = join_all([owner.element, *parts])
         return self.make_sequence(None, self.plain(element), "set")
 
     def table_keys(self, owner: Table, call: Call) -> Value:

@@ -52,6 +52,8 @@ FILE_TIMES = ("os.path.getmtime", "os.path.getctime", "os.path.getatime")
 EMPTY = ("numpy.empty", "numpy.empty_like", "numpy.ndarray")
 READ_SQL = ("pandas.read_sql", "pandas.read_sql_query", "pandas.read_sql_table")
 SQL_DATASET = "tf.data.experimental.SqlDataset"
+WRITING = frozenset("wax")
+"""Letters of the modes in which `open` writes."""
 OUTPUT = ("sys.stdout", "sys.stderr")
 STARTERS = ("threading.Thread", "multiprocessing.Process", "torch.multiprocessing.Process")
 OPTIMIZERS = ("tf.train.", "keras.optimizers.", "tf.optimizers.", "tensorflow_addons.optimizers.")
@@ -73,7 +75,7 @@ class Libraries(Computations):
         return Value()
 
     def wrap_environment(self, name: str, call: Call) -> Value:
-        """Return the environment that is wrapped: what seeds the outer one seeds it."""
+        """Return the environment that is wrapped: what seeds the outer one seeds it, and they are one cause."""
         return call.first()
 
     def make_distribution(self, name: str, call: Call) -> Value:
@@ -87,8 +89,10 @@ class Libraries(Computations):
         """Return a layer or a model."""
         made = self.make(name, call.node, "keras")
         made.arguments, made.keywords = call.arguments, call.keywords
+        # `keras.layers.add(...)` is the operation, `keras.layers.Add` the layer.
         if name.startswith("keras.layers.") and name.rpartition(".")[2][:1].islower():
             return self.compute(name, call)
+        # A model that a file gives has its weights from there.
         loads = name.endswith(("load_model", "model_from_json", "clone_model"))
         if not name.endswith(WEIGHTLESS) and not loads:
             self.make_weights(made)
@@ -109,18 +113,16 @@ class Libraries(Computations):
                 if isinstance(option, Made):
                     found.append(option)
                 elif isinstance(option, Sequence):
-                    found += [
-                        each
-                        for item in (option.items or [option.element])
-                        for each in options(item)
-                        if isinstance(each, Made)
-                    ]
+                    for item in option.items or [option.element]:
+                        found += [each for each in options(item) if isinstance(each, Made)]
         return found
 
     def make_weights(self, made: Made | None) -> None:
         """Note that weights of Keras are made: their seeds come from Python's random."""
         self.state.weights = self.built = True
         seeded = self.state.seeded
+        # Which of the two counts depends on the version: one of them is enough here, and Keras
+        # without Python's seed from TensorFlow 2.10 on is ENV201, below.
         if made is not None and not {"tf", "python"} & seeded.keys():
             made.marks.add("unseeded")
         if "tf" in seeded and "python" not in seeded and not self.off:
@@ -147,12 +149,10 @@ class Libraries(Computations):
 
     def check_files_shuffled(self, call: Call) -> None:
         """Report files that are read as they come."""
-        told = call.constant("shuffle_files")
-        if (
-            call.get("shuffle_files") is not None
-            and told not in (False, None)
-            and call.get("read_config") is None
-        ):
+        # A `read_config` may hold the seed.
+        if call.get("shuffle_files") is None or call.get("read_config") is not None:
+            return
+        if call.constant("shuffle_files") not in (False, None):
             message = "files that are shuffled without a seed of their own are read in any order"
             self.give_up_order(call, message)
 
@@ -167,6 +167,7 @@ class Libraries(Computations):
         if name == "tf.Variable":
             made.marks.add("variable")
             taints = self.deep_of(call.values())
+            # First values count where something learns from there: ENV204/good_weights_untrained.py.
             drawn = frozenset(each for each in taints if each[0].rule == "ENV204")
             self.ledger.weigh(drawn, self.in_entry)
             return made.add_taints(taints - drawn)
@@ -185,8 +186,11 @@ class Libraries(Computations):
         taints = self.deep_of(call.arguments)
         screen = file is None or (isinstance(file, Library) and file.name in OUTPUT)
         if not screen:
+            # Line by line, the file keeps the order of a loop by chance.
             self.ledger.count(taints | as_mode(in_mode(taints, "each"), "value"))
             return Value()
+        # A number that was drawn may be the result of a program that prints it (ENV206/bad_printed.py).
+        # Names and orders only look otherwise.
         results = frozenset(each for each in taints if each[0].kind == "draw" and each[1] != "pick")
         self.ledger.count(results)
         self.ledger.show(taints - results)
@@ -239,8 +243,8 @@ class Libraries(Computations):
     def open_file(self, name: str, call: Call) -> Value:
         """Return an open file; what is read from it is as by chance as its name."""
         made = self.make(name, call.node, "file")
-        mode = str(call.constant("mode", 1))
-        if set(mode) & set("wax") and mode not in ("None", "Ellipsis"):
+        mode = call.constant("mode", 1)
+        if isinstance(mode, str) and not WRITING.isdisjoint(mode):
             made.marks.add("writer")
             return made
         return made.add_taints(self.deep_of(call.arguments))
@@ -262,6 +266,7 @@ class Libraries(Computations):
         )
         before = len(self.deeds[-1]) if self.deeds else 0
         self.use_functions(call)
+        # A function that is not seen may draw; one that is seen has been looked into by its call.
         if not known and self.deeds:
             self.do("opaque", name, call.node)
         elif self.deeds and len(self.deeds[-1]) > before:
@@ -275,8 +280,12 @@ class Libraries(Computations):
         handed = list(arguments.items or []) if isinstance(arguments, Sequence) else []
         for value in handed:
             if isinstance(value, Made) and "queue" in value.marks:
-                many = self.is_repeated(value.born) or "fed" in value.marks
-                value.marks.add("many" if many else "fed")
+                # One worker fills it in its own order; the second one makes it a race. A loop that
+                # began after the queue was made starts several.
+                if self.is_repeated(value.born) or "fed" in value.marks:
+                    value.marks.add("many")
+                else:
+                    value.marks.add("fed")
         if target is not None:
             keywords = call.get("kwargs")
             named = keywords.items if isinstance(keywords, Table) else {}
@@ -302,6 +311,7 @@ class Libraries(Computations):
 
     def name_backend(self, name: str, call: Call) -> Value:
         """Return what Keras computes with: TensorFlow, unless some file speaks of another."""
+        # A branch for another backend is not taken by default: ENV205/good_backend.py.
         if any("KERAS_BACKEND" in each.module.text for each in self.sources.all):
             return Value()
         return Constant("tensorflow")
@@ -318,9 +328,12 @@ class Libraries(Computations):
     def check_threads(self, name: str, call: Call) -> None:
         """Report a queue that several threads fill."""
         at = THREADED_QUEUES[name]
-        threads = call.get("num_threads", at) if at >= 0 else None
-        one = threads is not None and call.constant("num_threads", at) == 1
-        if at < 0 or (threads is not None and not one):
+        threads: Value | None = None
+        if at >= 0:
+            threads = call.get("num_threads", at)
+        many = threads is not None and call.constant("num_threads", at) != 1
+        # At -1 the table has readers that are several in any case.
+        if at < 0 or many:
             message = f"the threads of {name} fill its queue in the order in which they finish"
             self.give_up_order(call, message)
 
@@ -368,17 +381,22 @@ class Libraries(Computations):
 
     def read_rows(self, name: str, call: Call) -> Value:
         """Return the rows of a table, in the order that the query asks for."""
-        at = 2 if name.endswith("SqlDataset") else 0
-        made = self.make("tf.data.Dataset" if at else name, call.node)
-        query = call.get("query" if at else "sql", at)
-        ordered = name.endswith("read_sql_table")
-        if ordered or (isinstance(query, Constant) and is_unordered(str(query.value))):
+        if name == SQL_DATASET:
+            made = self.make("tf.data.Dataset", call.node)
+            query = call.get("query", 2)
+        else:
+            made = self.make(name, call.node)
+            query = call.get("sql", 0)
+        unordered = isinstance(query, Constant) and is_unordered(str(query.value))
+        # It takes no query, so that nothing can ask for an order.
+        if name.endswith("read_sql_table") or unordered:
             chance = self.chance("ENV308", "order", "query", call.node)
             made.add_taints(frozenset({(chance, "order")}))
         return made
 
     def take_super(self, name: str, call: Call) -> Value:
         """Return the object as its parent class sees it."""
+        # By its usual name, although any would do: few write another one (PEP 8).
         owner = self.frames[-1].scope.find("self")
         if isinstance(owner, Instance):
             return Method(owner, "super()")
@@ -481,4 +499,7 @@ def _find_row(name: str) -> Row | None:
         return Libraries.make_dataset
     if name in ("tf.Variable", "tf.GradientTape"):
         return Libraries.make_special
-    return next((row for words, row in FAMILIES if name.startswith(words)), None)
+    for words, row in FAMILIES:
+        if name.startswith(words):
+            return row
+    return None

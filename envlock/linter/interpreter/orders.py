@@ -30,7 +30,6 @@ UNFILLED = "ENV210"
 """The rule of arrays without initial values."""
 NUMBERS = frozenset({"number", "tensor"})
 WALKS = ("os.walk", "tf.io.gfile.walk", "tf.gfile.Walk")
-SALTED = ", which differs from process to process for strings and for objects hashed by address"
 
 
 class Orders(Chances):
@@ -41,10 +40,14 @@ class Orders(Chances):
         chance = self.chance("ENV303", "order", name, call.node)
         text: Value = Value(kind="text")
         if name in WALKS:
+            # Three orders: that of the files, that of the folders, which a program may sort so that
+            # it walks in order (ENV303/good_walk.py), and that of the walk.
             files = self.make_sequence(None, text).add_taints(frozenset({(chance, "order")}))
             folders = self.make_sequence(None, text).add_taints(frozenset({(chance, "order")}))
             text = self.make_sequence([Value(kind="text"), folders, files], form="tuple")
         found = self.make_sequence(None, text, "iterator")
+        # `def list_files(folder): return os.listdir(folder)` is a listing under another name: it is
+        # its callers that use the order (`Programs.is_harmless`, ENV303/good_wrapper.py).
         if call.arguments and all(self.is_parameter(each) for each in call.arguments):
             found.form = "wrapped"
         return found.add_taints(frozenset({(chance, "order")}))
@@ -79,18 +82,24 @@ class Orders(Chances):
         if not isinstance(value, Sequence) or value.form != "set" or self.is_stable(value):
             return value
         chance = self.chance("ENV304", "order", "set", node)
+        # A copy: the set itself is still one, and may be sorted or asked for its length later.
         copy = value.copy_as("iterator", value.born)
         copy.items = None
         return copy.add_taints(frozenset({(chance, "order")}))
 
     def is_stable(self, value: Sequence) -> bool:
         """Return whether a set holds whole numbers, or tuples of them, whose hashes are the same in every run."""
-        if value.most is not None and value.most < 2:
+        if value.most is not None and value.most < 2:  # one element has one order
             return True
+        # Of strings it is not: https://docs.python.org/3/using/cmdline.html#envvar-PYTHONHASHSEED
         return all(self.is_whole(each) for each in options(value.element))
 
     def is_whole(self, value: Value) -> bool:
-        """Return whether a value is a number, or a tuple of numbers."""
+        """Return whether a value is a number, or a tuple of numbers.
+
+        An array counts, as sets are made of whole numbers in it, such as labels: the hash of a
+        float is the same in every run, too.
+        """
         if isinstance(value, Sequence):
             items = options(value.element) if value.items is None else value.items
             return all(self.is_whole(each) for each in items)
@@ -131,7 +140,10 @@ class Orders(Chances):
         return replace(call, arguments=arguments, keywords=keywords)
 
     def note_single(self, value: Value) -> None:
-        """Note that a container has one element, in whatever order it was filled."""
+        """Note that a container has one element, in whatever order it was filled.
+
+        So says `assert len(files) == 1`.
+        """
         self.sort_in_place(value)
         for each in options(value):
             if isinstance(each, Sequence):
@@ -158,7 +170,8 @@ class Orders(Chances):
                 if isinstance(each, Sequence):
                     each.element = self.plain(each.element)
                     each.items = None
-                for loop in self.loops:  # a walk that sorts its folders goes through them in order
+                # A walk that sorts its folders goes through them in order: ENV303/good_walk.py.
+                for loop in self.loops:
                     loop.taints -= as_mode(ended, "each")
 
     # ------------------------------------------------------------ filling
@@ -167,21 +180,27 @@ class Orders(Chances):
         """Note that something gives arrays their numbers, or may do so out of sight."""
         for value in values:
             for each in options(value):
-                if each.kind == "unfilled":  # the array itself: what was computed from it stays
+                # The array itself, where it lies: what was computed from it before is not filled.
+                if each.kind == "unfilled":
                     each.taints = frozenset(t for t in each.taints if t[0].rule != UNFILLED)
                     each.kind = "tensor"
 
     def is_shared(self, born: int) -> bool:
-        """Return whether several threads of a loop run here and share what was made before it began."""
+        """Return whether several threads of a loop run here and share what was made before it began.
+
+        Processes share nothing.
+        """
         return any(worker.is_thread and worker.is_many(born) for worker in self.workers[-1:])
 
     def keep(self, container: Value, value: Value, born: int) -> None:
         """Note that something that outlives a loop keeps a value: it has the order of the rounds."""
-        orders = in_mode(value.taints, "each") | self.outside(born)
-        arrived = frozenset(
-            each for each in orders if each in self.outside(born) or self.is_arrival(each[0].rule)
-        )
-        container.add_taints(as_mode(arrived, "order"))
+        orders = self.outside(born)
+        # A list that a round makes and fills has the order of its own filling. What comes from a
+        # queue (ENV307/bad_queue.py) comes by chance, whatever loop takes it.
+        for taint in in_mode(value.taints, "each"):
+            if self.is_arrival(taint[0].rule):
+                orders |= {taint}
+        container.add_taints(as_mode(orders, "order"))
 
     def orders_of(self, loops: Iterable[Loop], element: Value) -> Taints:
         """Return the orders by chance of a list to which each round of some loops gives an element."""
@@ -201,11 +220,18 @@ class Orders(Chances):
         """Put a value into a container of the program."""
         for each in options(container):
             if isinstance(each, Sequence):
-                if each.most is not None:
-                    each.most = each.most + 1 if not self.is_repeated(each.born) else None
+                # A loop runs once here, and any number of times in truth.
+                repeated = self.is_repeated(each.born)
+                if repeated:
+                    each.most = None
+                elif each.most is not None:
+                    each.most += 1
                 items = each.items
-                each.add(self.plain(value) if each.form == "set" else value)
-                if items is not None and not self.is_repeated(each.born) and not self.unsure:
+                if each.form == "set":  # it keeps no order of filling
+                    each.add(self.plain(value))
+                else:
+                    each.add(value)
+                if items is not None and not repeated and not self.unsure:
                     each.items = [*items, value]
                 if each.form != "set":
                     self.keep(each, value, each.born)
@@ -232,7 +258,11 @@ class Orders(Chances):
             self.keep(each, self.elements(values), each.born)
 
     def teach(self, learner: Value, value: Value) -> None:
-        """Let something that is not seen keep or learn from a value, one after the other."""
+        """Let something that is not seen keep or learn from a value, one after the other.
+
+        A model that is older than a loop by chance has learnt in the order of its rounds; a file
+        that each round opens for itself (ENV303/good_copied.py) has no such order.
+        """
         born = getattr(learner, "born", 0)
         taints = self.deep(value)
         orders = in_mode(taints, "each") & self.outside(born)
@@ -246,8 +276,12 @@ class Orders(Chances):
         """Put a value under a key or at a place."""
         for each in options(container):
             if isinstance(each, Table):
+                # A word gets the number of its place: another one in every run
+                # (ENV304/bad_vocabulary.py).
                 placed = in_mode(value.taints, "place")
-                kept = value.add_taints(as_mode(placed, "value")) if placed else value
+                kept = value
+                if placed:
+                    kept = value.add_taints(as_mode(placed, "value"))
                 named = in_mode(self.deep(key), "each")
                 if named:  # whoever looks it up by its key gets the same one, whenever it came
                     kept = self.plain(kept)
@@ -269,7 +303,7 @@ class Orders(Chances):
         places = in_mode(self.deep(key), "place")
         if places:
             order = as_mode(places, "order")
-            if type(container) is Value:
+            if type(container) is Value:  # an array: `add_taints` would return another one
                 container.taints |= order
             else:
                 container.add_taints(order)
@@ -282,6 +316,7 @@ class Orders(Chances):
     def hash(self, call: Call) -> Value:
         """Return hash() of a value: of text it is salted."""
         given = call.first()
+        # A class that says what its hash is: that is used by sets and dictionaries.
         inside = getattr(self.frames[-1].node, "name", "")
         if self.is_hashed_alike(given) or inside in ("__hash__", "__eq__"):
             return Value(self.deep(given), "number")

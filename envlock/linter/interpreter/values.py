@@ -454,8 +454,8 @@ class Either(Value):
 
 
 OPTIONS = 6
-"""Values that one value can be and that are kept apart, before it is unknown: in Keras 3.15.1 more
-are wanted by one join in seventy.
+"""Values that one value can be and that are kept apart, before it is unknown. In Keras 3.15.1 one
+join in seventy has more; with twice as many, five findings of 226 come and three go.
 """
 
 
