@@ -36,9 +36,13 @@ class Call:
     def constant(self, name: str, position: int | None = None) -> object:
         """Return the constant that an argument is by default; `...` for any other, None where it is missing."""
         value = self.get(name, position)
-        if value is None:
-            return ... if self.starred else None
-        return value.value if isinstance(value, Constant) else value.default
+        if isinstance(value, Constant):
+            return value.value
+        if value is not None:
+            return value.default
+        if self.starred:  # `**options` may give it
+            return ...
+        return None
 
     def values(self) -> list[Value]:
         """Return everything that it gives."""
@@ -51,4 +55,6 @@ class Call:
 
     def first(self) -> Value:
         """Return the first argument."""
-        return self.arguments[0] if self.arguments else Value()
+        if self.arguments:
+            return self.arguments[0]
+        return Value()

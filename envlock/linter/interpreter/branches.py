@@ -15,34 +15,37 @@ class Branches(Imports):
 
     def run_if(self, node: ast.If) -> bool:
         if self.is_main_guard(node.test):
-            return (
-                self.run_body(node.body) if self.source is self.program or self.in_entry else False
-            )
+            if self.source is self.program or self.in_entry:
+                return self.run_body(node.body)
+            return False
         test = self.evaluate(node.test)
         self.decide(test)
         truth = test.truth()
         if truth is None:
             return self.run_both(node, [], [])
+        taken, other = node.body, node.orelse
+        if not truth:
+            taken, other = other, taken
+        # An option: both branches may run, one of them only where somebody asks for it.
         if self.is_optional(test):
             off = [len(self.frames)]
-            return self.run_both(node, [] if truth else off, off if truth else [])
+            if truth:
+                return self.run_both(node, [], off)
+            return self.run_both(node, off, [])
+        # An argument: another caller may take the other branch, whose functions are called then.
         if self.is_passed(test):
-            self.run_dead(node.orelse if truth else node.body)
-        return self.run_body(node.body if truth else node.orelse)
+            self.run_dead(other)
+        return self.run_body(taken)
 
     def is_main_guard(self, test: ast.expr) -> bool:
         """Return whether this is `__name__ == "__main__"`."""
-        return (
-            isinstance(test, ast.Compare)
-            and isinstance(test.left, ast.Name)
-            and test.left.id == "__name__"
-        )
+        if not isinstance(test, ast.Compare) or not isinstance(test.left, ast.Name):
+            return False
+        return test.left.id == "__name__"
 
     def run_dead(self, body: list[ast.stmt]) -> None:
         """Look at code that does not run with what the caller gives: only what it would seed is noted."""
-        if not any(
-            isinstance(each, ast.Call) for statement in body for each in ast.walk(statement)
-        ):
+        if not any(_calls(statement) for statement in body):  # then it seeds nothing
             return
         names, state = dict(self.scope.names), self.state.copy()
         self.dead += 1
@@ -55,7 +58,12 @@ class Branches(Imports):
         self.scope.names, self.state = names, state
 
     def run_both(self, node: ast.If, off_body: list[int], off_else: list[int]) -> bool:
-        """Run both branches, each from here, and go on with what either leaves."""
+        """Run both branches, each from here, and go on with what either leaves.
+
+        Args:
+            node: the statement.
+            off_body, off_else: the depth of calls, for a branch that is not taken by default.
+        """
         names, state = dict(self.scope.names), self.state.copy()
         self.unsure += 1
         restore = self.narrow(node.test)
@@ -64,6 +72,8 @@ class Branches(Imports):
         del self.off[len(self.off) - len(off_body) :]
         restore()
         first, first_state = self.scope.names, self.state
+        # What is seeded only where somebody asks for it is not seeded after the branch:
+        # ENV207/bad_guard.py.
         if off_body:
             first_state.seeded = dict(state.seeded)
         before = dict(state.seeded)
@@ -74,6 +84,7 @@ class Branches(Imports):
         if off_else:
             self.state.seeded = before
         self.unsure -= 1
+        # A branch that returns or raises leaves nothing to what follows.
         if ends and not ends_else:
             return False
         if ends_else and not ends:
@@ -97,15 +108,11 @@ class Branches(Imports):
             undone = [self.narrow(each) for each in test.values]
             return lambda: _call_all(undone)
         said: Value | None = None
-        if isinstance(test, ast.Compare) and isinstance(
-            test.ops[0], ast.IsNot | ast.NotEq | ast.Gt | ast.GtE
-        ):
-            test = test.left
-        elif (
-            isinstance(test, ast.Call)
-            and isinstance(test.func, ast.Name)
-            and test.func.id == "isinstance"
-        ):
+        if isinstance(test, ast.Compare):
+            # `seed is not None`, `seed != None`, `seed >= 0`: in the branch it is a number.
+            if isinstance(test.ops[0], ast.IsNot | ast.NotEq | ast.Gt | ast.GtE):
+                test = test.left
+        elif isinstance(test, ast.Call) and getattr(test.func, "id", "") == "isinstance":
             if len(test.args) != 2:
                 return lambda: None
             said = self.evaluate(test.args[1])
@@ -130,6 +137,7 @@ class Branches(Imports):
         scope.names[name] = now
 
         def restore() -> None:
+            # Unless the branch has given it another value.
             if scope.names.get(name) is now:
                 scope.names[name] = before
 
@@ -141,6 +149,7 @@ class Branches(Imports):
         ends = self.run_body(node.body)
         if not ends:
             ends = self.run_body(node.orelse)
+        # A handler goes on from before the body: of what the body had done by then, nothing is sure.
         for handler in node.handlers:
             first, first_state = self.scope.names, self.state
             self.scope.names, self.state = dict(names), state.copy()
@@ -152,6 +161,10 @@ class Branches(Imports):
                 ends = False
         self.unsure -= 1
         return self.run_body(node.finalbody) or ends
+
+
+def _calls(statement: ast.stmt) -> bool:
+    return any(isinstance(each, ast.Call) for each in ast.walk(statement))
 
 
 def _call_all(functions: list[Callable[[], None]]) -> None:

@@ -135,7 +135,6 @@ class Chances(Base):
         # In the order of names, so that the message is the same in every run.
         for chance, mode in sorted(given.taints, key=lambda each: each[0].name):
             if mode in ("value", "place", "pick") and chance.kind == "clock":
-                self.ledger.seeds.add(chance)
                 self.ledger.counted.add(chance)
                 return f"the seed comes from {chance.name}, and differs from run to run"
             if chance.kind == "draw":

@@ -60,6 +60,7 @@ class Expressions(Operators):
         scope = self.frames[-1].scope
         found = scope.find(name)
         if found is not None:
+            # `SEED = None` at the top of a file is a setting that its users change.
             if type(found) is Constant and not found.optional and name in scope.top().names:
                 return Constant(found.value, optional=True, taints=found.taints)
             return found
@@ -70,10 +71,15 @@ class Expressions(Operators):
     def find_starred(self, scope: Scope, name: str) -> Value:
         """Return what `from x import *` may have given: of several, what one is known to hold, layers before others."""
         every = [canonical(f"{star}.{name}") for star in self.stars.get(scope, ())]
+        if not every:
+            return Value()
+        # Python takes the last star that has the name. Which ones have it is not known, except for
+        # names in the tables; and after `from keras.layers import *`, `from keras.models import *`
+        # most names are layers.
         known = [each for each in every if find_chance(each) or each in LIBRARY]
         layers = [each for each in every if each.startswith("keras.layers.")]
-        found = [*every[-1:], *layers, *known][-1:]
-        return Library(found[0]) if found else Value()
+        likely = known or layers or every
+        return Library(likely[-1])
 
     def evaluate_attribute(self, node: ast.Attribute) -> Value:
         return self.attribute(self.evaluate(node.value), node.attr, node)
@@ -81,7 +87,9 @@ class Expressions(Operators):
     def attribute(self, owner: Value, name: str, node: ast.AST) -> Value:
         """Return an attribute."""
         row = OWNERS.get(type(owner))
-        return self.member_of_unknown(owner, name) if row is None else row(self, owner, name, node)
+        if row is None:
+            return self.member_of_unknown(owner, name)
+        return row(self, owner, name, node)
 
     def member_of_library(self, owner: Library, name: str, node: ast.AST) -> Value:
         """Return what a library has under a name, or the value of a flag."""
@@ -92,7 +100,9 @@ class Expressions(Operators):
     def member_of_class(self, owner: Class, name: str, node: ast.AST) -> Value:
         """Return an attribute of a class of the project."""
         found = owner.member(name)
-        return Method(owner, name) if found is None else self.bound_to_class(found, owner)
+        if found is None:
+            return Method(owner, name)
+        return self.bound_to_class(found, owner)
 
     def member_of_either(self, owner: Either, name: str, node: ast.AST) -> Value:
         """Return an attribute of one of several values."""
@@ -100,10 +110,13 @@ class Expressions(Operators):
 
     def member_of_unknown(self, owner: Value, name: str) -> Value:
         """Return an attribute of something of which only its kind is known."""
+        # A parameter that has an attribute named as an option of this file: `args`, as `main(args)`
+        # gets it from the end of the file.
         if owner.kind == "given" and name in self.known_flags.get(self.source, {}):
             return self.known_flags[self.source][name]
         method = Method(owner, name)
-        method.kind = owner.kind if owner.kind in ("tensor", "number") else ""
+        if owner.kind in ("tensor", "number"):  # such as `array.T`
+            method.kind = owner.kind
         if name in ("size", "shape", "ndim", "dtype"):
             return Value(kind="number")
         if name.startswith(FILE_TIMES):
@@ -114,17 +127,19 @@ class Expressions(Operators):
         """Return an attribute of a library's object."""
         if name in owner.attributes:
             return owner.attributes[name]
-        if "flags" in owner.marks:
+        if "flags" in owner.marks:  # an option that is added elsewhere
             return Value()
         if "environment" in owner.marks:
+            # One environment inside another: they are seeded together.
             if name in ("unwrapped", "env"):
                 return owner
             if name.endswith("_space"):
                 space = self.make("space", owner.node, "space")
                 space.arguments = [owner]
                 return space
-        if "mnist" in owner.marks:
-            return owner if name in ("train", "test", "validation") else Method(owner, name)
+        # Its parts take batches by the same generator.
+        if "mnist" in owner.marks and name in ("train", "test", "validation"):
+            return owner
         return Method(owner, name)
 
     def bound_to_class(self, found: Value, owner: Class) -> Value:
@@ -143,9 +158,8 @@ class Expressions(Operators):
             if self.has_decorator(found, "staticmethod"):
                 return found
             method = found.bound(owner)
-            if self.has_decorator(found, "property") or self.has_decorator(
-                found, "cached_property"
-            ):
+            properties = ("property", "cached_property")
+            if any(self.has_decorator(found, decorator) for decorator in properties):
                 return self.call(method, Call(node))
             return method
         if found is not None:
@@ -173,11 +187,12 @@ class Expressions(Operators):
         for each in node.args:
             if isinstance(each, ast.Starred):
                 value = self.take_in_turn(self.evaluate(each.value), each)
-                starred = starred or not (isinstance(value, Sequence) and value.items is not None)
                 if isinstance(value, Sequence) and value.items is not None:
                     arguments.extend(value.items)
                 else:
+                    # As one argument, so that its chances are handed on; how many it is, is open.
                     arguments.append(value)
+                    starred = True
             else:
                 arguments.append(self.evaluate(each))
         keywords: dict[str, Value] = {}
@@ -223,7 +238,8 @@ class Expressions(Operators):
             every.append(value)
             if items is not None:
                 items.append(value)
-        result = Sequence(form, items, join_all(every) if every else None, self.tick())
+        element = join_all(every) if every else None
+        result = Sequence(form, items, element, self.tick())
         return result.add_taints(taints)
 
     def evaluate_dict(self, node: ast.Dict) -> Value:
@@ -234,6 +250,7 @@ class Expressions(Operators):
                 self.table_update(table, Call(node, [found]))
                 continue
             name = self.evaluate(key)
+            # `{time.time(): loss}` and `{"id": uuid4()}` name what they hold.
             self.ledger.show(frozenset(each for each in name.taints if each[0].kind == "clock"))
             if isinstance(name, Constant) and name.value == "id":
                 self.ledger.show(found.taints)
@@ -248,9 +265,11 @@ class Expressions(Operators):
                     self.evaluate(bound)
             return self.cut(owner)
         key = self.evaluate(node.slice)
-        if isinstance(node.slice, ast.Tuple) and any(
-            isinstance(each, ast.Slice) for each in node.slice.elts
-        ):
+        parts: list[ast.expr] = []
+        if isinstance(node.slice, ast.Tuple):
+            parts = node.slice.elts
+        # `table[:, columns]` is of an array, whose columns come in the order of the key.
+        if any(isinstance(each, ast.Slice) for each in parts):
             moved = as_mode(in_mode(self.deep(key), "place"), "value") | as_picks(self.deep(key))
             kind = "text" if owner.kind == "text" else "number"
             return Value(self.deep(owner) | moved, kind)
@@ -262,9 +281,8 @@ class Expressions(Operators):
             return join_all(self.cut(each) for each in owner.options)
         taken = as_mode(in_mode(owner.taints, "order"), "value")
         if isinstance(owner, Sequence):
-            part = Sequence(
-                owner.form, None, self.copy_value(owner.element).add_taints(taken), self.tick()
-            )
+            element = self.copy_value(owner.element).add_taints(taken)
+            part = Sequence(owner.form, None, element, self.tick())
             return part.add_taints(owner.taints)
         return Value(owner.taints | taken, owner.kind)
 
@@ -281,10 +299,13 @@ class Expressions(Operators):
             try:
                 if plain in owner.items:
                     return owner.items[plain]
-            except TypeError:
+            except TypeError:  # a slice or a list: no dictionary has it as a key
                 pass
             found = owner.element or Value()
-            return self.copy_value(found).add_taints(drawn) if drawn else found
+            if drawn:
+                return self.copy_value(found).add_taints(drawn)
+            # Itself and not a copy: a list in a dictionary is filled where it lies.
+            return found
         if isinstance(owner, Made) and not owner.taints and not drawn:
             return owner
         if isinstance(owner, Instance):
@@ -292,6 +313,7 @@ class Expressions(Operators):
             if isinstance(method, Function):
                 return self.call(method.bound(owner), Call(node, [key]))
         kind = owner.kind if owner.kind in ("number", "tensor") else ""
+        # A row of an array that nothing has filled yet is mostly taken to be filled.
         held = frozenset(each for each in self.deep(owner) if each[0].rule != UNFILLED)
         return Value(self.forget(held, "order") | taken | drawn, kind)
 
@@ -324,7 +346,9 @@ class Expressions(Operators):
         return self.evaluate(node.value)
 
     def evaluate_yield(self, node: ast.Yield | ast.YieldFrom) -> Value:
-        value = self.evaluate(node.value) if node.value is not None else Constant(None)
+        value: Value = Constant(None)
+        if node.value is not None:
+            value = self.evaluate(node.value)
         frame = self.frames[-1]
         if isinstance(node, ast.YieldFrom):
             frame.ordered |= in_mode(value.taints, "order")
@@ -332,6 +356,7 @@ class Expressions(Operators):
                 frame.wrapped = True
             value = self.elements(value)
         frame.yielded.append(value)
+        # Who goes over the generator sees the order of the loops in which it yields.
         frame.ordered |= as_mode(self.current(), "order")
         return Value()
 
@@ -345,10 +370,13 @@ class Expressions(Operators):
         element = self.evaluate(node.elt)
         orders = self.orders_of(self.loops[before:], element)
         self.leave_comprehension(before, len(node.generators))
-        result.element = self.plain(element) if form == "set" else element
         if len(node.generators) == 1 and not node.generators[0].ifs:
             result.most = self.size
-        return result if form == "set" else result.add_taints(orders)
+        if form == "set":  # it keeps no order of filling
+            result.element = self.plain(element)
+            return result
+        result.element = element
+        return result.add_taints(orders)
 
     def enter_comprehension(self, generators: list[ast.comprehension]) -> None:
         """Bind the names of the loops of a comprehension in a scope of their own."""
@@ -364,12 +392,16 @@ class Expressions(Operators):
 
     def size_of(self, values: Value, node: ast.expr) -> int | None:
         """Return how many elements values have at most: `parts[:2]` has two."""
-        most = values.most if isinstance(values, Sequence | Table) else None
-        cut = node.slice if isinstance(node, ast.Subscript) else None
-        last = cut.upper if isinstance(cut, ast.Slice) and cut.lower is None else None
-        if most is None and isinstance(last, ast.Constant) and isinstance(last.value, int):
+        if isinstance(values, Sequence | Table) and values.most is not None:
+            return values.most
+        if not isinstance(node, ast.Subscript) or not isinstance(node.slice, ast.Slice):
+            return None
+        if node.slice.lower is not None:
+            return None
+        last = node.slice.upper
+        if isinstance(last, ast.Constant) and isinstance(last.value, int):
             return last.value
-        return most
+        return None
 
     def leave_comprehension(self, before: int, count: int) -> None:
         """Forget the names and loops of a comprehension."""
@@ -392,6 +424,7 @@ class Expressions(Operators):
         before = len(self.loops)
         self.enter_comprehension(node.generators)
         key, value = self.evaluate(node.key), self.evaluate(node.value)
+        # As in `store`: a place under a key is a number by chance.
         placed = in_mode(value.taints, "place")
         table.store(key, value.add_taints(as_mode(placed, "value")))
         orders = self.orders_of(self.loops[before:], value)

@@ -18,13 +18,16 @@ class Flags(Libraries):
         names = [each.value for each in call.arguments if isinstance(each, Constant)]
         words = [each for each in names if isinstance(each, str)]
         long = [each for each in words if each.startswith("--")] or words
+        # As argparse makes the name: https://docs.python.org/3/library/argparse.html#dest
+        word = "".join(long[:1]).lstrip("-").replace("-", "_")
         target = call.constant("dest")
-        word = (
-            target if isinstance(target, str) else "".join(long[:1]).lstrip("-").replace("-", "_")
-        )
+        if isinstance(target, str):
+            word = target
         value = self.flag_value(call, positional=bool(words) and not words[0].startswith("-"))
+        # Two parsers of one function, such as those of two commands, may have the same option.
         known = owner.attributes.get(word)
         owner.attributes[word] = value if known is None else join(known, value)
+        # Functions that are given `args` from somewhere know its attributes by this.
         self.known_flags.setdefault(self.source, {})[word] = owner.attributes[word]
         return Value()
 
@@ -35,6 +38,7 @@ class Flags(Libraries):
             return Constant(given.value, optional=True, taints=given.taints)
         if given is not None:
             return given
+        # What must be given has no default.
         if positional or call.constant("required") is True or call.starred:
             return Value()
         return Constant(ACTIONS.get(call.constant("action")), optional=True)
@@ -57,6 +61,7 @@ class Flags(Libraries):
         if not isinstance(query, Constant) or not isinstance(query.value, str):
             return None
         self.use_functions(call)
+        # The cursor has the rows of this query now, and no longer those of the one before.
         owner.taints = frozenset(each for each in owner.taints if each[0].rule != "ENV308")
         rows = self.make_sequence(None, Value(), "iterator")
         if is_unordered(query.value):

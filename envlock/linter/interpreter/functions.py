@@ -14,7 +14,7 @@ from envlock.linter.interpreter.library import LIBRARY, STARTERS
 from envlock.linter.interpreter.methods import FLAG_TYPES
 from envlock.linter.interpreter.operations import is_listed
 from envlock.linter.interpreter.own_environments import SEED_METHODS
-from envlock.linter.interpreter.run_state import DEPTH, Frame, list_changes
+from envlock.linter.interpreter.run_state import DEPTH, ITEMS, Frame, list_changes
 from envlock.linter.interpreter.source_files import Source, Sources
 from envlock.linter.interpreter.values import (
     CLEAN,
@@ -71,7 +71,9 @@ class Functions(GraphFunctions):
     def call(self, called: Value, call: Call) -> Value:
         """Return what a call returns."""
         row = CALLED.get(type(called))
-        return self.call_unknown(call) if row is None else row(self, called, call)
+        if row is None:
+            return self.call_unknown(call)
+        return row(self, called, call)
 
     def call_name(self, called: Library, call: Call) -> Value:
         """Return what a function of a library returns."""
@@ -85,6 +87,7 @@ class Functions(GraphFunctions):
 
     def call_named(self, name: str, call: Call) -> Value:
         """Return what a function of a library returns."""
+        # Checks come first: they ask for arguments that the next step may take orders from.
         for check in _find_checks(name):
             check(self, name, call)
         call = self.end_unordered(name, call)
@@ -101,6 +104,8 @@ class Functions(GraphFunctions):
 
     def make_estimator(self, name: str, call: Call) -> Value:
         """Return an estimator: only its configuration seeds the graph in which its model is built."""
+        # `tf.set_random_seed` is of the graph that is the default where it is called; an estimator
+        # makes another one: ENV204/bad_estimator.py.
         config = call.get("config", 2)
         before = self.state.copy()
         if isinstance(config, Made) and "tf_random_seed" in config.keywords:
@@ -120,46 +125,40 @@ class Functions(GraphFunctions):
 
     def call_either(self, called: Either, call: Call) -> Value:
         """Call what can be one of several; two of one name stand in for each other."""
-        if all(isinstance(each, Library) for each in called.options):
-            words = {
-                each.name.rpartition(".")[2] for each in called.options if isinstance(each, Library)
-            }
-            known = [
-                each
-                for each in called.options
-                if isinstance(each, Library) and (find_chance(each.name) or each.name in LIBRARY)
-            ]
+        # `os.scandir`, or `scandir.scandir` where Python is older: what is known of one holds for
+        # both (ENV303/bad_backport.py).
+        libraries = [each for each in called.options if isinstance(each, Library)]
+        if len(libraries) == len(called.options):
+            words = {each.name.rpartition(".")[2] for each in libraries}
+            known = [each for each in libraries if find_chance(each.name) or each.name in LIBRARY]
             if len(words) == 1 and known:
                 return self.call(known[0], call)
+            # Of two functions that do different things, one of which is not known, nothing is.
             if known and len(known) < len(called.options):
                 return Value()
+        # None cannot be called: `callback = None` is what it is before it is given.
         every = [
             each
             for each in called.options
-            if not (isinstance(each, Constant) and each.value is None)
+            if not isinstance(each, Constant) or each.value is not None
         ]
         values = [self.call(each, call) for each in every]
-        if any(isinstance(each, Library) for each in every) and not all(
-            isinstance(each, Library) for each in every
-        ):
-            known = [each for each in every if isinstance(each, Library) and each.name in LIBRARY]
-            if known and any(type(each) is Value for each in every):
-                return Value()
+        # A sorter, or a function that is not seen: it may not sort.
+        is_listed = any(isinstance(each, Library) and each.name in LIBRARY for each in every)
+        if is_listed and any(type(each) is Value for each in every):
+            return Value()
         return join_all(values)
 
     def call_bound(self, called: Method, call: Call) -> Value:
         """Call a method of something that no file here defines; `super().x()` first looks at the bases."""
         owner = called.owner
-        if (
-            isinstance(owner, Method)
-            and owner.name == "super()"
-            and isinstance(owner.owner, Instance)
-        ):
-            return self.call_parent(owner.owner, called.name, call)
+        if isinstance(owner, Method):
+            if owner.name == "super()" and isinstance(owner.owner, Instance):
+                return self.call_parent(owner.owner, called.name, call)
+            if owner.name == "np_random":  # the generator that Gym gives an environment
+                self.draw_by_environment(owner.owner, call)
         if isinstance(owner, Instance) and called.name == "start":
             self.start_own_worker(owner, call)
-        if isinstance(owner, Method) and owner.name == "np_random":
-            self.draw_by_environment(owner.owner, call)
         return self.call_method(owner, called.name, call)
 
     def start_own_worker(self, owner: Instance, call: Call) -> None:
@@ -171,18 +170,26 @@ class Functions(GraphFunctions):
                 self.run_worker(run.bound(owner), Call(call.node), is_thread=is_thread)
 
     def call_parent(self, owner: Instance, name: str, call: Call) -> Value:
-        """Call the method of a parent class; a method of its own name that does no more hands on."""
+        """Call the method of a parent class; a method of its own name that does no more hands on.
+
+        The first other method of the name in the lineage is taken for the parent's.
+        """
         current = self.frames[-1].node
         for each in owner.owner.lineage():
             found = each.scope.names.get(name)
             if isinstance(found, Function) and found.node is not current:
                 return self.call_function(found.bound(owner), call)
+        # The parent is a library's class: what its method does with the arguments is not this one's
+        # doing.
         if getattr(current, "name", "") == name:
             return Value(self.deep_of(call.values()))
         return self.call_method(owner, name, call)
 
     def call_instance(self, called: Instance, call: Call) -> Value:
-        """Call an object of the project."""
+        """Call an object of the project.
+
+        Keras calls `call` and PyTorch `forward` from their own `__call__`.
+        """
         for name in ("__call__", "call", "forward"):
             found = called.owner.member(name)
             if isinstance(found, Function):
@@ -196,13 +203,10 @@ class Functions(GraphFunctions):
             self.do("layer", called.name, call.node)
         taints = self.deep_of(call.values())
         self.use_functions(call)
-        if call.discarded:  # it only builds its weights
+        # `model(numpy.random.rand(1, 8))` only builds its weights: ENV204/good_dummy.py.
+        if call.discarded:
             self.ledger.show(taints)
-        if (
-            not called.marks
-            and not call.discarded
-            and not called.name.startswith(("keras.", "torch.", "tf."))
-        ):
+        elif not called.marks and not called.name.startswith(("keras.", "torch.", "tf.")):
             self.count(*call.values())
         return Value(taints | self.forget(called.taints, "order"), "tensor")
 
@@ -213,14 +217,17 @@ class Functions(GraphFunctions):
         node = function.node
         self.note_visit(function)
         handed = self.deep_of(call.values())
-        deep = len(self.frames) >= DEPTH or any(frame.node is node for frame in self.frames)
-        if deep or self.steps <= 0:
+        # One that calls itself does there what it does here.
+        is_recursive = any(frame.node is node for frame in self.frames)
+        if is_recursive or len(self.frames) >= DEPTH or self.steps <= 0:
             return Value(handed)
+        # First the cheap question: a call with the same arguments in the same state.
         key = self.key_of(function, call)
         if key is not None and key in self.results:
             result, after = self.results[key]
             self.state = after.copy()  # it seeds and switches again as it did from the same state
             return result
+        # Then the loose one: a call that differs in nothing that decides what the function does.
         often = self.key_of_kind(function, call, tainted=bool(handed))
         if self.is_known(often, tainted=bool(handed)):
             self.ledger.count(self.deep_of(self.values_that_count(node, call)))
@@ -251,9 +258,10 @@ class Functions(GraphFunctions):
     def run_frame(self, function: Function, frame: Frame) -> Value:
         """Run a function whose parameters are bound, and look into it where XLA compiles it."""
         node = function.node
+        # An environment that seeds itself by `self.seed()` is seeded again by `env.seed(7)`.
         if getattr(node, "name", "") in SEED_METHODS and self.is_seeded_later(function.owner):
             return Value()
-        compiled = isinstance(node, ast.FunctionDef) and self.is_compiled(node, function.scope)
+        compiled = isinstance(node, ast.FunctionDef) and self.is_compiled(node)
         if compiled:
             self.deeds.append([])
         self.frames.append(frame)
@@ -284,26 +292,22 @@ class Functions(GraphFunctions):
             return self.evaluate(node.body)
         self.run_body(node.body)
         if frame.yielded:
-            result = self.make_sequence(
-                None, join_all(frame.yielded), "wrapped" if frame.wrapped else "iterator"
-            )
+            form = "wrapped" if frame.wrapped else "iterator"
+            result = self.make_sequence(None, join_all(frame.yielded), form)
             return result.add_taints(frame.ordered)
-        return join_all(frame.returned) if frame.returned else Constant(None)
+        if frame.returned:
+            return join_all(frame.returned)
+        return Constant(None)
 
     def bind(self, function: Function, call: Call, scope: Scope) -> None:
         """Give the parameters of a function their values."""
         arguments = function.node.args
         plain = [*arguments.posonlyargs, *arguments.args]
-        given = [*([function.owner] if function.owner is not None else []), *call.arguments]
+        given = list(call.arguments)
+        if function.owner is not None:
+            given.insert(0, function.owner)
         left = dict(call.keywords)
-        defaults = dict(zip(reversed(plain), reversed(arguments.defaults), strict=False))
-        defaults.update(
-            {
-                each: value
-                for each, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
-                if value
-            }
-        )
+        defaults = list_defaults(arguments)
         for index, each in enumerate((*plain, *arguments.kwonlyargs)):
             if index < len(plain) and index < len(given):
                 value = given[index]
@@ -316,20 +320,30 @@ class Functions(GraphFunctions):
             if isinstance(value, Constant):
                 value = value.as_argument()
             scope.bind(each.arg, self.apply_annotation(value, each, function.scope))
+        self.bind_rest(arguments, given[len(plain) :], left, call, scope)
+        # A parameter is new in each round of the loops around: `x = x + 1` goes on from no other
+        # round.
+        scope.times.update(dict.fromkeys(scope.names, self.tick()))
+
+    def bind_rest(
+        self,
+        arguments: ast.arguments,
+        rest: list[Value],
+        left: dict[str, Value],
+        call: Call,
+        scope: Scope,
+    ) -> None:
+        """Give `*args` and `**kwargs` what no other parameter takes."""
         if arguments.vararg is not None:
-            rest = given[len(plain) :]
-            scope.bind(
-                arguments.vararg.arg,
-                self.make_sequence(None if call.starred else list(rest), form="tuple"),
-            )
+            known = None if call.starred else rest  # there may be more
+            scope.bind(arguments.vararg.arg, self.make_sequence(known, form="tuple"))
         if arguments.kwarg is not None:
             table = Table(self.tick())
             for word, value in left.items():
                 table.store(Constant(word), value)
-            table.most = None if call.starred else table.most
+            if call.starred:
+                table.most = None
             scope.bind(arguments.kwarg.arg, table)
-        # A parameter is new in each round of the loops around: `x = x + 1` goes on from no other round.
-        scope.times.update(dict.fromkeys(scope.names, self.tick()))
 
     def default_of(self, node: ast.expr | None, scope: Scope) -> Value:
         """Return the value that a parameter has by default."""
@@ -346,15 +360,15 @@ class Functions(GraphFunctions):
         """Return the value of a parameter according to its annotation, if nothing else is known
         about it.
         """
-        if (
-            parameter.annotation is None
-            or type(value) is not Value
-            or isinstance(parameter.annotation, ast.Constant)
-        ):
-            return value
-        self.frames.append(Frame(parameter, scope.source, scope))
         note = parameter.annotation
-        said = self.evaluate(note.value if isinstance(note, ast.Subscript) else note)
+        # A text is a name that is defined later, as that of the class around.
+        if note is None or type(value) is not Value or isinstance(note, ast.Constant):
+            return value
+        if isinstance(note, ast.Subscript):  # `set[str]`
+            note = note.value
+        # In the scope of the function: its annotations are evaluated there, not where it is called.
+        self.frames.append(Frame(parameter, scope.source, scope))
+        said = self.evaluate(note)
         self.frames.pop()
         return self.of_type(value, said, parameter)
 
@@ -385,6 +399,7 @@ class Functions(GraphFunctions):
         """Return an object of a class, made with what nothing is known of."""
         found = self.examples.get(owner.node)
         if found is None:
+            # Known before its constructor runs, which may ask for an example of its own class.
             found = self.examples[owner.node] = Instance(owner, self.tick())
             init = owner.member("__init__")
             if isinstance(init, Function):
@@ -394,13 +409,10 @@ class Functions(GraphFunctions):
     def unknown_call(self, node: Code, *, defaults: bool = False) -> Call:
         """Return a call by somebody who is not seen; what has a default can be given another value."""
         arguments = node.args
-        plain = [*arguments.posonlyargs, *arguments.args]
         values: dict[str, Value] = {}
-        pairs = dict(zip(reversed(plain), reversed(arguments.defaults), strict=False))
-        given = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
-        pairs.update({keyword: value for keyword, value in given if value is not None})
-        for each in (*plain, *arguments.kwonlyargs):
-            default = pairs.get(each)
+        known = list_defaults(arguments)
+        for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
+            default = known.get(each)
             if isinstance(default, ast.Constant):
                 if defaults:
                     values[each.arg] = Constant(default.value, optional=True)
@@ -445,8 +457,8 @@ class Functions(GraphFunctions):
             return self.call(value, Call(call.node))
         if isinstance(value, Library) and value.name in RANDOM_OPS:
             self.count(self.call_named(value.name, Call(call.node)))
-        elif isinstance(value, Sequence):
-            for each in (value.items or [])[:8]:
+        elif isinstance(value, Sequence):  # a list of callbacks
+            for each in (value.items or [])[:ITEMS]:
                 if isinstance(each, Function):
                     self.use_function(each, call)
         return Value()
@@ -455,6 +467,7 @@ class Functions(GraphFunctions):
         """Return whether a call runs a function from the command line."""
         function = call.node.func if isinstance(call.node, ast.Call) else None
         word = _last_word(function)
+        # `app.run(main)` of absl and TensorFlow 1, `fire.Fire(main)`.
         if word == "run" and isinstance(function, ast.Attribute):
             return _last_word(function.value).endswith("app")
         return word.endswith("Fire")
@@ -465,6 +478,16 @@ class Functions(GraphFunctions):
         if isinstance(node, ast.Lambda) or not node.decorator_list:
             return False
         return name in map(_last_word, node.decorator_list)
+
+
+def list_defaults(arguments: ast.arguments) -> dict[ast.arg, ast.expr]:
+    """Return the parameters that have a default, with it."""
+    plain = [*arguments.posonlyargs, *arguments.args]
+    # The defaults belong to the last of them.
+    found = dict(zip(reversed(plain), reversed(arguments.defaults), strict=False))
+    by_name = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    found.update({parameter: default for parameter, default in by_name if default is not None})
+    return found
 
 
 def _last_word(node: ast.AST | None) -> str:

@@ -18,7 +18,6 @@ from envlock.linter.interpreter.values import (
     Made,
     Method,
     Partial,
-    Scope,
     Taints,
     Value,
 )
@@ -26,6 +25,7 @@ from envlock.linter.module import Hit
 
 LOOPS = {"tf.map_fn": 0, "tf.while_loop": 1, "tf.scan": 0, "tf.foldl": 0, "tf.foldr": 0}
 """Loops of TensorFlow, and the position of their body."""
+# Loops whose rounds get what the round before has made; the rounds of `map_fn` are independent.
 CARRYING = ("tf.while_loop", "tf.scan", "tf.foldl", "tf.foldr")
 IN_GRAPH = ("op", "generator")
 
@@ -38,9 +38,14 @@ class GraphFunctions(Environments):
         if mapped is None:
             return []
         self.deeds.append([])
-        each = self.elements(owner) if self.is_dataset(owner) else Value()
+        each = Value()
+        if self.is_dataset(owner):
+            each = self.elements(owner)
+        # Elements are tuples mostly, of as many parts as the function has parameters.
         if isinstance(mapped, Function) and not mapped.node.args.vararg:
-            count = len(mapped.node.args.args) - (mapped.owner is not None)
+            count = len(mapped.node.args.args)
+            if mapped.owner is not None:  # `self` is given already
+                count -= 1
             self.call_function(mapped, Call(call.node, [each] * max(count, 0)))
         elif isinstance(
             mapped, Library | Instance | Made | Method | Partial | Class | Either | Function
@@ -50,19 +55,19 @@ class GraphFunctions(Environments):
 
     def run_map(self, name: str, call: Call) -> Value:
         """Run the body of a loop of TensorFlow, whose rounds run in parallel."""
-        body = call.get("body" if name == "tf.while_loop" else "fn", LOOPS[name])
+        word = "body" if name == "tf.while_loop" else "fn"
+        body = call.get(word, LOOPS[name])
         deeds: list[Deed] = []
         if isinstance(body, Function):
             self.deeds.append([])
-            self.call_function(body, Call(call.node, self.state_of(name, body)))
+            self.call_function(body, Call(call.node, self.list_carried(name, body)))
             deeds = self.deeds.pop()
         elif body is not None:
             deeds = self.look_into(body, Value(), call)
-        found = [
-            each
-            for each in deeds
-            if each.kind in IN_GRAPH and not (name in CARRYING and each.carried)
-        ]
+        found = [each for each in deeds if each.kind in IN_GRAPH]
+        if name in CARRYING:
+            # What needs the result of the round before waits for it: its rounds are in order.
+            found = [each for each in found if not each.carried]
         one = call.constant("parallel_iterations") == 1
         if found and not one and matches_version([">=2.5"], self.tensorflow):
             more = describe_more(found[0].source, [each.node for each in found])
@@ -70,43 +75,56 @@ class GraphFunctions(Environments):
             self.ledger.hit("ENV403", self.source, Hit(call.node, message))
         return Value(self.deep_of(call.values()), "tensor")
 
-    def state_of(self, name: str, body: Function) -> list[Value]:
-        """Return what a round gets from the one before: all but what only counts."""
+    def list_carried(self, name: str, body: Function) -> list[Value]:
+        """Return what a round gets from the one before, marked as such.
+
+        A counter is not marked: the next round knows it without waiting for this one.
+        """
         names = [each.arg for each in body.node.args.args]
         if name not in CARRYING:
             return [Value() for _ in names]
-        counters = {
-            each.left.id
-            for each in ast.walk(body.node)
-            if isinstance(each, ast.BinOp)
-            and isinstance(each.left, ast.Name)
-            and getattr(each.right, "value", 0) == 1
-        }
+        # `return i + 1, ...`
+        counters: set[str] = set()
+        for each in ast.walk(body.node):
+            if not isinstance(each, ast.BinOp) or not isinstance(each.left, ast.Name):
+                continue
+            if getattr(each.right, "value", 0) == 1:
+                counters.add(each.left.id)
         chance = self.ledger.chance("CARRIED", "order", name, body.node, self.source)
         carried: Taints = frozenset({(chance, "value")})
-        return [Value(kind="number") if each in counters else Value(carried) for each in names]
+        values: list[Value] = []
+        for word in names:
+            if word in counters:
+                values.append(Value(kind="number"))
+            else:
+                values.append(Value(carried))
+        return values
 
-    def is_compiled(self, node: ast.FunctionDef, scope: Scope) -> bool:
-        """Return whether XLA compiles a function."""
+    def is_compiled(self, node: ast.FunctionDef) -> bool:
+        """Return whether XLA compiles a function, by its decorators."""
         for each in node.decorator_list:
-            if isinstance(each, ast.Call):
-                told = [
-                    word.value
-                    for word in each.keywords
-                    if word.arg in ("jit_compile", "experimental_compile")
-                ]
-                if any(isinstance(value, ast.Constant) and value.value is True for value in told):
+            if not isinstance(each, ast.Call):
+                continue
+            for word in each.keywords:
+                # `experimental_compile` is its name up to TensorFlow 2.4.
+                if word.arg not in ("jit_compile", "experimental_compile"):
+                    continue
+                if isinstance(word.value, ast.Constant) and word.value.value is True:
                     return True
         return False
 
     def report_compiled(self, node: ast.FunctionDef, deeds: list[Deed]) -> None:
         """Report random operations that XLA compiles."""
-        layers = matches_version(["<2.16"], self.tensorflow)
-        found = [each for each in deeds if each.kind == "op" or (each.kind == "layer" and layers)]
+        # From 2.16 on layers are those of Keras 3, which draw from seeds that are variables.
+        kinds = ["op"]
+        if matches_version(["<2.16"], self.tensorflow):
+            kinds.append("layer")
+        found = [each for each in deeds if each.kind in kinds]
         if found and matches_version([">=2.5"], self.tensorflow):
             more = describe_more(found[0].source, [each.node for each in found])
             message = f"{found[0].name} in {node.name}, which XLA compiles{more}, ignores the seeds"
             self.ledger.hit("ENV404", found[0].source, Hit(found[0].node, message))
+        # What the functions around do as well: its deeds were noted in a list of their own.
         for deeds_around in self.deeds:
             deeds_around.extend(deeds)
 

@@ -39,8 +39,12 @@ class Ledger:
         weighed: those of them that a training, or a caller that is not seen, goes on from.
         hits: findings that do not depend on what comes later.
         seedings: the calls that seed, by place.
-        environments: of reinforcement learning, that were made, by place.
-        trains: the files in which a training takes place, and `learns` those whose programs do.
+        noisy: operations that are noisy, by place; with whether only their gradients are.
+        reduced: hashes of which a number in a range was made.
+        seeded_later: generators that are seeded after they are made, or never used.
+        silent: above 0 while code runs of which nothing is reported.
+        environments: of reinforcement learning, that were made, by place: each with its file, and
+            whether a function made it that no program calls.
     """
 
     chances: dict[tuple[str, ast.AST], Chance] = field(default_factory=dict)
@@ -53,7 +57,6 @@ class Ledger:
     seedings: dict[ast.AST, tuple[Source, Seeding]] = field(default_factory=dict)
     noisy: dict[ast.AST, tuple[Source, Hit, bool]] = field(default_factory=dict)
     reduced: set[Chance] = field(default_factory=set)
-    seeds: set[Chance] = field(default_factory=set)
     seeded_later: set[ast.AST] = field(default_factory=set)
     silent: int = 0
     environments: dict[ast.AST, list[tuple[Source, Made, bool]]] = field(
@@ -72,6 +75,7 @@ class Ledger:
     def count(self, taints: Taints) -> None:
         """Note that chances have reached something that counts; one of several is as good as another."""
         if not self.silent:
+            # In whatever order they come, all of them come: `each` alone harms nothing.
             self.counted.update(chance for chance, mode in taints if mode != "each")
 
     def show(self, taints: Taints) -> None:

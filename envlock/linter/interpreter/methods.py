@@ -48,7 +48,6 @@ STEPS = ("apply_gradients", "apply", "minimize", "assign", "assign_add", "assign
 SERIAL = "op determinism runs this serially, which is repeatable but can be slow"
 FLOWS = ("flow", "flow_from_directory", "flow_from_dataframe")
 FLAG_TYPES = ("DEFINE_integer", "DEFINE_bool", "DEFINE_boolean", "DEFINE_float", "DEFINE_string")
-ONE_WORKER = frozenset({1})
 
 
 class Methods(Trainings):
@@ -63,6 +62,7 @@ class Methods(Trainings):
         if isinstance(owner, Table) and name in TABLE_METHODS:
             return TABLE_METHODS[name](self, owner, call)
         if isinstance(owner, Made):
+            # Sorted, as a set of words has another order in every run: two marks may have a row.
             for mark in sorted(owner.marks):
                 row = MARKED.get((mark, name)) or MARKED.get((mark, ""))
                 if row is not None:
@@ -71,7 +71,8 @@ class Methods(Trainings):
 
     def call_any(self, owner: Value, name: str, call: Call) -> Value:
         """Return what a method returns that is known by its name only."""
-        if name in TRAINING_METHODS or (name in STEPS and self.tapes(call)):
+        # `assign_sub` trains where it is given the gradients of a tape.
+        if name in TRAINING_METHODS or (name in STEPS and self.find_tapes(call)):
             return self.call_trainer(owner, name, call)
         if name in ANY_METHODS:
             found = ANY_METHODS[name](self, owner, name, call)
@@ -79,7 +80,7 @@ class Methods(Trainings):
                 return found
         if self.is_dataset(owner):
             return self.call_dataset(owner, name, call)
-        if call.discarded:  # as `fill` does
+        if call.discarded:  # such as `array.fill(0)`
             self.fill(owner)
         self.use_functions(call)
         taints = self.deep_of([owner, *call.values()])
@@ -98,12 +99,14 @@ class Methods(Trainings):
         self.fill(*call.values())
         if call.discarded and name.startswith("to_"):  # to_csv, to_sql
             self.count(owner)
+        # What only asks hands its arguments to its result: they count where the result does.
         asks = name in ASKING_METHODS or owner.kind in ("text", "number")
         if asks and (name == "join" or not call.discarded):
             return
         if self.deep(owner) and not call.discarded and not isinstance(owner, Made):
             return
         self.hand_out(call)
+        # `picture.save()`: what was drawn has an effect that is not seen.
         if call.discarded and not isinstance(owner, Made):
             self.ledger.count(
                 frozenset(each for each in self.deep(owner) if each[0].kind == "draw")
@@ -115,7 +118,9 @@ class Methods(Trainings):
     def is_only_asked(self, call: Call) -> bool:
         """Return whether a session computes only what is known to be no training."""
         fetched = call.first()
-        parts = fetched.items or [] if isinstance(fetched, Sequence) else [fetched]
+        parts = [fetched]
+        if isinstance(fetched, Sequence):
+            parts = fetched.items or []
         return bool(parts) and all(each.kind == "tensor" for each in parts)
 
     def result_of(self, owner: Value, name: str, taints: Taints) -> Value:
@@ -134,6 +139,7 @@ class Methods(Trainings):
             return self.make("tf.data.Options", call.node, "options")
         made = self.make("tf.data.Dataset", call.node)
         taints = self.deep(owner)
+        # These take a function, whose effects are seen where it is looked into.
         if name not in ("map", "filter", "interleave", "flat_map"):
             taints |= self.array_taints(call.values())
         return made.add_taints(taints)
@@ -149,6 +155,7 @@ class Methods(Trainings):
             if not seeded:
                 self.leave_unseeded(call, "the dataset is shuffled without a seed")
             return self.call_dataset(owner, name, call)
+        # A generator, a queue or a model is not a dataset.
         if seeded or (isinstance(owner, Made) and owner.marks):
             return None
         made = self.make("shuffled", call.node, "pending")
@@ -156,7 +163,11 @@ class Methods(Trainings):
         return made
 
     def confirm(self, owner: Made, name: str, call: Call) -> Value:
-        """Judge what was shuffled once it is seen to be a dataset."""
+        """Judge what was shuffled once it is seen to be a dataset.
+
+        A parameter with a method `shuffle` may be a list's wrapper or a dataset: what is called
+        on it next tells them apart.
+        """
         if name not in DATASET_METHODS:
             self.call_any(Value(owner.taints), name, call)
             return owner
@@ -168,33 +179,42 @@ class Methods(Trainings):
     def map_each(self, owner: Value, name: str, call: Call) -> Value | None:
         """Run a function on each element, of a dataset or by workers."""
         deterministic = call.get("deterministic")
-        parallel = call.get(
-            "num_parallel_calls", PARALLEL[name] if self.is_dataset(owner) else None
-        )
+        # `pool.map(f, values)` has its values where a dataset has the number of calls.
+        position: int | None = None
+        if self.is_dataset(owner):
+            position = PARALLEL[name]
+        parallel = call.get("num_parallel_calls", position)
         calls = call.constant("num_parallel_calls", PARALLEL[name])
-        told = parallel is not None and calls not in (None, 1)
+        is_parallel = parallel is not None and calls not in (None, 1)
         if deterministic is not None and deterministic.default is False:
             self.give_up_order(call, f"{name} can give its elements in any order")
         if not self.is_dataset(owner) and parallel is None:
-            return self.work_each(owner, name, call) if len(call.arguments) > 1 else None
+            # A method `map` of something unknown that takes a function and values is a pool's.
+            if len(call.arguments) > 1:
+                return self.work_each(owner, name, call)
+            return None
         mapped = call.get("map_func", 0)
         # What Python itself draws, it draws once: while the function is traced.
         deeds = [deed for deed in self.look_into(mapped, owner, call) if deed.kind != "python"]
-        if told and deeds:
-            first = deeds[0]
-            at = f" (line {getattr(first.node, 'lineno', 0)})" if first.kind != "layer" else ""
-            what = f"{first.name}{at}"
-            if first.kind == "opaque":
-                what = f"{first.name}, whose function is not visible here,"
-            self.report_mended("ENV301", call.node, f"{what} runs in parallel", SERIAL)
+        if is_parallel and deeds:
+            what = self.describe_deed(deeds[0])
+            self.report_fixed_by_switch("ENV301", call.node, f"{what} runs in parallel", SERIAL)
         made = self.make("tf.data.Dataset", call.node)
         return made.add_taints(self.deep(owner))
+
+    def describe_deed(self, deed: Deed) -> str:
+        """Return what is done, and where, as the subject of a message."""
+        if deed.kind == "opaque":
+            return f"{deed.name}, whose function is not visible here,"
+        if deed.kind == "layer":  # it may lie in another file
+            return deed.name
+        return f"{deed.name} (line {getattr(deed.node, 'lineno', 0)})"
 
     def look_into(self, mapped: Value | None, owner: Value, call: Call) -> list[Deed]:
         """Return what a function does that is stateful."""
         raise NotImplementedError
 
-    def report_mended(self, rule: str, node: ast.AST, message: str, remark: str) -> None:
+    def report_fixed_by_switch(self, rule: str, node: ast.AST, message: str, remark: str) -> None:
         """Report what op determinism fixes from TensorFlow 2.7 on."""
         if matches_version(["<2.7"], self.tensorflow) or not self.state.switched:
             self.ledger.hit(rule, self.source, Hit(node, message))
@@ -203,7 +223,7 @@ class Methods(Trainings):
 
     def give_up_order(self, call: Call, message: str) -> None:
         """Report a dataset that may give its elements in any order."""
-        self.report_mended("ENV302", call.node, message, "op determinism overrides it")
+        self.report_fixed_by_switch("ENV302", call.node, message, "op determinism overrides it")
 
     def work_each(self, owner: Value, name: str, call: Call) -> Value | None:
         """Run a function on values by a pool: the results are in their order, or as they come."""
@@ -212,13 +232,10 @@ class Methods(Trainings):
         function, given = call.arguments[0], call.arguments[1:]
         values = [self.take_in_turn(each, call.node) for each in given]
         each = [self.elements(value) for value in values]
-        if (
-            name == "starmap"
-            and each
-            and isinstance(each[0], Sequence)
-            and each[0].items is not None
-        ):
-            each = each[0].items
+        if name == "starmap" and each:
+            packed = each[0]
+            if isinstance(packed, Sequence) and packed.items is not None:
+                each = packed.items
         if isinstance(function, Function | Partial | Method | Class | Instance):
             result = self.call(function, Call(call.node, each))
         else:
@@ -235,20 +252,24 @@ class Methods(Trainings):
 
     def submit(self, owner: Value, name: str, call: Call) -> Value:
         """Run a function by a pool; of a queue that several fill it takes what comes first."""
+        # A pool is there for several tasks, also where one line submits them.
         for value in call.values():
             if isinstance(value, Made) and "queue" in value.marks:
                 value.marks.add("many")
         handed = Call(call.node, call.arguments[1:], call.keywords)
-        alone = isinstance(owner, Made) and ONE_WORKER & {
-            *(each.default for each in owner.arguments[:1] if isinstance(each, Constant)),
-            *(each.default for each in owner.keywords.values() if isinstance(each, Constant)),
-        }
-        threads = isinstance(owner, Made) and "Thread" in owner.name and not alone
+        # Tasks of one worker run one after the other, in the order in which they are submitted.
+        threads = isinstance(owner, Made) and "Thread" in owner.name and not self.has_one(owner)
         result = self.run_worker(call.first(), handed, is_thread=threads)
+        # It runs in a thread of the pool, when the task is done.
         callback = call.get("callback")
         if callback is not None and name == "apply_async":
             self.run_worker(callback, Call(call.node, [result]), is_thread=True)
         return Value(self.deep(result))
+
+    def has_one(self, pool: Made) -> bool:
+        """Return whether a pool is made with one worker: `ThreadPool(1)`, or by any keyword."""
+        given = [*pool.arguments[:1], *pool.keywords.values()]
+        return any(isinstance(each, Constant) and each.default == 1 for each in given)
 
     def call_back(self, owner: Value, name: str, call: Call) -> Value:
         """Run a function when a worker has finished."""
@@ -268,8 +289,10 @@ class Methods(Trainings):
     def put(self, owner: Made, name: str, call: Call) -> Value:
         """Fill a queue: workers that a loop started do so in any order."""
         for worker in self.workers[-1:]:
-            many = worker.is_many(owner.born) or "fed" in owner.marks
-            owner.marks.add("many" if many else "fed")
+            if worker.is_many(owner.born) or "fed" in owner.marks:
+                owner.marks.add("many")
+            else:
+                owner.marks.add("fed")
         owner.add_taints(self.forget(self.deep_of(call.values()), "each"))
         return Value()
 
@@ -284,6 +307,7 @@ class Methods(Trainings):
         """Draw from a generator of one's own."""
         if name in ("seed", "set_state"):
             owner.marks.discard("unseeded")
+            # It was made without a seed, which is a finding only if none follows.
             self.ledger.seeded_later.add(owner.node)
             owner.taints = CLEAN
             return Value()
@@ -295,27 +319,32 @@ class Methods(Trainings):
 
     def use_environment(self, owner: Made, name: str, call: Call) -> Value:
         """Use an environment for reinforcement learning; `reset` with a seed and `seed` seed it."""
-        seed = call.get("seed", 0 if name == "seed" else None)
-        if name in ("seed", "reset") and seed is not None and not self.is_none(seed):
+        seed: Value | None = None
+        if name == "seed":
+            seed = call.get("seed", 0)
+        elif name == "reset":
+            seed = call.get("seed")
+        if seed is not None and not self.is_none(seed):
             owner.marks.add("seeded")
         return Value()
 
     def use_space(self, owner: Made, name: str, call: Call) -> Value:
         """Sample a space of an environment, or seed it."""
         environment = owner.arguments[0]
-        if name == "seed" and isinstance(environment, Made):
+        # Spaces have a generator of their own, which the seed of the environment does not reach:
+        # https://gymnasium.farama.org/api/spaces/
+        if not isinstance(environment, Made):
+            return Value(kind="number")
+        if name == "seed":
             environment.marks.add("spaces seeded")
-        elif (
-            name == "sample"
-            and isinstance(environment, Made)
-            and "spaces seeded" not in environment.marks
-        ):
+        elif name == "sample" and "spaces seeded" not in environment.marks:
             message = "the space of an environment is sampled, and nothing seeds it"
             self.ledger.hit("ENV209", self.source, Hit(call.node, message))
         return Value(kind="number")
 
     def flow(self, owner: Value, name: str, call: Call) -> Value | None:
         """Make batches of images in the order of NumPy's generator."""
+        # Other things flow as well; only `flow_from_directory` and its like say what they are.
         images = isinstance(owner, Made) and owner.name.endswith("ImageDataGenerator")
         if not self.uses_keras() or (name == "flow" and not images):
             return None
@@ -324,8 +353,8 @@ class Methods(Trainings):
         return Value(self.draw("ENV205", name, call, "numpy").taints)
 
     def list_path(self, owner: Value, name: str, call: Call) -> Value | None:
-        """List a folder by its path."""
-        if "pathlib" not in {each.partition(".")[0] for each in self.source.module.imports}:
+        """List a folder by its path; other things have a method `glob` or `iterdir`, too."""
+        if "pathlib" not in self.source.module.packages:
             return None
         return self.list_folder(f"Path.{name}", Call(call.node))
 
@@ -349,9 +378,9 @@ class Methods(Trainings):
         if name.startswith(("assign", "scatter")):
             self.note_race(owner, call.node, "change one variable")
             self.do("write", f"{name} of a tf.Variable", call.node)
-        taped = [each[0] for each in self.deep_of(call.values()) if each[0].rule == "TAPE"]
-        for chance in taped[:1]:
-            self.train_by_tape(chance.node, chance.source)
+        # A step that is written out, without an optimizer: ENV108/bad_assigned.py.
+        for tape in self.find_tapes(call)[:1]:
+            self.train_by_tape(tape.node, tape.source)
         if name.startswith("scatter"):
             self.check_scatter(owner, call)
         return Value(self.deep(owner), "tensor")
@@ -383,6 +412,9 @@ class Methods(Trainings):
         return None
 
 
+CHANGES = ("assign", "assign_add", "assign_sub", "scatter_add", "scatter_sub", "scatter_update")
+"""Methods that change a variable."""
+
 AnyRow = Callable[[Methods, Value, str, Call], "Value | None"]
 MARKED: dict[tuple[str, str], Callable[[Methods, Made, str, Call], Value]] = {
     ("parser", "add_argument"): Methods.add_flag,
@@ -404,17 +436,7 @@ MARKED: dict[tuple[str, str], Callable[[Methods, Made, str, Call], Value]] = {
     ("writer", "write"): Methods.show_or_write,
     ("writer", "writelines"): Methods.show_or_write,
     ("tape", ""): Methods.differentiate,
-    **{
-        ("variable", word): Methods.assign
-        for word in (
-            "assign",
-            "assign_add",
-            "assign_sub",
-            "scatter_add",
-            "scatter_sub",
-            "scatter_update",
-        )
-    },
+    **dict.fromkeys((("variable", word) for word in CHANGES), Methods.assign),
 }
 ANY_METHODS: dict[str, AnyRow] = {
     **dict.fromkeys(PARALLEL, Methods.map_each),

@@ -33,6 +33,7 @@ from envlock.linter.names import (
     canonical,
 )
 
+# Rows of the table that rules of their own judge: ENV402, ENV403, ENV404.
 ONE_RULE_EACH = ("addn-buffer-order", "map-fn-parallel-random", "xla-stateful-random")
 ADDERS = {
     "tf.add_n": 0,
@@ -62,33 +63,41 @@ class Operations(Methods):
         """Report a noisy operation; what is so on the way back counts where something is trained."""
         if not row.is_active(self.tensorflow) or self.dead:
             return
-        mends = [each.set for each in row.find_solutions(self.tensorflow) if each.kind == "env"]
-        if any(each and each.keys() <= self.variables for each in mends):
+        # What needs only some variables is quiet in a program that sets all of them.
+        for each in row.find_solutions(self.tensorflow):
+            if each.kind == "env" and each.set and each.set.keys() <= self.variables:
+                return
+        if self.state.switched:
+            said = _describe_with_switch(row, self.tensorflow)
+        else:
+            said = _describe_without_switch(row, self.tensorflow)
+        if said is None:
             return
-        said = (
-            _describe_with_switch(row, self.tensorflow)
-            if self.state.switched
-            else _describe_without_switch(row, self.tensorflow)
-        )
-        if said is not None:
-            hit = Hit(call.node, said[0], None, said[1], f"source:{row.id}")
-            self.ledger.noisy.setdefault(call.node, (self.source, hit, "backward" in row.path))
+        message, fix = said
+        hit = Hit(call.node, message, None, fix, f"source:{row.id}")
+        # The first row of a call, and of several calls of its function: one place, one finding.
+        self.ledger.noisy.setdefault(call.node, (self.source, hit, "backward" in row.path))
 
     def is_certain(self, name: str) -> bool:
-        """Return whether an operation surely runs where it is noisy: what changes images runs mostly in a pipeline."""
+        """Return whether an operation surely runs where it is noisy.
+
+        What changes images runs mostly in a pipeline, on a CPU and without gradients. In a model,
+        and beside a tape, gradients flow through it.
+        """
         if not name.startswith("tf.image."):
             return True
         node = self.frames[-1].node
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             return True
-        return node.name in IN_MODELS or any("tape" in made.marks for made in self.tapes_around())
+        return node.name in IN_MODELS or self.has_tape()
 
-    def tapes_around(self) -> list[Made]:
-        """Return the tapes that the code which runs has made."""
-        found: list[Made] = []
+    def has_tape(self) -> bool:
+        """Return whether the code that runs has made a tape."""
         for value in self.scope.names.values():
-            found += [each for each in options(value) if isinstance(each, Made)]
-        return found
+            for each in options(value):
+                if isinstance(each, Made) and "tape" in each.marks:
+                    return True
+        return False
 
     # ------------------------------------------------------------ conditions
 
@@ -98,7 +107,7 @@ class Operations(Methods):
             method = call.get("method", 2)
             last = method.name.rpartition(".")[2] if isinstance(method, Library) else ""
             return call.constant("method", 2) in NEAREST or last in NEAREST
-        if name == "keras.layers.UpSampling2D":
+        if name == "keras.layers.UpSampling2D":  # it takes the nearest by default
             return not call.starred and call.constant("interpolation", 2) in (None, "nearest")
         return True
 
@@ -140,7 +149,10 @@ class Operations(Methods):
 
     def is_fraction(self, name: str, call: Call) -> bool:
         """Return whether what is added can be anything but whole numbers, which add up alike in any order."""
-        given = call.get("updates", 2 if "tensor_scatter" in name else 1)
+        position = 1
+        if "tensor_scatter" in name:  # after the tensor and the indices
+            position = 2
+        given = call.get("updates", position)
         return given is None or "whole" not in given.kind
 
     def is_repeated_index(self, name: str, call: Call) -> bool:
@@ -156,25 +168,27 @@ class Operations(Methods):
     def has_sparse_optimizer(self, node: ast.AST) -> bool:
         """Return whether the function around, or else the file, trains with an optimizer that updates sparsely."""
         module = self.source.module
-        if not any(True for _ in module.find_methods(TRAINING_METHODS)):
+        if next(module.find_methods(TRAINING_METHODS), None) is None:
             return False
-        here = module.function_around(node)
-        made = [(call, name) for call, name in module.calls if "optim" in name]
-        near = [
-            each for each in made if here is not None and module.function_around(each[0]) is here
-        ]
+        # Keras 2 adds the rows of an index that comes twice before it applies them
+        # (benchmarks/README.md, rounds 38 and 39).
         words = module.imports | module.quoted_words
         if words & LEGACY_KERAS and matches_version([">=2.16"], self.tensorflow):
             return False
+        here = module.function_around(node)
+        made = [(call, name) for call, name in module.calls if "optim" in name]
+        # A file of several models: the optimizer of this one is made in the same function.
+        near: list[tuple[ast.Call, str]] = []
+        if here is not None:
+            near = [each for each in made if module.function_around(each[0]) is here]
         names: list[str] = []
         for made_by, name in near or made:
             if not _has_momentum(made_by):
                 names.append(name.rpartition(".")[2])
         for call in module.find_methods(("compile",)):
-            given = [
-                *call.args[:1],
-                *(word.value for word in call.keywords if word.arg == "optimizer"),
-            ]
+            # The optimizer by its name, as a text.
+            given = call.args[:1]
+            given += [word.value for word in call.keywords if word.arg == "optimizer"]
             names += [str(each.value) for each in given if isinstance(each, ast.Constant)]
         for name in names:
             versions = SPARSE_OPTIMIZERS.get(name.lower())
@@ -199,16 +213,20 @@ class Operations(Methods):
 
     def check_sum(self, name: str, call: Call) -> None:
         """Report AddN of three or more."""
-        graphs = self.source.has_sessions
+        # Outside of graphs it adds in the order given. A function may become one (`tf.function`).
         inside = any(
             isinstance(frame.node, ast.FunctionDef | ast.AsyncFunctionDef) for frame in self.frames
         )
-        if not inside and not graphs:  # outside of graphs it adds in the order given
+        if not inside and not self.source.has_sessions:
             return
         given = call.get("inputs", ADDERS[name]) or Value()
         many = self.count_of(given)
+        if many is not None and many < 3:  # a + b is b + a
+            return
+        # Below 2.5 nothing was measured (determinism_sources.toml, addn-buffer-order): only what
+        # surely has three terms is reported there.
         measured = matches_version([">=2.5"], self.tensorflow)
-        if (many is not None and many < 3) or (not measured and given.kind == "given"):
+        if not measured and given.kind == "given":
             return
         if self.is_counted(given) or self.is_asserted(call) or self.is_first_unshared(name, call):
             return
@@ -222,10 +240,16 @@ class Operations(Methods):
     def count_of(self, given: Value) -> int | None:
         """Return how many tensors there are at most."""
         if isinstance(given, Either):
-            counts = [self.count_of(each) for each in given.options]
-            known = [each for each in counts if each is not None]
-            return max(known) if len(known) == len(counts) else None
-        return given.most if isinstance(given, Sequence | Table) else None
+            most = 0
+            for each in given.options:
+                count = self.count_of(each)
+                if count is None:
+                    return None
+                most = max(most, count)
+            return most
+        if isinstance(given, Sequence | Table):
+            return given.most
+        return None
 
     def is_counted(self, given: Value) -> bool:
         """Return whether each of what is added is a size: whole numbers add up alike in any order."""
@@ -240,7 +264,9 @@ class Operations(Methods):
         if "accumulate" in name or not isinstance(call.node, ast.Call) or not call.node.args:
             return False
         added = call.node.args[0]
-        lists = self.find_lists(added) if isinstance(added, ast.Name) else [added]
+        lists = [added]
+        if isinstance(added, ast.Name):
+            lists = self.find_lists(added)
         return bool(lists) and all(map(self.begins_unshared, lists))
 
     def begins_unshared(self, added: ast.expr) -> bool:
@@ -340,6 +366,7 @@ def _describe_with_switch(source: Row, tensorflow: str) -> tuple[str, str] | Non
     solutions = source.find_solutions(tensorflow)
     kinds = {solution.kind for solution in solutions}
     errors = source.find_errors(tensorflow)
+    # First, as an error is worse than noise, and the switch that causes it would seem to help.
     if errors and "raises" in kinds:
         text = f"under op determinism this raises {errors[0].error} on a GPU: {source.component}"
         return text, _find_note(solutions) or "Replace it, or run it on the CPU."

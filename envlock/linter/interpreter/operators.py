@@ -18,6 +18,7 @@ from envlock.linter.interpreter.values import (
     Sequence,
     Table,
     Value,
+    in_mode,
     join,
     join_all,
 )
@@ -54,6 +55,7 @@ class Operators(Functions):
                 items = [*left.items, *right.items]
             both = Sequence("list", items, join(left.element, right.element), self.tick())
             return both.add_taints(left.taints | right.taints)
+        # `[0] * n`: a list of as many as is not known, of one kind.
         if isinstance(left, Sequence) and left.most is not None and isinstance(node.op, ast.Mult):
             return Sequence("list", None, left.element, self.tick()).add_taints(left.taints)
         if left.kind == "text" and isinstance(node.op, ast.Mod):
@@ -64,11 +66,14 @@ class Operators(Functions):
         kind = left.kind if left.kind == right.kind else ""
         if "tensor" in (left.kind, right.kind):
             kind = "tensor"
+        # `hash(name) % 1000` is a seed or a bucket; a hash alone is compared, or is a key.
         if isinstance(node.op, ast.Mod | ast.BitAnd):
             self.ledger.reduced.update(
                 chance for chance, _ in left.taints if chance.rule == "ENV305"
             )
-        default = None if None in (left.default, right.default) else ...
+        default: object = ...
+        if None in (left.default, right.default):  # `seed + rank` of a seed that is not given
+            default = None
         return Value(self.array_taints([left, right]), kind, default)
 
     def calculate(self, left: Value, right: Value, op: ast.operator) -> Value | None:
@@ -76,13 +81,17 @@ class Operators(Functions):
         if not isinstance(left, Constant) or not isinstance(right, Constant):
             return None
         one, other = left.value, right.value
+        # Cut, as a loop that doubles a text would fill the memory.
         if isinstance(one, str) and isinstance(other, str) and isinstance(op, ast.Add):
             return Constant((one + other)[:1000], optional=left.optional or right.optional)
         if type(one) is not int or type(other) is not int:
             return None
+        # No products and no powers: `9 ** 9 ** 9` would not end.
         if isinstance(op, ast.Add):
             return Constant(one + other, optional=left.optional or right.optional)
-        return Constant(one - other, optional=left.optional) if isinstance(op, ast.Sub) else None
+        if isinstance(op, ast.Sub):
+            return Constant(one - other, optional=left.optional)
+        return None
 
     def evaluate_unary(self, node: ast.UnaryOp) -> Value:
         value = self.evaluate(node.operand)
@@ -91,6 +100,7 @@ class Operators(Functions):
             return Constant(-number, optional=self.is_optional(value))
         if isinstance(node.op, ast.Not):
             truth = value.truth()
+            # `deterministic=not args.fast`: what it is by default is known, though not what it is.
             if truth is None:
                 known = isinstance(value.default, bool)
                 return Value(value.taints, "number", default=known and not value.default)
@@ -110,9 +120,10 @@ class Operators(Functions):
         if len(values) == 1 or values[-1].truth() is stops:
             decided = values[-1]
             unknown = [each for each in values[:-1] if each.truth() is None]
-            return join_all([*unknown, decided]) if unknown else decided
+            return join_all([*unknown, decided])
         undecided = [each for each in values if each.truth() is None]
         result = join_all(undecided or values[-1:])
+        # With its default on each side, it has one as well: `args.train and args.shuffle`.
         if type(result) is Value and result.default is ...:
             defaults = [each.default for each in values]
             if False in defaults and all(isinstance(each, bool) for each in defaults):
@@ -122,9 +133,8 @@ class Operators(Functions):
     def evaluate_compare(self, node: ast.Compare) -> Value:
         left = self.evaluate(node.left)
         values = [self.evaluate(each) for each in node.comparators]
-        taints = frozenset(
-            each for each in self.deep_of([left, *values]) if each[1] in ("value", "pick")
-        )
+        # Whether one element of several equals something is asked of each of them in turn.
+        taints = in_mode(self.deep_of([left, *values]), "value", "pick")
         if len(values) != 1:
             return Value(taints, "number")
         other, op = values[0], node.ops[0]
@@ -137,6 +147,7 @@ class Operators(Functions):
 
     def compare(self, left: Value, other: Value, op: ast.cmpop) -> bool | None:
         """Return whether two constants compare so, or None where that is not known."""
+        # What has been made is not None, whatever else it is.
         made = isinstance(left, Function | Class | Made | Instance | Sequence | Table | Partial)
         none = isinstance(other, Constant) and other.value is None
         if made and none and isinstance(op, ast.Is | ast.IsNot):
@@ -163,7 +174,8 @@ class Operators(Functions):
         self.decide(test)
         truth = test.truth()
         if truth is not None and not self.is_optional(test):
-            return self.evaluate(node.body if truth else node.orelse)
+            taken = node.body if truth else node.orelse
+            return self.evaluate(taken)
         restore = self.narrow(node.test)
         one = self.evaluate(node.body)
         restore()

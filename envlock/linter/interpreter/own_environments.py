@@ -38,10 +38,12 @@ def _is_environment(owner: Class) -> bool:
 
 def _seeds_environments(module: Module) -> bool:
     """Return whether a file seeds an environment: `x.seed(7)`, or `x.reset(seed=7)`."""
+    # By its name only: which object is an environment is not known in a file that is given one.
     for call in module.find_methods(("seed", "reset")):
         for keyword in call.keywords:
             if keyword.arg == "seed":
                 return True
+        # `numpy.random.seed(7)` has a name, and seeds something else.
         is_reset = getattr(call.func, "attr", "") == "reset"
         if call.args and not is_reset and module.name(call.func) is None:
             return True

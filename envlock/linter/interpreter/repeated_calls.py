@@ -26,7 +26,11 @@ from envlock.linter.interpreter.values import (
 
 Key = tuple[object, ...]
 MOST, MOST_TAINTED = 1, 3
-"""How often a function runs with the same seeds and switches: more callers tell nothing new."""
+"""How often a function runs with the same seeds and switches: more callers tell nothing new.
+
+Where chances are handed over, three callers are given a look: one may only print what another one
+trains with.
+"""
 IN_ALL = 12  # times as often with other switches: of 16,000 functions of Keras and NumPy 4 % ran 20 times and more
 
 
@@ -59,6 +63,8 @@ class RepeatedCalls(Operations):
 
     def key_of(self, function: Function, call: Call) -> Key | None:
         """Return what the result of a call hangs on, or None where it cannot be kept."""
+        # There its effects matter, and not its result alone: on the chances of the loops, on what is
+        # looked into.
         if self.loops or self.deeds or self.dead or call.starred:
             return None
         parts: list[object] = []
@@ -85,7 +91,11 @@ class RepeatedCalls(Operations):
         return (*where, state.key(), *paths, *parts)
 
     def key_of_kind(self, function: Function, call: Call, *, tainted: bool) -> Key:
-        """Return what a call has in common with those that tell nothing new: the state, switches, what it closes over."""
+        """Return what a call has in common with those that tell nothing new.
+
+        That is the state, the switches among its arguments and attributes, and what it closes over:
+        the function of a closure that is made twice, once for training, is two functions.
+        """
         switches: list[tuple[str, object]] = []
         for word, each in call.named_values():
             switch: object = each.default if _is_switch(each.default) else ...
@@ -129,6 +139,7 @@ class RepeatedCalls(Operations):
             self.give_again(node, function.owner)
         result, after = self.last.get(often, (Value(), self.state))
         self.state = after.copy()
+        # A model or a closure that it makes is still one; of a value, only the chances are known.
         if isinstance(result, Made | Function) and not handed:
             return result
         return Value(handed | self.usual.get(node, CLEAN))

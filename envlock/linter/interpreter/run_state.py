@@ -32,12 +32,16 @@ from envlock.linter.interpreter.values import (
 
 T = TypeVar("T")
 DEEP = 4
-"""Containers inside containers whose taints are asked for: DEEP_REASON"""
+"""Containers inside containers whose taints are asked for: with six, three findings of Keras 3.15.1
+go and none come.
+"""
 ITEMS = 8
 """Elements of one container that are looked at one by one."""
 HOLDERS = frozenset({Sequence, Table, Either, Instance})
 DEPTH = 12
-"""Calls inside calls that are followed: in Keras 3.15.1 one call in forty lies deeper."""
+"""Calls inside calls that are followed: in Keras 3.15.1 one call in forty lies deeper. With 18, two
+of its 226 findings come and four go.
+"""
 
 
 @dataclass

@@ -52,6 +52,7 @@ class Source:
     @cached_property
     def is_test(self) -> bool:
         """Whether pytest collects it, by the name of its file."""
+        # https://docs.pytest.org/en/stable/explanation/goodpractices.html#test-discovery
         stem = self.path.rpartition("/")[2].removesuffix(".py")
         return stem.startswith("test_") or stem.endswith("_test") or stem == "conftest"
 
@@ -101,7 +102,7 @@ def describe_more(source: Source, nodes: Sequence[ast.AST]) -> str:
         return f", and {len(nodes) - 1} more below"
     if source.module.cells is not None:
         return f", and {len(nodes) - 1} more ({_list_by_cell(source.module.cells, lines)})"
-    word = "line" if len(lines) == 1 else "lines"
+    word = "line" if len(lines) == 1 else "lines"  # several may stand on one line
     return f", and {len(nodes) - 1} more ({word} {', '.join(map(str, lines))})"
 
 
@@ -120,7 +121,10 @@ class Sources:
     def __init__(self, modules: Sequence[Module]) -> None:
         self.all = [Source(module, index) for index, module in enumerate(modules)]
         self._places = Places([module.path for module in modules])
-        self._words = {word for path in self._places.paths for word in path}
+        # An import whose first word is not in any path is of a library: most are. A file that is
+        # called as one of Python's modules, or as TensorFlow, does not hide it.
+        self._words: set[str] = set()
+        self._words.update(*self._places.paths)
         self._words -= sys.stdlib_module_names | {"tensorflow", "tf_keras", "numpy"}
         self._root = self._find_root_package()
 
@@ -141,6 +145,7 @@ class Sources:
                 package, _, rest = name.partition(".")
                 if package and rest and package not in foreign:
                     modules[package].add(rest.partition(".")[0])
+        # One module may have the name of a file by chance; two or more are a package.
         for package in sorted(modules):
             if len(modules[package]) > 1 and modules[package] <= tops:
                 return package

@@ -10,6 +10,7 @@ from envlock.linter.interpreter.arguments import Call
 from envlock.linter.interpreter.branches import Branches
 from envlock.linter.interpreter.run_state import Frame
 from envlock.linter.interpreter.values import (
+    CLEAN,
     Class,
     Constant,
     FileValue,
@@ -46,7 +47,8 @@ class Statements(Branches):
             try:
                 if row is not None and row(self, statement):
                     return True
-            except RecursionError:  # an expression that is nested too deeply says nothing
+            # An expression that is nested too deeply, as generated code can be: what follows it runs.
+            except RecursionError:
                 continue
         return False
 
@@ -57,9 +59,9 @@ class Statements(Branches):
             self.discarded.add(node.value)
             function = node.value.func
             owner = function.value if isinstance(function, ast.Attribute) else None
-            if (
-                isinstance(owner, ast.Name) and owner.id not in self.scope.read
-            ):  # to fill is not to read
+            # `names.append(x)` fills a list and does not read it: one that is only filled here is
+            # read by code that is not seen (`Programs.count_unread`).
+            if isinstance(owner, ast.Name) and owner.id not in self.scope.read:
                 self.evaluate(node.value)
                 if getattr(function, "attr", "") in FILLING_METHODS:
                     self.scope.read.discard(owner.id)
@@ -70,12 +72,12 @@ class Statements(Branches):
     def run_assign(self, node: ast.Assign) -> bool:
         if len(node.targets) == 1:
             self.note_dropped(node.targets[0], node.value)
-        filled = node.targets[0].value if isinstance(node.targets[0], ast.Subscript) else None
-        unread = isinstance(filled, ast.Name) and filled.id not in self.scope.read
+        # `table[key] = x` does not read the table either; asked before the value, which may.
+        filled = self.find_unread_container(node.targets[0])
         value = self.evaluate(node.value)
-        if unread and isinstance(filled, ast.Name):
+        if filled is not None:
             self.assign_to(node.targets[0], value)
-            self.scope.read.discard(filled.id)
+            self.scope.read.discard(filled)
             return False
         self.note_unused(node.targets[0], value)
         for target in node.targets:
@@ -84,26 +86,34 @@ class Statements(Branches):
             self.assign_to(target, value)
         return False
 
+    def find_unread_container(self, target: ast.expr) -> str | None:
+        """Return the name of the container that an assignment puts something into, if nothing has read it."""
+        if not isinstance(target, ast.Subscript) or not isinstance(target.value, ast.Name):
+            return None
+        name = target.value.id
+        if name in self.scope.read:
+            return None
+        return name
+
     def note_dropped(self, target: ast.expr, value: ast.expr) -> None:
         """Note a call whose first result nothing uses."""
+        # `_, places = tf.nn.max_pool_with_argmax(...)`: no gradient flows through the maxima.
         first = target.elts[0] if isinstance(target, ast.Tuple) and target.elts else None
         if isinstance(first, ast.Name) and first.id not in self.source.module.read_names:
             self.first_dropped.add(value)
 
     def carry(self, name: str, node: ast.expr, value: Value) -> Value:
         """Return a value that one round of a loop by chance makes of what the one before left."""
+        # `total = total * 0.9 + read(file)`: the result depends on the order of the rounds, while
+        # `x = x / 255` of what each round has made itself does not (ENV303/good_filled.py).
         each = in_mode(self.deep(value), "each") & self.current()
-        if not each or not any(
-            isinstance(part, ast.Name) and part.id == name for part in ast.walk(node)
-        ):
+        if not each or not _names(node, name):
             return value
         begun = self.scope.times.get(name) if name in self.scope.names else None
-        outer = frozenset(
-            taint
-            for loop in self.loops
-            for taint in loop.taints
-            if begun is None or begun < loop.began
-        )
+        outer = CLEAN
+        for loop in self.loops:
+            if begun is None or begun < loop.began:
+                outer |= loop.taints
         return self.copy_value(value).add_taints(as_mode(each & outer, "order"))
 
     def run_annotated(self, node: ast.AnnAssign) -> bool:
@@ -147,6 +157,7 @@ class Statements(Branches):
         if isinstance(owner, Library) and owner.name == "os.environ":
             self.set_variable(key, value)
             return
+        # `picture[randrange(9)] = 1`: the array shows which place was drawn.
         drawn = frozenset(each for each in self.deep(key) if each[0].kind == "draw")
         if drawn:
             value = self.copy_value(value).add_taints(as_mode(drawn, "pick"))
@@ -168,6 +179,8 @@ class Statements(Branches):
             message = "the dataset's options let its elements come in any order"
             self.give_up_order(Call(statement), message)
         if isinstance(owner, Instance):
+            # In a branch that is perhaps not taken the old value may stay: a name has a dictionary
+            # for each branch, an object has not.
             before = owner.attributes.get(name)
             if before is not None and self.unsure > 0:
                 value = join(before, value)
@@ -194,10 +207,14 @@ class Statements(Branches):
             return False
         born = self.scope.times.get(target.id, 0) if isinstance(target, ast.Name) else 0
         orders = self.outside(born)
-        result = self.combine([known, value], known.kind if known.kind == value.kind else "")
+        kind = known.kind if known.kind == value.kind else ""
+        result = self.combine([known, value], kind)
         each = in_mode(self.deep(value), "each")
         if isinstance(target, ast.Name) and target.id in self.scope.outer and self.is_shared(born):
             self.note_sum(result, value, node)
+        # `count += 1` counts the rounds. `text += name` has their order. Of other sums those of what
+        # workers give are fractions; of listings and sets, mostly sizes are added up, which have one
+        # sum in any order.
         if isinstance(value, Constant):
             result.taints |= as_mode(orders, "place")
         elif known.kind == "text":
@@ -217,7 +234,7 @@ class Statements(Branches):
             total.taints |= frozenset({(chance, "value")})
 
     def keep_time(self, target: ast.expr, value: Value) -> None:
-        """Give a name a value that goes on from its old one."""
+        """Give a name a value that goes on from its old one, and is as old: a sum outlives the rounds."""
         if isinstance(target, ast.Name):
             begun = self.scope.times.get(target.id)
             self.scope.bind(target.id, value)
@@ -231,9 +248,9 @@ class Statements(Branches):
 
     def run_global(self, node: ast.Global | ast.Nonlocal) -> bool:
         for name in node.names:
-            scope: Scope | None = (
-                self.scope.top() if isinstance(node, ast.Global) else self.scope.parent
-            )
+            scope = self.scope.parent
+            if isinstance(node, ast.Global):
+                scope = self.scope.top()
             while scope is not None and scope.parent is not None and name not in scope.names:
                 scope = scope.parent
             if scope is not None and scope is not self.scope:
@@ -276,14 +293,18 @@ class Statements(Branches):
             decorator = self.evaluate(node)
         if not isinstance(decorator, Function):
             return
+        # It is run once to see what it returns; what that does runs with each call, and not now.
         before = self.state.copy()
         wrapper = self.call_function(decorator, Call(node, [Function(DECORATED, self.closure())]))
-        self.state = before  # what it puts around the function runs with each call, and not now
+        self.state = before
         if isinstance(wrapper, Function) and wrapper.node is not function.node:
             self.wrappers.setdefault(function.node, []).append(wrapper)
 
     def configure(self, function: Function) -> None:
-        """Run a configuration of Sacred: one with a seed seeds Python's and NumPy's generators."""
+        """Run a configuration of Sacred: one with a seed seeds Python's and NumPy's generators.
+
+        https://sacred.readthedocs.io/en/stable/randomness.html
+        """
         if isinstance(function.node, ast.Lambda):
             return
         self.note_visit(function)
@@ -319,11 +340,16 @@ class Statements(Branches):
         before = len(self.loops)
         self.enter_loop(values)
         taken = self.elements(values)
-        for _ in range(2 if len(self.loops) > before else 1):
+        # Twice, where the order of the rounds matters: what one round leaves, the next one may use
+        # (ENV303/bad_next_place.py). Otherwise a round tells what all of them do.
+        rounds = 1
+        if len(self.loops) > before:
+            rounds = 2
+        for _ in range(rounds):
             self.assign_to(node.target, taken)
-            self.scope.read.update(
-                each.id for each in ast.walk(node.target) if isinstance(each, ast.Name)
-            )
+            # A name that only counts rounds keeps nothing, although the body may not read it.
+            names = [each.id for each in ast.walk(node.target) if isinstance(each, ast.Name)]
+            self.scope.read.update(names)
             self.run_body(node.body)
         self.leave_loop(before)
         self.run_body(node.orelse)
@@ -364,42 +390,54 @@ class Statements(Branches):
         return False
 
     def run_return(self, node: ast.Return) -> bool:
-        value = self.evaluate(node.value) if node.value is not None else Constant(None)
-        self.fill(value)  # whoever called may do so
+        value: Value = Constant(None)
+        if node.value is not None:
+            value = self.evaluate(node.value)
+        self.fill(value)  # its caller may do so
         self.frames[-1].returned.append(value)
         return True
 
     def run_raise(self, node: ast.Raise) -> bool:
         if node.exc is not None:
-            self.ledger.silent += 1  # an error only shows what it says
+            # An error only shows what it says: ENV304/good_message.py.
+            self.ledger.silent += 1
             self.evaluate(node.exc)
             self.ledger.silent -= 1
         return True
 
     def run_assert(self, node: ast.Assert) -> bool:
         self.ledger.show(self.deep(self.evaluate(node.test)))
-        test = node.test
-        if (
-            isinstance(test, ast.Compare)
-            and isinstance(test.ops[0], ast.Eq)
-            and isinstance(test.left, ast.Call)
-        ):
-            one = getattr(test.comparators[0], "value", None) == 1
-            measured = test.left.args[0] if test.left.args else None
-            if (
-                one
-                and getattr(test.left.func, "id", "") == "len"
-                and isinstance(measured, ast.Name)
-            ):
-                value = self.scope.find(measured.id)
-                if value is not None:
-                    self.note_single(value)
+        single = _find_single(node.test)
+        if single is not None:
+            value = self.scope.find(single)
+            if value is not None:
+                self.note_single(value)
         return False
 
     def stop(self, node: ast.stmt) -> bool:
         return True
 
 
+def _names(node: ast.expr, name: str) -> bool:
+    """Return whether an expression has a name in it."""
+    return any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(node))
+
+
+def _find_single(test: ast.expr) -> str | None:
+    """Return the name `x` of `len(x) == 1`; None for any other test."""
+    if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Eq):
+        return None
+    call = test.left
+    if not isinstance(call, ast.Call) or getattr(call.func, "id", "") != "len" or not call.args:
+        return None
+    measured = call.args[0]
+    if getattr(test.comparators[0], "value", None) != 1 or not isinstance(measured, ast.Name):
+        return None
+    return measured.id
+
+
+# Decorators that do not keep a function in order to call it later, which others are thought to do:
+# `@app.route("/")`, `@tool`.
 KNOWN_DECORATORS = frozenset(
     {
         "property", "cached_property", "staticmethod", "classmethod", "contextmanager", "wraps", "lru_cache",

@@ -8,11 +8,13 @@ from envlock.data.specifiers import matches_version
 from envlock.linter.interpreter.arguments import Call
 from envlock.linter.interpreter.flags import Flags
 from envlock.linter.interpreter.source_files import Source
-from envlock.linter.interpreter.values import Instance, Made, Taints, Value
+from envlock.linter.interpreter.values import Chance, Instance, Made, Value
 from envlock.linter.module import Hit
 from envlock.linter.rules.variables import describe_recipe
 
+# Methods by which Keras trains a model whose weights it has made.
 FITS = ("fit", "fit_generator", "train_on_batch")
+# Methods, and the constructor of a PyDataset, that take `workers`.
 FEEDS = (
     "fit",
     "fit_generator",
@@ -22,10 +24,12 @@ FEEDS = (
     "predict",
     "__init__",
 )
+# Libraries whose models need neither the seeds nor the switch of TensorFlow.
 OTHERS = ("sklearn.", "xgboost.", "lightgbm.", "torch.", "jax.", "flax.", "catboost.", "scipy.")
 OTHER_MODELS = frozenset(
     {"jax", "flax", "haiku", "torch", "xgboost", "lightning", "pytorch_lightning"}
 )
+# Arguments of `fit` that no weight depends on.
 NOT_LEARNT = ("validation_data", "verbose")
 IN_TURN = "Let one thread do it, and hand it what the others make in a fixed order."
 
@@ -33,40 +37,48 @@ IN_TURN = "Let one thread do it, and hand it what the others make in a fixed ord
 class Trainings(Flags):
     """Calls of what trains a model."""
 
-    def tapes(self, call: Call) -> Taints:
-        """Return the tapes whose gradients a call is given."""
-        return frozenset(each for each in self.deep_of(call.values()) if each[0].rule == "TAPE")
+    def find_tapes(self, call: Call) -> list[Chance]:
+        """Return the tapes whose gradients a call is given, in the order of the text.
+
+        A tape marks its gradients as chance marks what it reaches, and is not reported for it.
+        """
+        tapes = [chance for chance, _ in self.deep_of(call.values()) if chance.rule == "TAPE"]
+        return sorted(tapes, key=lambda chance: getattr(chance.node, "lineno", 0))
 
     def call_trainer(self, owner: Value, name: str, call: Call) -> Value:
         """Return what a method returns by which a model learns."""
         self.use_functions(call)
-        taped = sorted(
-            (each[0] for each in self.deep_of(call.values()) if each[0].rule == "TAPE"),
-            key=lambda chance: getattr(chance.node, "lineno", 0),
-        )
+        tapes = self.find_tapes(call)
         learnt = [value for word, value in call.keywords.items() if word not in NOT_LEARNT]
         self.trains.add(self.source)
         self.trained = True
         self.count(*call.arguments, *learnt)
+        # What the model is only tested on, and does not learn from: ENV303/good_aside_fit.py.
         for word in NOT_LEARNT:
             if word in call.keywords:
                 self.ledger.show(self.deep(call.keywords[word]))
         for value in (*call.arguments, *learnt):
             self.teach(owner, value)
-        if taped:
-            self.train_by_tape(taped[0].node, taped[0].source)
-        elif self.is_model(owner, name, call) and not self.hands_on(owner, name):
+        # A step along a tape's gradients is reported where the tape is, once for several optimizers.
+        if tapes:
+            self.train_by_tape(tapes[0].node, tapes[0].source)
+        elif self.is_model(owner, name, call) and not self.hands_on(name):
             self.train(call)
+            # The others take steps of TensorFlow 1, whose variables are draws of its own: ENV204.
             if name in FITS:
                 self.check_weights(owner, call.node, self.source)
         self.check_workers(name, call)
-        if name not in ("minimize", "compute_gradients"):  # in a graph they only describe
+        # In a graph these two only describe a step, which `run` takes.
+        if name not in ("minimize", "compute_gradients"):
             self.note_race(owner, call.node, "train one model")
         return self.make("trained", call.node, "step")
 
-    def hands_on(self, owner: Value, name: str) -> bool:
-        """Return whether a method only calls the method of its name on what it wraps."""
-        return getattr(self.frames[-1].node, "name", "") == name and isinstance(owner, Value)
+    def hands_on(self, name: str) -> bool:
+        """Return whether a method only calls the method of its name on what it wraps.
+
+        `def fit(self, x): return self.model.fit(x)` is reported at its callers: ENV108/good_wrapper.py.
+        """
+        return getattr(self.frames[-1].node, "name", "") == name
 
     def is_model(self, owner: Value, name: str, call: Call) -> bool:
         """Return whether what is trained or compiled is Keras' or an optimizer of TensorFlow."""
@@ -75,7 +87,7 @@ class Trainings(Flags):
                 return True
             if owner.name.startswith(OTHERS) or owner.name.endswith("ImageDataGenerator"):
                 return False
-            return self.uses_keras() if "keras" not in owner.marks else True
+            return "keras" in owner.marks or self.uses_keras()
         if isinstance(owner, Instance):
             bases = owner.owner.library_bases()
             if any(base.startswith(OTHERS) for base in bases):
@@ -111,6 +123,7 @@ class Trainings(Flags):
         """Note that a training takes place, and whether op determinism is on."""
         self.trains.add(source)
         self.trained = True
+        # Asked here and not at the end: to switch on after a training is too late for it.
         if not self.state.switched:
             message = "training starts here, but nothing turns op determinism on"
             self.ledger.hit(
@@ -120,6 +133,7 @@ class Trainings(Flags):
     def train_by_tape(self, node: ast.AST, source: Source) -> None:
         """Note that steps are taken along the gradients of a tape."""
         self.note_training(node, source)
+        # Which model a tape trains is not seen: weights that the program has made may be its own.
         if source.module.uses_keras and (self.state.weights or self.built):
             self.check_weights(Value(), node, source)
 
@@ -135,8 +149,10 @@ class Trainings(Flags):
 
     def report_partial(self, node: ast.AST, source: Source) -> None:
         """Report seeds that do not reach Keras."""
+        # In the graphs of TensorFlow 1 Keras takes its seeds from the graph: ENV201/good_graph.py.
         if not matches_version([">=2.10"], self.tensorflow) or source.has_sessions:
             return
+        # What such a program trains is mostly a model of that library, which Keras does not seed.
         if self.program is not None and not OTHER_MODELS.isdisjoint(self.program.packages):
             return
         message = "this seeds TensorFlow, but nothing seeds Python's random, from which Keras draws its seeds"
@@ -144,21 +160,18 @@ class Trainings(Flags):
 
     def check_workers(self, name: str, call: Call) -> None:
         """Report several Python workers that feed a model."""
-        if (
-            name not in FEEDS
-            or not self.uses_keras()
-            or self.is_dataset(call.get("x", 0) or Value())
-        ):
+        if name not in FEEDS or not self.uses_keras():
+            return
+        if self.is_dataset(call.get("x", 0) or Value()):  # workers are for generators
             return
         number = call.constant("workers")
-        if isinstance(number, int) and not isinstance(number, bool) and number > 1:
-            self.ledger.hit(
-                "ENV306", self.source, Hit(call.node, f"{number} Python workers feed the model")
-            )
+        message = ""
+        if type(number) is int and number > 1:
+            message = f"{number} Python workers feed the model"
         elif call.constant("use_multiprocessing") is True:
-            self.ledger.hit(
-                "ENV306", self.source, Hit(call.node, "Python worker processes feed the model")
-            )
+            message = "Python worker processes feed the model"
+        if message:
+            self.ledger.hit("ENV306", self.source, Hit(call.node, message))
 
     def is_dataset(self, value: Value) -> bool:
         """Return whether a value is a dataset of TensorFlow."""
