@@ -139,13 +139,18 @@ class Trainings(Flags):
 
     def check_weights(self, model: Value, node: ast.AST, source: Source) -> None:
         """Report a model whose weights nothing seeds."""
-        unseeded = not {"tf", "python"} & self.state.seeded.keys()
-        marked = isinstance(model, Made) and "unseeded" in model.marks
-        if (unseeded and (self.state.weights or self.built)) or marked:
+        has_weights = self.state.weights or self.built
+        is_marked = isinstance(model, Made) and "unseeded" in model.marks
+        if not {"tf", "python"} & self.state.seeded.keys():
+            if not has_weights and not is_marked:
+                return
             message = "a Keras model is trained here, but nothing seeds its weights"
-            if marked and not unseeded:
-                message = "a Keras model is trained here that was made before anything was seeded"
-            self.ledger.hit("ENV202", source, Hit(node, message))
+        elif is_marked:
+            # The mark is of the moment when it was made; what was seeded since came too late.
+            message = "a Keras model is trained here that was made before anything was seeded"
+        else:
+            return
+        self.ledger.hit("ENV202", source, Hit(node, message))
 
     def report_partial(self, node: ast.AST, source: Source) -> None:
         """Report seeds that do not reach Keras."""
