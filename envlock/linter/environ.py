@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from envlock.linter.module import Module, constant
+from envlock.linter.module import Module, read_literal
 
 CALLS = ("os.environ.setdefault", "os.environ.update", "os.putenv")
 """What sets a variable, beside an assignment."""
@@ -26,7 +26,7 @@ def list_settings(module: Module) -> Iterator[Setting]:
     # Most files set none.
     if "environ" not in module.text and "putenv" not in module.text:
         return
-    for assign in module.nodes(ast.Assign):
+    for assign in module.list_nodes(ast.Assign):
         for target in assign.targets:
             yield from _read_subscript(module, assign, target, assign.value)
     for call, name in module.find_calls(CALLS):
@@ -35,15 +35,18 @@ def list_settings(module: Module) -> Iterator[Setting]:
         elif len(call.args) >= 2:
             yield from _read_setting(call, call.args[0], call.args[1])
     # Updates by `|=`.
-    for augmented in module.nodes(ast.AugAssign):
-        if isinstance(augmented.value, ast.Dict) and module.name(augmented.target) == "os.environ":
+    for augmented in module.list_nodes(ast.AugAssign):
+        if (
+            isinstance(augmented.value, ast.Dict)
+            and module.resolve_name(augmented.target) == "os.environ"
+        ):
             yield from _read_dict(augmented, augmented.value)
 
 
 def _read_subscript(
     module: Module, assign: ast.Assign, target: ast.AST, value: ast.AST
 ) -> Iterator[Setting]:
-    if isinstance(target, ast.Subscript) and module.name(target.value) == "os.environ":
+    if isinstance(target, ast.Subscript) and module.resolve_name(target.value) == "os.environ":
         yield from _read_setting(assign, target.slice, value)
 
 
@@ -53,7 +56,7 @@ def _read_update(call: ast.Call) -> Iterator[Setting]:
             yield from _read_dict(call, item)
     for keyword in call.keywords:
         if keyword.arg is not None:
-            yield Setting(call, keyword.arg, constant(keyword.value))
+            yield Setting(call, keyword.arg, read_literal(keyword.value))
 
 
 def _read_dict(node: ast.AST, literal: ast.Dict) -> Iterator[Setting]:
@@ -63,6 +66,6 @@ def _read_dict(node: ast.AST, literal: ast.Dict) -> Iterator[Setting]:
 
 
 def _read_setting(node: ast.AST, key: ast.AST, value: ast.AST) -> Iterator[Setting]:
-    name = constant(key)
+    name = read_literal(key)
     if isinstance(name, str):
-        yield Setting(node, name, constant(value))
+        yield Setting(node, name, read_literal(value))

@@ -252,7 +252,7 @@ def _make_finding(module: Module, rule: LintRule, hit: Hit) -> Finding:
         column=_count_column(module, line, getattr(hit.node, "col_offset", 0)),
         end_line=end,
         end_column=_count_column(module, end, getattr(hit.node, "end_col_offset", None) or 0),
-        text=module.line(line).strip()[:TEXT_LIMIT],
+        text=module.get_line(line).strip()[:TEXT_LIMIT],
         part=hit.part,
     )
     return Finding(
@@ -268,7 +268,7 @@ def _make_finding(module: Module, rule: LintRule, hit: Hit) -> Finding:
 
 def _count_column(module: Module, line: int, offset: int) -> int:
     """Return the column as editors count, from 1 and in characters; the parser counts bytes of UTF-8."""
-    text = module.line(line)
+    text = module.get_line(line)
     if not text.isascii():
         offset = len(text.encode()[:offset].decode(errors="replace"))
     return offset + 1

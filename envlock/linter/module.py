@@ -56,7 +56,7 @@ class Module:
         """The text by lines, as the parser counts them."""
         return re.split("\r\n|\r|\n", self.text)
 
-    def line(self, number: int) -> str:
+    def get_line(self, number: int) -> str:
         """Return a line of the text; the parser counts from 1."""
         if 0 < number <= len(self.lines):
             return self.lines[number - 1]
@@ -86,7 +86,7 @@ class Module:
                     put(value)
         return found
 
-    def nodes(self, kind: type[Node]) -> list[Node]:
+    def list_nodes(self, kind: type[Node]) -> list[Node]:
         """Return every node of one type, in the order of the text."""
         return self._by_type.get(kind, [])  # type: ignore[return-value]
 
@@ -99,15 +99,15 @@ class Module:
                 found[child] = node
         return found
 
-    def parent(self, node: ast.AST) -> ast.AST | None:
+    def get_parent(self, node: ast.AST) -> ast.AST | None:
         """Return the node around this one."""
         return self._parents.get(node)
 
-    def function_around(self, node: ast.AST) -> Function | None:
+    def find_function_around(self, node: ast.AST) -> Function | None:
         """Return the innermost function or lambda that this code is in; None at module level."""
-        around = self.parent(node)
+        around = self.get_parent(node)
         while around is not None and not isinstance(around, Function):
-            around = self.parent(around)
+            around = self.get_parent(around)
         return around
 
     # ------------------------------------------------------------ names
@@ -116,9 +116,9 @@ class Module:
     def imports(self) -> frozenset[str]:
         """Every module that is imported anywhere in the file, as it is written; with a dot in front: relative."""
         found: set[str] = set()
-        for statement in self.nodes(ast.Import):
+        for statement in self.list_nodes(ast.Import):
             found.update(alias.name for alias in statement.names)
-        for node in self.nodes(ast.ImportFrom):
+        for node in self.list_nodes(ast.ImportFrom):
             module = _get_origin(node)
             found.add(module)
             # Each may be a module, too: `from package import module`.
@@ -129,14 +129,14 @@ class Module:
     def _meanings(self) -> dict[str, set[str]]:
         """What is imported under each name, canonical."""
         found: dict[str, set[str]] = defaultdict(set)
-        for node in self.nodes(ast.Import):
+        for node in self.list_nodes(ast.Import):
             for alias in node.names:
                 if alias.asname:
                     found[alias.asname].add(canonical(alias.name))
                 else:  # `import a.b` binds `a`
                     top = alias.name.partition(".")[0]
                     found[top].add(canonical(top))
-        for each in self.nodes(ast.ImportFrom):
+        for each in self.list_nodes(ast.ImportFrom):
             for alias in each.names:
                 full = _join(_get_origin(each), alias.name)
                 found[alias.asname or alias.name].add(canonical(full))
@@ -145,7 +145,7 @@ class Module:
     @cached_property
     def _stars(self) -> list[str]:
         """The libraries of which every name is imported; a relative import is of a file of the project."""
-        stars = [each for each in self.nodes(ast.ImportFrom) if each.names[0].name == "*"]
+        stars = [each for each in self.list_nodes(ast.ImportFrom) if each.names[0].name == "*"]
         return [_get_origin(each) for each in stars if not each.level]
 
     @cached_property
@@ -153,27 +153,27 @@ class Module:
         """What is given to names by an assignment; a name that stands for anything else as well means nothing."""
         found: dict[str, list[ast.expr]] = defaultdict(list)
         plain: set[ast.AST] = set()
-        for node in self.nodes(ast.Assign):
+        for node in self.list_nodes(ast.Assign):
             for target in node.targets:
                 if isinstance(target, ast.Name):
                     plain.add(target)
                     found[target.id].append(node.value)
         others = [
             each.id
-            for each in self.nodes(ast.Name)
+            for each in self.list_nodes(ast.Name)
             if not isinstance(each.ctx, ast.Load) and each not in plain
         ]
-        others += [each.arg for each in self.nodes(ast.arg)]
-        others += [each.name for each in self.nodes(ast.FunctionDef)]
-        others += [each.name for each in self.nodes(ast.ClassDef)]
-        others += [each.name for each in self.nodes(ast.MatchAs) if each.name]
+        others += [each.arg for each in self.list_nodes(ast.arg)]
+        others += [each.name for each in self.list_nodes(ast.FunctionDef)]
+        others += [each.name for each in self.list_nodes(ast.ClassDef)]
+        others += [each.name for each in self.list_nodes(ast.MatchAs) if each.name]
         # Parameters, targets of loops, functions: an expression without a name stands for them.
         nameless = ast.Tuple([], ast.Load())
         for name in others:
             found[name].append(nameless)
         return found
 
-    def name(self, node: ast.AST, depth: int = ALIASES) -> str | None:
+    def resolve_name(self, node: ast.AST, depth: int = ALIASES) -> str | None:
         """Return the canonical dotted name of what an expression stands for: a module, a function, a class, or None.
 
         A name that could mean two things means none, unless one is imported in place of the other.
@@ -202,7 +202,7 @@ class Module:
             # `np = None` where the import of NumPy has failed: the code after it uses NumPy.
             if isinstance(each, ast.Constant) and each.value is None:
                 continue
-            meaning = self.name(each, depth - 1)
+            meaning = self.resolve_name(each, depth - 1)
             if meaning is None:
                 return None
             meanings.add(meaning)
@@ -223,7 +223,7 @@ class Module:
     @cached_property
     def calls(self) -> list[tuple[ast.Call, str]]:
         """Every call of something that has a name, with it, in the order of the text."""
-        named = [(call, self.name(call.func)) for call in self.nodes(ast.Call)]
+        named = [(call, self.resolve_name(call.func)) for call in self.list_nodes(ast.Call)]
         return [(call, name) for call, name in named if name is not None]
 
     @cached_property
@@ -238,34 +238,34 @@ class Module:
         if not any(word in self.text for word in words):
             return []
         found: list[tuple[ast.Call, str]] = []
-        for call in self.nodes(ast.Call):
+        for call in self.list_nodes(ast.Call):
             function = call.func
             # A method of another name need not be looked up.
             if isinstance(function, ast.Attribute) and function.attr not in words:
                 continue
-            name = self.name(function)
+            name = self.resolve_name(function)
             if name is not None and name in names:
                 found.append((call, name))
         return found
 
     def find_methods(self, words: Collection[str]) -> Iterator[ast.Call]:
         """Yield every call of `x.word(...)`, in the order of the text."""
-        for call in self.nodes(ast.Call):
+        for call in self.list_nodes(ast.Call):
             if isinstance(call.func, ast.Attribute) and call.func.attr in words:
                 yield call
 
     @cached_property
     def read_names(self) -> frozenset[str]:
         """The names that are read."""
-        names = self.nodes(ast.Name)
+        names = self.list_nodes(ast.Name)
         return frozenset(each.id for each in names if isinstance(each.ctx, ast.Load))
 
     @cached_property
     def passed_names(self) -> frozenset[str]:
         """The names that are read for more than to call what they stand for."""
-        called = {each.func for each in self.nodes(ast.Call)}
+        called = {each.func for each in self.list_nodes(ast.Call)}
         found: set[str] = set()
-        for name in self.nodes(ast.Name):
+        for name in self.list_nodes(ast.Name):
             if isinstance(name.ctx, ast.Load) and name not in called:
                 found.add(name.id)
         return frozenset(found)
@@ -278,7 +278,7 @@ class Module:
     @cached_property
     def attributes(self) -> list[str]:
         """The names of all attributes that stand in the text."""
-        return [each.attr for each in self.nodes(ast.Attribute)]
+        return [each.attr for each in self.list_nodes(ast.Attribute)]
 
     @cached_property
     def packages(self) -> frozenset[str]:
@@ -327,7 +327,7 @@ def _list_fields() -> dict[type[ast.AST], tuple[str, ...]]:
 _FIELDS = _list_fields()
 
 
-def constant(node: ast.AST | None) -> object:
+def read_literal(node: ast.AST | None) -> object:
     """Return the value of a literal constant, a minus sign included; `...` for any other expression."""
     if isinstance(node, ast.Constant):
         return node.value

@@ -73,11 +73,11 @@ class Graph:
 
 def graph_of(plain: Mapping[str, Any]) -> Graph:
     """Return the graph of what `graphs.plain` gives, or of the JSON made of that."""
-    functions = {name: _body_of(body) for name, body in plain["functions"].items()}
-    return Graph(_body_of(plain["main"]), functions, plain["deterministic"])
+    functions = {name: _build_body(body) for name, body in plain["functions"].items()}
+    return Graph(_build_body(plain["main"]), functions, plain["deterministic"])
 
 
-def _body_of(plain: Mapping[str, Any]) -> Body:
+def _build_body(plain: Mapping[str, Any]) -> Body:
     nodes = (
         Node(name, op, tuple(inputs), attrs, inner)
         for name, op, inputs, attrs, inner in plain["nodes"]

@@ -71,7 +71,7 @@ class Parts:
         Names are enough: a table or `getattr` may call what no run has shown.
         """
         name = getattr(function, "name", "")
-        owner = source.module.parent(function)
+        owner = source.module.get_parent(function)
         if isinstance(owner, ast.ClassDef):
             words = {owner.name}
             if not name.startswith("__"):  # Python calls it
@@ -99,7 +99,7 @@ class Parts:
             # Functions that only call each other are called by no other.
             self.called_by_named[asked] = False
             callers: set[ast.AST] = set()
-            for call in source.module.nodes(ast.Call):
+            for call in source.module.list_nodes(ast.Call):
                 if isinstance(call.func, ast.Name) and call.func.id == name:
                     callers.update(list(_list_functions(source, call))[-1:])
             unseen = callers - self.programs.called
@@ -139,8 +139,8 @@ def _does_something(source: Source) -> bool:
 
 def _list_functions(source: Source, node: ast.AST) -> Iterator[ast.AST]:
     """Yield the functions around a place, from the inside."""
-    around = source.module.function_around(node)
+    around = source.module.find_function_around(node)
     while around is not None:
         if not isinstance(around, ast.Lambda):
             yield around
-        around = source.module.function_around(around)
+        around = source.module.find_function_around(around)

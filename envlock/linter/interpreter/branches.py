@@ -133,7 +133,7 @@ class Branches(Imports):
         before = scope.names.get(name)
         if before is None:
             return lambda: None
-        now = _exclude_none(before) if said is None else self.of_type(before, said, node)
+        now = _exclude_none(before) if said is None else self.apply_type(before, said, node)
         scope.names[name] = now
 
         def restore() -> None:

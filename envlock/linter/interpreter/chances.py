@@ -122,7 +122,7 @@ class Chances(Base):
         # `seed(config.seed)` does what it says; the line that puts the time into it decides.
         if len(made) == 1 and problem and self.is_elsewhere(made[0]):
             place, source = made[0].node, made[0].source
-        self.ledger.seeding(place, source, problem, generators)
+        self.ledger.add_seeding(place, source, problem, generators)
 
     def is_elsewhere(self, chance: Chance) -> bool:
         """Return whether a chance comes from a function further out than the one that runs."""
@@ -174,7 +174,7 @@ class Chances(Base):
         # What a program draws by default, unseeded, its files' functions may draw unseeded as well.
         if self.program is not None and not self.in_entry and not self.off:
             self.drawn_by[self.program].add(generator)
-        chance = self.chance(rule, "draw", name, call.node, generator)
+        chance = self.add_chance(rule, "draw", name, call.node, generator)
         return result.add_taints(frozenset({(chance, "value")}))
 
     def is_seeded_by_programs(self, generator: str) -> bool:
@@ -183,13 +183,15 @@ class Chances(Base):
 
     def is_carried(self, call: Call) -> bool:
         """Return whether what is drawn hangs on what the round before of a loop of TensorFlow computed."""
-        return any(chance.rule == "CARRIED" for chance, _ in self.deep_of(call.values()))
+        return any(
+            chance.rule == "CARRIED" for chance, _ in self.collect_all_taints(call.list_values())
+        )
 
     def draw_of_numpy(self, name: str, call: Call) -> Value:
         """Return what a function of numpy.random draws."""
         word = name.rpartition(".")[2]
         drawn = self.draw("ENV205", name, call, "numpy")
-        return self.drawn_from(word, drawn, call)
+        return self.draw_from(word, drawn, call)
 
     def draw_of_python(self, name: str, call: Call) -> Value:
         """Return what a function of random draws."""
@@ -200,14 +202,14 @@ class Chances(Base):
             self.ledger.show(drawn.taints)
             return Value(as_mode(drawn.taints, "each"), "number")
         # `choice(string.ascii_letters)` makes a name as well: ENV206/good_text.py.
-        if isinstance(call.first(), Library):
+        if isinstance(call.get_first(), Library):
             self.ledger.show(drawn.taints)
             return Value(kind="text")
-        return self.drawn_from(word, drawn, call)
+        return self.draw_from(word, drawn, call)
 
-    def drawn_from(self, word: str, drawn: Value, call: Call) -> Value:
+    def draw_from(self, word: str, drawn: Value, call: Call) -> Value:
         """Return some of what a draw is from; a shuffle changes the order of what it is given."""
-        given = call.first()
+        given = call.get_first()
         if word == "shuffle":
             order = as_mode(drawn.taints, "order")
             # Whether it counts is decided where the list is used: what is sorted again, or nothing
@@ -215,17 +217,17 @@ class Chances(Base):
             self.ledger.show(order)
             for each in options(given):
                 each.taints |= order
-            self.lose(given)
+            self.forget_items(given)
             return Constant(None)
         # `permutation(10)` and `choice(10)` pick from nothing but numbers.
         is_pick = word in PICKS and not word.startswith("rand")
         if not is_pick or not call.arguments or given.kind == "number":
             return drawn
-        each = self.elements(given)
+        each = self.get_element(given)
         literal = isinstance(given, Sequence) and given.items is not None
         if word == "permutation":
             mixed = Value(drawn.taints, kind="number")
-            return mixed.add_taints(self.deep(given))
+            return mixed.add_taints(self.collect_taints(given))
         taken = as_mode(in_mode(given.taints, "order"), "value")
         # One of known texts or objects is taken: it counts only where the thing itself does, and
         # may be shown. Of numbers, and of `choice([0.1, 0.2])` in the call itself, it is a number.
@@ -234,7 +236,7 @@ class Chances(Base):
         self.ledger.count(taken)
         return self.copy_value(each).add_taints(drawn.taints | taken)
 
-    def lose(self, value: Value) -> None:
+    def forget_items(self, value: Value) -> None:
         """Forget the places of a container's elements."""
         if isinstance(value, Sequence):
             value.items = None
@@ -250,7 +252,7 @@ class Chances(Base):
                     f"{name} ignores the global seed",
                     fix="Pass it a seed that is not 0.",
                 )
-                self.ledger.hit("ENV208", self.source, hit)
+                self.ledger.report("ENV208", self.source, hit)
             self.do("op", name, call.node)
             return Value(kind="tensor")
         drawn = self.draw(
@@ -260,7 +262,7 @@ class Chances(Base):
             "tf",
             own=call.starred or self.is_seeded(call),
         )
-        taints = drawn.taints | self.deep_of(call.arguments)
+        taints = drawn.taints | self.collect_all_taints(call.arguments)
         return Value(taints, "tensor")
 
     def draw_weights(self, name: str, call: Call) -> Value:
@@ -273,7 +275,7 @@ class Chances(Base):
             given = given or call.get("initializer", 3) is not None or call.get("shape", 1) is None
         result = self.make(name, call.node, mark)
         result.keywords = call.keywords
-        result.add_taints(self.deep_of(call.values()))
+        result.add_taints(self.collect_all_taints(call.list_values()))
         if given or call.starred or self.is_seeded(call):
             return result
         drawn = self.draw("ENV204", name, call, "tf")
@@ -294,7 +296,7 @@ class Chances(Base):
             if not problem or problem != OPTIONAL or isinstance(seed, Constant):
                 self.note_seed(call, seed, problem)
         elif not call.starred:
-            chance = self.chance(rule, "draw", name, call.node)
+            chance = self.add_chance(rule, "draw", name, call.node)
             made.marks.add("unseeded")
             made.add_taints(frozenset({(chance, "value")}))
         return made
@@ -321,14 +323,14 @@ class Chances(Base):
 
     def use_numpy(self, name: str, call: Call) -> Value:
         """Return what a function does that draws from NumPy's generator unless it is given a state."""
-        given = call.constant("shuffle")
+        given = call.get_constant("shuffle")
         # Where it is the default, a value that is not known may shuffle; `False` alone does not.
         shuffles = given is True if name.endswith(SHUFFLING_IF_TOLD) else given is not False
         made_name = name
         if "dataset" in name:  # `timeseries_dataset_from_array`
             made_name = "tf.data.Dataset"
         result: Value = self.make(made_name, call.node)
-        result.add_taints(self.deep_of(call.arguments))
+        result.add_taints(self.collect_all_taints(call.arguments))
         if shuffles and not self.is_seeded(call, NUMPY_USERS[name]):
             drawn = self.draw("ENV205", name, call, "numpy")
             result = result.add_taints(drawn.taints)
@@ -349,16 +351,16 @@ class Chances(Base):
         if self.is_seeded(call, "random_state"):
             return None
         drawn = self.draw("ENV205", name, call, "numpy")
-        return Value(drawn.taints | self.deep(owner))
+        return Value(drawn.taints | self.collect_taints(owner))
 
     def use_own_generator(self, name: str, call: Call) -> Value:
         """Return what a function computes that seeds itself from the system by default."""
-        made = self.make(name, call.node).add_taints(self.deep_of(call.arguments))
+        made = self.make(name, call.node).add_taints(self.collect_all_taints(call.arguments))
         argument = OWN_GENERATORS[name]
         # A sampler or generator that nothing seeds is a finding of its own, where it is made.
         if isinstance(call.get(argument), Made) or self.is_seeded(call, argument):
             return made
-        chance = self.chance("ENV205", "draw", name, call.node)
+        chance = self.add_chance("ENV205", "draw", name, call.node)
         return made.add_taints(frozenset({(chance, "value")}))
 
     def read_mnist(self, name: str, call: Call) -> Value:
@@ -368,7 +370,7 @@ class Chances(Base):
         # tensorflow/contrib/learn/python/learn/datasets/mnist.py of TensorFlow 1.
         seeded = "numpy" in self.state.seeded or "tf" in self.state.seeded
         if not seeded and not self.is_seeded(call, NUMPY_RESEEDERS[name]):
-            chance = self.chance("ENV205", "draw", name, call.node)
+            chance = self.add_chance("ENV205", "draw", name, call.node)
             self.ledger.show(frozenset({(chance, "value")}))  # it counts where batches are taken
             made.add_taints(frozenset({(chance, "value")}))
         return made
@@ -379,13 +381,13 @@ class Chances(Base):
         """Return a dataset or a queue that is made by chance."""
         made = self.make("tf.data.Dataset", call.node)
         at = SHUFFLES.get(name.rpartition(".")[2])
-        told = call.constant("shuffle", at)
+        told = call.get_constant("shuffle", at)
         if name.endswith("list_files"):
             # It sorts what its pattern matches: ENV303/good_list_files.py.
             made.taints = frozenset()
         else:
-            made.add_taints(self.deep_of(call.arguments))
-        files = call.first()
+            made.add_taints(self.collect_all_taints(call.arguments))
+        files = call.get_first()
         # A queue of one file has one order: ENV203/good_one_file.py.
         is_one = isinstance(files, Sequence) and files.items is not None and len(files.items) == 1
         ordered = told is False or (is_one and name.endswith("string_input_producer"))
@@ -402,7 +404,7 @@ class Chances(Base):
         """Report a dataset that nothing seeds."""
         self.do("op", message, call.node)
         if "tf" not in self.state.seeded and not self.dead:
-            self.ledger.hit("ENV203", self.source, Hit(call.node, message))
+            self.ledger.report("ENV203", self.source, Hit(call.node, message))
 
     # ------------------------------------------------------------ other entropy
 
@@ -412,12 +414,12 @@ class Chances(Base):
         if name == "tf.random.get_global_generator" and "generator" in self.state.seeded:
             return made
         message = f"{name} takes entropy from the operating system, whatever the seeds are"
-        self.ledger.hit("ENV208", self.source, Hit(call.node, message, fix=OWN_ENTROPY[name]))
+        self.ledger.report("ENV208", self.source, Hit(call.node, message, fix=OWN_ENTROPY[name]))
         return made
 
     def set_generator(self, name: str, call: Call) -> Value:
         """Set TensorFlow's global generator; None takes it away."""
-        if self.is_none(call.first()):
+        if self.is_none(call.get_first()):
             self.state.seeded.pop("generator", None)
         else:
             self.state.seeded["generator"] = call.node, self.source
@@ -425,7 +427,7 @@ class Chances(Base):
 
     def read_clock(self, name: str, call: Call) -> Value:
         """Return what is another value in every run."""
-        chance = self.chance("ENV207", "clock", name, call.node)
+        chance = self.add_chance("ENV207", "clock", name, call.node)
         return Value(frozenset({(chance, "value")}))
 
     def make_environment(self, name: str, call: Call) -> Value:
@@ -445,7 +447,7 @@ def _takes_all_rows(node: ast.AST) -> bool:
 Row = Callable[[Chances, str, Call], Value]
 
 
-def _rows() -> dict[str, Row]:
+def _list_rows() -> dict[str, Row]:
     """Return for each name of the tables what is done for it; later rows win."""
     found: dict[str, Row] = {}
     found.update(dict.fromkeys(PYTHON_DRAWS, Chances.draw_of_python))
@@ -467,7 +469,7 @@ def _rows() -> dict[str, Row]:
     return found
 
 
-CHANCES = _rows()
+CHANCES = _list_rows()
 del CHANCES["random.SystemRandom"]  # no seed is of use to it: `Libraries.make_system_random`
 
 

@@ -43,19 +43,19 @@ class Computations(Containers):
         """Return what a function returns that is not seen: it may do anything with what it is given."""
         # A call whose result nothing uses must do something: MPI's Recv fills what it is given.
         if call.discarded and not name.endswith((*SAVERS, "imsave", "imwrite")):
-            self.fill(*call.values())
+            self.fill(*call.list_values())
         self.count(*self.use_functions(call))
         self.hand_out(call)
         # Classes begin with a capital (PEP 8).
         if name and name.rpartition(".")[2][:1].isupper():
             made = self.make(name, call.node)
             made.arguments, made.keywords = call.arguments, call.keywords
-            return made.add_taints(self.deep_of(call.values()))
+            return made.add_taints(self.collect_all_taints(call.list_values()))
         kept = [value for word, value in call.keywords.items() if word not in NAMING_KEYWORDS]
         # `name=`, `title=`: a number by chance in it only looks otherwise.
         for word in NAMING_KEYWORDS & call.keywords.keys():
-            self.ledger.show(self.deep(call.keywords[word]))
-        return Value(self.deep_of([*call.arguments, *kept]))
+            self.ledger.show(self.collect_taints(call.keywords[word]))
+        return Value(self.collect_all_taints([*call.arguments, *kept]))
 
     def hand_out(self, call: Call) -> None:
         """Let chances count that are given to what is not seen."""
@@ -70,33 +70,33 @@ class Computations(Containers):
         if not self.loops:
             return
         # `dump(record, file)` in a loop by chance: the file keeps the order of the rounds.
-        orders = in_mode(self.deep_of(values), "each")
+        orders = in_mode(self.collect_all_taints(values), "each")
         for value in values:
             if isinstance(value, Made) and "writer" in value.marks:
-                self.ledger.count(as_mode(orders & self.outside(value.born), "value"))
+                self.ledger.count(as_mode(orders & self.find_orders_since(value.born), "value"))
 
     def compute(self, name: str, call: Call) -> Value:
         """Return what is computed from values; a call whose result nothing uses must have an effect."""
         self.use_functions(call)
-        values = call.values()
+        values = call.list_values()
         word = name.rpartition(".")[2]
         if word[:1].isupper() and not name.startswith("numpy."):
             made = self.make(name, call.node)
             if word.endswith("Writer"):  # TFRecordWriter, SummaryWriter
                 made.marks.add("writer")
             made.arguments, made.keywords = call.arguments, call.keywords
-            return made.add_taints(self.deep_of(values))
+            return made.add_taints(self.collect_all_taints(values))
         self.change_in_place(name, call)
         if word in MEASURES:  # how large something is does not depend on what is in it
             return Value(kind="whole")
         if name == "numpy.dtype":
-            return call.first()
-        kind = self.kind_of_result(name, values)
+            return call.get_first()
+        kind = self.find_kind(name, values)
         if kind == "tensor" and is_text(call.get("dtype", 1)):
             kind = "text"
-        taints = self.array_taints(values)
+        taints = self.collect_array_taints(values)
         if kind == "letters":
-            return Value(self.deep_of(values), kind)
+            return Value(self.collect_all_taints(values), kind)
         if kind and self.is_of_integers(call):
             # A set of whole numbers has one order; what was counted in the order of a set keeps it.
             taints = frozenset(
@@ -106,8 +106,8 @@ class Computations(Containers):
 
     def is_of_integers(self, call: Call) -> bool:
         """Return whether a call is given a type of whole numbers: `dtype="int64"`, `np.int32`."""
-        words = [str(call.constant("dtype", 1))]
-        words += [each.name for each in call.values() if isinstance(each, Library)]
+        words = [str(call.get_constant("dtype", 1))]
+        words += [each.name for each in call.list_values() if isinstance(each, Library)]
         return any("int" in word for word in words)
 
     def change_in_place(self, name: str, call: Call) -> None:
@@ -115,14 +115,14 @@ class Computations(Containers):
         # `np.add.at(sums, indices, values)` adds to its first argument, one value after the other.
         if name.startswith("numpy.") and name.endswith(".at") and call.arguments:
             for value in call.arguments[1:]:
-                self.teach(call.first(), value)
+                self.teach(call.get_first(), value)
         elif call.discarded:
             if name.rpartition(".")[2] not in SAVERS:
-                self.fill(*call.values())
+                self.fill(*call.list_values())
             self.hand_out(call)
         self.fill(*(value for word, value in call.keywords.items() if word in ("out", "dst")))
 
-    def kind_of_result(self, name: str, values: list[Value]) -> str:
+    def find_kind(self, name: str, values: list[Value]) -> str:
         """Return what kind of value a function of a library computes."""
         word = name.rpartition(".")[2]
         if name.startswith("string."):

@@ -61,12 +61,12 @@ class Expressions(Operators):
         found = scope.find(name)
         if found is not None:
             # `SEED = None` at the top of a file is a setting that its users change.
-            if type(found) is Constant and not found.optional and name in scope.top().names:
+            if type(found) is Constant and not found.optional and name in scope.get_top().names:
                 return Constant(found.value, optional=True, taints=found.taints)
             return found
         if name in BUILTINS:
             return Library(name)
-        return self.find_starred(scope.top(), name)
+        return self.find_starred(scope.get_top(), name)
 
     def find_starred(self, scope: Scope, name: str) -> Value:
         """Return what `from x import *` may have given: of several, what one is known to hold, layers before others."""
@@ -82,33 +82,33 @@ class Expressions(Operators):
         return Library(likely[-1])
 
     def evaluate_attribute(self, node: ast.Attribute) -> Value:
-        return self.attribute(self.evaluate(node.value), node.attr, node)
+        return self.look_up_attribute(self.evaluate(node.value), node.attr, node)
 
-    def attribute(self, owner: Value, name: str, node: ast.AST) -> Value:
+    def look_up_attribute(self, owner: Value, name: str, node: ast.AST) -> Value:
         """Return an attribute."""
         row = OWNERS.get(type(owner))
         if row is None:
-            return self.member_of_unknown(owner, name)
+            return self.get_unknown_member(owner, name)
         return row(self, owner, name, node)
 
-    def member_of_library(self, owner: Library, name: str, node: ast.AST) -> Value:
+    def get_library_member(self, owner: Library, name: str, node: ast.AST) -> Value:
         """Return what a library has under a name, or the value of a flag."""
         if owner.name.endswith("flags.FLAGS"):
             return self.flags.get(name, Value())
         return Library(canonical(f"{owner.name}.{name}"))
 
-    def member_of_class(self, owner: Class, name: str, node: ast.AST) -> Value:
+    def get_class_member(self, owner: Class, name: str, node: ast.AST) -> Value:
         """Return an attribute of a class of the project."""
-        found = owner.member(name)
+        found = owner.find_member(name)
         if found is None:
             return Method(owner, name)
-        return self.bound_to_class(found, owner)
+        return self.bind_to_class(found, owner)
 
-    def member_of_either(self, owner: Either, name: str, node: ast.AST) -> Value:
+    def get_either_member(self, owner: Either, name: str, node: ast.AST) -> Value:
         """Return an attribute of one of several values."""
-        return join_all(self.attribute(each, name, node) for each in owner.options)
+        return join_all(self.look_up_attribute(each, name, node) for each in owner.options)
 
-    def member_of_unknown(self, owner: Value, name: str) -> Value:
+    def get_unknown_member(self, owner: Value, name: str) -> Value:
         """Return an attribute of something of which only its kind is known."""
         # A parameter that has an attribute named as an option of this file: `args`, as `main(args)`
         # gets it from the end of the file.
@@ -123,7 +123,7 @@ class Expressions(Operators):
             return Value(owner.taints, "moment")
         return method
 
-    def member_of_made(self, owner: Made, name: str, node: ast.AST) -> Value:
+    def get_made_member(self, owner: Made, name: str, node: ast.AST) -> Value:
         """Return an attribute of a library's object."""
         if name in owner.attributes:
             return owner.attributes[name]
@@ -142,22 +142,22 @@ class Expressions(Operators):
             return owner
         return Method(owner, name)
 
-    def bound_to_class(self, found: Value, owner: Class) -> Value:
+    def bind_to_class(self, found: Value, owner: Class) -> Value:
         """Return a member as the class itself gives it."""
         if isinstance(found, Function) and self.has_decorator(found, "classmethod"):
-            return found.bound(owner)
+            return found.bind_to(owner)
         return found
 
-    def member_of_instance(self, owner: Instance, name: str, node: ast.AST) -> Value:
+    def get_instance_member(self, owner: Instance, name: str, node: ast.AST) -> Value:
         """Return an attribute of an object of the project."""
         owner.read.add(name)
         if name in owner.attributes:
             return owner.attributes[name]
-        found = owner.owner.member(name)
+        found = owner.owner.find_member(name)
         if isinstance(found, Function):
             if self.has_decorator(found, "staticmethod"):
                 return found
-            method = found.bound(owner)
+            method = found.bind_to(owner)
             properties = ("property", "cached_property")
             if any(self.has_decorator(found, decorator) for decorator in properties):
                 return self.call(method, Call(node))
@@ -166,7 +166,7 @@ class Expressions(Operators):
             return found
         return Method(owner, name)
 
-    def member_of_file(self, owner: FileValue, name: str, node: ast.AST) -> Value:
+    def get_file_member(self, owner: FileValue, name: str, node: ast.AST) -> Value:
         """Return what a file of the project has under a name."""
         scope = self.run_file(owner.source)
         found = scope.find(name)
@@ -211,9 +211,9 @@ class Expressions(Operators):
         return self.evaluate(node.value)
 
     def evaluate_lambda(self, node: ast.Lambda) -> Value:
-        return Function(node, self.closure())
+        return Function(node, self.find_closure_scope())
 
-    def closure(self) -> Scope:
+    def find_closure_scope(self) -> Scope:
         """Return the scope that a function made here closes over; that of a class is skipped."""
         scope = self.scope
         while scope.is_class and scope.parent is not None:
@@ -231,7 +231,7 @@ class Expressions(Operators):
             if isinstance(each, ast.Starred):
                 value = self.take_in_turn(self.evaluate(each.value), each)
                 taints |= in_mode(value.taints, "order")
-                every.append(self.elements(value))
+                every.append(self.get_element(value))
                 items = None
                 continue
             value = self.evaluate(each)
@@ -270,10 +270,12 @@ class Expressions(Operators):
             parts = node.slice.elts
         # `table[:, columns]` is of an array, whose columns come in the order of the key.
         if any(isinstance(each, ast.Slice) for each in parts):
-            moved = as_mode(in_mode(self.deep(key), "place"), "value") | as_picks(self.deep(key))
+            moved = as_mode(in_mode(self.collect_taints(key), "place"), "value") | as_picks(
+                self.collect_taints(key)
+            )
             kind = "text" if owner.kind == "text" else "number"
-            return Value(self.deep(owner) | moved, kind)
-        return self.item(owner, key, node)
+            return Value(self.collect_taints(owner) | moved, kind)
+        return self.get_item(owner, key, node)
 
     def cut(self, owner: Value) -> Value:
         """Return a slice: of what comes by chance it is others in every run."""
@@ -286,15 +288,15 @@ class Expressions(Operators):
             return part.add_taints(owner.taints)
         return Value(owner.taints | taken, owner.kind)
 
-    def item(self, owner: Value, key: Value, node: ast.AST) -> Value:
+    def get_item(self, owner: Value, key: Value, node: ast.AST) -> Value:
         """Return `owner[key]`."""
         if isinstance(owner, Either):
-            return join_all(self.item(each, key, node) for each in owner.options)
-        drawn = as_picks(self.deep(key))
+            return join_all(self.get_item(each, key, node) for each in owner.options)
+        drawn = as_picks(self.collect_taints(key))
         taken = as_mode(in_mode(owner.taints, "order"), "value")
         plain = key.value if isinstance(key, Constant) else ...
         if isinstance(owner, Sequence):
-            return self.item_of_sequence(owner, plain, taken, drawn)
+            return self.get_sequence_item(owner, plain, taken, drawn)
         if isinstance(owner, Table):
             try:
                 if plain in owner.items:
@@ -309,15 +311,15 @@ class Expressions(Operators):
         if isinstance(owner, Made) and not owner.taints and not drawn:
             return owner
         if isinstance(owner, Instance):
-            method = owner.owner.member("__getitem__")
+            method = owner.owner.find_member("__getitem__")
             if isinstance(method, Function):
-                return self.call(method.bound(owner), Call(node, [key]))
+                return self.call(method.bind_to(owner), Call(node, [key]))
         kind = owner.kind if owner.kind in ("number", "tensor") else ""
         # A row of an array that nothing has filled yet is mostly taken to be filled.
-        held = frozenset(each for each in self.deep(owner) if each[0].rule != UNFILLED)
+        held = frozenset(each for each in self.collect_taints(owner) if each[0].rule != UNFILLED)
         return Value(self.forget(held, "order") | taken | drawn, kind)
 
-    def item_of_sequence(
+    def get_sequence_item(
         self, owner: Sequence, plain: object, taken: Taints, drawn: Taints
     ) -> Value:
         """Return the element at an index, which is `...` if it is not known."""
@@ -354,10 +356,10 @@ class Expressions(Operators):
             frame.ordered |= in_mode(value.taints, "order")
             if isinstance(value, Sequence) and value.form == "wrapped":
                 frame.wrapped = True
-            value = self.elements(value)
+            value = self.get_element(value)
         frame.yielded.append(value)
         # Who goes over the generator sees the order of the loops in which it yields.
-        frame.ordered |= as_mode(self.current(), "order")
+        frame.ordered |= as_mode(self.find_loop_orders(), "order")
         return Value()
 
     # ------------------------------------------------------------ comprehensions
@@ -368,12 +370,12 @@ class Expressions(Operators):
         before = len(self.loops)
         self.enter_comprehension(node.generators)
         element = self.evaluate(node.elt)
-        orders = self.orders_of(self.loops[before:], element)
+        orders = self.find_orders(self.loops[before:], element)
         self.leave_comprehension(before, len(node.generators))
         if len(node.generators) == 1 and not node.generators[0].ifs:
             result.most = self.size
         if form == "set":  # it keeps no order of filling
-            result.element = self.plain(element)
+            result.element = self.strip_orders(element)
             return result
         result.element = element
         return result.add_taints(orders)
@@ -384,13 +386,13 @@ class Expressions(Operators):
         frame.scope = Scope(self.source, frame.scope)
         for generator in generators:
             values = self.take_in_turn(self.evaluate(generator.iter), generator.iter)
-            self.size = self.size_of(values, generator.iter)
+            self.size = self.count_elements(values, generator.iter)
             self.enter_loop(values)
-            self.assign_to(generator.target, self.elements(values))
+            self.assign_to(generator.target, self.get_element(values))
             for test in generator.ifs:
                 self.evaluate(test)
 
-    def size_of(self, values: Value, node: ast.expr) -> int | None:
+    def count_elements(self, values: Value, node: ast.expr) -> int | None:
         """Return how many elements values have at most: `parts[:2]` has two."""
         if isinstance(values, Sequence | Table) and values.most is not None:
             return values.most
@@ -427,19 +429,19 @@ class Expressions(Operators):
         # As in `store`: a place under a key is a number by chance.
         placed = in_mode(value.taints, "place")
         table.store(key, value.add_taints(as_mode(placed, "value")))
-        orders = self.orders_of(self.loops[before:], value)
+        orders = self.find_orders(self.loops[before:], value)
         self.leave_comprehension(before, len(node.generators))
         table.most = None
         return table.add_taints(orders)
 
 
 OWNERS: dict[type[Value], Callable[..., Value]] = {
-    Library: Expressions.member_of_library,
-    FileValue: Expressions.member_of_file,
-    Instance: Expressions.member_of_instance,
-    Class: Expressions.member_of_class,
-    Either: Expressions.member_of_either,
-    Made: Expressions.member_of_made,
+    Library: Expressions.get_library_member,
+    FileValue: Expressions.get_file_member,
+    Instance: Expressions.get_instance_member,
+    Class: Expressions.get_class_member,
+    Either: Expressions.get_either_member,
+    Made: Expressions.get_made_member,
 }
 """How an attribute is found, by the kind of its owner."""
 EXPRESSIONS: dict[type[ast.AST], Callable[..., Value]] = {

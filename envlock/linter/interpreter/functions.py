@@ -121,7 +121,7 @@ class Functions(GraphFunctions):
         given = call.get("default", 1)
         if isinstance(given, Constant):
             given = Constant(given.value, optional=True, taints=given.taints)
-        self.flags[str(call.constant("name", 0))] = given or Value()
+        self.flags[str(call.get_constant("name", 0))] = given or Value()
 
     def call_either(self, called: Either, call: Call) -> Value:
         """Call what can be one of several; two of one name stand in for each other."""
@@ -163,11 +163,11 @@ class Functions(GraphFunctions):
 
     def start_own_worker(self, owner: Instance, call: Call) -> None:
         """Run the method `run` of a thread or a process whose class is the project's own."""
-        run = owner.owner.member("run")
-        for base in owner.owner.library_bases():
+        run = owner.owner.find_member("run")
+        for base in owner.owner.list_library_bases():
             if base in STARTERS and isinstance(run, Function):
                 is_thread = base.endswith("Thread")
-                self.run_worker(run.bound(owner), Call(call.node), is_thread=is_thread)
+                self.run_worker(run.bind_to(owner), Call(call.node), is_thread=is_thread)
 
     def call_parent(self, owner: Instance, name: str, call: Call) -> Value:
         """Call the method of a parent class; a method of its own name that does no more hands on.
@@ -175,14 +175,14 @@ class Functions(GraphFunctions):
         The first other method of the name in the lineage is taken for the parent's.
         """
         current = self.frames[-1].node
-        for each in owner.owner.lineage():
+        for each in owner.owner.list_lineage():
             found = each.scope.names.get(name)
             if isinstance(found, Function) and found.node is not current:
-                return self.call_function(found.bound(owner), call)
+                return self.call_function(found.bind_to(owner), call)
         # The parent is a library's class: what its method does with the arguments is not this one's
         # doing.
         if getattr(current, "name", "") == name:
-            return Value(self.deep_of(call.values()))
+            return Value(self.collect_all_taints(call.list_values()))
         return self.call_method(owner, name, call)
 
     def call_instance(self, called: Instance, call: Call) -> Value:
@@ -191,23 +191,23 @@ class Functions(GraphFunctions):
         Keras calls `call` and PyTorch `forward` from their own `__call__`.
         """
         for name in ("__call__", "call", "forward"):
-            found = called.owner.member(name)
+            found = called.owner.find_member(name)
             if isinstance(found, Function):
-                return self.call_function(found.bound(called), call)
+                return self.call_function(found.bind_to(called), call)
         self.use_functions(call)
-        return Value(self.deep_of(call.values()), "tensor")
+        return Value(self.collect_all_taints(call.list_values()), "tensor")
 
     def call_made(self, called: Made, call: Call) -> Value:
         """Call an object of a library: a layer, a model, an initializer."""
         if "random" in called.marks:
             self.do("layer", called.name, call.node)
-        taints = self.deep_of(call.values())
+        taints = self.collect_all_taints(call.list_values())
         self.use_functions(call)
         # `model(numpy.random.rand(1, 8))` only builds its weights: ENV204/good_dummy.py.
         if call.discarded:
             self.ledger.show(taints)
         elif not called.marks and not called.name.startswith(("keras.", "torch.", "tf.")):
-            self.count(*call.values())
+            self.count(*call.list_values())
         return Value(taints | self.forget(called.taints, "order"), "tensor")
 
     # ------------------------------------------------------------ functions of the project
@@ -216,21 +216,21 @@ class Functions(GraphFunctions):
         """Return what a function of the project returns."""
         node = function.node
         self.note_visit(function)
-        handed = self.deep_of(call.values())
+        handed = self.collect_all_taints(call.list_values())
         # One that calls itself does there what it does here.
         is_recursive = any(frame.node is node for frame in self.frames)
         if is_recursive or len(self.frames) >= DEPTH or self.steps <= 0:
             return Value(handed)
         # First the cheap question: a call with the same arguments in the same state.
-        key = self.key_of(function, call)
+        key = self.make_exact_key(function, call)
         if key is not None and key in self.results:
             result, after = self.results[key]
             self.state = after.copy()  # it seeds and switches again as it did from the same state
             return result
         # Then the loose one: a call that differs in nothing that decides what the function does.
-        often = self.key_of_kind(function, call, tainted=bool(handed))
+        often = self.make_loose_key(function, call, tainted=bool(handed))
         if self.is_known(often, tainted=bool(handed)):
-            self.ledger.count(self.deep_of(self.values_that_count(node, call)))
+            self.ledger.count(self.collect_all_taints(self.list_counting_values(node, call)))
             return self.recall(function, often, handed)
         fresh = self.list_uncounted(call)
         before = len(self.deeds[-1]) if self.deeds else 0
@@ -250,7 +250,7 @@ class Functions(GraphFunctions):
         if key is not None:
             self.results[key] = result, self.state.copy()
         self.last[often] = result, self.state.copy()
-        self.usual[node] = self.deep(result)
+        self.usual[node] = self.collect_taints(result)
         if self.deeds:
             self.done[node] = self.deeds[-1][before:]
         return result
@@ -278,7 +278,7 @@ class Functions(GraphFunctions):
         """Run a function after what decorators put around it; what they seed holds for it alone."""
         before = dict(self.state.seeded)
         for wrapper in self.wrappers[node]:
-            self.call_function(wrapper, self.unknown_call(wrapper.node))
+            self.call_function(wrapper, self.make_unknown_call(wrapper.node))
         around = list_changes(before, self.state.seeded)
         result = self.run_code(node, frame)
         # What seeds before one test seeds nothing for the next.
@@ -316,9 +316,9 @@ class Functions(GraphFunctions):
             elif call.starred:
                 value = Value(CLEAN)
             else:
-                value = self.default_of(defaults.get(each), function.scope)
+                value = self.evaluate_default(defaults.get(each), function.scope)
             if isinstance(value, Constant):
-                value = value.as_argument()
+                value = value.make_argument()
             scope.bind(each.arg, self.apply_annotation(value, each, function.scope))
         self.bind_rest(arguments, given[len(plain) :], left, call, scope)
         # A parameter is new in each round of the loops around: `x = x + 1` goes on from no other
@@ -345,7 +345,7 @@ class Functions(GraphFunctions):
                 table.most = None
             scope.bind(arguments.kwarg.arg, table)
 
-    def default_of(self, node: ast.expr | None, scope: Scope) -> Value:
+    def evaluate_default(self, node: ast.expr | None, scope: Scope) -> Value:
         """Return the value that a parameter has by default."""
         if node is None:
             return Value()
@@ -370,12 +370,12 @@ class Functions(GraphFunctions):
         self.frames.append(Frame(parameter, scope.source, scope))
         said = self.evaluate(note)
         self.frames.pop()
-        return self.of_type(value, said, parameter)
+        return self.apply_type(value, said, parameter)
 
-    def of_type(self, value: Value, said: Value, node: ast.AST) -> Value:
+    def apply_type(self, value: Value, said: Value, node: ast.AST) -> Value:
         """Return an unknown value as one of a type."""
         if isinstance(said, Class):
-            return self.example(said)
+            return self.get_example(said)
         if not isinstance(said, Library):
             return value
         name = said.name
@@ -395,18 +395,18 @@ class Functions(GraphFunctions):
             return self.make(name, node, "optimizer")
         return value
 
-    def example(self, owner: Class) -> Instance:
+    def get_example(self, owner: Class) -> Instance:
         """Return an object of a class, made with what nothing is known of."""
         found = self.examples.get(owner.node)
         if found is None:
             # Known before its constructor runs, which may ask for an example of its own class.
             found = self.examples[owner.node] = Instance(owner, self.tick())
-            init = owner.member("__init__")
+            init = owner.find_member("__init__")
             if isinstance(init, Function):
-                self.call_function(init.bound(found), self.unknown_call(init.node))
+                self.call_function(init.bind_to(found), self.make_unknown_call(init.node))
         return found
 
-    def unknown_call(self, node: Code, *, defaults: bool = False) -> Call:
+    def make_unknown_call(self, node: Code, *, defaults: bool = False) -> Call:
         """Return a call by somebody who is not seen; what has a default can be given another value."""
         arguments = node.args
         values: dict[str, Value] = {}
@@ -429,9 +429,9 @@ class Functions(GraphFunctions):
         instance = Instance(owner, self.tick())
         self.instances.append(instance)
         self.examples.setdefault(owner.node, instance)
-        init = owner.member("__init__")
+        init = owner.find_member("__init__")
         if isinstance(init, Function):
-            self.call_function(init.bound(instance), call)
+            self.call_function(init.bind_to(instance), call)
         else:
             returned = self.use_functions(call)
             if owner.node.bases:  # what is above the project may call them
@@ -443,13 +443,15 @@ class Functions(GraphFunctions):
     def use_functions(self, call: Call) -> list[Value]:
         """Run the functions that a call hands on, with what nothing is known of; a command line asks for defaults."""
         return [
-            self.use_function(value, call) for value in call.values() if type(value) in RUNNABLE
+            self.use_function(value, call)
+            for value in call.list_values()
+            if type(value) in RUNNABLE
         ]
 
     def use_function(self, value: Value, call: Call) -> Value:
         """Return what a function that is handed on returns."""
         if isinstance(value, Function):
-            handed = self.unknown_call(value.node, defaults=self.is_command_line(call))
+            handed = self.make_unknown_call(value.node, defaults=self.is_command_line(call))
             if value.owner is not None and value.node.args.args:
                 handed.keywords.pop(value.node.args.args[0].arg, None)
             return self.call_function(value, handed)
@@ -466,10 +468,10 @@ class Functions(GraphFunctions):
     def is_command_line(self, call: Call) -> bool:
         """Return whether a call runs a function from the command line."""
         function = call.node.func if isinstance(call.node, ast.Call) else None
-        word = _last_word(function)
+        word = _get_last_word(function)
         # `app.run(main)` of absl and TensorFlow 1, `fire.Fire(main)`.
         if word == "run" and isinstance(function, ast.Attribute):
-            return _last_word(function.value).endswith("app")
+            return _get_last_word(function.value).endswith("app")
         return word.endswith("Fire")
 
     def has_decorator(self, function: Function, name: str) -> bool:
@@ -477,7 +479,7 @@ class Functions(GraphFunctions):
         node = function.node
         if isinstance(node, ast.Lambda) or not node.decorator_list:
             return False
-        return name in map(_last_word, node.decorator_list)
+        return name in map(_get_last_word, node.decorator_list)
 
 
 def list_defaults(arguments: ast.arguments) -> dict[ast.arg, ast.expr]:
@@ -490,7 +492,7 @@ def list_defaults(arguments: ast.arguments) -> dict[ast.arg, ast.expr]:
     return found
 
 
-def _last_word(node: ast.AST | None) -> str:
+def _get_last_word(node: ast.AST | None) -> str:
     """Return the name that an expression ends with, or an empty text."""
     return str(getattr(node, "attr", getattr(node, "id", "")))
 

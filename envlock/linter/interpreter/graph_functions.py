@@ -40,7 +40,7 @@ class GraphFunctions(Environments):
         self.deeds.append([])
         each = Value()
         if self.is_dataset(owner):
-            each = self.elements(owner)
+            each = self.get_element(owner)
         # Elements are tuples mostly, of as many parts as the function has parameters.
         if isinstance(mapped, Function) and not mapped.node.args.vararg:
             count = len(mapped.node.args.args)
@@ -68,12 +68,12 @@ class GraphFunctions(Environments):
         if name in CARRYING:
             # What needs the result of the round before waits for it: its rounds are in order.
             found = [each for each in found if not each.carried]
-        one = call.constant("parallel_iterations") == 1
+        one = call.get_constant("parallel_iterations") == 1
         if found and not one and matches_version([">=2.5"], self.tensorflow):
             more = describe_more(found[0].source, [each.node for each in found])
             message = f"{found[0].name} draws in iterations that run in parallel{more}"
-            self.ledger.hit("ENV403", self.source, Hit(call.node, message))
-        return Value(self.deep_of(call.values()), "tensor")
+            self.ledger.report("ENV403", self.source, Hit(call.node, message))
+        return Value(self.collect_all_taints(call.list_values()), "tensor")
 
     def list_carried(self, name: str, body: Function) -> list[Value]:
         """Return what a round gets from the one before, marked as such.
@@ -90,7 +90,7 @@ class GraphFunctions(Environments):
                 continue
             if getattr(each.right, "value", 0) == 1:
                 counters.add(each.left.id)
-        chance = self.ledger.chance("CARRIED", "order", name, body.node, self.source)
+        chance = self.ledger.add_chance("CARRIED", "order", name, body.node, self.source)
         carried: Taints = frozenset({(chance, "value")})
         values: list[Value] = []
         for word in names:
@@ -123,7 +123,7 @@ class GraphFunctions(Environments):
         if found and matches_version([">=2.5"], self.tensorflow):
             more = describe_more(found[0].source, [each.node for each in found])
             message = f"{found[0].name} in {node.name}, which XLA compiles{more}, ignores the seeds"
-            self.ledger.hit("ENV404", found[0].source, Hit(found[0].node, message))
+            self.ledger.report("ENV404", found[0].source, Hit(found[0].node, message))
         # What the functions around do as well: its deeds were noted in a list of their own.
         for deeds_around in self.deeds:
             deeds_around.extend(deeds)

@@ -47,10 +47,10 @@ class Imports(Expressions):
         """Run a file that is imported."""
         self.source.imported.add(source.index)
         scope = self.run_file(source)
-        self.seed_tests(source)
+        self.apply_test_seeds(source)
         return scope
 
-    def seed_tests(self, source: Source) -> None:
+    def apply_test_seeds(self, source: Source) -> None:
         """Let the base class of TensorFlow's tests seed, in its setUp, all generators of a test."""
         program = self.program
         if program is None or source not in self.test_bases:
@@ -87,7 +87,7 @@ class Imports(Expressions):
     def follow(self, value: Value, names: tuple[str, ...]) -> Value:
         """Return `a.b.c` of an imported file."""
         for name in names:
-            value = self.attribute(value, name, ast.Pass())
+            value = self.look_up_attribute(value, name, ast.Pass())
         return value
 
     def import_all(self, module: str) -> None:
@@ -99,6 +99,6 @@ class Imports(Expressions):
                 if not name.startswith("_"):
                     self.bind_import(name, value)
             if scope in self.stars:
-                self.stars.setdefault(self.scope.top(), []).extend(self.stars[scope])
+                self.stars.setdefault(self.scope.get_top(), []).extend(self.stars[scope])
         elif not module.startswith("."):
-            self.stars.setdefault(self.scope.top(), []).append(module)
+            self.stars.setdefault(self.scope.get_top(), []).append(module)

@@ -63,7 +63,7 @@ class Ledger:
         default_factory=lambda: defaultdict(list)
     )
 
-    def chance(
+    def add_chance(
         self, rule: str, kind: Kind, name: str, node: ast.AST, source: Source, generator: str = ""
     ) -> Chance:
         """Return the chance that comes in at a place."""
@@ -82,12 +82,12 @@ class Ledger:
         """Note that chances are shown."""
         self.shown.update(chance for chance, _ in taints)
 
-    def hit(self, rule: str, source: Source, hit: Hit) -> None:
+    def report(self, rule: str, source: Source, hit: Hit) -> None:
         """Keep a finding, once for each place."""
         if not self.silent:
             self.hits.setdefault((rule, hit.node, ""), (source, hit))
 
-    def seeding(
+    def add_seeding(
         self, node: ast.AST, source: Source, problem: str, generators: tuple[str, ...] = ()
     ) -> None:
         """Note that a call seeds (no problem), or why it does not; one caller that gives a number is enough."""

@@ -70,18 +70,18 @@ class Libraries(Computations):
 
     def call_shower(self, name: str, call: Call) -> Value:
         """Return what a function returns that only shows what it is given."""
-        self.show(call, self.deep_of(call.values()))
+        self.show(call, self.collect_all_taints(call.list_values()))
         self.use_functions(call)
         return Value()
 
     def wrap_environment(self, name: str, call: Call) -> Value:
         """Return the environment that is wrapped: what seeds the outer one seeds it, and they are one cause."""
-        return call.first()
+        return call.get_first()
 
     def make_distribution(self, name: str, call: Call) -> Value:
         """Return a distribution, which can be sampled."""
         made = self.make(name, call.node, "distribution")
-        return made.add_taints(self.deep_of(call.values()))
+        return made.add_taints(self.collect_all_taints(call.list_values()))
 
     # ------------------------------------------------------------ keras and tensorflow
 
@@ -96,16 +96,16 @@ class Libraries(Computations):
         loads = name.endswith(("load_model", "model_from_json", "clone_model"))
         if not name.endswith(WEIGHTLESS) and not loads:
             self.make_weights(made)
-        made.add_taints(self.deep_of(call.arguments))
+        made.add_taints(self.collect_all_taints(call.arguments))
         self.use_functions(call)
         if name in RANDOM_LAYERS:
             made.marks.add("random")
         inside = [*call.arguments, *call.keywords.values()]
-        if any("random" in each.marks for each in self.made_in(inside)):
+        if any("random" in each.marks for each in self.list_made(inside)):
             made.marks.add("random")
         return made
 
-    def made_in(self, values: list[Value]) -> list[Made]:
+    def list_made(self, values: list[Value]) -> list[Made]:
         """Return the library objects among values and in lists of them."""
         found: list[Made] = []
         for value in values:
@@ -136,8 +136,8 @@ class Libraries(Computations):
         """Return a dataset, or one of its options."""
         self.use_functions(call)
         sloppy = call.get("sloppy")
-        if sloppy is not None and call.constant("sloppy") not in (False, None):
-            what = "gives" if call.constant("sloppy") is True else "can give"
+        if sloppy is not None and call.get_constant("sloppy") not in (False, None):
+            what = "gives" if call.get_constant("sloppy") is True else "can give"
             word = name.rpartition(".")[2]
             self.give_up_order(call, f"a sloppy {word} {what} its elements in any order")
         if name == "tf.data.Options":
@@ -145,14 +145,14 @@ class Libraries(Computations):
         if name == "tensorflow_datasets.load":
             self.check_files_shuffled(call)
         made = self.make("tf.data.Dataset", call.node)
-        return made.add_taints(self.array_taints(call.values()))
+        return made.add_taints(self.collect_array_taints(call.list_values()))
 
     def check_files_shuffled(self, call: Call) -> None:
         """Report files that are read as they come."""
         # A `read_config` may hold the seed.
         if call.get("shuffle_files") is None or call.get("read_config") is not None:
             return
-        if call.constant("shuffle_files") not in (False, None):
+        if call.get_constant("shuffle_files") not in (False, None):
             message = "files that are shuffled without a seed of their own are read in any order"
             self.give_up_order(call, message)
 
@@ -166,7 +166,7 @@ class Libraries(Computations):
         made.arguments, made.keywords = call.arguments, call.keywords
         if name == "tf.Variable":
             made.marks.add("variable")
-            taints = self.deep_of(call.values())
+            taints = self.collect_all_taints(call.list_values())
             # First values count where something learns from there: ENV204/good_weights_untrained.py.
             drawn = frozenset(each for each in taints if each[0].rule == "ENV204")
             self.ledger.weigh(drawn, self.in_entry)
@@ -183,7 +183,7 @@ class Libraries(Computations):
     def print(self, name: str, call: Call) -> Value:
         """Print to the screen, which shows, or into a file, which keeps."""
         file = call.get("file")
-        taints = self.deep_of(call.arguments)
+        taints = self.collect_all_taints(call.arguments)
         screen = file is None or (isinstance(file, Library) and file.name in OUTPUT)
         if not screen:
             # Line by line, the file keeps the order of a loop by chance.
@@ -200,18 +200,18 @@ class Libraries(Computations):
         """Return `getattr(object, "name")`."""
         word = call.arguments[1] if len(call.arguments) > 1 else Value()
         if isinstance(word, Constant) and isinstance(word.value, str):
-            return self.attribute(call.first(), word.value, call.node)
-        return Value(self.deep(call.first()))
+            return self.look_up_attribute(call.get_first(), word.value, call.node)
+        return Value(self.collect_taints(call.get_first()))
 
     def set_attribute(self, name: str, call: Call) -> Value:
         """Do `setattr(object, "name", value)`."""
         if len(call.arguments) == 3:
             word = call.arguments[1]
             if isinstance(word, Constant):
-                self.set_member(call.first(), str(word.value), call.arguments[2], call.node)
+                self.set_member(call.get_first(), str(word.value), call.arguments[2], call.node)
         return Constant(None)
 
-    def attribute(self, owner: Value, name: str, node: ast.AST) -> Value:
+    def look_up_attribute(self, owner: Value, name: str, node: ast.AST) -> Value:
         """Return an attribute."""
         raise NotImplementedError
 
@@ -227,7 +227,7 @@ class Libraries(Computations):
         """Return a generator that cannot be seeded."""
         made = self.make(name, call.node, "generator")
         return made.add_taints(
-            frozenset({(self.chance("ENV206", "draw", name, call.node), "value")})
+            frozenset({(self.add_chance("ENV206", "draw", name, call.node), "value")})
         )
 
     def make_partial(self, name: str, call: Call) -> Value:
@@ -243,11 +243,11 @@ class Libraries(Computations):
     def open_file(self, name: str, call: Call) -> Value:
         """Return an open file; what is read from it is as by chance as its name."""
         made = self.make(name, call.node, "file")
-        mode = call.constant("mode", 1)
+        mode = call.get_constant("mode", 1)
         if isinstance(mode, str) and not WRITING.isdisjoint(mode):
             made.marks.add("writer")
             return made
-        return made.add_taints(self.deep_of(call.arguments))
+        return made.add_taints(self.collect_all_taints(call.arguments))
 
     def switch_on(self, name: str, call: Call) -> Value:
         """Turn op determinism on."""
@@ -271,7 +271,7 @@ class Libraries(Computations):
             self.do("opaque", name, call.node)
         elif self.deeds and len(self.deeds[-1]) > before:
             self.do("py_function", f"{name} with {self.deeds[-1][before].name}", call.node)
-        return Value(self.deep_of(call.values()), "tensor")
+        return Value(self.collect_all_taints(call.list_values()), "tensor")
 
     def start_worker(self, name: str, call: Call) -> Value:
         """Start a thread or a process: what several of them fill is filled in any order."""
@@ -319,7 +319,7 @@ class Libraries(Computations):
     def record_gradient(self, name: str, call: Call) -> Value:
         """Return gradients in a graph."""
         self.train(call)
-        return Value(self.deep_of(call.values()), "tensor")
+        return Value(self.collect_all_taints(call.list_values()), "tensor")
 
     def train(self, call: Call, node: ast.AST | None = None) -> None:
         """Note that a training takes place."""
@@ -331,7 +331,7 @@ class Libraries(Computations):
         threads: Value | None = None
         if at >= 0:
             threads = call.get("num_threads", at)
-        many = threads is not None and call.constant("num_threads", at) != 1
+        many = threads is not None and call.get_constant("num_threads", at) != 1
         # At -1 the table has readers that are several in any case.
         if at < 0 or many:
             message = f"the threads of {name} fill its queue in the order in which they finish"
@@ -351,8 +351,8 @@ class Libraries(Computations):
 
     def make_checkpoint(self, name: str, call: Call) -> Value:
         """Return a callback that saves a model."""
-        if call.constant("save_weights_only") is True:
-            self.check_weights_file(call.constant("filepath", 0), call)
+        if call.get_constant("save_weights_only") is True:
+            self.check_weights_file(call.get_constant("filepath", 0), call)
         return self.compute(name, call)
 
     def check_weights_file(self, path: object, call: Call) -> None:
@@ -360,23 +360,23 @@ class Libraries(Computations):
         if isinstance(path, str) and not path.endswith(".weights.h5"):
             message = f"Keras 3 raises ValueError: {path!r} does not end in .weights.h5"
             fix = "Let the name end in `.weights.h5`."
-            self.ledger.hit("ENV111", self.source, Hit(call.node, message, fix=fix))
+            self.ledger.report("ENV111", self.source, Hit(call.node, message, fix=fix))
 
     def read_time(self, name: str, call: Call) -> Value:
         """Return the time of a file, which its copies do not have."""
-        return Value(self.deep_of(call.arguments), "moment")
+        return Value(self.collect_all_taints(call.arguments), "moment")
 
     def make_empty(self, name: str, call: Call) -> Value:
         """Return an array that holds what was in memory; one of objects holds None, one of no rows nothing."""
-        shape = call.first()
+        shape = call.get_first()
         sizes = shape.items or [] if isinstance(shape, Sequence) else [shape]
         nothing = any(isinstance(each, Constant) and each.value == 0 for each in sizes)
         kind = call.get("dtype", 1)
         objects = isinstance(kind, Library) and kind.name in ("object", "numpy.object_")
         given = name == "numpy.ndarray" and call.get("buffer", 2) is not None
-        if nothing or objects or given or call.constant("dtype", 1) in ("O", "object"):
+        if nothing or objects or given or call.get_constant("dtype", 1) in ("O", "object"):
             return Value(kind="tensor")
-        chance = self.chance(UNFILLED, "clock", name, call.node)
+        chance = self.add_chance(UNFILLED, "clock", name, call.node)
         return Value(frozenset({(chance, "value")}), "unfilled")
 
     def read_rows(self, name: str, call: Call) -> Value:
@@ -390,7 +390,7 @@ class Libraries(Computations):
         unordered = isinstance(query, Constant) and is_unordered(str(query.value))
         # It takes no query, so that nothing can ask for an order.
         if name.endswith("read_sql_table") or unordered:
-            chance = self.chance("ENV308", "order", "query", call.node)
+            chance = self.add_chance("ENV308", "order", "query", call.node)
             made.add_taints(frozenset({(chance, "order")}))
         return made
 
@@ -406,7 +406,7 @@ class Libraries(Computations):
 Row = Callable[[Libraries, str, Call], Value]
 
 
-def _rows() -> dict[str, Row]:
+def _list_rows() -> dict[str, Row]:
     found: dict[str, Row] = {}
     found.update(dict.fromkeys(("sorted", *SORTERS), Libraries.sort))
     found.update(dict.fromkeys(("len", "any", "all", "min", "max"), Libraries.end))
@@ -477,7 +477,7 @@ def _rows() -> dict[str, Row]:
     return found
 
 
-LIBRARY = _rows()
+LIBRARY = _list_rows()
 FAMILIES: tuple[tuple[tuple[str, ...], Row], ...] = (
     (SHOWERS, Libraries.call_shower),
     (("gym.wrappers.", "gymnasium.wrappers."), Libraries.wrap_environment),

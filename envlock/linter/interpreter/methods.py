@@ -83,47 +83,49 @@ class Methods(Trainings):
         if call.discarded:  # such as `array.fill(0)`
             self.fill(owner)
         self.use_functions(call)
-        taints = self.deep_of([owner, *call.values()])
+        taints = self.collect_all_taints([owner, *call.list_values()])
         if name in SHOWING_METHODS or name.startswith("assert"):
             self.ledger.show(taints)
             return Value()
         self.ask_or_tell(owner, name, call)
-        return self.result_of(owner, name, taints)
+        return self.make_result(owner, name, taints)
 
     def ask_or_tell(self, owner: Value, name: str, call: Call) -> None:
         """Record that a method of an unknown object is given values that depend on chance."""
         if name == "run" and self.is_only_asked(call):
             return
-        if name == "run" and any("step" in each.marks for each in self.made_in([call.first()])):
+        if name == "run" and any(
+            "step" in each.marks for each in self.list_made([call.get_first()])
+        ):
             self.note_race(owner, call.node, "train one model")
-        self.fill(*call.values())
+        self.fill(*call.list_values())
         if call.discarded and name.startswith("to_"):  # to_csv, to_sql
             self.count(owner)
         # What only asks hands its arguments to its result: they count where the result does.
         asks = name in ASKING_METHODS or owner.kind in ("text", "number")
         if asks and (name == "join" or not call.discarded):
             return
-        if self.deep(owner) and not call.discarded and not isinstance(owner, Made):
+        if self.collect_taints(owner) and not call.discarded and not isinstance(owner, Made):
             return
         self.hand_out(call)
         # `picture.save()`: what was drawn has an effect that is not seen.
         if call.discarded and not isinstance(owner, Made):
             self.ledger.count(
-                frozenset(each for each in self.deep(owner) if each[0].kind == "draw")
+                frozenset(each for each in self.collect_taints(owner) if each[0].kind == "draw")
             )
         if name in KEEPERS:
-            for value in call.values():
+            for value in call.list_values():
                 self.teach(owner, value)
 
     def is_only_asked(self, call: Call) -> bool:
         """Return whether a session computes only what is known to be no training."""
-        fetched = call.first()
+        fetched = call.get_first()
         parts = [fetched]
         if isinstance(fetched, Sequence):
             parts = fetched.items or []
         return bool(parts) and all(each.kind == "tensor" for each in parts)
 
-    def result_of(self, owner: Value, name: str, taints: Taints) -> Value:
+    def make_result(self, owner: Value, name: str, taints: Taints) -> Value:
         """Return what a method of something unknown returns."""
         kind = ""
         if name in TEXT_METHODS:
@@ -138,10 +140,10 @@ class Methods(Trainings):
         if name == "options":
             return self.make("tf.data.Options", call.node, "options")
         made = self.make("tf.data.Dataset", call.node)
-        taints = self.deep(owner)
+        taints = self.collect_taints(owner)
         # These take a function, whose effects are seen where it is looked into.
         if name not in ("map", "filter", "interleave", "flat_map"):
-            taints |= self.array_taints(call.values())
+            taints |= self.collect_array_taints(call.list_values())
         return made.add_taints(taints)
 
     def shuffle(self, owner: Value, name: str, call: Call) -> Value | None:
@@ -159,7 +161,7 @@ class Methods(Trainings):
         if seeded or (isinstance(owner, Made) and owner.marks):
             return None
         made = self.make("shuffled", call.node, "pending")
-        made.add_taints(self.deep(owner))
+        made.add_taints(self.collect_taints(owner))
         return made
 
     def confirm(self, owner: Made, name: str, call: Call) -> Value:
@@ -184,7 +186,7 @@ class Methods(Trainings):
         if self.is_dataset(owner):
             position = PARALLEL[name]
         parallel = call.get("num_parallel_calls", position)
-        calls = call.constant("num_parallel_calls", PARALLEL[name])
+        calls = call.get_constant("num_parallel_calls", PARALLEL[name])
         is_parallel = parallel is not None and calls not in (None, 1)
         if deterministic is not None and deterministic.default is False:
             self.give_up_order(call, f"{name} can give its elements in any order")
@@ -200,7 +202,7 @@ class Methods(Trainings):
             what = self.describe_deed(deeds[0])
             self.report_fixed_by_switch("ENV301", call.node, f"{what} runs in parallel", SERIAL)
         made = self.make("tf.data.Dataset", call.node)
-        return made.add_taints(self.deep(owner))
+        return made.add_taints(self.collect_taints(owner))
 
     def describe_deed(self, deed: Deed) -> str:
         """Return what is done, and where, as the subject of a message."""
@@ -217,9 +219,9 @@ class Methods(Trainings):
     def report_fixed_by_switch(self, rule: str, node: ast.AST, message: str, remark: str) -> None:
         """Report what op determinism fixes from TensorFlow 2.7 on."""
         if matches_version(["<2.7"], self.tensorflow) or not self.state.switched:
-            self.ledger.hit(rule, self.source, Hit(node, message))
+            self.ledger.report(rule, self.source, Hit(node, message))
         else:
-            self.ledger.hit(rule, self.source, Hit(node, f"{message}; {remark}", "info"))
+            self.ledger.report(rule, self.source, Hit(node, f"{message}; {remark}", "info"))
 
     def give_up_order(self, call: Call, message: str) -> None:
         """Report a dataset that may give its elements in any order."""
@@ -231,7 +233,7 @@ class Methods(Trainings):
             return None
         function, given = call.arguments[0], call.arguments[1:]
         values = [self.take_in_turn(each, call.node) for each in given]
-        each = [self.elements(value) for value in values]
+        each = [self.get_element(value) for value in values]
         if name == "starmap" and each:
             packed = each[0]
             if isinstance(packed, Sequence) and packed.items is not None:
@@ -241,8 +243,8 @@ class Methods(Trainings):
         else:
             result = self.combine(each)
         if name in ARRIVAL_METHODS:
-            chance = self.chance("ENV307", "order", name, call.node)
-            return self.make_sequence(None, self.plain(result), "iterator").add_taints(
+            chance = self.add_chance("ENV307", "order", name, call.node)
+            return self.make_sequence(None, self.strip_orders(result), "iterator").add_taints(
                 frozenset({(chance, "order")})
             )
         orders = CLEAN
@@ -253,18 +255,18 @@ class Methods(Trainings):
     def submit(self, owner: Value, name: str, call: Call) -> Value:
         """Run a function by a pool; of a queue that several fill it takes what comes first."""
         # A pool is there for several tasks, also where one line submits them.
-        for value in call.values():
+        for value in call.list_values():
             if isinstance(value, Made) and "queue" in value.marks:
                 value.marks.add("many")
         handed = Call(call.node, call.arguments[1:], call.keywords)
         # Tasks of one worker run one after the other, in the order in which they are submitted.
         threads = isinstance(owner, Made) and "Thread" in owner.name and not self.has_one(owner)
-        result = self.run_worker(call.first(), handed, is_thread=threads)
+        result = self.run_worker(call.get_first(), handed, is_thread=threads)
         # It runs in a thread of the pool, when the task is done.
         callback = call.get("callback")
         if callback is not None and name == "apply_async":
             self.run_worker(callback, Call(call.node, [result]), is_thread=True)
-        return Value(self.deep(result))
+        return Value(self.collect_taints(result))
 
     def has_one(self, pool: Made) -> bool:
         """Return whether a pool is made with one worker: `ThreadPool(1)`, or by any keyword."""
@@ -274,7 +276,7 @@ class Methods(Trainings):
     def call_back(self, owner: Value, name: str, call: Call) -> Value:
         """Run a function when a worker has finished."""
         handed = Call(call.node, [Value(owner.taints)])
-        self.run_worker(call.first(), handed, is_thread=True)
+        self.run_worker(call.get_first(), handed, is_thread=True)
         return Value()
 
     def take_batch(self, owner: Made, name: str, call: Call) -> Value:
@@ -293,14 +295,14 @@ class Methods(Trainings):
                 owner.marks.add("many")
             else:
                 owner.marks.add("fed")
-        owner.add_taints(self.forget(self.deep_of(call.values()), "each"))
+        owner.add_taints(self.forget(self.collect_all_taints(call.list_values()), "each"))
         return Value()
 
     def take(self, owner: Made, name: str, call: Call) -> Value:
         """Take from a queue: several workers fill it in any order."""
         if "many" not in owner.marks:
-            return Value(self.deep(owner))
-        chance = self.chance("ENV307", "order", "queue", call.node)
+            return Value(self.collect_taints(owner))
+        chance = self.add_chance("ENV307", "order", "queue", call.node)
         return Value(frozenset({(chance, "each")}))
 
     def draw_by_generator(self, owner: Made, name: str, call: Call) -> Value:
@@ -312,10 +314,10 @@ class Methods(Trainings):
             owner.taints = CLEAN
             return Value()
         if name not in GENERATOR_METHODS:
-            return Value(self.deep(owner))
+            return Value(self.collect_taints(owner))
         kind = "python" if owner.name.startswith(("numpy.", "random.")) else "generator"
         self.do(kind, f"{name} of a {owner.name}", call.node)
-        return self.drawn_from(name, Value(owner.taints, "number"), call)
+        return self.draw_from(name, Value(owner.taints, "number"), call)
 
     def use_environment(self, owner: Made, name: str, call: Call) -> Value:
         """Use an environment for reinforcement learning; `reset` with a seed and `seed` seed it."""
@@ -339,7 +341,7 @@ class Methods(Trainings):
             environment.marks.add("spaces seeded")
         elif name == "sample" and "spaces seeded" not in environment.marks:
             message = "the space of an environment is sampled, and nothing seeds it"
-            self.ledger.hit("ENV209", self.source, Hit(call.node, message))
+            self.ledger.report("ENV209", self.source, Hit(call.node, message))
         return Value(kind="number")
 
     def flow(self, owner: Value, name: str, call: Call) -> Value | None:
@@ -348,7 +350,7 @@ class Methods(Trainings):
         images = isinstance(owner, Made) and owner.name.endswith("ImageDataGenerator")
         if not self.uses_keras() or (name == "flow" and not images):
             return None
-        if self.is_seeded(call, "seed") or call.constant("shuffle") is False:
+        if self.is_seeded(call, "seed") or call.get_constant("shuffle") is False:
             return Value()
         return Value(self.draw("ENV205", name, call, "numpy").taints)
 
@@ -360,7 +362,7 @@ class Methods(Trainings):
 
     def show_or_write(self, owner: Made, name: str, call: Call) -> Value:
         """Write into a file that is open: in a loop by chance its order gets into the file."""
-        for value in call.values():
+        for value in call.list_values():
             self.teach(owner, value)
         self.hand_out(call)
         return Value()
@@ -369,12 +371,12 @@ class Methods(Trainings):
         """Return the gradient that a tape gives."""
         if name not in ("gradient", "jacobian"):
             return Value()
-        chance = self.ledger.chance("TAPE", "order", "tape", owner.node, self.source)
-        return Value(self.deep_of(call.values()) | {(chance, "value")}, "tensor")
+        chance = self.ledger.add_chance("TAPE", "order", "tape", owner.node, self.source)
+        return Value(self.collect_all_taints(call.list_values()) | {(chance, "value")}, "tensor")
 
     def assign(self, owner: Value, name: str, call: Call) -> Value:
         """Change a variable: threads that do so interfere."""
-        self.count(*call.values())
+        self.count(*call.list_values())
         if name.startswith(("assign", "scatter")):
             self.note_race(owner, call.node, "change one variable")
             self.do("write", f"{name} of a tf.Variable", call.node)
@@ -383,7 +385,7 @@ class Methods(Trainings):
             self.train_by_tape(tape.node, tape.source)
         if name.startswith("scatter"):
             self.check_scatter(owner, call)
-        return Value(self.deep(owner), "tensor")
+        return Value(self.collect_taints(owner), "tensor")
 
     def check_scatter(self, owner: Value, call: Call) -> None:
         """Report a scattered sum."""
@@ -391,22 +393,22 @@ class Methods(Trainings):
 
     def sort_values(self, owner: Value, name: str, call: Call) -> Value:
         """Sort a table of rows or anything else, in place or not."""
-        if call.discarded or call.constant("inplace") is True:
+        if call.discarded or call.get_constant("inplace") is True:
             self.sort_in_place(owner)
             if type(owner) is Value:
                 owner.taints = self.forget(owner.taints, "order")
-        return Value(self.forget(self.deep(owner), "order", "each"))
+        return Value(self.forget(self.collect_taints(owner), "order", "each"))
 
     def save_weights(self, owner: Value, name: str, call: Call) -> Value | None:
         """Save the weights of a model."""
         if self.uses_keras() and not isinstance(owner, Instance):
-            self.check_weights_file(call.constant("filepath", 0), call)
+            self.check_weights_file(call.get_constant("filepath", 0), call)
         return None
 
     def write_away(self, owner: Value, name: str, call: Call) -> Value | None:
         """Record the values that an unknown object is given to store."""
         if not isinstance(owner, Library | Instance):
-            for value in call.values():
+            for value in call.list_values():
                 self.teach(owner, value)
             return Value()
         return None

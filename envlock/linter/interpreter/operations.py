@@ -54,7 +54,7 @@ class Operations(Methods):
         """Report an operation that is noisy as it is called here."""
         if name in ADDERS:
             self.check_sum(name, call)
-        for row in _operations().get(name, ()):
+        for row in _list_operations().get(name, ()):
             condition = CONDITIONS.get(row.id)
             if (condition is None or condition(self, name, call)) and self.is_certain(name):
                 self.report_noisy(row, call)
@@ -106,9 +106,9 @@ class Operations(Methods):
         if name == "tf.image.resize":
             method = call.get("method", 2)
             last = method.name.rpartition(".")[2] if isinstance(method, Library) else ""
-            return call.constant("method", 2) in NEAREST or last in NEAREST
+            return call.get_constant("method", 2) in NEAREST or last in NEAREST
         if name == "keras.layers.UpSampling2D":  # it takes the nearest by default
-            return not call.starred and call.constant("interpolation", 2) in (None, "nearest")
+            return not call.starred and call.get_constant("interpolation", 2) in (None, "nearest")
         return True
 
     def is_bilinear(self, name: str, call: Call) -> bool:
@@ -117,11 +117,11 @@ class Operations(Methods):
 
     def is_weighted(self, name: str, call: Call) -> bool:
         """Return whether what is counted has weights."""
-        return call.get("weights", 1) is not None and call.constant("weights", 1) is not None
+        return call.get("weights", 1) is not None and call.get_constant("weights", 1) is not None
 
     def is_frozen(self, name: str, call: Call) -> bool:
         """Return whether a normalization is not trained."""
-        return name == "tf.nn.fused_batch_norm" and call.constant("is_training") is False
+        return name == "tf.nn.fused_batch_norm" and call.get_constant("is_training") is False
 
     def goes_on(self, name: str, call: Call) -> bool:
         """Return whether a gradient flows through the maxima: none does through their places."""
@@ -175,12 +175,12 @@ class Operations(Methods):
         words = module.imports | module.quoted_words
         if words & LEGACY_KERAS and matches_version([">=2.16"], self.tensorflow):
             return False
-        here = module.function_around(node)
+        here = module.find_function_around(node)
         made = [(call, name) for call, name in module.calls if "optim" in name]
         # A file of several models: the optimizer of this one is made in the same function.
         near: list[tuple[ast.Call, str]] = []
         if here is not None:
-            near = [each for each in made if module.function_around(each[0]) is here]
+            near = [each for each in made if module.find_function_around(each[0]) is here]
         names: list[str] = []
         for made_by, name in near or made:
             if not _has_momentum(made_by):
@@ -201,7 +201,7 @@ class Operations(Methods):
         row = next(each for each in load_source_table().source if each.id == SCATTER)
         if not isinstance(owner, Made) or "variable" not in owner.marks:
             return
-        given = call.first()
+        given = call.get_first()
         if isinstance(given, Made) and given.name == "tf.IndexedSlices":
             first = given.arguments[0] if given.arguments else Value()
             places = given.arguments[1] if len(given.arguments) > 1 else Value()
@@ -220,7 +220,7 @@ class Operations(Methods):
         if not inside and not self.source.has_sessions:
             return
         given = call.get("inputs", ADDERS[name]) or Value()
-        many = self.count_of(given)
+        many = self.count_terms(given)
         if many is not None and many < 3:  # a + b is b + a
             return
         # Below 2.5 nothing was measured (determinism_sources.toml, addn-buffer-order): only what
@@ -235,14 +235,14 @@ class Operations(Methods):
         else:
             message = f"{name} adds three or more tensors in any order"
         if matches_version([">=1.15"], self.tensorflow):
-            self.ledger.hit("ENV402", self.source, Hit(call.node, message))
+            self.ledger.report("ENV402", self.source, Hit(call.node, message))
 
-    def count_of(self, given: Value) -> int | None:
+    def count_terms(self, given: Value) -> int | None:
         """Return how many tensors there are at most."""
         if isinstance(given, Either):
             most = 0
             for each in given.options:
-                count = self.count_of(each)
+                count = self.count_terms(each)
                 if count is None:
                     return None
                 most = max(most, count)
@@ -281,7 +281,8 @@ class Operations(Methods):
         if isinstance(first, ast.BinOp):
             return isinstance(first.op, ast.Add | ast.Sub | ast.Mult)
         return (
-            isinstance(first, ast.Call) and self.source.module.name(first.func) in UNSHARED_RESULTS
+            isinstance(first, ast.Call)
+            and self.source.module.resolve_name(first.func) in UNSHARED_RESULTS
         )
 
     def find_lists(self, name: ast.Name) -> list[ast.expr]:
@@ -289,24 +290,24 @@ class Operations(Methods):
         whether it is empty.
         """
         module = self.source.module
-        around = module.function_around(name)
+        around = module.find_function_around(name)
         found: list[ast.expr] = []
-        for each in module.nodes(ast.Name):
-            if each.id != name.id or module.function_around(each) is not around:
+        for each in module.list_nodes(ast.Name):
+            if each.id != name.id or module.find_function_around(each) is not around:
                 continue
-            parent = module.parent(each)
+            parent = module.get_parent(each)
             if isinstance(parent, ast.Assign) and parent.targets == [each]:
                 found.append(parent.value)
                 continue
             is_asked = isinstance(parent, ast.If) and parent.test is each
-            is_added = isinstance(parent, ast.Call) and module.name(parent.func) in ADDERS
+            is_added = isinstance(parent, ast.Call) and module.resolve_name(parent.func) in ADDERS
             if not is_asked and not is_added:
                 return []
         return found
 
     def is_asserted(self, call: Call) -> bool:
         """Return whether a test reads the sum at once: then it is not part of a graph."""
-        parent = self.source.module.parent(call.node)
+        parent = self.source.module.get_parent(call.node)
         function = parent.func if isinstance(parent, ast.Call) else None
         return isinstance(function, ast.Attribute) and function.attr.startswith("assert")
 
@@ -341,11 +342,11 @@ CONDITIONS: dict[str, Condition] = {
 
 def is_listed(name: str) -> bool:
     """Return whether the tables know an operation."""
-    return name in ADDERS or name in _operations()
+    return name in ADDERS or name in _list_operations()
 
 
 @cache
-def _operations() -> dict[str, list[Row]]:
+def _list_operations() -> dict[str, list[Row]]:
     found: dict[str, list[Row]] = {}
     for source in load_source_table().source:
         if source.category == "op" or source.id == "parameter-server-strategy":

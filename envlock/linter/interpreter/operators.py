@@ -74,7 +74,7 @@ class Operators(Functions):
         default: object = ...
         if None in (left.default, right.default):  # `seed + rank` of a seed that is not given
             default = None
-        return Value(self.array_taints([left, right]), kind, default)
+        return Value(self.collect_array_taints([left, right]), kind, default)
 
     def calculate(self, left: Value, right: Value, op: ast.operator) -> Value | None:
         """Return the result of two constants, where it is small."""
@@ -134,7 +134,7 @@ class Operators(Functions):
         left = self.evaluate(node.left)
         values = [self.evaluate(each) for each in node.comparators]
         # Whether one element of several equals something is asked of each of them in turn.
-        taints = in_mode(self.deep_of([left, *values]), "value", "pick")
+        taints = in_mode(self.collect_all_taints([left, *values]), "value", "pick")
         if len(values) != 1:
             return Value(taints, "number")
         other, op = values[0], node.ops[0]
@@ -191,4 +191,6 @@ class Operators(Functions):
 
     def decide(self, test: Value) -> None:
         """Let a program go on by a value: what was drawn decides what it does."""
-        self.ledger.count(frozenset(each for each in self.deep(test) if each[0].kind == "draw"))
+        self.ledger.count(
+            frozenset(each for each in self.collect_taints(test) if each[0].kind == "draw")
+        )

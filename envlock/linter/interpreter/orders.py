@@ -37,7 +37,7 @@ class Orders(Chances):
 
     def list_folder(self, name: str, call: Call) -> Value:
         """Return the names in a folder."""
-        chance = self.chance("ENV303", "order", name, call.node)
+        chance = self.add_chance("ENV303", "order", name, call.node)
         text: Value = Value(kind="text")
         if name in WALKS:
             # Three orders: that of the files, that of the folders, which a program may sort so that
@@ -58,10 +58,10 @@ class Orders(Chances):
 
     def arrive(self, name: str, call: Call) -> Value:
         """Return results in the order in which workers finish."""
-        chance = self.chance("ENV307", "order", name, call.node)
+        chance = self.add_chance("ENV307", "order", name, call.node)
         self.use_functions(call)
         # Other names raise an error when the time is over; this one says how many have come by then.
-        if name == "ray.wait" and call.constant("timeout") is not None:
+        if name == "ray.wait" and call.get_constant("timeout") is not None:
             self.ledger.counted.add(chance)
         element = self.combine([])
         found = self.make_sequence(None, element, "iterator")
@@ -81,7 +81,7 @@ class Orders(Chances):
             return result
         if not isinstance(value, Sequence) or value.form != "set" or self.is_stable(value):
             return value
-        chance = self.chance("ENV304", "order", "set", node)
+        chance = self.add_chance("ENV304", "order", "set", node)
         # A copy: the set itself is still one, and may be sorted or asked for its length later.
         copy = value.copy_as("iterator", value.born)
         copy.items = None
@@ -107,7 +107,7 @@ class Orders(Chances):
 
     def end_order(self, value: Value, form: str) -> Sequence:
         """Return the same elements in an order that is always the same, as `sorted` does."""
-        result = self.make_sequence(None, self.plain(self.elements(value)), form)
+        result = self.make_sequence(None, self.strip_orders(self.get_element(value)), form)
         if isinstance(value, Sequence):
             result.most = value.most
             if form != "list":
@@ -149,13 +149,15 @@ class Orders(Chances):
             if isinstance(each, Sequence):
                 each.most = 1
 
-    def plain(self, value: Value) -> Value:
+    def strip_orders(self, value: Value) -> Value:
         """Return a value without the orders it was taken from."""
         if isinstance(value, Sequence):
             copy = value.copy_as(value.form, value.born)
             copy.taints = self.forget(copy.taints, "each")
-            copy.element = self.plain(copy.element)
-            copy.items = None if copy.items is None else [self.plain(each) for each in copy.items]
+            copy.element = self.strip_orders(copy.element)
+            copy.items = (
+                None if copy.items is None else [self.strip_orders(each) for each in copy.items]
+            )
             return copy
         if type(value) is Value:
             return Value(self.forget(value.taints, "each"), value.kind, value.default)
@@ -168,7 +170,7 @@ class Orders(Chances):
                 ended = in_mode(each.taints, "order")
                 each.taints = frozenset(t for t in each.taints if t[1] != "order")
                 if isinstance(each, Sequence):
-                    each.element = self.plain(each.element)
+                    each.element = self.strip_orders(each.element)
                     each.items = None
                 # A walk that sorts its folders goes through them in order: ENV303/good_walk.py.
                 for loop in self.loops:
@@ -194,7 +196,7 @@ class Orders(Chances):
 
     def keep(self, container: Value, value: Value, born: int) -> None:
         """Note that something that outlives a loop keeps a value: it has the order of the rounds."""
-        orders = self.outside(born)
+        orders = self.find_orders_since(born)
         # A list that a round makes and fills has the order of its own filling. What comes from a
         # queue (ENV307/bad_queue.py) comes by chance, whatever loop takes it.
         for taint in in_mode(value.taints, "each"):
@@ -202,10 +204,10 @@ class Orders(Chances):
                 orders |= {taint}
         container.add_taints(as_mode(orders, "order"))
 
-    def orders_of(self, loops: Iterable[Loop], element: Value) -> Taints:
+    def find_orders(self, loops: Iterable[Loop], element: Value) -> Taints:
         """Return the orders by chance of a list to which each round of some loops gives an element."""
         orders = CLEAN
-        for chance, mode in self.deep(element):
+        for chance, mode in self.collect_taints(element):
             if mode == "each" and self.is_arrival(chance.rule):
                 orders |= {(chance, "order")}
         for loop in loops:
@@ -228,7 +230,7 @@ class Orders(Chances):
                     each.most += 1
                 items = each.items
                 if each.form == "set":  # it keeps no order of filling
-                    each.add(self.plain(value))
+                    each.add(self.strip_orders(value))
                 else:
                     each.add(value)
                 if items is not None and not repeated and not self.unsure:
@@ -251,11 +253,11 @@ class Orders(Chances):
                 continue
             each.most = None
             if each.form == "set":
-                each.add(self.plain(self.elements(values)))
+                each.add(self.strip_orders(self.get_element(values)))
                 continue
-            each.add(self.elements(values))
+            each.add(self.get_element(values))
             each.add_taints(in_mode(values.taints, "order"))
-            self.keep(each, self.elements(values), each.born)
+            self.keep(each, self.get_element(values), each.born)
 
     def teach(self, learner: Value, value: Value) -> None:
         """Let something that is not seen keep or learn from a value, one after the other.
@@ -264,8 +266,8 @@ class Orders(Chances):
         that each round opens for itself (ENV303/good_copied.py) has no such order.
         """
         born = getattr(learner, "born", 0)
-        taints = self.deep(value)
-        orders = in_mode(taints, "each") & self.outside(born)
+        taints = self.collect_taints(value)
+        orders = in_mode(taints, "each") & self.find_orders_since(born)
         arrived = frozenset(
             each for each in in_mode(taints, "each") if self.is_arrival(each[0].rule)
         )
@@ -282,11 +284,11 @@ class Orders(Chances):
                 kept = value
                 if placed:
                     kept = value.add_taints(as_mode(placed, "value"))
-                named = in_mode(self.deep(key), "each")
+                named = in_mode(self.collect_taints(key), "each")
                 if named:  # whoever looks it up by its key gets the same one, whenever it came
-                    kept = self.plain(kept)
+                    kept = self.strip_orders(kept)
                 each.store(key, kept)
-                orders = self.outside(each.born) & named
+                orders = self.find_orders_since(each.born) & named
                 each.add_taints(as_mode(orders, "order"))
             elif isinstance(each, Sequence):
                 each.element = join(each.element, value)
@@ -295,12 +297,12 @@ class Orders(Chances):
                 self.place(each, key, value)
             elif type(each) is Value:
                 self.fill(each)
-                each.taints |= self.forget(self.deep(value), "each")
+                each.taints |= self.forget(self.collect_taints(value), "each")
                 self.place(each, key, value)
 
     def place(self, container: Value, key: Value, value: Value) -> None:
         """Note what lies at a place that counts the rounds of a loop."""
-        places = in_mode(self.deep(key), "place")
+        places = in_mode(self.collect_taints(key), "place")
         if places:
             order = as_mode(places, "order")
             if type(container) is Value:  # an array: `add_taints` would return another one
@@ -308,20 +310,22 @@ class Orders(Chances):
             else:
                 container.add_taints(order)
         if not isinstance(container, Sequence):
-            drawn = frozenset(each for each in self.deep(value) if each[1] in ("value", "order"))
+            drawn = frozenset(
+                each for each in self.collect_taints(value) if each[1] in ("value", "order")
+            )
             container.add_taints(drawn)
 
     # ------------------------------------------------------------ hashes
 
     def hash(self, call: Call) -> Value:
         """Return hash() of a value: of text it is salted."""
-        given = call.first()
+        given = call.get_first()
         # A class that says what its hash is: that is used by sets and dictionaries.
         inside = getattr(self.frames[-1].node, "name", "")
         if self.is_hashed_alike(given) or inside in ("__hash__", "__eq__"):
-            return Value(self.deep(given), "number")
-        chance = self.chance("ENV305", "clock", "hash()", call.node)
-        return Value(self.deep(given) | {(chance, "value")}, "number")
+            return Value(self.collect_taints(given), "number")
+        chance = self.add_chance("ENV305", "clock", "hash()", call.node)
+        return Value(self.collect_taints(given) | {(chance, "value")}, "number")
 
     def is_hashed_alike(self, value: Value) -> bool:
         """Return whether a value has the same hash in every run."""

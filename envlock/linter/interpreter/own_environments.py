@@ -22,7 +22,7 @@ class Environments(RepeatedCalls):
         if _is_environment(owner.owner) and not self.is_seeded_later(owner):
             self.drawn_environments.add(owner.owner.node)
             message = "an environment draws by its own generator, and nothing seeds environments"
-            self.ledger.hit("ENV209", self.source, Hit(call.node, message))
+            self.ledger.report("ENV209", self.source, Hit(call.node, message))
 
     def is_seeded_later(self, owner: Value | None) -> bool:
         """Return whether an object is an environment of Gym, and the project seeds environments."""
@@ -33,7 +33,7 @@ class Environments(RepeatedCalls):
 
 def _is_environment(owner: Class) -> bool:
     """Return whether a class of the project is an environment of Gym."""
-    return any(base.startswith(GYMS) for base in owner.library_bases())
+    return any(base.startswith(GYMS) for base in owner.list_library_bases())
 
 
 def _seeds_environments(module: Module) -> bool:
@@ -45,6 +45,6 @@ def _seeds_environments(module: Module) -> bool:
                 return True
         # `numpy.random.seed(7)` has a name, and seeds something else.
         is_reset = getattr(call.func, "attr", "") == "reset"
-        if call.args and not is_reset and module.name(call.func) is None:
+        if call.args and not is_reset and module.resolve_name(call.func) is None:
             return True
     return False

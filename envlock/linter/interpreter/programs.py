@@ -53,7 +53,7 @@ class Programs(Statements):
 
     def run_all(self) -> None:
         """Run every program, then every function that none of them called."""
-        edges = self.sources.edges()
+        edges = self.sources.list_edges()
         imported: set[int] = set()
         imported.update(*edges)
         for each in self.sources.all:
@@ -66,7 +66,7 @@ class Programs(Statements):
                 self.run_program(source)
         # What `importlib` imports belongs to its programs, too, but need not run with them.
         self.add_loaded(edges, imported)
-        self.spread(edges)
+        self.find_reached(edges)
         self.prepare_tests()
         # Before functions run that no program calls: what those seed is not seeded in a program.
         for made in self.ledger.environments.values():
@@ -152,7 +152,7 @@ class Programs(Statements):
                 if each.is_test and each is not conftest and self.sources.is_below(each, folder):
                     self.reached[conftest].add(each.index)
 
-    def spread(self, edges: list[set[int]]) -> None:
+    def find_reached(self, edges: list[set[int]]) -> None:
         """Find out which programs each file is part of."""
         for source in self.ends:
             seen: set[int] = set()
@@ -164,7 +164,7 @@ class Programs(Statements):
                     stack.extend(edges[index])
             self.reached[source] = seen
 
-    def state_for(self, source: Source) -> State:
+    def find_state(self, source: Source) -> State:
         """Return what holds where a function of a file is called by somebody who is not seen.
 
         What a program that imports the file seeds is seeded, unless another program trains or draws
@@ -234,7 +234,7 @@ class Programs(Statements):
             for node in source.functions:
                 if node in self.visited:
                     continue
-                name = self.name_of(node)
+                name = self.get_called_name(node)
                 # `other.name` in the same file does not call a function at the top of this one.
                 elsewhere = attributes[name]
                 if node.col_offset == 0 and name in own:
@@ -262,7 +262,7 @@ class Programs(Statements):
             left: list[Entry] = []
             if node not in begun:
                 begun.add(node)
-                waiting = callers.get((source, self.name_of(node)), [])
+                waiting = callers.get((source, self.get_called_name(node)), [])
                 left = [each for each in waiting if each[1] not in begun]
             if left:
                 stack.extend(reversed(left))
@@ -270,7 +270,7 @@ class Programs(Statements):
                 ordered.setdefault(node, stack.pop())
         return list(ordered.values())
 
-    def name_of(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+    def get_called_name(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
         """Return by which name a function is called: a constructor by that of its class."""
         owner = self.owners.get(node)
         if node.name == "__init__" and owner is not None:
@@ -283,7 +283,7 @@ class Programs(Statements):
         if function is None:
             return
         self.program = source
-        self.state = self.state_for(source)
+        self.state = self.find_state(source)
         self.steps = FEW
         self.call_entry(function, source)
 
@@ -293,12 +293,12 @@ class Programs(Statements):
         owner = self.owners.get(node)
         if found is None or owner is None or self.has_decorator(found, "staticmethod"):
             return found
-        return found.bound(self.object_of(owner, source))
+        return found.bind_to(self.make_object(owner, source))
 
-    def object_of(self, owner: Class, source: Source) -> Instance:
+    def make_object(self, owner: Class, source: Source) -> Instance:
         """Return an object of a class: one that a program has made, or a new one."""
         self.frames = [Frame(owner.node, source, self.scopes[source])]
-        found = self.example(owner)
+        found = self.get_example(owner)
         self.frames = []
         return found
 
@@ -306,14 +306,16 @@ class Programs(Statements):
         """Call a function from outside: what it returns may be used for anything."""
         outer = self.frames
         self.frames = [Frame(source.module.tree, source, self.scopes[source])]
-        call = self.unknown_call(function.node)
+        call = self.make_unknown_call(function.node)
         if function.owner is not None and function.node.args.args:
             call.keywords.pop(function.node.args.args[0].arg, None)
         result = self.call_function(function, call)
         if not self.is_harmless(function, result):
             self.count(result)
             # That one of several counts as well, where they come as workers finish.
-            arrived = frozenset(each for each in self.deep(result) if self.is_arrival(each[0].rule))
+            arrived = frozenset(
+                each for each in self.collect_taints(result) if self.is_arrival(each[0].rule)
+            )
             self.ledger.counted.update(chance for chance, _ in arrived)
         self.frames = outer
 
@@ -326,7 +328,7 @@ class Programs(Statements):
         if getattr(result, "form", "") == "wrapped":
             return True
         owner = function.owner
-        bases = owner.owner.library_bases() if isinstance(owner, Instance) else []
+        bases = owner.owner.list_library_bases() if isinstance(owner, Instance) else []
         of_tfds = any(base.startswith("tensorflow_datasets.") for base in bases)
         return of_tfds and getattr(function.node, "name", "") == "_generate_examples"
 
@@ -352,7 +354,7 @@ class Programs(Statements):
 
         Dictionaries are there to look up keys in.
         """
-        taints = self.deep(value)
+        taints = self.collect_taints(value)
         if isinstance(value, Table):
             taints = self.forget(taints, "order", "each")
         if isinstance(value, Constant | Library):

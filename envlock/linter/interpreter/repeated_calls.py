@@ -61,14 +61,14 @@ class RepeatedCalls(Operations):
         self.examples: dict[ast.ClassDef, Instance] = {}
         self.compared: dict[Code, list[str]] = {}
 
-    def key_of(self, function: Function, call: Call) -> Key | None:
+    def make_exact_key(self, function: Function, call: Call) -> Key | None:
         """Return what the result of a call hangs on, or None where it cannot be kept."""
         # There its effects matter, and not its result alone: on the chances of the loops, on what is
         # looked into.
         if self.loops or self.deeds or self.dead or call.starred:
             return None
         parts: list[object] = []
-        for word, value in call.named_values():
+        for word, value in call.list_named_values():
             if isinstance(value, Constant):
                 parts.append((word, type(value.value), repr(value.value), value.optional))
             elif type(value) is Value and not value.taints:
@@ -90,14 +90,14 @@ class RepeatedCalls(Operations):
         paths = bool(self.off), self.in_entry, self.unsure > 0, len(self.rounds) > 0
         return (*where, state.key(), *paths, *parts)
 
-    def key_of_kind(self, function: Function, call: Call, *, tainted: bool) -> Key:
+    def make_loose_key(self, function: Function, call: Call, *, tainted: bool) -> Key:
         """Return what a call has in common with those that tell nothing new.
 
         That is the state, the switches among its arguments and attributes, and what it closes over:
         the function of a closure that is made twice, once for training, is two functions.
         """
         switches: list[tuple[str, object]] = []
-        for word, each in call.named_values():
+        for word, each in call.list_named_values():
             switch: object = each.default if _is_switch(each.default) else ...
             if isinstance(each, Made) and each.name in PARSERS:  # to which it adds flags
                 switch = each.born
@@ -154,16 +154,16 @@ class RepeatedCalls(Operations):
     def list_uncounted(self, call: Call) -> dict[str, set[Chance]]:
         """Return the chances in each argument that have reached nothing so far."""
         found = {}
-        for word, value in call.named_values():
-            chances = {chance for chance, _ in self.deep(value)} - self.ledger.counted
+        for word, value in call.list_named_values():
+            chances = {chance for chance, _ in self.collect_taints(value)} - self.ledger.counted
             if chances:
                 found[word] = chances
         return found
 
-    def values_that_count(self, node: Code, call: Call) -> list[Value]:
+    def list_counting_values(self, node: Code, call: Call) -> list[Value]:
         """Return the arguments of which it was seen that the function lets them reach something."""
         words = self.counting.get(node, set())
-        return [value for word, value in call.named_values() if word in words]
+        return [value for word, value in call.list_named_values() if word in words]
 
 
 def _is_switch(value: object) -> bool:

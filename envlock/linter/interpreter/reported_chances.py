@@ -69,7 +69,7 @@ class Findings:
                 yield source, rule, hit
                 continue
             known = first.get((rule, source))
-            if known is None or _line(hit.node) < _line(known.node):
+            if known is None or _get_line(hit.node) < _get_line(known.node):
                 first[rule, source] = hit
         for (rule, source), hit in first.items():
             yield source, rule, hit
@@ -84,12 +84,14 @@ class Findings:
                 continue
             if chance.name in OWN:
                 if chance.node not in self.ledger.seeded_later:
-                    yield from self.filter_tools(chance.source, chance.rule, _own_hit(chance))
+                    yield from self.filter_tools(chance.source, chance.rule, _make_own_hit(chance))
             else:
                 part = self.find_part(chance.source, chance.node)
                 by_file[chance.rule, chance.source, part].append(chance)
         for (rule, source, _), chances in by_file.items():
-            chances.sort(key=lambda each: (_line(each.node), getattr(each.node, "col_offset", 0)))
+            chances.sort(
+                key=lambda each: (_get_line(each.node), getattr(each.node, "col_offset", 0))
+            )
             first = chances[0]
             more = describe_more(source, [each.node for each in chances])
             message = f"{first.name} draws from {GLOBALS[rule]}{more}, which nothing seeds"
@@ -225,7 +227,7 @@ class Findings:
         return any(DATA & every[index].packages for index in together)
 
 
-def _own_hit(chance: Chance) -> Hit:
+def _make_own_hit(chance: Chance) -> Hit:
     if chance.name == "random.SystemRandom":
         return Hit(
             chance.node, "random.SystemRandom cannot be seeded", fix="Use random.Random(seed)."
@@ -246,5 +248,5 @@ def _writes(source: Source) -> bool:
     return any(True for _ in source.module.find_methods(WRITERS))
 
 
-def _line(node: ast.AST) -> int:
+def _get_line(node: ast.AST) -> int:
     return getattr(node, "lineno", 0)

@@ -211,13 +211,13 @@ class Base:
         self.now += 1
         return self.now
 
-    def chance(
+    def add_chance(
         self, rule: str, kind: Kind, name: str, node: ast.AST, generator: str = ""
     ) -> Chance:
         """Return the chance that comes in at a place of the code that runs."""
         if self.program is not None:
             self.ledger.met_by[node].add(self.program)
-        return self.ledger.chance(rule, kind, name, node, self.source, generator)
+        return self.ledger.add_chance(rule, kind, name, node, self.source, generator)
 
     def do(self, kind: str, name: str, node: ast.AST, *, carried: bool = False) -> None:
         """Note something stateful for every function around that is looked at."""
@@ -243,7 +243,7 @@ class Base:
 
     # ------------------------------------------------------------ taints
 
-    def deep(self, value: Value, depth: int = DEEP) -> Taints:
+    def collect_taints(self, value: Value, depth: int = DEEP) -> Taints:
         """Return the taints of a value and of what it holds."""
         if type(value) not in HOLDERS:  # most values hold nothing: this is asked for each of them
             return value.taints if depth else CLEAN
@@ -262,21 +262,23 @@ class Base:
             inside = list(value.attributes.values())
         found = value.taints
         for each in inside:
-            taints = each.taints if type(each) not in HOLDERS else self.deep(each, depth - 1)
+            taints = (
+                each.taints if type(each) not in HOLDERS else self.collect_taints(each, depth - 1)
+            )
             if taints and depth > 1:
                 found |= taints
         return found
 
-    def deep_of(self, values: Iterable[Value]) -> Taints:
+    def collect_all_taints(self, values: Iterable[Value]) -> Taints:
         """Return the taints of several values and of what they hold."""
         found = CLEAN
         for value in values:
-            taints = value.taints if type(value) not in HOLDERS else self.deep(value)
+            taints = value.taints if type(value) not in HOLDERS else self.collect_taints(value)
             if taints:
                 found |= taints
         return found
 
-    def array_taints(self, values: list[Value]) -> Taints:
+    def collect_array_taints(self, values: list[Value]) -> Taints:
         """Return the taints of an array that is made of containers.
 
         A list in an order by chance becomes an array in this order: that its elements are each one
@@ -284,7 +286,7 @@ class Base:
         """
         found = CLEAN
         for value in values:
-            inside = self.deep(value)
+            inside = self.collect_taints(value)
             if value.taints and in_mode(value.taints, "order"):
                 inside = self.forget(inside, "each") | in_mode(value.taints, "each")
             if inside:
@@ -293,18 +295,18 @@ class Base:
 
     def count(self, *values: Value) -> None:
         """Note that values have reached something that counts."""
-        taints = self.deep_of(values)
+        taints = self.collect_all_taints(values)
         if taints:
             self.ledger.count(taints)
 
-    def current(self) -> Taints:
+    def find_loop_orders(self) -> Taints:
         """Return the chances in whose order the loops around run, as `each`."""
         found = CLEAN
         for loop in self.loops:
             found |= loop.taints
         return found
 
-    def outside(self, born: int) -> Taints:
+    def find_orders_since(self, born: int) -> Taints:
         """Return the orders of the loops that began after something was made: it outlives their rounds."""
         found = CLEAN
         for loop in self.loops:
@@ -312,11 +314,11 @@ class Base:
                 found |= loop.taints
         return found
 
-    def elements(self, value: Value) -> Value:
+    def get_element(self, value: Value) -> Value:
         """Return what any element of a value can be; in an order by chance it is one of several."""
         each: Value
         if isinstance(value, Either):
-            return join_all(self.elements(option) for option in value.options)
+            return join_all(self.get_element(option) for option in value.options)
         if isinstance(value, Sequence):
             each = value.element
         elif isinstance(value, Table):
@@ -343,7 +345,7 @@ class Base:
 
     def combine(self, values: Iterable[Value], kind: str = "") -> Value:
         """Return what is computed from values."""
-        taints = self.deep_of(values)
+        taints = self.collect_all_taints(values)
         return Value(taints, kind)
 
     def forget(self, taints: Taints, *modes: Mode) -> Taints:

@@ -71,7 +71,7 @@ class Source:
         for call, _ in self.module.find_calls(LOADERS):
             yield call
         if "__import__" in self.module.text:
-            for call in self.module.nodes(ast.Call):
+            for call in self.module.list_nodes(ast.Call):
                 if isinstance(call.func, ast.Name) and call.func.id == "__import__":
                     yield call
 
@@ -84,8 +84,8 @@ class Source:
     def functions(self) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
         """Every function in it, in the order of the text."""
         found: list[ast.FunctionDef | ast.AsyncFunctionDef] = [
-            *self.module.nodes(ast.FunctionDef),
-            *self.module.nodes(ast.AsyncFunctionDef),
+            *self.module.list_nodes(ast.FunctionDef),
+            *self.module.list_nodes(ast.AsyncFunctionDef),
         ]
         return sorted(found, key=lambda each: each.lineno)
 
@@ -151,7 +151,7 @@ class Sources:
                 return package
         return ""
 
-    def _absolute(self, name: str, folder: tuple[str, ...]) -> tuple[str, ...]:
+    def _split_name(self, name: str, folder: tuple[str, ...]) -> tuple[str, ...]:
         """Return the parts of an imported name, from the top folder on."""
         parts = split_name(name, folder)
         if parts[0] == self._root and len(parts) > 1 and not name.startswith("."):
@@ -161,7 +161,7 @@ class Sources:
     def locate(self, name: str, importer: Source) -> tuple[Source, tuple[str, ...]] | None:
         """Return the file in which an imported name is looked up, and what is looked up there."""
         folder = self._places.folders[importer.index]
-        parts = self._absolute(name, folder)
+        parts = self._split_name(name, folder)
         if not name.startswith(".") and parts[0] not in self._words:
             return None
         place = self._places.split(parts, folder)
@@ -177,9 +177,9 @@ class Sources:
         found = self._places.find_files(path, self._places.folders[package.index])
         return next((self.all[at] for at in found if self._places.paths[at] == path), None)
 
-    def namespace(self, name: str, importer: Source) -> list[Source]:
+    def list_namespace(self, name: str, importer: Source) -> list[Source]:
         """Return the files of a package without an `__init__`, by the name it is imported under."""
-        parts = self._absolute(name, self._places.folders[importer.index])
+        parts = self._split_name(name, self._places.folders[importer.index])
         return [
             each
             for each, path in zip(self.all, self._places.paths, strict=True)
@@ -195,13 +195,13 @@ class Sources:
         path = self._places.paths[source.index]
         return any(path[: len(folder)] == folder for folder in folders)
 
-    def edges(self) -> list[set[int]]:
+    def list_edges(self) -> list[set[int]]:
         """Return which of the files each file imports anywhere."""
         found: list[set[int]] = []
         for source in self.all:
             folder = self._places.folders[source.index]
             imported: set[int] = set()
             for name in source.module.imports:
-                imported.update(self._places.find_files(self._absolute(name, folder), folder))
+                imported.update(self._places.find_files(self._split_name(name, folder), folder))
             found.append(imported)
         return found

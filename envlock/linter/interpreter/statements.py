@@ -106,7 +106,7 @@ class Statements(Branches):
         """Return a value that one round of a loop by chance makes of what the one before left."""
         # `total = total * 0.9 + read(file)`: the result depends on the order of the rounds, while
         # `x = x / 255` of what each round has made itself does not (ENV303/good_filled.py).
-        each = in_mode(self.deep(value), "each") & self.current()
+        each = in_mode(self.collect_taints(value), "each") & self.find_loop_orders()
         if not each or not _names(node, name):
             return value
         begun = self.scope.times.get(name) if name in self.scope.names else None
@@ -136,12 +136,12 @@ class Statements(Branches):
         elif isinstance(target, ast.Subscript):
             self.assign_item(target, value)
         elif isinstance(target, ast.Starred):
-            self.assign_to(target.value, self.make_sequence(None, self.elements(value)))
+            self.assign_to(target.value, self.make_sequence(None, self.get_element(value)))
 
     def assign_parts(self, targets: list[ast.expr], value: Value) -> None:
         """Give the parts of a value to several names."""
         if any(isinstance(each, ast.Starred) for each in targets):
-            parts = [self.copy_value(self.elements(value)) for _ in targets]
+            parts = [self.copy_value(self.get_element(value)) for _ in targets]
         else:
             parts = self.unpack(value, len(targets))
         for each, part in zip(targets, parts, strict=True):
@@ -158,7 +158,7 @@ class Statements(Branches):
             self.set_variable(key, value)
             return
         # `picture[randrange(9)] = 1`: the array shows which place was drawn.
-        drawn = frozenset(each for each in self.deep(key) if each[0].kind == "draw")
+        drawn = frozenset(each for each in self.collect_taints(key) if each[0].kind == "draw")
         if drawn:
             value = self.copy_value(value).add_taints(as_mode(drawn, "pick"))
         self.store(owner, key, value)
@@ -175,7 +175,7 @@ class Statements(Branches):
         self.fill(value)  # other methods may do so
         option = isinstance(owner, Made) and "options" in owner.marks and name == "deterministic"
         if (option or name == "experimental_deterministic") and value.default is False:
-            statement = self.source.module.parent(node) or node
+            statement = self.source.module.get_parent(node) or node
             message = "the dataset's options let its elements come in any order"
             self.give_up_order(Call(statement), message)
         if isinstance(owner, Instance):
@@ -206,10 +206,10 @@ class Statements(Branches):
             self.extend(known, value, node.value)
             return False
         born = self.scope.times.get(target.id, 0) if isinstance(target, ast.Name) else 0
-        orders = self.outside(born)
+        orders = self.find_orders_since(born)
         kind = known.kind if known.kind == value.kind else ""
         result = self.combine([known, value], kind)
-        each = in_mode(self.deep(value), "each")
+        each = in_mode(self.collect_taints(value), "each")
         if isinstance(target, ast.Name) and target.id in self.scope.outer and self.is_shared(born):
             self.note_sum(result, value, node)
         # `count += 1` counts the rounds. `text += name` has their order. Of other sums those of what
@@ -230,7 +230,7 @@ class Statements(Branches):
     def note_sum(self, total: Value, value: Value, node: ast.AugAssign) -> None:
         """Note that several threads add to one global sum; whole numbers that count add up alike."""
         if not isinstance(value, Constant):
-            chance = self.chance("ENV307", "order", "threads", node)
+            chance = self.add_chance("ENV307", "order", "threads", node)
             total.taints |= frozenset({(chance, "value")})
 
     def keep_time(self, target: ast.expr, value: Value) -> None:
@@ -250,7 +250,7 @@ class Statements(Branches):
         for name in node.names:
             scope = self.scope.parent
             if isinstance(node, ast.Global):
-                scope = self.scope.top()
+                scope = self.scope.get_top()
             while scope is not None and scope.parent is not None and name not in scope.names:
                 scope = scope.parent
             if scope is not None and scope is not self.scope:
@@ -258,7 +258,7 @@ class Statements(Branches):
         return False
 
     def run_function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-        function = Function(node, self.closure())
+        function = Function(node, self.find_closure_scope())
         self.scope.bind(node.name, function)
         self.scope.read.add(node.name)
         self.defined[node] = function
@@ -277,7 +277,7 @@ class Statements(Branches):
         if name == "config" and "sacred" in self.source.packages:
             self.configure(function)
         elif name in ("automain", "main") and "sacred" in self.source.packages:
-            self.call(function, self.unknown_call(function.node))
+            self.call(function, self.make_unknown_call(function.node))
         elif name not in KNOWN_DECORATORS:
             self.registered.append(function)
 
@@ -295,7 +295,9 @@ class Statements(Branches):
             return
         # It is run once to see what it returns; what that does runs with each call, and not now.
         before = self.state.copy()
-        wrapper = self.call_function(decorator, Call(node, [Function(DECORATED, self.closure())]))
+        wrapper = self.call_function(
+            decorator, Call(node, [Function(DECORATED, self.find_closure_scope())])
+        )
         self.state = before
         if isinstance(wrapper, Function) and wrapper.node is not function.node:
             self.wrappers.setdefault(function.node, []).append(wrapper)
@@ -317,12 +319,12 @@ class Statements(Branches):
 
     def run_class(self, node: ast.ClassDef) -> bool:
         bases = [self.evaluate(each) for each in node.bases]
-        scope = Scope(self.source, self.closure())
+        scope = Scope(self.source, self.find_closure_scope())
         scope.is_class = True
         owner = Class(node, scope, bases)
-        if not TEST_CASES.isdisjoint(owner.library_bases()):
+        if not TEST_CASES.isdisjoint(owner.list_library_bases()):
             self.test_bases[self.source] = node
-            self.seed_tests(self.source)
+            self.apply_test_seeds(self.source)
         self.frames.append(Frame(node, self.source, scope))
         self.run_body(node.body)
         self.frames.pop()
@@ -339,7 +341,7 @@ class Statements(Branches):
         values = self.take_in_turn(self.evaluate(node.iter), node.iter)
         before = len(self.loops)
         self.enter_loop(values)
-        taken = self.elements(values)
+        taken = self.get_element(values)
         # Twice, where the order of the rounds matters: what one round leaves, the next one may use
         # (ENV303/bad_next_place.py). Otherwise a round tells what all of them do.
         rounds = 1
@@ -406,7 +408,7 @@ class Statements(Branches):
         return True
 
     def run_assert(self, node: ast.Assert) -> bool:
-        self.ledger.show(self.deep(self.evaluate(node.test)))
+        self.ledger.show(self.collect_taints(self.evaluate(node.test)))
         single = _find_single(node.test)
         if single is not None:
             value = self.scope.find(single)

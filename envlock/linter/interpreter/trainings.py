@@ -42,7 +42,11 @@ class Trainings(Flags):
 
         A tape marks its gradients as chance marks what it reaches, and is not reported for it.
         """
-        tapes = [chance for chance, _ in self.deep_of(call.values()) if chance.rule == "TAPE"]
+        tapes = [
+            chance
+            for chance, _ in self.collect_all_taints(call.list_values())
+            if chance.rule == "TAPE"
+        ]
         return sorted(tapes, key=lambda chance: getattr(chance.node, "lineno", 0))
 
     def call_trainer(self, owner: Value, name: str, call: Call) -> Value:
@@ -56,7 +60,7 @@ class Trainings(Flags):
         # What the model is only tested on, and does not learn from: ENV303/good_aside_fit.py.
         for word in NOT_LEARNT:
             if word in call.keywords:
-                self.ledger.show(self.deep(call.keywords[word]))
+                self.ledger.show(self.collect_taints(call.keywords[word]))
         for value in (*call.arguments, *learnt):
             self.teach(owner, value)
         # A step along a tape's gradients is reported where the tape is, once for several optimizers.
@@ -89,7 +93,7 @@ class Trainings(Flags):
                 return False
             return "keras" in owner.marks or self.uses_keras()
         if isinstance(owner, Instance):
-            bases = owner.owner.library_bases()
+            bases = owner.owner.list_library_bases()
             if any(base.startswith(OTHERS) for base in bases):
                 return False
             own = owner.owner.scope.source.module.uses_keras
@@ -126,7 +130,7 @@ class Trainings(Flags):
         # Asked here and not at the end: to switch on after a training is too late for it.
         if not self.state.switched:
             message = "training starts here, but nothing turns op determinism on"
-            self.ledger.hit(
+            self.ledger.report(
                 "ENV108", source, Hit(node, message, fix=describe_recipe(self.tensorflow))
             )
 
@@ -150,7 +154,7 @@ class Trainings(Flags):
             message = "a Keras model is trained here that was made before anything was seeded"
         else:
             return
-        self.ledger.hit("ENV202", source, Hit(node, message))
+        self.ledger.report("ENV202", source, Hit(node, message))
 
     def report_partial(self, node: ast.AST, source: Source) -> None:
         """Report seeds that do not reach Keras."""
@@ -161,7 +165,7 @@ class Trainings(Flags):
         if self.program is not None and not OTHER_MODELS.isdisjoint(self.program.packages):
             return
         message = "this seeds TensorFlow, but nothing seeds Python's random, from which Keras draws its seeds"
-        self.ledger.hit("ENV201", source, Hit(node, message))
+        self.ledger.report("ENV201", source, Hit(node, message))
 
     def check_workers(self, name: str, call: Call) -> None:
         """Report several Python workers that feed a model."""
@@ -169,14 +173,14 @@ class Trainings(Flags):
             return
         if self.is_dataset(call.get("x", 0) or Value()):  # workers are for generators
             return
-        number = call.constant("workers")
+        number = call.get_constant("workers")
         message = ""
         if type(number) is int and number > 1:
             message = f"{number} Python workers feed the model"
-        elif call.constant("use_multiprocessing") is True:
+        elif call.get_constant("use_multiprocessing") is True:
             message = "Python worker processes feed the model"
         if message:
-            self.ledger.hit("ENV306", self.source, Hit(call.node, message))
+            self.ledger.report("ENV306", self.source, Hit(call.node, message))
 
     def is_dataset(self, value: Value) -> bool:
         """Return whether a value is a dataset of TensorFlow."""
@@ -186,4 +190,4 @@ class Trainings(Flags):
         """Report several threads that change one thing: each goes on from what the others left just then."""
         if self.is_shared(getattr(owner, "born", 0)):
             hit = Hit(node, f"several threads {what}, each whenever it comes to it", fix=IN_TURN)
-            self.ledger.hit("ENV307", self.source, hit)
+            self.ledger.report("ENV307", self.source, hit)

@@ -78,7 +78,7 @@ class Value:
         """
         if not taints or taints <= self.taints:
             return self
-        return Value(_few(self.taints | taints), self.kind, self.default)
+        return Value(_limit_taints(self.taints | taints), self.kind, self.default)
 
     def truth(self) -> bool | None:
         """Return whether it is true, or None where that is not known."""
@@ -114,11 +114,13 @@ class Constant(Value):
         self.passed = optional
 
     def add_taints(self, taints: Taints) -> Value:
-        more = Constant(self.value, optional=self.optional, taints=_few(self.taints | taints))
+        more = Constant(
+            self.value, optional=self.optional, taints=_limit_taints(self.taints | taints)
+        )
         more.passed = self.passed
         return more
 
-    def as_argument(self) -> Constant:
+    def make_argument(self) -> Constant:
         """Return the constant as a parameter has it."""
         given = Constant(self.value, optional=self.optional, taints=self.taints)
         given.passed = True
@@ -167,7 +169,7 @@ class Made(Value):
 
     def add_taints(self, taints: Taints) -> Value:
         if taints:
-            self.taints = _few(self.taints | taints)
+            self.taints = _limit_taints(self.taints | taints)
         return self
 
 
@@ -227,7 +229,7 @@ class Scope:
         if scope is self:
             scope.read.discard(name)
 
-    def top(self) -> Scope:
+    def get_top(self) -> Scope:
         """Return the scope of the file."""
         scope = self
         while scope.parent is not None:
@@ -248,7 +250,7 @@ class Function(Value):
         self.arguments: list[Value] = []
         self.keywords: dict[str, Value] = {}
 
-    def bound(self, owner: Value) -> Function:
+    def bind_to(self, owner: Value) -> Function:
         """Return the function as a method of an object."""
         method = Function(self.node, self.scope, owner)
         method.arguments, method.keywords = self.arguments, self.keywords
@@ -301,7 +303,7 @@ class Class(Value):
     def add_taints(self, taints: Taints) -> Value:
         return self
 
-    def lineage(self) -> Iterator[Class]:
+    def list_lineage(self) -> Iterator[Class]:
         """Yield the class and the project's classes that it inherits from, each once.
 
         Nearer ones come first: not quite Python's own order, in which the parents of the first
@@ -317,25 +319,25 @@ class Class(Value):
                     seen.add(base)
                     waiting.append(base)
 
-    def library_bases(self) -> list[str]:
+    def list_library_bases(self) -> list[str]:
         """Return the names of the foreign classes that it inherits from."""
         found: list[str] = []
-        for owner in self.lineage():
+        for owner in self.list_lineage():
             found.extend(base.name for base in owner.bases if isinstance(base, Library))
         return found
 
     def list_fields(self) -> list[str]:
         """Return the attributes that are annotated in its body, inherited ones first."""
         found: dict[str, None] = {}
-        for each in reversed(list(self.lineage())):
+        for each in reversed(list(self.list_lineage())):
             for statement in each.node.body:
                 if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
                     found[statement.target.id] = None
         return list(found)
 
-    def member(self, name: str) -> Value | None:
+    def find_member(self, name: str) -> Value | None:
         """Return what the class or one that it inherits from has under a name."""
-        for each in self.lineage():
+        for each in self.list_lineage():
             if name in each.scope.names:
                 return each.scope.names[name]
         return None
@@ -383,7 +385,7 @@ class Sequence(Value):
 
     def add_taints(self, taints: Taints) -> Value:
         if taints:
-            self.taints = _few(self.taints | taints)
+            self.taints = _limit_taints(self.taints | taints)
         return self
 
     def copy_as(self, form: str, born: int) -> Sequence:
@@ -421,7 +423,7 @@ class Table(Value):
 
     def add_taints(self, taints: Taints) -> Value:
         if taints:
-            self.taints = _few(self.taints | taints)
+            self.taints = _limit_taints(self.taints | taints)
         return self
 
     def store(self, key: Value, value: Value) -> None:
@@ -442,7 +444,7 @@ class Either(Value):
     __slots__ = ("options",)
 
     def __init__(self, options: tuple[Value, ...]) -> None:
-        super().__init__(_unite(options))
+        super().__init__(_unite_taints(options))
         self.options = options
 
     def add_taints(self, taints: Taints) -> Value:
@@ -483,7 +485,7 @@ def join(one: Value, other: Value) -> Value:
     if all(_is_merged(each) for each in found):
         return _merge_unknown(found)
     if len(found) > OPTIONS:
-        return Value(_unite(found))
+        return Value(_unite_taints(found))
     return found[0] if len(found) == 1 else Either(tuple(found))
 
 
@@ -514,7 +516,7 @@ def _merge_unknown(found: list[Value]) -> Value:
     # A seed that is None on one path seeds nothing there.
     if any(each.default is None for each in found):
         default = None
-    return Value(_few(_unite(found)), kind, default)
+    return Value(_limit_taints(_unite_taints(found)), kind, default)
 
 
 def _is_same(one: Value, other: Value) -> bool:
@@ -531,7 +533,7 @@ def _is_same(one: Value, other: Value) -> bool:
     return type(one) is Value and one.kind == other.kind and one.default is other.default
 
 
-def _unite(values: Iterable[Value]) -> Taints:
+def _unite_taints(values: Iterable[Value]) -> Taints:
     """Return the taints of several values."""
     found = CLEAN
     for value in values:
@@ -544,7 +546,7 @@ def _is_plain(value: object) -> bool:
     return isinstance(value, str | int | float | bool | bytes | None)
 
 
-def _few(taints: Taints) -> Taints:
+def _limit_taints(taints: Taints) -> Taints:
     if len(taints) <= LIMIT:
         return taints
     # Sorted, as chances are hashed by their addresses: findings must not differ from run to run.

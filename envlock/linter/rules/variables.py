@@ -62,7 +62,7 @@ def find_late(module: Module, tensorflow: str) -> Iterator[Hit]:
     settings = list(list_settings(module))
     if not settings:  # most files: what is around their imports need not be looked up
         return
-    top = [node for node in _list_imports(module) if module.function_around(node) is None]
+    top = [node for node in _list_imports(module) if module.find_function_around(node) is None]
     for setting in settings:
         if setting.name in AT_START:
             message = f"{setting.name} is read when the process starts: set here, it changes nothing in this process"
@@ -93,10 +93,10 @@ def _worked_before(module: Module, setting: Setting) -> ast.Call | None:
     if not {"tf", "keras"} & module.packages:
         return None
     line = getattr(setting.node, "lineno", 0)
-    places = (None, module.function_around(setting.node))
+    places = (None, module.find_function_around(setting.node))
     for call, name in module.calls:
         works = name.startswith(("tf.", "keras.")) and not name.startswith(STARTS_NOTHING)
-        if works and call.lineno < line and module.function_around(call) in places:
+        if works and call.lineno < line and module.find_function_around(call) in places:
             return call
     return None
 
@@ -192,8 +192,8 @@ def _guess_name(name: str) -> str | None:
 def _list_imports(module: Module) -> list[ast.Import | ast.ImportFrom]:
     """Return what imports TensorFlow or Keras."""
     every: list[ast.Import | ast.ImportFrom] = [
-        *module.nodes(ast.Import),
-        *module.nodes(ast.ImportFrom),
+        *module.list_nodes(ast.Import),
+        *module.list_nodes(ast.ImportFrom),
     ]
     return [node for node in every if _loads_tensorflow(node)]
 
@@ -214,11 +214,11 @@ def _import_before(
 ) -> ast.stmt | None:
     """Return an import that has run when the variable is set, or None."""
     line = getattr(setting.node, "lineno", 0)
-    around = module.function_around(setting.node)
+    around = module.find_function_around(setting.node)
     inside = [
         node
         for node in _list_imports(module)
-        if around is not None and module.function_around(node) is around
+        if around is not None and module.find_function_around(node) is around
     ]
     earlier = [node for node in inside if node.lineno < line]
     if earlier:
@@ -230,7 +230,7 @@ def _import_before(
         return first if first.lineno < line else None
     # A function may run long after all imports. It runs before them only where a call above them,
     # outside of all functions, names it.
-    for call in module.nodes(ast.Call):
+    for call in module.list_nodes(ast.Call):
         if call.lineno < first.lineno and _calls_function(module, call, around):
             return None
     return first
@@ -239,13 +239,13 @@ def _import_before(
 def _calls_function(module: Module, call: ast.Call, function: Function) -> bool:
     """Return whether a call outside of all functions is of a function, by its name."""
     named = isinstance(call.func, ast.Name) and call.func.id == getattr(function, "name", "")
-    return named and module.function_around(call) is None
+    return named and module.find_function_around(call) is None
 
 
 def find_uncalled(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV101: `tf.config.experimental.enable_op_determinism` as a statement."""
-    for statement in module.nodes(ast.Expr):
-        name = module.name(statement.value)
+    for statement in module.list_nodes(ast.Expr):
+        name = module.resolve_name(statement.value)
         if name in SETTERS:
             yield Hit(statement, f"{name} is named but not called, so this does nothing")
 
@@ -253,14 +253,14 @@ def find_uncalled(module: Module, tensorflow: str) -> Iterator[Hit]:
 def find_assigned(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV102: `tf.random.set_seed = 1`."""
     statements: list[tuple[ast.stmt, list[ast.expr], ast.expr | None]] = []
-    statements += [(each, each.targets, each.value) for each in module.nodes(ast.Assign)]
-    statements += [(each, [each.target], each.value) for each in module.nodes(ast.AugAssign)]
-    statements += [(each, [each.target], each.value) for each in module.nodes(ast.AnnAssign)]
+    statements += [(each, each.targets, each.value) for each in module.list_nodes(ast.Assign)]
+    statements += [(each, [each.target], each.value) for each in module.list_nodes(ast.AugAssign)]
+    statements += [(each, [each.target], each.value) for each in module.list_nodes(ast.AnnAssign)]
     for statement, targets, value in statements:
         for target in targets:
             if not isinstance(target, ast.Attribute) or target.attr not in SETTER_WORDS:
                 continue
-            name = module.name(target)
+            name = module.resolve_name(target)
             if name in SETTERS and value is not None and not _is_function(module, value):
                 yield Hit(statement, f"this replaces the function {name} and sets nothing")
 
@@ -269,9 +269,9 @@ def _is_function(module: Module, value: ast.expr) -> bool:
     """Return whether a function is put in another's place on purpose, as tests do."""
     if isinstance(value, ast.Call):
         return not (isinstance(value.func, ast.Name) and value.func.id in ("int", "str", "bool"))
-    names = [each.name for each in module.nodes(ast.FunctionDef)]
+    names = [each.name for each in module.list_nodes(ast.FunctionDef)]
     mine = isinstance(value, ast.Name) and value.id in names
-    return mine or isinstance(value, ast.Lambda) or module.name(value) is not None
+    return mine or isinstance(value, ast.Lambda) or module.resolve_name(value) is not None
 
 
 def find_other_recipes(module: Module, tensorflow: str) -> Iterator[Hit]:
@@ -308,8 +308,8 @@ def find_gone(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV111: a module of Keras that Keras 3 lacks, where the first one is imported or named."""
     places: dict[ast.stmt | ast.expr, str] = {}
     imports: list[ast.ImportFrom | ast.Import] = [
-        *module.nodes(ast.ImportFrom),
-        *module.nodes(ast.Import),
+        *module.list_nodes(ast.ImportFrom),
+        *module.list_nodes(ast.Import),
     ]
     for node in imports:
         gone = _find_gone_module(node)
@@ -317,8 +317,11 @@ def find_gone(module: Module, tensorflow: str) -> Iterator[Hit]:
             places[node] = gone
     # `layers.experimental.preprocessing` after `from keras import layers`: no import names it.
     if "experimental" in module.attributes:
-        for attribute in module.nodes(ast.Attribute):
-            if attribute.attr == "experimental" and module.name(attribute.value) == "keras.layers":
+        for attribute in module.list_nodes(ast.Attribute):
+            if (
+                attribute.attr == "experimental"
+                and module.resolve_name(attribute.value) == "keras.layers"
+            ):
                 places[attribute] = "keras.layers.experimental"
     for place in sorted(places, key=lambda each: each.lineno)[:1]:
         message = f"{places[place]} is gone with Keras 3"
@@ -345,13 +348,13 @@ def _find_gone_module(node: ast.ImportFrom | ast.Import) -> str | None:
 
 def _has_another_way(module: Module, node: ast.AST) -> bool:
     """Return whether a program expects that something is absent, or asks for a version before it."""
-    around = module.parent(node)
+    around = module.get_parent(node)
     while around is not None:
         if isinstance(around, ast.Try) and any(map(_catches_absence, around.handlers)):
             return True
         if isinstance(around, ast.If) and any(word in ast.unparse(around.test) for word in EITHER):
             return True
-        around = module.parent(around)
+        around = module.get_parent(around)
     return False
 
 
