@@ -22,7 +22,9 @@ class Setting:
 
 
 def list_settings(module: Module) -> Iterator[Setting]:
-    """Yield every variable that the code sets in its own environment, under a name that stands there."""
+    """Yield every variable that the code sets in its own environment, under a name that stands
+    there.
+    """
     # Most files set none.
     if "environ" not in module.text and "putenv" not in module.text:
         return

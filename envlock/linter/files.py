@@ -1,4 +1,6 @@
-"""Finding Python files and notebooks, and reading one: everything here is bounded, whatever lies on the disk."""
+"""Finding Python files and notebooks, and reading one: everything here is bounded, whatever lies on
+the disk.
+"""
 
 from __future__ import annotations
 

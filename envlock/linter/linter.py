@@ -1,4 +1,6 @@
-"""The linter: files and settings in, findings out, less what is ignored. The code that is looked at is never run."""
+"""The linter: files and settings in, findings out, less what is ignored. The code that is looked at
+is never run.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,8 @@ TEXT_LIMIT = 200  # characters of a line that a report shows: a generated file c
 
 @dataclass(frozen=True)
 class Settings:
-    """What to judge by: a TensorFlow version, whether its environment turns op determinism on, and which rules.
+    """What to judge by: a TensorFlow version, whether its environment turns op determinism on, and
+    which rules.
 
     `per_file` pairs patterns of paths or names with rules that are ignored in the files that fit.
     `installed` are the files of packages that others can install; None where that is unknown.
@@ -200,7 +203,9 @@ def _join_trainings(findings: Sequence[Finding]) -> Iterator[Finding]:
 
 
 def list_active_rules(settings: Settings) -> tuple[str, ...]:
-    """Return the rules that count: those selected (all, if none is) without those ignored, for this TensorFlow."""
+    """Return the rules that count: those selected (all, if none is) without those ignored, for this
+    TensorFlow.
+    """
     rules = load_lint_rules()
     named = [*settings.select, *settings.ignore]
     for _, names in settings.per_file:
@@ -267,7 +272,9 @@ def _make_finding(module: Module, rule: LintRule, hit: Hit) -> Finding:
 
 
 def _count_column(module: Module, line: int, offset: int) -> int:
-    """Return the column as editors count, from 1 and in characters; the parser counts bytes of UTF-8."""
+    """Return the column as editors count, from 1 and in characters; the parser counts bytes of
+    UTF-8.
+    """
     text = module.get_line(line)
     if not text.isascii():
         offset = len(text.encode()[:offset].decode(errors="replace"))
@@ -297,7 +304,9 @@ def _make_file_finding(path: str, rule: str, message: str, line: int, column: in
 
 
 MARK = re.compile(r"#\s*envlock:\s*ignore\b\s*(?:\[([^\]]*)\])?\s*(.*)$")
-"""A comment such as `# envlock: ignore[ENV303, ENV304] only their sizes count`: rules, and a reason."""
+"""A comment such as `# envlock: ignore[ENV303, ENV304] only their sizes count`: rules, and a
+reason.
+"""
 
 
 @dataclass

@@ -1,9 +1,9 @@
 """A module as the rules see it: its nodes by type, and the full dotted name of what it imports.
 
-Names are written in one canonical way, so that a rule need not know how the code imports them: `tf.` for tensorflow
-(also for `tf.compat.v1`), `keras.` for `tf.keras` and tf_keras, `numpy.`. What a name stands for at a place, after
-assignments, in a function and through other files, is the interpreter's question; here a name means what the whole
-file imports under it.
+Names are written in one canonical way, so that a rule need not know how the code imports them:
+`tf.` for tensorflow (also for `tf.compat.v1`), `keras.` for `tf.keras` and tf_keras, `numpy.`. What
+a name stands for at a place, after assignments, in a function and through other files, is the
+interpreter's question; here a name means what the whole file imports under it.
 """
 
 from __future__ import annotations
@@ -64,7 +64,9 @@ class Module:
 
     @cached_property
     def _by_type(self) -> dict[type[ast.AST], list[ast.AST]]:
-        """The nodes by their types, in the order of the text; nothing here recurses, however deep the code is."""
+        """The nodes by their types, in the order of the text; nothing here recurses, however deep
+        the code is.
+        """
         found: dict[type[ast.AST], list[ast.AST]] = {kind: [] for kind in _FIELDS}
         rows = {kind: (found[kind].append, fields) for kind, fields in _FIELDS.items()}
         stack: list[ast.AST] = [self.tree]
@@ -114,7 +116,9 @@ class Module:
 
     @cached_property
     def imports(self) -> frozenset[str]:
-        """Every module that is imported anywhere in the file, as it is written; with a dot in front: relative."""
+        """Every module that is imported anywhere in the file, as it is written; with a dot in
+        front: relative.
+        """
         found: set[str] = set()
         for statement in self.list_nodes(ast.Import):
             found.update(alias.name for alias in statement.names)
@@ -144,13 +148,17 @@ class Module:
 
     @cached_property
     def _stars(self) -> list[str]:
-        """The libraries of which every name is imported; a relative import is of a file of the project."""
+        """The libraries of which every name is imported; a relative import is of a file of the
+        project.
+        """
         stars = [each for each in self.list_nodes(ast.ImportFrom) if each.names[0].name == "*"]
         return [_get_origin(each) for each in stars if not each.level]
 
     @cached_property
     def _bound(self) -> dict[str, list[ast.expr]]:
-        """What is given to names by an assignment; a name that stands for anything else as well means nothing."""
+        """What is given to names by an assignment; a name that stands for anything else as well
+        means nothing.
+        """
         found: dict[str, list[ast.expr]] = defaultdict(list)
         plain: set[ast.AST] = set()
         for node in self.list_nodes(ast.Assign):
@@ -174,7 +182,8 @@ class Module:
         return found
 
     def resolve_name(self, node: ast.AST, depth: int = ALIASES) -> str | None:
-        """Return the canonical dotted name of what an expression stands for: a module, a function, a class, or None.
+        """Return the canonical dotted name of what an expression stands for: a module, a function,
+        a class, or None.
 
         A name that could mean two things means none, unless one is imported in place of the other.
         """
@@ -312,7 +321,9 @@ _WORDS = frozenset(
 
 
 def _list_fields() -> dict[type[ast.AST], tuple[str, ...]]:
-    """Return for each type of node the fields that can hold nodes, the last first; a constant has none that matter."""
+    """Return for each type of node the fields that can hold nodes, the last first; a constant has
+    none that matter.
+    """
     found: dict[type[ast.AST], tuple[str, ...]] = {}
     kinds: list[type[ast.AST]] = [ast.AST]
     while kinds:
@@ -328,7 +339,9 @@ _FIELDS = _list_fields()
 
 
 def read_literal(node: ast.AST | None) -> object:
-    """Return the value of a literal constant, a minus sign included; `...` for any other expression."""
+    """Return the value of a literal constant, a minus sign included; `...` for any other
+    expression.
+    """
     if isinstance(node, ast.Constant):
         return node.value
     if (

@@ -1,4 +1,6 @@
-"""The names the rules look for, canonical (`tf.`, `keras.`, `numpy.`); they are rows of lint_names.toml."""
+"""The names the rules look for, canonical (`tf.`, `keras.`, `numpy.`); they are rows of
+lint_names.toml.
+"""
 
 from __future__ import annotations
 

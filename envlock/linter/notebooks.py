@@ -25,7 +25,9 @@ ASSIGNED = re.compile(r"^(\s*[\w, ]+=\s*)[!%].*$")
 
 @dataclass(frozen=True)
 class Cells:
-    """Where the cells of a notebook begin in its code: `numbers` counts all cells from 1, `starts` lines from 1."""
+    """Where the cells of a notebook begin in its code: `numbers` counts all cells from 1, `starts`
+    lines from 1.
+    """
 
     numbers: tuple[int, ...] = ()
     starts: tuple[int, ...] = ()
@@ -37,7 +39,8 @@ class Cells:
 
 
 def code(text: str) -> tuple[str, Cells]:
-    """Return the Python of a notebook and where its cells begin; none where it is in another language.
+    """Return the Python of a notebook and where its cells begin; none where it is in another
+    language.
 
     Raises:
         ValueError: it is not a notebook.
@@ -83,7 +86,8 @@ def _translate_cell(source: str) -> str:
     indent = re.match(r"[ \t]*", source.lstrip("\n"))
     if indent is not None and indent[0]:
         source = re.sub(rf"^{indent[0]}", "", source, flags=re.MULTILINE)
-    # First as it stands: a line of Python, such as `a % b` after a line break, may look like a magic.
+    # First as it stands: a line of Python, such as `a % b` after a line break, may look like a
+    # magic.
     if _is_python(source):
         return source
     lines = source.split("\n")

@@ -1,4 +1,6 @@
-"""What the graph of a tf.data pipeline says about repeatability. Pure: a graph in, findings and a digest out."""
+"""What the graph of a tf.data pipeline says about repeatability. Pure: a graph in, findings and a
+digest out.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,8 @@ UNSTABLE = frozenset(
 """Attributes that are another in every process, or about how and not what."""
 UNSEEDED = ((0, 0), (None, None))
 """The seeds of an operation without any: TensorFlow writes a seed that happens to be (0, 0) as
-another one (tensorflow/python/framework/random_seed.py). Graphs that leave out what is the default have none.
+another one (tensorflow/python/framework/random_seed.py). Graphs that leave out what is the default
+have none.
 """
 SERVICE = "DataServiceDataset"
 
@@ -200,18 +203,24 @@ def _list_reachable(graph: Graph, start: Body) -> Iterator[Body]:
 
 
 def _get_source(text: str) -> str:
-    """Return the node that an input comes from: `^name`, `name:0` and, in functions, `name:output:0`."""
+    """Return the node that an input comes from: `^name`, `name:0` and, in functions,
+    `name:output:0`.
+    """
     return text.lstrip("^").partition(":")[0]
 
 
 def digest(graph: Graph) -> str:
-    """Return what identifies a pipeline: the same operations with the same settings and constants, however named."""
+    """Return what identifies a pipeline: the same operations with the same settings and constants,
+    however named.
+    """
     known: dict[str, str] = {}
     return "sha256:" + _compute_body_digest(graph, graph.main, known)
 
 
 def _compute_body_digest(graph: Graph, body: Body, known: dict[str, str]) -> str:
-    """Return the digest of a body from what it returns; a function that calls itself counts as its name there."""
+    """Return the digest of a body from what it returns; a function that calls itself counts as its
+    name there.
+    """
     nodes = {node.name: node for node in body.nodes}
     done = {name: _hash("argument", str(number)) for number, name in enumerate(body.arguments)}
     returned = [_get_source(each) for each in body.returns]

@@ -28,10 +28,12 @@ class Places:
                 self._by_last.setdefault(path[-1], []).append(index)
 
     def find_files(self, name: tuple[str, ...], folder: tuple[str, ...]) -> list[int]:
-        """Return the files that an absolute name can mean to a file in a folder: their path ends so.
+        """Return the files that an absolute name can mean to a file in a folder: their path ends
+        so.
 
-        A single word means a neighbour, or else the only file or package of that name, unless Python has one, too, or
-        it lies in a package, where other files find it under that name only.
+        A single word means a neighbour, or else the only file or package of that name, unless
+        Python has one, too, or it lies in a package, where other files find it under that name
+        only.
         """
         fit = [
             each
@@ -63,7 +65,8 @@ class Places:
     def split(
         self, name: tuple[str, ...], folder: tuple[str, ...]
     ) -> tuple[int, tuple[str, ...]] | None:
-        """Return the file in which a name is looked up, and what is looked up there; None for what lies elsewhere.
+        """Return the file in which a name is looked up, and what is looked up there; None for what
+        lies elsewhere.
 
         Of several files that it can mean, it is the one nearest to the folder.
         """

@@ -51,7 +51,8 @@ class Parts:
         """Return the part in which a place lies."""
         if source.is_test or not TEST_FOLDERS.isdisjoint(PurePath(source.path).parts[:-1]):
             return TESTS
-        # Where nothing is started, as in a folder of modules, any function may be called from outside.
+        # Where nothing is started, as in a folder of modules, any function may be called from
+        # outside.
         if self.installed is None or source.path in self.installed or not self.mains:
             return ""
         # Before the functions around are asked for: the place may lie outside of all.
@@ -66,7 +67,8 @@ class Parts:
         return UNCALLED
 
     def is_named(self, source: Source, function: ast.AST) -> bool:
-        """Return whether a file that belongs to one program with this one names the function, or its class.
+        """Return whether a file that belongs to one program with this one names the function, or
+        its class.
 
         Names are enough: a table or `getattr` may call what no run has shown.
         """

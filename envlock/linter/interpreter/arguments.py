@@ -34,7 +34,9 @@ class Call:
         return None
 
     def get_constant(self, name: str, position: int | None = None) -> object:
-        """Return the constant that an argument is by default; `...` for any other, None where it is missing."""
+        """Return the constant that an argument is by default; `...` for any other, None where it is
+        missing.
+        """
         value = self.get(name, position)
         if isinstance(value, Constant):
             return value.value

@@ -44,7 +44,9 @@ class Branches(Imports):
         return test.left.id == "__name__"
 
     def run_dead(self, body: list[ast.stmt]) -> None:
-        """Look at code that does not run with what the caller gives: only what it would seed is noted."""
+        """Look at code that does not run with what the caller gives: only what it would seed is
+        noted.
+        """
         if not any(_calls(statement) for statement in body):  # then it seeds nothing
             return
         names, state = dict(self.scope.names), self.state.copy()
@@ -149,7 +151,8 @@ class Branches(Imports):
         ends = self.run_body(node.body)
         if not ends:
             ends = self.run_body(node.orelse)
-        # A handler goes on from before the body: of what the body had done by then, nothing is sure.
+        # A handler goes on from before the body: of what the body had done by then, nothing is
+        # sure.
         for handler in node.handlers:
             first, first_state = self.scope.names, self.state
             self.scope.names, self.state = dict(names), state.copy()

@@ -182,7 +182,9 @@ class Chances(Base):
         raise NotImplementedError
 
     def is_carried(self, call: Call) -> bool:
-        """Return whether what is drawn hangs on what the round before of a loop of TensorFlow computed."""
+        """Return whether what is drawn hangs on what the round before of a loop of TensorFlow
+        computed.
+        """
         return any(
             chance.rule == "CARRIED" for chance, _ in self.collect_all_taints(call.list_values())
         )
@@ -266,7 +268,9 @@ class Chances(Base):
         return Value(taints, "tensor")
 
     def draw_weights(self, name: str, call: Call) -> Value:
-        """Return what has weights whose first values TensorFlow draws, unless an initializer gives them."""
+        """Return what has weights whose first values TensorFlow draws, unless an initializer gives
+        them.
+        """
         given = any("initializer" in word for word in call.keywords)
         mark = "layer"
         if name == "tf.get_variable":
@@ -292,7 +296,8 @@ class Chances(Base):
         made.arguments = call.arguments
         if seed is not None and not self.is_written_none(seed):
             problem = self.find_seed_problem(seed, call)
-            # A parameter with None is what users of such generators expect: a caller who omits it gets a finding.
+            # A parameter with None is what users of such generators expect: a caller who omits it
+            # gets a finding.
             if not problem or problem != OPTIONAL or isinstance(seed, Constant):
                 self.note_seed(call, seed, problem)
         elif not call.starred:
@@ -364,7 +369,9 @@ class Chances(Base):
         return made.add_taints(frozenset({(chance, "value")}))
 
     def read_mnist(self, name: str, call: Call) -> Value:
-        """Return the batches of TensorFlow 1's MNIST, which shuffle by NumPy's generator after seeding it."""
+        """Return the batches of TensorFlow 1's MNIST, which shuffle by NumPy's generator after
+        seeding it.
+        """
         made = self.make(name, call.node, "mnist")
         # Without a seed of its own it takes that of TensorFlow's graph:
         # tensorflow/contrib/learn/python/learn/datasets/mnist.py of TensorFlow 1.

@@ -40,7 +40,9 @@ class Computations(Containers):
     """Calls of functions that compute, or that are not known."""
 
     def call_unknown(self, call: Call, name: str = "") -> Value:
-        """Return what a function returns that is not seen: it may do anything with what it is given."""
+        """Return what a function returns that is not seen: it may do anything with what it is
+        given.
+        """
         # A call whose result nothing uses must do something: MPI's Recv fills what it is given.
         if call.discarded and not name.endswith((*SAVERS, "imsave", "imwrite")):
             self.fill(*call.list_values())
@@ -76,7 +78,9 @@ class Computations(Containers):
                 self.ledger.count(as_mode(orders & self.find_orders_since(value.born), "value"))
 
     def compute(self, name: str, call: Call) -> Value:
-        """Return what is computed from values; a call whose result nothing uses must have an effect."""
+        """Return what is computed from values; a call whose result nothing uses must have an
+        effect.
+        """
         self.use_functions(call)
         values = call.list_values()
         word = name.rpartition(".")[2]
@@ -111,7 +115,9 @@ class Computations(Containers):
         return any("int" in word for word in words)
 
     def change_in_place(self, name: str, call: Call) -> None:
-        """Note what a function does with arrays that it is given: add to one, fill it, write it away."""
+        """Note what a function does with arrays that it is given: add to one, fill it, write it
+        away.
+        """
         # `np.add.at(sums, indices, values)` adds to its first argument, one value after the other.
         if name.startswith("numpy.") and name.endswith(".at") and call.arguments:
             for value in call.arguments[1:]:

@@ -43,12 +43,15 @@ class Containers(Orders):
         return self.end_order(call.get_first(), "list").add_taints(chances)
 
     def find_sort_chances(self, values: Value, call: Call) -> Taints:
-        """Return the chances of a key that differs between machines or runs: a file's time, an address."""
+        """Return the chances of a key that differs between machines or runs: a file's time, an
+        address.
+        """
         key = call.get("key")
         if not isinstance(key, Function | Library):
             self.use_functions(call)
             return CLEAN
-        # The key is run on a copy of one element: what it does to its taints is not done to the list.
+        # The key is run on a copy of one element: what it does to its taints is not done to the
+        # list.
         each = self.copy_value(self.get_element(values))
         rank = self.call(key, Call(call.node, [each]))
         if isinstance(rank, Sequence) and rank.items:  # the first of several keys decides most
@@ -70,7 +73,7 @@ class Containers(Orders):
         kind = ""
         if name in ("len", "any", "all"):
             kind = "number"
-        # The length of a list that a loop by chance fills counts its rounds: `ids[word] = len(ids)`.
+        # `ids[word] = len(ids)`: of what a loop by chance fills, the length counts its rounds.
         if name == "len" and self.find_growth_orders(call.get_first()):
             return Value(as_mode(self.find_growth_orders(call.get_first()), "place"), "number")
         if name in ("min", "max"):
@@ -306,7 +309,9 @@ class Containers(Orders):
         return Constant(None)
 
     def note_arrival(self, owner: Value, call: Call) -> None:
-        """Note that several threads put something into a container: the first to finish comes first."""
+        """Note that several threads put something into a container: the first to finish comes
+        first.
+        """
         if isinstance(owner, Sequence) and owner.form != "set" and self.is_shared(owner.born):
             chance = self.add_chance("ENV307", "order", "threads", call.node)
             owner.add_taints(frozenset({(chance, "order")}))

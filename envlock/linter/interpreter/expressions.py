@@ -69,7 +69,9 @@ class Expressions(Operators):
         return self.find_starred(scope.get_top(), name)
 
     def find_starred(self, scope: Scope, name: str) -> Value:
-        """Return what `from x import *` may have given: of several, what one is known to hold, layers before others."""
+        """Return what `from x import *` may have given: of several, what one is known to hold,
+        layers before others.
+        """
         every = [canonical(f"{star}.{name}") for star in self.stars.get(scope, ())]
         if not every:
             return Value()

@@ -150,7 +150,9 @@ class Functions(GraphFunctions):
         return join_all(values)
 
     def call_bound(self, called: Method, call: Call) -> Value:
-        """Call a method of something that no file here defines; `super().x()` first looks at the bases."""
+        """Call a method of something that no file here defines; `super().x()` first looks at the
+        bases.
+        """
         owner = called.owner
         if isinstance(owner, Method):
             if owner.name == "super()" and isinstance(owner.owner, Instance):
@@ -441,7 +443,9 @@ class Functions(GraphFunctions):
         return instance
 
     def use_functions(self, call: Call) -> list[Value]:
-        """Run the functions that a call hands on, with what nothing is known of; a command line asks for defaults."""
+        """Run the functions that a call hands on, with what nothing is known of; a command line
+        asks for defaults.
+        """
         return [
             self.use_function(value, call)
             for value in call.list_values()

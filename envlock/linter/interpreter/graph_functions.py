@@ -1,4 +1,6 @@
-"""Functions of graphs: the bodies of TensorFlow's loops, what a dataset maps, and what XLA compiles."""
+"""Functions of graphs: the bodies of TensorFlow's loops, what a dataset maps, and what XLA
+compiles.
+"""
 
 from __future__ import annotations
 

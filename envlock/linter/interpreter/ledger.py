@@ -73,7 +73,9 @@ class Ledger:
         return self.chances[key]
 
     def count(self, taints: Taints) -> None:
-        """Note that chances have reached something that counts; one of several is as good as another."""
+        """Note that chances have reached something that counts; one of several is as good as
+        another.
+        """
         if not self.silent:
             # In whatever order they come, all of them come: `each` alone harms nothing.
             self.counted.update(chance for chance, mode in taints if mode != "each")
@@ -90,13 +92,17 @@ class Ledger:
     def add_seeding(
         self, node: ast.AST, source: Source, problem: str, generators: tuple[str, ...] = ()
     ) -> None:
-        """Note that a call seeds (no problem), or why it does not; one caller that gives a number is enough."""
+        """Note that a call seeds (no problem), or why it does not; one caller that gives a number
+        is enough.
+        """
         _, seeding = self.seedings.setdefault(node, (source, Seeding(generators=generators)))
         seeding.gives = seeding.gives or not problem
         seeding.problem = seeding.problem or problem
 
     def weigh(self, taints: Taints, counts: bool) -> None:
-        """Note that chances give variables their first values; they count where something learns from there."""
+        """Note that chances give variables their first values; they count where something learns
+        from there.
+        """
         self.in_weights.update(chance for chance, _ in taints)
         if counts:
             self.weighed.update(chance for chance, _ in taints)

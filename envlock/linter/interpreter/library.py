@@ -75,7 +75,9 @@ class Libraries(Computations):
         return Value()
 
     def wrap_environment(self, name: str, call: Call) -> Value:
-        """Return the environment that is wrapped: what seeds the outer one seeds it, and they are one cause."""
+        """Return the environment that is wrapped: what seeds the outer one seeds it, and they are
+        one cause.
+        """
         return call.get_first()
 
     def make_distribution(self, name: str, call: Call) -> Value:
@@ -167,7 +169,8 @@ class Libraries(Computations):
         if name == "tf.Variable":
             made.marks.add("variable")
             taints = self.collect_all_taints(call.list_values())
-            # First values count where something learns from there: ENV204/good_weights_untrained.py.
+            # First values count where something learns from there:
+            # ENV204/good_weights_untrained.py.
             drawn = frozenset(each for each in taints if each[0].rule == "ENV204")
             self.ledger.weigh(drawn, self.in_entry)
             return made.add_taints(taints - drawn)
@@ -189,8 +192,8 @@ class Libraries(Computations):
             # Line by line, the file keeps the order of a loop by chance.
             self.ledger.count(taints | as_mode(in_mode(taints, "each"), "value"))
             return Value()
-        # A number that was drawn may be the result of a program that prints it (ENV206/bad_printed.py).
-        # Names and orders only look otherwise.
+        # A number that was drawn may be the result of a program that prints it
+        # (ENV206/bad_printed.py). Names and orders only look otherwise.
         results = frozenset(each for each in taints if each[0].kind == "draw" and each[1] != "pick")
         self.ledger.count(results)
         self.ledger.show(taints - results)
@@ -367,7 +370,9 @@ class Libraries(Computations):
         return Value(self.collect_all_taints(call.arguments), "moment")
 
     def make_empty(self, name: str, call: Call) -> Value:
-        """Return an array that holds what was in memory; one of objects holds None, one of no rows nothing."""
+        """Return an array that holds what was in memory; one of objects holds None, one of no rows
+        nothing.
+        """
         shape = call.get_first()
         sizes = shape.items or [] if isinstance(shape, Sequence) else [shape]
         nothing = any(isinstance(each, Constant) and each.value == 0 for each in sizes)

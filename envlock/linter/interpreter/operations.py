@@ -148,7 +148,9 @@ class Operations(Methods):
         )
 
     def is_fraction(self, name: str, call: Call) -> bool:
-        """Return whether what is added can be anything but whole numbers, which add up alike in any order."""
+        """Return whether what is added can be anything but whole numbers, which add up alike in any
+        order.
+        """
         position = 1
         if "tensor_scatter" in name:  # after the tensor and the indices
             position = 2
@@ -156,7 +158,9 @@ class Operations(Methods):
         return given is None or "whole" not in given.kind
 
     def is_repeated_index(self, name: str, call: Call) -> bool:
-        """Return whether an index can come twice: an optimizer of TensorFlow 1 gets each once in its own method."""
+        """Return whether an index can come twice: an optimizer of TensorFlow 1 gets each once in
+        its own method.
+        """
         return not any("apply_sparse" in getattr(frame.node, "name", "") for frame in self.frames)
 
     def is_sparsely_updated(self, name: str, call: Call) -> bool:
@@ -166,7 +170,9 @@ class Operations(Methods):
         return name == "keras.layers.Embedding" and self.has_sparse_optimizer(call.node)
 
     def has_sparse_optimizer(self, node: ast.AST) -> bool:
-        """Return whether the function around, or else the file, trains with an optimizer that updates sparsely."""
+        """Return whether the function around, or else the file, trains with an optimizer that
+        updates sparsely.
+        """
         module = self.source.module
         if next(module.find_methods(TRAINING_METHODS), None) is None:
             return False
@@ -256,7 +262,8 @@ class Operations(Methods):
         return isinstance(given, Sequence) and given.element.kind == "whole"
 
     def is_first_unshared(self, name: str, call: Call) -> bool:
-        """Return whether nothing else reads the first of the tensors: then AddN adds into it, in order.
+        """Return whether nothing else reads the first of the tensors: then AddN adds into it, in
+        order.
 
         None of 6,000 calls differed where the first is used nowhere else; where all are used, they
         did (TensorFlow 2.21, 2 cores).
@@ -363,7 +370,9 @@ def _is_fixed(variable: Made) -> bool:
 
 
 def _describe_with_switch(source: Row, tensorflow: str) -> tuple[str, str] | None:
-    """Return what an operation does under op determinism, and the remedy; None where nothing need be said."""
+    """Return what an operation does under op determinism, and the remedy; None where nothing need
+    be said.
+    """
     solutions = source.find_solutions(tensorflow)
     kinds = {solution.kind for solution in solutions}
     errors = source.find_errors(tensorflow)
@@ -383,7 +392,8 @@ def _describe_without_switch(source: Row, tensorflow: str) -> tuple[str, str] | 
     """
     solutions = source.find_solutions(tensorflow)
     switches = [each for each in solutions if each.kind in ("api", "env")]
-    # Before 2.1 no single switch makes all operations of a GPU deterministic, so that ENV108 does not speak for each.
+    # Before 2.1 no single switch makes all operations of a GPU deterministic, so that ENV108 does
+    # not speak for each.
     all_at_once = source.platform == "gpu" and matches_version([">=2.1"], tensorflow)
     if any(each.kind == "default" for each in solutions) or (switches and all_at_once):
         return None

@@ -60,7 +60,8 @@ class Orders(Chances):
         """Return results in the order in which workers finish."""
         chance = self.add_chance("ENV307", "order", name, call.node)
         self.use_functions(call)
-        # Other names raise an error when the time is over; this one says how many have come by then.
+        # Other names raise an error when the time is over; this one says how many have come by
+        # then.
         if name == "ray.wait" and call.get_constant("timeout") is not None:
             self.ledger.counted.add(chance)
         element = self.combine([])
@@ -72,7 +73,9 @@ class Orders(Chances):
         raise NotImplementedError
 
     def take_in_turn(self, value: Value, node: ast.AST) -> Value:
-        """Return a value as what its elements are taken from in turn: the order of a set is by chance."""
+        """Return a value as what its elements are taken from in turn: the order of a set is by
+        chance.
+        """
         if isinstance(value, Either):
             parts = [self.take_in_turn(each, node) for each in value.options]
             result = parts[0]
@@ -88,7 +91,9 @@ class Orders(Chances):
         return copy.add_taints(frozenset({(chance, "order")}))
 
     def is_stable(self, value: Sequence) -> bool:
-        """Return whether a set holds whole numbers, or tuples of them, whose hashes are the same in every run."""
+        """Return whether a set holds whole numbers, or tuples of them, whose hashes are the same in
+        every run.
+        """
         if value.most is not None and value.most < 2:  # one element has one order
             return True
         # Of strings it is not: https://docs.python.org/3/using/cmdline.html#envvar-PYTHONHASHSEED
@@ -164,7 +169,9 @@ class Orders(Chances):
         return value
 
     def sort_in_place(self, value: Value) -> None:
-        """Take the order of a container away; the order of those that it was filled with goes with it."""
+        """Take the order of a container away; the order of those that it was filled with goes with
+        it.
+        """
         for each in options(value):
             if isinstance(each, Sequence | Made | Table):
                 ended = in_mode(each.taints, "order")
@@ -188,7 +195,8 @@ class Orders(Chances):
                     each.kind = "tensor"
 
     def is_shared(self, born: int) -> bool:
-        """Return whether several threads of a loop run here and share what was made before it began.
+        """Return whether several threads of a loop run here and share what was made before it
+        began.
 
         Processes share nothing.
         """
@@ -332,7 +340,8 @@ class Orders(Chances):
         if isinstance(value, Constant):
             return value.kind == "number" or value.value is None
         if isinstance(value, Sequence) and value.items is not None:
-            # Beside numbers, what is not known is a number too: so seeds are mixed, as in `hash((seed, index))`.
+            # Beside numbers, what is not known is a number too: so seeds are mixed, as in
+            # `hash((seed, index))`.
             known = [each for each in value.items if each.kind or isinstance(each, Sequence)]
             return bool(known) and all(self.is_hashed_alike(each) for each in known)
         return self.is_whole(value)

@@ -1,4 +1,6 @@
-"""Environments for reinforcement learning whose class is the project's own: what Gym gives them, and who seeds it."""
+"""Environments for reinforcement learning whose class is the project's own: what Gym gives them,
+and who seeds it.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +11,18 @@ from envlock.linter.module import Hit, Module
 
 GYMS = ("gym.", "gymnasium.")
 SEED_METHODS = ("seed", "_seed")
-"""Methods of an environment that Gym calls; one that calls them itself is seeded again by `env.seed(7)`."""
+"""Methods of an environment that Gym calls; one that calls them itself is seeded again by
+`env.seed(7)`.
+"""
 
 
 class Environments(RepeatedCalls):
     """What is known of environments."""
 
     def draw_by_environment(self, owner: Value, call: Call) -> None:
-        """Report the first draw of an environment of the project's own by the generator that Gym gives it."""
+        """Report the first draw of an environment of the project's own by the generator that Gym
+        gives it.
+        """
         if not isinstance(owner, Instance) or owner.owner.node in self.drawn_environments:
             return
         if _is_environment(owner.owner) and not self.is_seeded_later(owner):

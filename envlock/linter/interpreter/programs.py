@@ -145,7 +145,9 @@ class Programs(Statements):
             edges[loader.index].update(below)
 
     def prepare_tests(self) -> None:
-        """Give tests what pytest seeds before them: in the conftest.py beside them or further above."""
+        """Give tests what pytest seeds before them: in the conftest.py beside them or further
+        above.
+        """
         for conftest in [each for each in self.sources.all if each.is_prepared]:
             folder = {self.sources.folder(conftest)}
             for each in self.sources.all:
@@ -288,7 +290,9 @@ class Programs(Statements):
         self.call_entry(function, source)
 
     def find_function(self, source: Source, node: ast.AST) -> Function | None:
-        """Return a function at the top of a file or in a class, as it stands there after the file has run."""
+        """Return a function at the top of a file or in a class, as it stands there after the file
+        has run.
+        """
         found = self.defined.get(node)
         owner = self.owners.get(node)
         if found is None or owner is None or self.has_decorator(found, "staticmethod"):
@@ -320,10 +324,11 @@ class Programs(Statements):
         self.frames = outer
 
     def is_harmless(self, function: Function, result: Value) -> bool:
-        """Return whether the order of what a function returns is its caller's matter, or no matter at all.
+        """Return whether the order of what a function returns is its caller's matter, or no matter
+        at all.
 
-        A listing that is returned as it is, of the folder that was asked for, is one more name of `listdir`.
-        TensorFlow Datasets orders examples by the hashes of their keys.
+        A listing that is returned as it is, of the folder that was asked for, is one more name of
+        `listdir`. TensorFlow Datasets orders examples by the hashes of their keys.
         """
         if getattr(result, "form", "") == "wrapped":
             return True

@@ -1,4 +1,6 @@
-"""Calls of a function that has run before: what they have in common, and what they do without running again."""
+"""Calls of a function that has run before: what they have in common, and what they do without
+running again.
+"""
 
 from __future__ import annotations
 
@@ -63,8 +65,8 @@ class RepeatedCalls(Operations):
 
     def make_exact_key(self, function: Function, call: Call) -> Key | None:
         """Return what the result of a call hangs on, or None where it cannot be kept."""
-        # There its effects matter, and not its result alone: on the chances of the loops, on what is
-        # looked into.
+        # There its effects matter, and not its result alone: on the chances of the loops, on what
+        # is looked into.
         if self.loops or self.deeds or self.dead or call.starred:
             return None
         parts: list[object] = []
@@ -131,7 +133,9 @@ class RepeatedCalls(Operations):
         return self.runs[often] > most or self.runs[in_all] > IN_ALL * most
 
     def recall(self, function: Function, often: Key, handed: Taints) -> Value:
-        """Return what a function returns that does not run once more, and do what it does to the state."""
+        """Return what a function returns that does not run once more, and do what it does to the
+        state.
+        """
         node = function.node
         for deeds in self.deeds:
             deeds.extend(self.done.get(node, ()))

@@ -1,4 +1,6 @@
-"""What is reported of what was seen: which chances reach something, each file's first draw, what belongs to data."""
+"""What is reported of what was seen: which chances reach something, each file's first draw, what
+belongs to data.
+"""
 
 from __future__ import annotations
 
@@ -198,7 +200,8 @@ class Findings:
             yield from self.filter_by_data(chance.source, chance.rule, Hit(chance.node, message))
 
     def filter_by_data(self, source: Source, rule: str, hit: Hit) -> Iterator[Found]:
-        """Yield a finding where data is handled: by the file, by its programs, or by a project for which it writes.
+        """Yield a finding where data is handled: by the file, by its programs, or by a project for
+        which it writes.
 
         An order by chance elsewhere, as in a script that renames files, changes no result.
         """
@@ -211,7 +214,9 @@ class Findings:
             yield source, rule, hit
 
     def filter_tools(self, source: Source, rule: str, hit: Hit) -> Iterator[Found]:
-        """Yield a finding less where it is a tool's: a file without data that writes none, in a project that has some."""
+        """Yield a finding less where it is a tool's: a file without data that writes none, in a
+        project that has some.
+        """
         tool = not (DATA & source.packages or _writes(source))
         # In a project without any data, such as a game, a draw is all that there is to find.
         if not tool or self.handles_data(source) or not self.has_data:

@@ -103,7 +103,9 @@ class Loop:
 
 @dataclass(frozen=True)
 class Worker:
-    """A thread or process that runs: when the loops that started it began, and whether it shares memory."""
+    """A thread or process that runs: when the loops that started it began, and whether it shares
+    memory.
+    """
 
     rounds: tuple[int, ...]
     is_thread: bool
@@ -137,7 +139,9 @@ class Frame:
 
 @dataclass(frozen=True)
 class Deed:
-    """Something stateful that code does: `kind` is op, generator, layer, python, py_function, opaque or write."""
+    """Something stateful that code does: `kind` is op, generator, layer, python, py_function,
+    opaque or write.
+    """
 
     kind: str
     name: str
@@ -307,7 +311,9 @@ class Base:
         return found
 
     def find_orders_since(self, born: int) -> Taints:
-        """Return the orders of the loops that began after something was made: it outlives their rounds."""
+        """Return the orders of the loops that began after something was made: it outlives their
+        rounds.
+        """
         found = CLEAN
         for loop in self.loops:
             if loop.began > born:

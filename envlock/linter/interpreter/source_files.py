@@ -1,4 +1,6 @@
-"""The files of a project, as the interpreter sees them: which one an import means, and what each imports."""
+"""The files of a project, as the interpreter sees them: which one an import means, and what each
+imports.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +79,9 @@ class Source:
 
     @cached_property
     def has_sessions(self) -> bool:
-        """Whether it works with the graphs of TensorFlow 1, in which Keras takes its seeds from the graph."""
+        """Whether it works with the graphs of TensorFlow 1, in which Keras takes its seeds from the
+        graph.
+        """
         return bool(self.module.find_calls(TENSORFLOW_1))
 
     @cached_property

@@ -1,4 +1,6 @@
-"""What statements do, in their order: each branch is a path of its own, and what follows joins them."""
+"""What statements do, in their order: each branch is a path of its own, and what follows joins
+them.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,8 @@ class Statements(Branches):
             try:
                 if row is not None and row(self, statement):
                     return True
-            # An expression that is nested too deeply, as generated code can be: what follows it runs.
+            # An expression that is nested too deeply, as generated code can be: what follows it
+            # runs.
             except RecursionError:
                 continue
         return False
@@ -87,7 +90,9 @@ class Statements(Branches):
         return False
 
     def find_unread_container(self, target: ast.expr) -> str | None:
-        """Return the name of the container that an assignment puts something into, if nothing has read it."""
+        """Return the name of the container that an assignment puts something into, if nothing has
+        read it.
+        """
         if not isinstance(target, ast.Subscript) or not isinstance(target.value, ast.Name):
             return None
         name = target.value.id
@@ -212,9 +217,9 @@ class Statements(Branches):
         each = in_mode(self.collect_taints(value), "each")
         if isinstance(target, ast.Name) and target.id in self.scope.outer and self.is_shared(born):
             self.note_sum(result, value, node)
-        # `count += 1` counts the rounds. `text += name` has their order. Of other sums those of what
-        # workers give are fractions; of listings and sets, mostly sizes are added up, which have one
-        # sum in any order.
+        # `count += 1` counts the rounds. `text += name` has their order. Of other sums those of
+        # what workers give are fractions; of listings and sets, mostly sizes are added up, which
+        # have one sum in any order.
         if isinstance(value, Constant):
             result.taints |= as_mode(orders, "place")
         elif known.kind == "text":
@@ -234,7 +239,9 @@ class Statements(Branches):
             total.taints |= frozenset({(chance, "value")})
 
     def keep_time(self, target: ast.expr, value: Value) -> None:
-        """Give a name a value that goes on from its old one, and is as old: a sum outlives the rounds."""
+        """Give a name a value that goes on from its old one, and is as old: a sum outlives the
+        rounds.
+        """
         if isinstance(target, ast.Name):
             begun = self.scope.times.get(target.id)
             self.scope.bind(target.id, value)
@@ -267,7 +274,9 @@ class Statements(Branches):
         return False
 
     def evaluate_decorator(self, node: ast.expr, function: Function) -> None:
-        """Note what a decorator does with a function: Sacred runs the configuration and the main function."""
+        """Note what a decorator does with a function: Sacred runs the configuration and the main
+        function.
+        """
         name = getattr(node, "attr", getattr(node, "id", ""))
         if isinstance(node, ast.Call):
             name = getattr(node.func, "attr", getattr(node.func, "id", ""))

@@ -63,7 +63,8 @@ class Trainings(Flags):
                 self.ledger.show(self.collect_taints(call.keywords[word]))
         for value in (*call.arguments, *learnt):
             self.teach(owner, value)
-        # A step along a tape's gradients is reported where the tape is, once for several optimizers.
+        # A step along a tape's gradients is reported where the tape is, once for several
+        # optimizers.
         if tapes:
             self.train_by_tape(tapes[0].node, tapes[0].source)
         elif self.is_model(owner, name, call) and not self.hands_on(name):
@@ -80,7 +81,8 @@ class Trainings(Flags):
     def hands_on(self, name: str) -> bool:
         """Return whether a method only calls the method of its name on what it wraps.
 
-        `def fit(self, x): return self.model.fit(x)` is reported at its callers: ENV108/good_wrapper.py.
+        `def fit(self, x): return self.model.fit(x)` is reported at its callers:
+        ENV108/good_wrapper.py.
         """
         return getattr(self.frames[-1].node, "name", "") == name
 
@@ -187,7 +189,9 @@ class Trainings(Flags):
         return isinstance(value, Made) and value.name == "tf.data.Dataset"
 
     def note_race(self, owner: Value, node: ast.AST, what: str) -> None:
-        """Report several threads that change one thing: each goes on from what the others left just then."""
+        """Report several threads that change one thing: each goes on from what the others left just
+        then.
+        """
         if self.is_shared(getattr(owner, "born", 0)):
             hit = Hit(node, f"several threads {what}, each whenever it comes to it", fix=IN_TURN)
             self.ledger.report("ENV307", self.source, hit)

@@ -1,7 +1,8 @@
-"""What an expression can stand for: constants, names of libraries, functions, objects, containers, and their taints.
+"""What an expression can stand for: constants, names of libraries, functions, objects, containers,
+and their taints.
 
-A taint says how chance has come into a value. After two branches, only what both of them say of a value is known:
-`join` returns one that can be either.
+A taint says how chance has come into a value. After two branches, only what both of them say of a
+value is known: `join` returns one that can be either.
 """
 
 from __future__ import annotations

@@ -43,7 +43,9 @@ def _load_rules() -> dict[str, VariableRules]:
 
 @cache
 def _list_read_once() -> dict[str, str]:
-    """Return the variables that change bits and are read once, and when: at `import` or at `first-use`."""
+    """Return the variables that change bits and are read once, and when: at `import` or at
+    `first-use`.
+    """
     when = {row.name: row.read for row in load_variable_table().variable}
     bits = {row.name for row in load_variables() if row.bits in ("yes", "conditional", "unknown")}
     found: dict[str, str] = {}
@@ -76,7 +78,9 @@ def find_late(module: Module, tensorflow: str) -> Iterator[Hit]:
 
 
 def _judge_moment(module: Module, setting: Setting, first: ast.stmt) -> Iterator[Hit]:
-    """Yield a hit where the variable is read at import, or at first use and TensorFlow has worked before."""
+    """Yield a hit where the variable is read at import, or at first use and TensorFlow has worked
+    before.
+    """
     message = f"{setting.name} is set after the import in line {first.lineno}"
     if _list_read_once()[setting.name] == "import":
         yield Hit(setting.node, f"{message}, which has read it")
@@ -282,8 +286,9 @@ def find_other_recipes(module: Module, tensorflow: str) -> Iterator[Hit]:
             yield Hit(call, f"{SWITCH} came with TensorFlow 2.8; this is {tensorflow}", fix=fix)
         elif name in OLD_PATCHES and matches_version([">=2.8"], tensorflow):
             message = f"{name} was made for TensorFlow up to 2.7; this is {tensorflow}"
-            # On TensorFlow 2.8 and later fwr13y's function calls the switch itself, so that it is only
-            # superfluous: fwr13y/d9m/tensorflow/enable_determinism.py of framework-reproducibility.
+            # On TensorFlow 2.8 and later fwr13y's function calls the switch itself, so that it is
+            # only superfluous: fwr13y/d9m/tensorflow/enable_determinism.py of
+            # framework-reproducibility.
             severity = "warning" if name == OLD_PATCHES[0] else None
             yield Hit(call, message, severity, fix)
     if matches_version([">=2.1"], tensorflow):
