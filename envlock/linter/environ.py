@@ -25,7 +25,7 @@ def list_settings(module: Module) -> Iterator[Setting]:
     """Yield every variable that the code sets in its own environment, under a name that stands
     there.
     """
-    # Most files set none.
+    # Most files set none: their nodes need not be looked at.
     if "environ" not in module.text and "putenv" not in module.text:
         return
     for assign in module.list_nodes(ast.Assign):
@@ -36,7 +36,6 @@ def list_settings(module: Module) -> Iterator[Setting]:
             yield from _read_update(call)
         elif len(call.args) >= 2:
             yield from _read_setting(call, call.args[0], call.args[1])
-    # Updates by `|=`.
     for augmented in module.list_nodes(ast.AugAssign):
         if (
             isinstance(augmented.value, ast.Dict)

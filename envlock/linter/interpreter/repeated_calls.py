@@ -33,7 +33,10 @@ MOST, MOST_TAINTED = 1, 3
 Where chances are handed over, three callers are given a look: one may only print what another one
 trains with.
 """
-IN_ALL = 12  # times as often with other switches: of 16,000 functions of Keras and NumPy 4 % ran 20 times and more
+IN_ALL = 12
+"""Times as often with other switches: of 16,000 functions of Keras and NumPy 4 % ran 20 times and
+more.
+"""
 
 
 class RepeatedCalls(Operations):

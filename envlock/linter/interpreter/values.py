@@ -581,6 +581,7 @@ def as_picks(taints: Taints) -> Taints:
         return CLEAN
     found: set[tuple[Chance, Mode]] = set()
     for chance, mode in taints:
+        # A clock is reported where it seeds, sorts or is reduced, not for what it picks.
         if mode == "place" or chance.kind == "clock":
             continue
         if mode == "value" and chance.kind == "draw":
