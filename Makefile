@@ -35,7 +35,8 @@ unexport PYTHONDONTWRITEBYTECODE # half of collecting the tests is compiling the
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(TF)/.envlock ## lock a real TensorFlow environment, change one thing, be refused, build it
+demo: ## lock a real TensorFlow environment, change one thing, be refused, build it
+	@$(MAKE) --no-print-directory --jobs=2 $(TF)/.envlock # pip takes one core
 	@$(TF)/bin/python tools/demo.py
 
 ifdef CI
@@ -192,7 +193,7 @@ $(DEV)/.ready: pyproject.toml tools/venv.sh requirements/installer.txt requireme
 
 $(TF)/.ready: tools/venv.sh requirements/installer.txt requirements/tensorflow.txt
 	@sh tools/venv.sh "$(PYTHON)" $(TF) "TensorFlow: some minutes the first time"
-	@$(TF)/bin/python -m $(if $(TENSORFLOW),pip install --quiet "$(TENSORFLOW)",$(LOCKED) requirements/tensorflow.txt)
+	@$(TF)/bin/python -m $(if $(TENSORFLOW),pip install --quiet "$(TENSORFLOW)",$(LOCKED) requirements/tensorflow.txt --no-compile) # most of it is never imported
 	@touch $@
 
 .venvs/%/.ready: tools/venv.sh requirements/installer.txt requirements/%.txt

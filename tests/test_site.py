@@ -14,7 +14,9 @@ from tests.exhaustive import exhaustive
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.append(str(ROOT / "tools"))
-from site_pages import OUTSIDE, build_site, list_pages, move_links, run_zensical  # noqa: E402
+from site_pages import OUTSIDE, build_site, list_pages, move_links, run_zensical, split_codes, write_pages  # noqa: E402
+
+from envlock.workflows.codes import list_codes  # noqa: E402
 
 NAVIGATION = re.findall(r"([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
 ASSET = re.compile(
@@ -57,6 +59,34 @@ def test_links_lead_to_the_pages_of_the_site() -> None:
     assert move_links("```\n[n](o.md)\n```\n[p](#q)\n", "docs/a.md", pages, "") == "```\n[n](o.md)\n```\n[p](#q)\n"
 
 
+def test_each_code_has_a_page_with_its_reason_and_its_remedy(tmp_path: Path) -> None:
+    write_pages(ROOT, tmp_path / "pages")
+    folder = tmp_path / "pages/reference/codes"
+    assert {path.stem for path in folder.iterdir()} == {code.lower() for code in list_codes()}
+    without_remedy = []
+    for path in folder.iterdir():
+        text = path.read_text(encoding="utf-8")
+        if not re.search("^Fix: |each finding says it", text, re.MULTILINE):
+            without_remedy.append(path.name)
+    assert without_remedy == []
+
+
+def test_an_overview_of_codes_keeps_its_headings_and_links_to_the_pages() -> None:
+    before = (
+        "# All\n\n## `verify`\n\n### a-b\n\nTitle.\n\nWhy.\n\n```python\n# ### c\n```\n\n### d\n\nOther.\n\n## End\n"
+    )
+    overview, pages = split_codes(before, "###")
+    assert overview == (
+        "# All\n\n## `verify`\n\n### a-b\n\nTitle. [Why, and what to do](codes/a-b.md)\n\n"
+        "### d\n\nOther. [Why, and what to do](codes/d.md)\n\n## End\n"
+    )
+    assert pages == {
+        "a-b": "# a-b\n\nTitle.\n\nWhy.\n\n```python\n# ### c\n```\n\n`envlock explain a-b` prints this page.\n",
+        "d": "# d\n\nOther.\n\nWhy and fix depend on what is found: each finding says it.\n\n"
+        "`envlock explain d` prints this page.\n",
+    }
+
+
 @pytest.mark.parametrize(("sentence", "page"), SEARCHED.items())
 def test_what_is_searched_for_is_on_the_page_that_answers(sentence: str, page: str) -> None:
     text = (ROOT / f"docs/{page}.md").read_text(encoding="utf-8").lower()
@@ -69,7 +99,8 @@ def test_what_is_searched_for_is_on_the_page_that_answers(sentence: str, page: s
 def test_every_page_is_built_with_a_search_and_nothing_from_outside(folder: Path) -> None:
     site = folder / ".site/html"
     built = {path.relative_to(site).with_suffix(".md").as_posix() for path in site.rglob("*.html")}
-    assert set(NAVIGATION) == built - {"404.md"}
+    codes = {f"reference/codes/{code.lower()}.md" for code in list_codes()}
+    assert {*NAVIGATION, *codes} == built - {"404.md"}
     for page in site.rglob("*.html"):
         text = page.read_text(encoding="utf-8")
         assert ASSET.findall(text) == [], page

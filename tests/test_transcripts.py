@@ -17,13 +17,14 @@ PLAIN = [ROOT / "docs/agents.md", ROOT / "docs/data.md", ROOT / "docs/portable.m
 """Those that need no TensorFlow."""
 GUIDES = ("ci", "differences", "doctor", "lint", "lock", "refuse", "relax", "variables")
 NAMES = (
-    *("cookbook", "platforms", "program", "quick-start", "reference/activation", "troubleshooting", "upgrade"),
+    *("bisect", "cookbook", "invariance", "platforms", "program", "quick-start", "reference/activation"),
+    *("troubleshooting", "upgrade"),
     *(f"guides/{name}" for name in GUIDES),
 )
 INSTALLATION = ROOT / "docs/installation.md"
 PAGES = [*PLAIN, *(ROOT / f"docs/{name}.md" for name in NAMES)]
 """Pages of which every block is run, or a text or settings to copy."""
-LONG = ("activation", "cookbook", "doctor", "program", "relax", "troubleshooting", "upgrade")
+LONG = ("activation", "bisect", "cookbook", "doctor", "invariance", "program", "relax", "troubleshooting", "upgrade")
 """Those that take five seconds and longer."""
 
 

@@ -12,9 +12,9 @@ HEAD = """\
 
 This project began with five texts of advice and a page of NVIDIA's. For each of their claims this page gives the
 TensorFlow versions for which it is right and sufficient, the state today, what envlock does about it, and the evidence.
-What a CPU can show, the tests show with `tests/real/advice_program.py` under tensorflow-cpu {versions}
-(CPython 3.11), with the same outcome in each; the named rules are also tested on the example of every
-row. What only a GPU can show rests on the sources of the [determinism reference](determinism.md).
+Tests check what a CPU can show: they run `tests/real/advice_program.py` under tensorflow-cpu {versions}
+(CPython 3.11), with the same outcome in each, and the named rules on the example of every row. What only a
+GPU can show rests on the sources of the [determinism reference](determinism.md).
 """
 
 

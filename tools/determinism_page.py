@@ -92,7 +92,7 @@ def _recipes() -> str:
     before = _code(f"{name}={value}" for name, value in always.set.items())
     return (
         "## The recipe for a version\n\n"
-        f"In every version also {before} before the interpreter starts, and {_code(always.pinned)} as locked, since "
+        f"In every version, also set {before} before the interpreter starts, and {_code(always.pinned)} as locked, since "
         "all three change bits between machines.\n\n"
         + _table(("TensorFlow", "before the start", "in the program", "remarks"), rows)
     )

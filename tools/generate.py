@@ -214,7 +214,7 @@ def policies_page() -> str:
     lines += [
         "",
         "The first row that matches a path counts. Every row has its source in `envlock/data/policy.toml`. "
-        "What rows say of GPUs is from sources, not measured.",
+        "What rows say about GPUs is from sources, not measured.",
         "",
     ]
     lines += [
@@ -228,8 +228,8 @@ def policies_page() -> str:
         "",
         "## Witnesses",
         "",
-        "Under the rule `proven` a fact may differ where the [canary](../canary.md) has given the locked bits, if the lockfile",
-        "has a result of each operation that shows this cause. `tests/real/test_witnesses.py` changes the causes.",
+        "Under the rule `proven` a fact may differ if the [canary](../canary.md) gave the locked bits, and if the lockfile has",
+        "a result for each witness: the operations that show this cause. `tests/real/test_witnesses.py` changes the causes.",
         "",
         "| path | witnesses |",
         "|---|---|",
@@ -242,7 +242,7 @@ def policies_page() -> str:
         "",
         "## Exemptions",
         "",
-        "Who can let a difference pass. A report counts each, in its headline or beside it: JSON, SARIF and JUnit have all.",
+        "These can allow a difference. A report counts each, in its headline or beside it; JSON, SARIF and JUnit list them all.",
         "",
         "| owner | in words | `--no-overrides` | why it may |",
         "|---|---|---|---|",

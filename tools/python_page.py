@@ -14,13 +14,13 @@ HEAD = """\
 <!-- written by tools/generate.py from the docstrings of the public names in envlock/__init__.py -->
 # Python
 
-Every command is a function of the package, with the same options. Functions return values and print nothing; what
-judges returns a `Report`, whose JSON is described in [formats](formats.md#the-report). A public name is imported when
+Every command is a function of the package, with the same options. Functions return values and print nothing; those
+that judge return a `Report`, whose JSON is described in [formats](formats.md#the-report). A public name is imported when
 it is first used, so `import envlock` costs nothing else.
 
 A `lock` argument is a `Lockfile`, the path of one, or its content as `bytes`; without it the functions take the
-lockfile that `assert_locked()` finds. `progress` is an object with the methods of `envlock.Progress`, which shows what
-is being done; the default shows nothing.
+lockfile that `assert_locked()` finds. `progress` is an object with the methods of `envlock.Progress`, which shows the
+progress of a call; the default shows nothing.
 
 `assert_locked`, `activate`, `cite`, `load_ipython_extension`, `locate`, `record`, `recorded`, `stamp` and
 `unload_ipython_extension` need only the standard library of Python 3.8 or newer. The others need Python 3.10 and the

@@ -2,7 +2,8 @@
 
 A page of the repository links to files beside it, as GitHub follows them. A site has only pages, so each is written
 into .site/pages with its links rewritten: to the page of the site, or to the file at the address of the repository, or,
-where there is no address yet, to nothing.
+where there is no address yet, to nothing. The codes of findings, which the repository has on two pages, have a page each
+on the site: who searches for a code finds its page.
 """
 
 from __future__ import annotations
@@ -30,6 +31,9 @@ OUTSIDE = {
 CODE_OR_LINK = re.compile(
     rf"(?P<code>^ *```.*?^ *```$|`[^`\n]+`)|{LINK.pattern}", re.MULTILINE | re.DOTALL
 )
+
+CODES = {"docs/reference/findings.md": "###", "docs/reference/lint.md": "##"}
+"""The pages with a section for each code, and the heading of such a section."""
 
 COMMENT = re.compile(r"^<!-- .* -->\n", re.MULTILINE)
 """What generates a page, and what its test runs: nothing that a reader of the site needs."""
@@ -62,6 +66,26 @@ def move_links(text: str, source: str, pages: dict[str, str], repository: str) -
     return CODE_OR_LINK.sub(replace, text)
 
 
+def split_codes(text: str, heading: str) -> tuple[str, dict[str, str]]:
+    """Return the overview of a page of codes, which keeps its headings for links, and the page of each code by its name."""
+    section = re.compile(
+        rf"^{heading} (?P<code>[A-Za-z][\w-]*)\n\n(?P<title>[^\n]+)\n(?P<rest>.*?)(?=^{heading[1:]} |^{heading} |\Z)",
+        re.MULTILINE | re.DOTALL,
+    )
+    pages = {}
+    for found in section.finditer(text):
+        code, title, rest = found["code"], found["title"], found["rest"].rstrip()
+        name = code.lower()
+        rest = rest or "\nWhy and fix depend on what is found: each finding says it."
+        pages[name] = f"# {code}\n\n{title}\n{rest}\n\n`envlock explain {code}` prints this page.\n"
+
+    def shorten(found: re.Match[str]) -> str:
+        code = found["code"]
+        return f"{heading} {code}\n\n{found['title']} [Why, and what to do](codes/{code.lower()}.md)\n\n"
+
+    return section.sub(shorten, text), pages
+
+
 def write_pages(root: Path, target: Path, repository: str = REPOSITORY) -> None:
     """Write all pages of the site into a folder, which is emptied first."""
     shutil.rmtree(target, ignore_errors=True)
@@ -71,7 +95,13 @@ def write_pages(root: Path, target: Path, repository: str = REPOSITORY) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         if source.endswith(".md"):
             text = COMMENT.sub("", (root / source).read_text(encoding="utf-8"))
-            file.write_text(move_links(text, source, pages, repository), encoding="utf-8")
+            text = move_links(text, source, pages, repository)
+            if source in CODES:
+                text, codes = split_codes(text, CODES[source])
+                (file.parent / "codes").mkdir(exist_ok=True)
+                for name, page in codes.items():
+                    (file.parent / f"codes/{name}.md").write_text(page, encoding="utf-8")
+            file.write_text(text, encoding="utf-8")
         else:
             shutil.copyfile(root / source, file)
 

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from typer._click.core import Command, Context
     from typer._click.formatting import HelpFormatter
 
+# EX_SOFTWARE, which nothing else here ends with: https://man.openbsd.org/sysexits.3
 BUG = 70
+# As a shell reports an end by SIGINT.
 INTERRUPTED = 130
 DISK = (
     *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM),
@@ -132,6 +134,7 @@ def main() -> None:
     # If stderr is closed, the parser would print its error on stdout, or fail.
     if sys.stderr is None:
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 (for the whole process)
+    # Not standalone: the parser would choose the exit codes, and print what it was given unescaped.
     try:
         sys.exit(app(prog_name="envlock", standalone_mode=False))
     except ParserError as error:

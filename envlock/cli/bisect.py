@@ -26,7 +26,7 @@ StateOption = Annotated[
     typer.Option(
         metavar="DIR",
         file_okay=False,
-        help="Folder for packages and results; a second call goes on from there. [default: the cache, without results]",
+        help="Folder for packages and results; a second call continues from there. [default: the cache, without results]",
         show_default=False,
     ),
 ]
@@ -43,7 +43,7 @@ def bisect(
 ) -> None:
     """Find which differences between two lockfiles moved the bits of a program.
 
-    Exit 0: none did. Exit 1: these. Exit 4: a side varies or fails, or a difference cannot be put on this machine.
+    Exit 0: none did. Exit 1: these did. Exit 4: a side varies or fails, or a difference cannot be put on this machine.
 
     The program runs with some of the differences at a time, as overlays of packages and as variables over the live
     environment, which is not changed. What it records is compared, as `envlock repeat` does.

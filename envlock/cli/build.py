@@ -228,9 +228,9 @@ def build(
 ) -> None:
     """Build a container that is the locked environment, and verify it inside.
 
-    What the lockfile does not have yet is found first, and written into it at the end: wheels as by
-    `envlock hash`, the digest of the base. Wheels are installed by hash without a network; a second
-    build gives the same layers.
+    First, it finds what the lockfile does not have yet (wheels, as `envlock hash` does, and the
+    digest of the base), and writes it into the lockfile at the end. Wheels are installed by hash
+    without a network; a second build gives the same layers.
 
     \b
     Examples:

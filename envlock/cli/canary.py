@@ -62,8 +62,8 @@ def canary(
     comparable.
 
     The operations run in a child process with fixed thread counts and op determinism, so that
-    machines compare. Everything else (oneDNN, XLA, the CPU) is left as is, and is what the canary
-    compares.
+    machines can be compared. Everything else (oneDNN, XLA, the CPU) is left as it is: its effect
+    is what the canary compares.
 
     \b
     Examples:

@@ -94,7 +94,7 @@ ProgramOption = Annotated[
     typer.Option(
         "--program",
         metavar="FILE:FUNCTION",
-        help="Also note what TensorFlow really runs of this function; repeatable. Runs it twice, for two steps.",
+        help="Also note what TensorFlow really runs for this function; repeatable. Runs it twice, for two steps.",
         show_default=False,
     ),
 ]
@@ -201,7 +201,9 @@ def capture(
     if place.image is not None:
         others = {"--canary": wanted.canary, "--for": wanted.entry, "--add-machine": add_machine}
         _refuse_with_image({**more, **others})
-        python = os.fspath(place.python) if place.python else None
+        python = None
+        if place.python is not None:
+            python = os.fspath(place.python)
         inside = ImageEnvironment(place.image, python, place.engine, place.gpus)
         lock = envlock.capture_image(inside, *rules, project=about, progress=Terminal(quiet))
         lock = add_data_section(lock, project.data, Terminal(quiet))

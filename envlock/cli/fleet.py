@@ -72,7 +72,7 @@ AgainstOption = Annotated[
 VettedOption = Annotated[
     Path | None,
     typer.Option(
-        "--vetted", metavar="FILE", help="Also write the nodes that can be used, one a line."
+        "--vetted", metavar="FILE", help="Also write the nodes that can be used, one per line."
     ),
 ]
 WHOLE = "`--format json`"
@@ -91,7 +91,7 @@ def report(
 ) -> None:
     """Write the report of one rank to a shared folder, for `envlock fleet check`.
 
-    The launcher starts it as every rank of the job. The rank, the node and the job come from the
+    The launcher starts it on every rank of the job. The rank, the node and the job come from the
     launcher's variables, or from ENVLOCK_FLEET_RANK, ENVLOCK_FLEET_SIZE, ENVLOCK_FLEET_NODE and
     ENVLOCK_FLEET_JOB.
 
@@ -130,7 +130,7 @@ def check(
 
     Exit 0: all are alike, and as locked. Exit 1: a rank differs. Exit 4: a rank did not report.
 
-    Ranks with one environment are a group, and each difference is listed once a group, with its
+    Ranks with the same environment are a group. Each difference is listed once per group, with its
     nodes and ranks. Without a lockfile, groups are compared with the one that most ranks are in.
 
     \b
@@ -141,6 +141,7 @@ def check(
       envlock fleet check today --against yesterday   and find what has changed on the nodes
       envlock fleet check runs --job 2026-11-25 --against runs    since each was last in an earlier job
     """
+    # The list is written whatever happens: an older one must not outlive a check that fails.
     nodes: list[str] = []
     try:
         found = envlock.check_fleet(
@@ -240,15 +241,15 @@ def run(
     python: PythonOption = None,
     shown: ReportOptions = AS_TEXT,
 ) -> None:
-    """Start a job in all ranks, or in none where an environment differs.
+    """Start a job on all ranks, or on none if an environment differs.
 
-    Exit 1: a rank differs. Exit 4: a rank did not report. Exit 5: the launcher failed. Else as CMD
-    exits.
+    Exit 1: a rank differs. Exit 4: a rank did not report. Exit 5: the launcher failed.
+    Otherwise: the exit code of CMD.
 
-    The launcher starts a check as each rank first, and CMD only if all of them are alike, and as
-    locked. With `--engine files`, nothing is started: the launcher has started this command as each
-    rank, and all become CMD, or none. The report is text on stderr; with another `--format` it is
-    on stdout, before the output of CMD.
+    The launcher starts a check on each rank first, and CMD only if all of them are alike, and as
+    locked. With `--engine files`, nothing is started: the launcher has started this command on each
+    rank, and all become CMD, or none does. The report is text on stderr; with another `--format` it
+    is on stdout, before the output of CMD.
 
     \b
     Examples:

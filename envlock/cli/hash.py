@@ -76,8 +76,8 @@ def hash(  # noqa: A001 (the command's name)
 
     A wheel is proven by its RECORD, which must list exactly the installed files with their hashes.
     Its SHA-256 is computed from all its bytes. A package without a proven wheel is recorded with
-    the reason. A checkout or a folder has one with `--build`: its sources are copied and built, and
-    the wheel is kept for `envlock vendor`.
+    the reason. A checkout or a folder gets a wheel with `--build`: its sources are copied and
+    built, and the wheel is kept for `envlock vendor`.
 
     Nothing is written on exit 1 (another environment, or a package has lost its proof) and 5 (an
     index failed).

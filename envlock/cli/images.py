@@ -66,8 +66,8 @@ def images(
     """List base images, ranked for a lockfile.
 
     Without LOCK, every known image is listed. With --resolve, a few KB about each image are
-    downloaded. With --gpu, NVIDIA's images and TensorFlow's wheels are listed by whether they run
-    on a GPU, and why not.
+    downloaded. With --gpu, it lists whether NVIDIA's images and TensorFlow's wheels run on a GPU,
+    and why not.
 
     \b
     Examples:
@@ -107,7 +107,9 @@ def images(
         )
         limit = len(found["candidates"]) if all else SHOWN
         text = render_ranking(found, limit=limit, color=has_color())
-    emit(dump(found) if format == "json" else text)
+    if format == "json":
+        text = dump(found)
+    emit(text)
 
 
 def _print_gpu_support(gpu: str, format: str, *, every: bool) -> None:  # noqa: A002 (the option's name)

@@ -13,7 +13,7 @@ from envlock.runtime.policies import names
 app = make_app()
 
 FirstPolicyOption = Annotated[
-    str, make_choice(names(), "policy", "--policy", "-p", help="Policy of the lockfiles to come.")
+    str, make_choice(names(), "policy", "--policy", "-p", help="Policy of new lockfiles.")
 ]
 
 
@@ -21,8 +21,7 @@ FirstPolicyOption = Annotated[
 def init(policy: FirstPolicyOption = "strict", quiet: QuietOption = False) -> None:
     """Add envlock's settings to pyproject.toml, and print files for pre-commit, GitHub and make.
 
-    Nothing is asked, and settings that are there stay as they are. `envlock capture` then writes
-    the lockfile.
+    It asks nothing, and keeps the settings that exist. `envlock capture` then writes the lockfile.
 
     \b
     Examples:

@@ -65,9 +65,9 @@ def invariance(
 ) -> None:
     """Measure whether a result depends on the batch that its sample is in.
 
-    Exit 0: the same bits in every batch. Exit 1: other bits in some. Exit 2: cannot be called. Exit 4: not comparable.
+    Exit 0: the same bits in every batch. Exit 1: different bits in some. Exit 2: cannot be called. Exit 4: not comparable.
 
-    The first row of the inputs is computed in batches of every size, at other places of a batch, and beside other rows.
+    The first row of the inputs is computed in batches of every size, in other places of a batch, and beside other rows.
     FUNCTION returns a Keras model, or (model or function, inputs). Remedies are measured, not guessed.
 
     \b

@@ -42,7 +42,7 @@ IgnoreOption = Annotated[
     list[str] | None, typer.Option(help="Exclude these rules or prefixes.", show_default=False)
 ]
 StatisticsOption = Annotated[
-    bool, typer.Option("--statistics", help="Only how often each rule finds something.")
+    bool, typer.Option("--statistics", help="Print only the number of findings of each rule.")
 ]
 BaselineOption = Annotated[
     Path | None,

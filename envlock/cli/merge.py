@@ -41,6 +41,8 @@ def merge(base: BaseArgument, ours: OursArgument, theirs: TheirsArgument) -> Non
       envlock merge base.lock ours.lock theirs.lock             merge by hand, into ours.lock
     """
     merged = envlock.merge(base, ours, theirs)
+    # Git gives a merge driver copies of its own, so nothing else changes this file meanwhile:
+    # https://git-scm.com/docs/gitattributes#_defining_a_custom_merge_driver
     envlock.save(merged.lock, ours)
     if merged.exempt:
         talk(f"warning: more may differ than before: {', '.join(merged.exempt)}")

@@ -141,6 +141,7 @@ def repeat(
       envlock repeat train.py:step --save cpu        save the results, on each of two machines
       envlock repeat --compare cpu gpu               compare them
     """
+    # What can be refused is refused before the runs, which can take hours.
     _check(run.script, results)
     need_folder_of(results.html, results.png, results.svg, results.csv)
     if results.png is not None:
@@ -165,7 +166,9 @@ def repeat(
     _write(report, results)
     emit(render(report, shown.format, color=has_color(), width=get_width()))
     _print_hints(report)
-    raise typer.Exit(stop.exit_code if report.evidence.interrupted else report.exit_code)
+    if report.evidence.interrupted:
+        raise typer.Exit(stop.exit_code)
+    raise typer.Exit(report.exit_code)
 
 
 def _check(script: str | None, results: ResultOptions) -> None:

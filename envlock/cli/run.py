@@ -77,6 +77,7 @@ class RunCommand(Command):
         for number, arg in enumerate(args):
             if is_value:
                 is_value = False
+            # `-m` is not an option of `run`: a command begins with it, as with a script.
             elif not arg.startswith("-") or arg == "-" or arg.startswith("-m"):
                 yield number
             else:
@@ -235,6 +236,7 @@ def run(
         raise UsageError("no command to run", hint=hint)
     lock = find_source(source.named or source.lock)
     refuse_both({"--observe": way.observe}, {"--record": way.record})
+    # Before the command runs, perhaps for hours: not every lockfile can take what is observed.
     observed = None
     if way.observe:
         observed = find_lock_with_entry_points(lock)

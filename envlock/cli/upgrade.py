@@ -41,9 +41,10 @@ def upgrade(
 
     Exit 0: no bit changes. Exit 1: the program, a kernel or a value differs. Exit 4: not provable.
 
-    The installer resolves the versions, which then lie in folders before this environment; nothing is installed in
-    it. Three things are compared: what TensorFlow is given to compute, each operation at its own shapes, and all
-    values of the first two steps, weights and batches among them.
+    The installer resolves the versions and puts them into folders that Python looks in first;
+    nothing is installed in this environment. Three things are compared: what TensorFlow is given to
+    compute, each operation at its own shapes, and all values of the first two steps, weights and
+    batches among them.
 
     \b
     Examples:

@@ -55,7 +55,7 @@ LineOption = Annotated[
     typer.Option(
         "--line",
         metavar="LINE",
-        help="Without a lockfile: has this environment the line that `envlock show --line` printed?",
+        help="Without a lockfile: does this environment have the line that `envlock show --line` printed?",
         show_default=False,
     ),
 ]

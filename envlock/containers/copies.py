@@ -92,6 +92,7 @@ def _read(file: Path, path: str) -> CopiedFile:
         )
     try:
         with file.open("rb") as stream:
+            # Of the file that is open: another one may have its name by now.
             status = os.fstat(stream.fileno())
             if not stat.S_ISREG(status.st_mode):
                 raise UsageError(f"`copy` names a special file: {path}", hint=_EXAMPLE)

@@ -23,6 +23,8 @@ from envlock.runtime.report import clean
 NO_APT = 66
 """The exit code of the script if there is no apt."""
 
+# `check-valid-until=no`: the archives of one day, which make a build repeatable, have indexes that
+# have expired. https://snapshot.debian.org/ names this option.
 SCRIPT = f"""\
 export LC_ALL=C DEBIAN_FRONTEND=noninteractive
 command -v apt-get > /dev/null || exit {NO_APT}
@@ -206,7 +208,7 @@ def _read_answers(lines: Iterable[str]) -> _Answers:
         elif (package := _INST.match(line)) is not None:
             answers.new.append(package.groupdict())
         elif (file := _FILE.fullmatch(line)) is not None:
-            # A colon in a version is `%3a` in the name of a file.
+            # A colon in a version, after its epoch, is `%3a` in the name of a file.
             key = (file["name"], unquote(file["version"]), file["architecture"])
             answers.files[key] = file.groupdict()
     return answers

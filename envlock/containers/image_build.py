@@ -89,6 +89,7 @@ def check(
         lines.append("the layers differ")
         files = _compare_files(plan, engine, old.id, new.id)
         lines += files or ["no file differs; the builder writes its own timestamps"]
+    # The same ID is the image of the lockfile itself, which is not ours to remove.
     if new.id != old.id:
         engine.discard(built)
     return new, lines

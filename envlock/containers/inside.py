@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import envlock
 from envlock.containers.engines.container_run import Finished, Start
@@ -21,6 +21,7 @@ from envlock.images.reference import parse
 from envlock.images.sources import ngc
 from envlock.lock.live_facts import parse_snapshot
 from envlock.lock.models import BaseImage
+from envlock.lock.route import Route
 from envlock.lock.temporary import open_draft_folder
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import FactError
@@ -42,7 +43,7 @@ GUARD = (
 """The beginning of the code, which an old Python can parse, unlike the rest."""
 
 NO_PROGRAM = "does not have the program"
-"""The message that replaces the engine's own error (engines/failures.py)."""
+"""The message that replaces the engine's own error (engines/engine_errors.py)."""
 
 
 class Inside(NamedTuple):
@@ -185,14 +186,19 @@ def _make_base(image: str, inspected: Inspected) -> BaseImage | None:
     for digest in digests:
         found = parse(digest)
         if found.name == reference.name and found.digest is not None:
-            is_arm = inspected.get("Architecture") == "arm64"
+            platform: Literal["linux/amd64", "linux/arm64"] = "linux/amd64"
+            if inspected.get("Architecture") == "arm64":
+                platform = "linux/arm64"
+            route: Route = "captured"
+            if found.repository.endswith(ngc.REPOSITORY):
+                route = "ngc"
             return BaseImage(
                 name=found.name,
                 tag=reference.tag,
                 digest=found.digest,
                 manifest=None,
-                platform="linux/arm64" if is_arm else "linux/amd64",
-                route="ngc" if found.repository.endswith(ngc.REPOSITORY) else "captured",
+                platform=platform,
+                route=route,
                 reason="The lockfile was captured in it.",
             )
     return None
@@ -219,8 +225,12 @@ def _write_runtime(folder: Path) -> None:
     # one.
     if binding is not None and binding.origin and not binding.submodule_search_locations:
         _copy(Path(binding.origin), folder / "binding" / "pynvml.py")
+    # The program in the image can run as any user, and a draft is only its owner's.
     for path in (folder, *folder.rglob("*")):
-        path.chmod(0o755 if path.is_dir() else 0o644)
+        mode = 0o644
+        if path.is_dir():
+            mode = 0o755
+        path.chmod(mode)
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -154,6 +154,8 @@ def _add_documents(
     }
     if name is not None:
         tag = name.rpartition("/")[2].partition(":")[2] or "latest"
+        # containerd, and Docker on it, read the first; the second is the specification's own:
+        # https://github.com/opencontainers/image-spec/blob/v1.1.1/annotations.md
         entry["annotations"] = {
             "io.containerd.image.name": name,
             "org.opencontainers.image.ref.name": tag,

@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from envlock.containers.additions import Additions
 from envlock.containers.layers import BINDING, OWN, Layer, Wheel, cut
@@ -40,6 +40,7 @@ and 2.21.0.
 """
 NOT_AT_HAND = "its wheel is not in the wheelhouse"
 
+# With the epoch of PEP 440 in front, as `parse_version` returns it.
 _OLDEST_PYTHON = (0, 3, 8)
 
 
@@ -235,7 +236,10 @@ def plan(
         notes.append(
             f"{missing} is not locked; without its patch this TensorFlow is not deterministic"
         )
-    inside = dump_shipped_lock(lock, recipe if deterministic else {})
+    amended: Mapping[str, str] = {}
+    if deterministic:
+        amended = recipe
+    inside = dump_shipped_lock(lock, amended)
     return BuildPlan(
         base,
         tensorflow=tensorflow,
@@ -344,19 +348,16 @@ def _choose_environ(
     for name, value in sorted(locked.items()):
         if value is None or name not in known:
             continue
+        # The words of a lockfile for what it does not show, such as the identity of a GPU.
         is_hidden = isinstance(value, str) and ("sha256:" in value or value in ("uuid", "mig-uuid"))
-        if not isinstance(value, str) or (
-            not is_hidden and make_recordable(value, known[name]) != value
-        ):
+        if not is_hidden and not _is_recorded(value, known[name]):
             raise LockfileError(
                 f"`facts.environ.{name}` cannot go into an image: invalid value of {name}",
                 hint="restore the lockfile from version control, "
                 "or create it again with `envlock capture`",
             )
-        if (
-            base.environ is not None
-            and make_recordable(dict(base.environ).get(name), known[name]) == value
-        ):
+        of_base = dict(base.environ or ()).get(name)
+        if of_base is not None and make_recordable(of_base, known[name]) == value:
             continue  # the base sets it already
         if not is_hidden:
             environ.variables[name] = safe(value, "value", f"facts.environ.{name}")
@@ -379,6 +380,11 @@ def _choose_environ(
                 f"{name}: locked {state}, but {value} would make this TensorFlow deterministic"
             )
     return environ
+
+
+def _is_recorded(value: object, row: dict[str, Any]) -> bool:
+    """Return whether a value is one that a capture records; any other was written by hand."""
+    return isinstance(value, str) and make_recordable(value, row) == value
 
 
 def _list_unset(

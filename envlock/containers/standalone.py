@@ -72,13 +72,15 @@ def _add(
     """Add a member at its new path, and its parent folders that are not in `folders` yet."""
     parts = PurePosixPath(member.name).parts
     # A Python consists only of files, folders and links within the archive.
-    is_known = member.isdir() or (len(parts) > 1 and (member.isfile() or member.issym()))
+    is_content = member.isfile() or member.issym()
+    is_known = member.isdir() or (len(parts) > 1 and is_content)
     if parts[:1] != (_TOP,) or ".." in parts or not is_known:
         raise OutsideError(
             f"the archive holds {member.name!r}, which does not belong to a Python",
             hint="use another build of Python",
         )
     place = PurePosixPath(PLACE, *parts[1:])
+    # From the outermost folder on; the last of the parents is `.`, which has no entry.
     missing = list(place.parents[-2::-1])
     if member.isdir():
         missing.append(place)

@@ -229,6 +229,7 @@ def _list_libraries(folder: Path) -> list[Path]:
 
 def _find_contained(file: Path, names: set[str]) -> set[str]:
     contained = set()
+    # Mapped instead of read: the largest library has hundreds of megabytes.
     with (
         file.open("rb") as stream,
         mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content,

@@ -36,6 +36,7 @@ def check_driver(environment: Environment) -> Iterator[Finding]:
     version = environment.get("gpu.driver_version")
     if not isinstance(runtime, str) or not isinstance(version, str):
         return
+    # A forward-compatible libcuda replaces the driver's; `check_forward_compatibility` judges it.
     if environment.get("cuda.cuda_driver.compat_cuda"):
         return
     table = load_image_tables().cuda

@@ -172,10 +172,9 @@ def check_loadable(environment: Environment) -> Iterator[Finding]:
         problem = library.get("problem")
         if problem is None:
             continue
-        # Without a GPU, the driver's library is not needed.
-        if not environment.gpus and (
-            key == _DRIVER or (not has_driver and "libcuda.so" in problem)
-        ):
+        # Without a GPU, the driver's library is not needed, and neither is what only lacks that.
+        is_of_driver = key == _DRIVER or (not has_driver and "libcuda.so" in problem)
+        if not environment.gpus and is_of_driver:
             continue
         yield Finding(
             "library-broken",

@@ -58,6 +58,7 @@ def _build_environ(host: Host) -> dict[str, str]:
     """
     current, at_start = host.environ, host.start_environ()
     environ = {name: current[name] for name in current if not name.startswith("LD_")}
+    # The loader has read its own when this process started; a later change has no effect here.
     environ.update({name: at_start[name] for name in at_start if name.startswith("LD_")})
     environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
     return environ

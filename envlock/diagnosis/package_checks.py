@@ -131,11 +131,8 @@ def check_companions(environment: Environment) -> Iterator[Finding]:
         why = "TensorFlow was not tested with it, and may fail at import or later."
         broken = _find_break(environment, row.package, version)
         if broken is not None:
-            severity, source, why = (
-                ERROR,
-                resolve_citation(broken.source, table.evidence),
-                broken.what,
-            )
+            severity, why = ERROR, broken.what
+            source = resolve_citation(broken.source, table.evidence)
         fix = _change_to_agreed(environment, row.package, row.takes)
         yield Finding(
             "package-version",

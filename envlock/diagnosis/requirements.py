@@ -131,6 +131,7 @@ def is_satisfiable(specifiers: SpecifierSet) -> bool:
 
 
 _ABOVE = (".0.0.0.1", ".0.0.1", ".1")
+"""Ends that make versions just above a bound: where one of them is excluded, another may not be."""
 
 
 def _reduce_specifiers(specifiers: SpecifierSet) -> Sequence[str]:

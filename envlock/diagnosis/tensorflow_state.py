@@ -81,6 +81,8 @@ def _read_op_determinism(seen: Observations) -> ObservedState:
     if crop:
         counts.append(_describe_results("crop_and_resize", crop))
     results = ", ".join(counts)
+    # From 2.7 on op determinism rejects the clock, which is certain evidence. In 2.6 gradients of
+    # crop_and_resize that differ show that it is off; before, they differ in any case.
     if clock == "raised" and scatter <= 1 and crop <= 1:
         return ObservedState(what, ON, f"tf.timestamp was rejected; {results}")
     if clock == "raised":
@@ -107,9 +109,12 @@ def _read_onednn(seen: Observations) -> ObservedState:
     names = seen.get("operations")
     if not names:
         return _explain_unknown("oneDNN", "operations", seen)
-    has_onednn = any(name.startswith("_Mkl") for name in names)
+    # TensorFlow's own operations for oneDNN have kept the name of its predecessor, MKL-DNN.
+    state = OFF
+    if any(name.startswith("_Mkl") for name in names):
+        state = ON
     evidence = f"a product, a convolution and a softmax ran as {', '.join(names)}"
-    return ObservedState("oneDNN", ON if has_onednn else OFF, evidence)
+    return ObservedState("oneDNN", state, evidence)
 
 
 def _read_tf32(seen: Observations) -> ObservedState:
@@ -257,7 +262,8 @@ def _find_fix(what: str, want: str, tensorflow: str) -> str:
     if what == "op determinism" and want == ON:
         return _find_recipe_fix(tensorflow)
     onednn = "1" if want == ON else "0"
-    call = f"tf.config.threading.set_{what[:5]}_op_parallelism_threads({want})"
+    pool = what.partition("-")[0]
+    call = f"tf.config.threading.set_{pool}_op_parallelism_threads({want})"
     fixes = {
         "oneDNN": f"export TF_ENABLE_ONEDNN_OPTS={onednn}",
         "TF32": "tf.config.experimental.enable_tensor_float_32_execution(False)",

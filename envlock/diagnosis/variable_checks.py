@@ -84,6 +84,7 @@ def _find_danger(
 def check_needed(environment: Environment) -> Iterator[Finding]:
     """Yield variables that are unset although this TensorFlow needs them."""
     for row in tables.load_variable_table().variable:
+        # A variable whose state is unknown, as for a lockfile, is not an unset one.
         if row.name not in environment.variables or environment.variables[row.name] is not None:
             continue
         need = _find_need(row, environment)
@@ -311,6 +312,7 @@ def find_nearest(name: str, known: set[str]) -> str | None:
     if not near:
         return None
     changes, best = min(near)
+    # Without a change it is the known name itself.
     if 0 < changes <= 2 and _is_ours(name, best):
         return best
     return None

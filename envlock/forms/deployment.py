@@ -117,5 +117,6 @@ def format_yaml(remarks: Sequence[str], *documents: Mapping[str, object]) -> str
     """Return documents as YAML after comment lines, which are our own words."""
     lines = [f"# Written by envlock {__version__}."]
     lines += [f"# {remark}" for remark in remarks]
+    # Wide, so that an expression or a command is not broken into two lines.
     lines.append(yaml.safe_dump_all(documents, sort_keys=False, width=1000))
     return "\n".join(lines)

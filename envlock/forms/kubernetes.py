@@ -103,6 +103,8 @@ def _build_labels(deployment: Deployment) -> dict[str, str]:
     """
     architecture = deployment.platform.rpartition("/")[2]
     labels = {"kubernetes.io/os": "linux", "kubernetes.io/arch": architecture}
+    # A label has no blanks, and NVIDIA's discovery writes hyphens for them:
+    # https://github.com/NVIDIA/k8s-device-plugin/tree/main/docs/gpu-feature-discovery
     product = (deployment.gpu_model or "").replace(" ", "-")
     if _LABEL.fullmatch(product):
         labels["nvidia.com/gpu.product"] = product

@@ -151,6 +151,7 @@ def _build_policy(deployment: Deployment) -> dict[str, object]:
         "operations": ["CREATE", "UPDATE"],
         "resources": ["jobs"],
     }
+    # `Fail`: where an expression cannot be evaluated, a job is refused instead of unchecked.
     spec = {
         "failurePolicy": "Fail",
         "matchConstraints": {"resourceRules": [jobs]},

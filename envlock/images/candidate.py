@@ -241,8 +241,10 @@ def _describe_likenesses(candidate: Candidate, needs: BaseNeeds) -> Iterable[str
     texts: dict[str, list[str]] = {kind: [] for kind in _HEADS}
     for name, title in SUBJECTS.items():
         held, locked = candidate.holds.get(name), getattr(needs, name)
-        if held is None or locked is None or (name == "tensorflow" and candidate.exact):
+        if held is None or locked is None:
             continue
+        if name == "tensorflow" and candidate.exact:
+            continue  # the lead says so already
         grade = compare_versions(locked, held).grade
         if name == "compiler" and grade != SAME:
             continue  # no policy compares it

@@ -115,11 +115,9 @@ def _describe_images(capability: str, tables: Tables) -> Iterator[dict[str, Any]
 
 def _is_older(cuda: str | None, first_cuda: str | None) -> bool:
     """Return whether a CUDA is known to be older than the first for a GPU."""
-    return (
-        cuda is not None
-        and first_cuda is not None
-        and parse_release(cuda) < parse_release(first_cuda)
-    )
+    if cuda is None or first_cuda is None:
+        return False
+    return parse_release(cuda) < parse_release(first_cuda)
 
 
 def _explain_code(cuda: str, capability: str, tables: Tables) -> str:

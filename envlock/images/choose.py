@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from envlock.data.image_tables import Tables, load_image_tables
 from envlock.images.base_request import AUTO, BaseRequest
@@ -294,6 +295,7 @@ def choose_online(
         UsageError: there is no such route or image for this lockfile.
         RegistryError: a registry could not be reached, refused, or does not have it.
     """
+    # Without a network first: what the tables refuse is not asked for.
     selected = _select(needs, request.choice, tables)
     ranked, pinned = look_up(selected, needs, tables, pin_image)
     best = ranked[0]
@@ -380,9 +382,12 @@ def make_base_image(chosen: ChosenImage, needs: BaseNeeds) -> BaseImage:
         archive = PinnedArchive(
             file=candidate.python_archive.file, sha256=candidate.python_archive.sha256
         )
+    platform: Literal["linux/amd64", "linux/arm64"] = "linux/amd64"
+    if image.platform == "linux/arm64":
+        platform = "linux/arm64"
     return BaseImage(
         **_make_pinned_image(image).model_dump(),
-        platform="linux/arm64" if image.platform == "linux/arm64" else "linux/amd64",
+        platform=platform,
         route=candidate.route,
         reason=explain_candidate(candidate, needs),
         python=python,

@@ -51,10 +51,10 @@ def _check_cudnn(candidate: Candidate, needs: BaseNeeds, tables: Tables) -> Iter
                 f"and needs that or a later {required[0]}.x; it has {held.version}."
             )
             return
-    if (
-        needs.cudnn is not None
-        and parse_release(held.version)[:1] != parse_release(needs.cudnn)[:1]
-    ):
+    if needs.cudnn is None:
+        return
+    # The library's name has the major version, so that of another one is never opened.
+    if parse_release(held.version)[:1] != parse_release(needs.cudnn)[:1]:
         yield f"The locked cuDNN is {needs.cudnn}; it has {held.version}, which is another library."
 
 

@@ -96,6 +96,7 @@ def _resolve(config: dict[str, object], registry: str) -> Mapping[str, object]:
     # The messages of the library and of the helper are not passed on: they can contain a secret.
     try:
         entries = cast("Mapping[str, object]", config.get("auths") or {})
+        # Only the entries of this registry are parsed: one of another may be malformed.
         auths = {
             key: value for key, value in entries.items() if auth.resolve_index_name(key) == server
         }
@@ -126,6 +127,7 @@ def _ask_helper(helper: str, server: str) -> dict[str, str] | None:
         child = launch.start(["get"], Path(program), output=PIPE, errors=DEVNULL, stdin=PIPE)
     except UsageError:
         raise _make_login_error("a credential helper is missing, or failed") from None
+    # To read the answer has no time limit of its own: it ends when the helper is killed.
     started = monotonic()
     timer = Timer(SECONDS, launch.kill, [child])
     timer.start()
@@ -144,6 +146,8 @@ def _ask_helper(helper: str, server: str) -> dict[str, str] | None:
         raise _make_login_error(f"no answer within {SECONDS:g} s")
     if code == 0:
         return _parse_answer(output)
+    # The words of all helpers:
+    # https://github.com/docker/docker-credential-helpers/blob/master/credentials/error.go
     if code is not None and b"credentials not found in native keychain" in output:
         return None
     raise _make_login_error("a credential helper is missing, or failed")

@@ -171,6 +171,7 @@ def get_config_digest(manifest: Mapping[str, object], reference: Reference) -> s
 def config(document: Mapping[str, object]) -> ImageConfig:
     """Return the contents of a config document; a value of a wrong type is treated as absent."""
     own = _get_object(document, "config")
+    # The digest vouches for the bytes, not for their form: anybody can publish an image.
     environ = {}
     for text in _keep_texts(own.get("Env")):
         name, _, value = text.partition("=")

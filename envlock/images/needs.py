@@ -21,6 +21,7 @@ from envlock.runtime.policies import DEFAULT
 from envlock.runtime.release import minor, parse_release
 
 _NVIDIA_WHEEL = re.compile(r"nvidia-(cuda-runtime|cudnn)(-cu\d+)?")
+# With the ABI of the same Python, or of its free threading (`t`, PEP 703); `abi3` fits later ones.
 _WHEEL_PYTHON = re.compile(r"cp(\d)(\d+)-cp\1\2t?-.*")
 _WHEEL_LIBC = re.compile(r"-manylinux(?:(1|2010|2014)|_(\d+)_(\d+))_[a-z0-9_]+$")
 _LEGACY = {"1": "2.5", "2010": "2.12", "2014": "2.17"}
@@ -122,9 +123,8 @@ def collect_needs(
     if system.os and system.os_version:
         os_release = f"{system.os} {system.os_version}"
     libc = None
-    if (
-        system.libc == "glibc"
-    ):  # versions of another C library cannot be compared with those of images
+    # Versions of another C library cannot be compared with those of images.
+    if system.libc == "glibc":
         libc = _accept_version(system.libc_version)
     cuda = _get_library_version(facts, "cudart") or _accept_version(tensorflow.built_with_cuda)
     compiled_against = _accept_version(tensorflow.compiled_against_cudnn)

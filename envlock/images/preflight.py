@@ -53,9 +53,8 @@ def find_mismatches(candidate: Candidate, needs: BaseNeeds) -> Iterator[str]:
         if not _can_be_same(subject, locked, held):
             yield from _compare_facts(paths, locked, held.version, policy)
     machine = get_machine(needs.platform)
-    if needs.machine not in (None, machine) and not _is_accepted(
-        policy, "system.machine", needs.machine, machine
-    ):
+    is_other_machine = needs.machine not in (None, machine)
+    if is_other_machine and not _is_accepted(policy, "system.machine", needs.machine, machine):
         yield f"system.machine is {machine}, locked {needs.machine}"
     yield from _find_other_build(candidate, needs, policy)
     for refusal in _explain_refused_wheels(candidate, needs):

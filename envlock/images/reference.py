@@ -22,6 +22,8 @@ _PATH_PART = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
 _REPOSITORY = rf"{_PATH_PART}(?:/{_PATH_PART})*"
 _TAG = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}"
 _DIGEST = r"sha256:[0-9a-f]{64}"
+# The registry is optional and taken last (`??`), so only where the rest cannot be a repository, as with
+# a port or a capital; `_apply_defaults` decides about the others.
 _REFERENCE = re.compile(
     rf"(?:(?P<registry>{_REGISTRY})/)??(?P<repository>{_REPOSITORY})"
     rf"(?::(?P<tag>{_TAG}))?(?:@(?P<digest>{_DIGEST}))?",
@@ -106,7 +108,8 @@ def _apply_defaults(registry: str | None, repository: str) -> tuple[str, str]:
     The first part is a registry when it has a dot, a colon or a capital, or is `localhost`.
     """
     first, slash, rest = repository.partition("/")
-    if registry is None and slash and ("." in first or first == "localhost"):
+    is_host = "." in first or first == "localhost"
+    if registry is None and slash and is_host:
         registry, repository = first, rest
     if registry in (None, "index.docker.io", DOCKER_HUB):
         if "/" not in repository:

@@ -109,6 +109,8 @@ def _update_tag_index(
     registry: Writable, image: Reference, entries: Sequence[Mapping[str, object]]
 ) -> None:
     """Add entries to the index under the tag of an image's referrers; existing entries are kept."""
+    # Two pushes at once can lose an entry, as the specification says, which has this tag:
+    # https://github.com/opencontainers/distribution-spec/blob/v1.1.1/spec.md#unavailable-referrers-api
     tag = str(image.digest).replace(":", "-")
     try:
         index = manifest.parse(registry.fetch_manifest(image, tag), "an index", image)

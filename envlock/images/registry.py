@@ -19,6 +19,8 @@ from envlock.web.client import Answer, Client, Request
 from envlock.web.limits import Limits
 from envlock.web.web_errors import WebError, make_status_error
 
+# `maxManifestBodySize` of the registry that most others are made of, which takes no larger one:
+# https://github.com/distribution/distribution/blob/main/registry/handlers/manifests.go
 MANIFEST_LIMIT = 4 * 1024 * 1024
 CONFIG_LIMIT = 8 * 1024 * 1024
 TOKEN_LIMIT = 1024 * 1024
@@ -175,6 +177,7 @@ class Registry:
 
     def _get(self, reference: Reference, query: _Query) -> Answer:
         origin = self._find_origin(reference.registry)
+        # A digest is that of the uncompressed bytes, so they are asked for as they are.
         headers = {"Accept": query.accept}
         authorization = self._authorizations.get((reference.registry, reference.repository, READ))
         if authorization:
@@ -189,6 +192,7 @@ class Registry:
         """
         if registry not in self._origins:
             host = registry
+            # Its API is not at the name that references have.
             if registry == DOCKER_HUB:
                 host = "registry-1.docker.io"
             scheme = "https"
@@ -250,6 +254,8 @@ class Registry:
         if answer.status != 200:
             raise make_status_error(answer.url, answer.status)
         document = manifest.parse(answer.body, "a token", reference)
+        # Servers name it in either way, the second for OAuth 2.0:
+        # https://distribution.github.io/distribution/spec/auth/token/
         token = document.get("token") or document.get("access_token")
         if not isinstance(token, str) or not _TOKEN.fullmatch(token):
             raise manifest.make_unreadable_error("a token", reference, "it has no token")

@@ -53,6 +53,7 @@ def validate(document: dict[str, object], name: str) -> Lockfile:
 
 
 def _describe_error(name: str, error: ValidationError) -> LockfileError:
+    # Without the input: it can be long, and a secret that somebody has put there.
     first = error.errors(include_url=False, include_input=False)[0]
     where = clean(".".join(map(str, first["loc"]))[:PATH_LIMIT])
     return LockfileError(

@@ -17,9 +17,8 @@ from envlock.runtime.host import Host
 from envlock.runtime.locked_wheels import restore_locked_origins
 from envlock.runtime.tooling import find_tooling
 
-TIMEOUT = (
-    60.0  # seconds; a capture takes a fifth of a second, plus the start of Python on a slow disk
-)
+TIMEOUT = 60.0
+"""Seconds: a capture takes a fifth of one, plus the start of Python on a slow disk."""
 
 
 def collect_live(python: Path | None = None, environ: Mapping[str, str] | None = None) -> Snapshot:

@@ -73,9 +73,7 @@ def find_unmatched(patterns: Iterable[str], *locks: Lockfile) -> list[str]:
     paths: set[str] = set()
     for lock in locks:
         paths.update(flatten(lock.to_document()))
-    return [
-        pattern for pattern in patterns if not any(matches_fact(pattern, path) for path in paths)
-    ]
+    return [pattern for pattern in patterns if not _matches_any(pattern, paths)]
 
 
 def merge(base: Lockfile, ours: Lockfile, theirs: Lockfile) -> Merged:
@@ -255,6 +253,10 @@ def _assemble(document: Document, chosen: Flat, sides: Sequence[Document]) -> Lo
 
 def _is_wanted(path: str, patterns: Iterable[str]) -> bool:
     return any(matches_fact(pattern, path) for pattern in patterns)
+
+
+def _matches_any(pattern: str, paths: Iterable[str]) -> bool:
+    return any(matches_fact(pattern, path) for path in paths)
 
 
 def matches_fact(pattern: str, path: str) -> bool:

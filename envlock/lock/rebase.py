@@ -38,6 +38,8 @@ def apply_changes(
         merged = dict(ours)
     else:
         merged = _merge_keys("", read, ours, theirs)
+    # Such a section was made from the facts that another command had: unless this one has made it
+    # as well, it says nothing about the new ones.
     if merged["facts"] != theirs["facts"]:
         for name in MADE_OF_FACTS:
             if ours.get(name) == read.get(name):

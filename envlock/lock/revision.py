@@ -85,6 +85,8 @@ def _resolve(reference: str, git: Path) -> str | None:
 
 def _read_status(folder: Path, lock: Path | None) -> bytes | None:
     """Return the output of `git status` for a folder without the lockfile; None if it fails."""
+    # A repository can name a program in `core.fsmonitor`, which `git status` would run:
+    # https://git-scm.com/docs/git-config#Documentation/git-config.txt-corefsmonitor
     command = ["git", "--no-optional-locks", "-c", "core.fsmonitor=false", "status"]
     command += ["--porcelain", "--untracked-files=normal", "--", "."]
     if lock is not None:

@@ -55,6 +55,7 @@ def open_draft_folder(parent: Path | None) -> Iterator[Path]:
         raise WriteError(
             f"cannot create a folder in {parent}: {error.strerror}", hint=hint
         ) from None
+    # Held until it is removed, so that the sweep of another process leaves it.
     handle = os.open(folder, os.O_RDONLY)
     try:
         hold(handle)

@@ -45,6 +45,7 @@ def replace_file(path: Path, what: str) -> Iterator[BinaryIO]:
             # Flushed to the disk before it is renamed, so that after a crash the name stands for a
             # complete file.
             stream.flush()
+            # Before the name is given: a draft is its owner's alone, and readers may be others.
             os.fchmod(stream.fileno(), mode)
             os.fsync(stream.fileno())
             draft.replace(target)

@@ -12,6 +12,7 @@ from itertools import pairwise
 
 from envlock.numerics.results import Run
 from envlock.runtime.extent import Extent
+from envlock.runtime.own_variables import THREADS
 from envlock.runtime.report import ERROR, INFO, UNKNOWN, Evidence, Finding, Report, clean, count
 
 SOURCE = "docs/bisect.md"
@@ -21,7 +22,7 @@ TITLES = {
     "run-failed": "a side cannot be run",
     "out-of-reach": "a difference cannot be put on this machine",
 }
-PACKAGES, VARIABLES = "packages", "environ"
+PACKAGES, VARIABLES, PROCESSOR = "packages", "environ", "cpu"
 DERIVED = ("tensorflow", "keras", "numpy")
 """Sections whose facts follow from packages and variables, and change with these."""
 HASHED = "sha256:"
@@ -118,9 +119,11 @@ def list_differences(
     `live`.
 
     An overlay can add or replace a package, but not remove one; a variable whose value is hashed
-    cannot be set.
+    cannot be set. A number of threads is put by its variable, so that of the two only the number is
+    a difference.
     """
-    causes = []
+    causes = list_thread_counts(a, b)
+    put = {cause.path for cause in causes}
     beyond = []
     ours = read_versions(live)
     one, other = read_versions(a), read_versions(b)
@@ -136,7 +139,7 @@ def list_differences(
     variables = (read_variables(a), read_variables(b))
     for name in sorted(variables[0].keys() | variables[1].keys()):
         before, after = variables[0].get(name), variables[1].get(name)
-        if before == after:
+        if before == after or f"{PROCESSOR}.{THREADS.get(name)}" in put:
             continue
         path = f"{VARIABLES}.{name}"
         if any(value is not None and value.startswith(HASHED) for value in (before, after)):
@@ -145,8 +148,20 @@ def list_differences(
             causes.append(Cause(path, before, after))
     for section in sorted(a.keys() | b.keys()):
         if section not in (PACKAGES, VARIABLES, *DERIVED):
-            beyond += list_paths(section, a.get(section), b.get(section))
+            paths = list_paths(section, a.get(section), b.get(section))
+            beyond += [path for path in paths if path not in put]
     return Differences(tuple(causes), tuple(beyond))
+
+
+def list_thread_counts(a: Mapping[str, object], b: Mapping[str, object]) -> list[Cause]:
+    """Return the numbers of TensorFlow's threads that are known on both sides and differ."""
+    one, other = read_thread_counts(a), read_thread_counts(b)
+    causes = []
+    for name, fact in THREADS.items():
+        before, after = one.get(name), other.get(name)
+        if before is not None and after is not None and before != after:
+            causes.append(Cause(f"{PROCESSOR}.{fact}", before, after))
+    return causes
 
 
 def list_paths(path: str, a: object, b: object) -> list[str]:
@@ -155,11 +170,10 @@ def list_paths(path: str, a: object, b: object) -> list[str]:
         return []
     if not isinstance(a, dict) or not isinstance(b, dict):
         return [path]
-    return [
-        found
-        for name in sorted(a.keys() | b.keys())
-        for found in list_paths(f"{path}.{name}", a.get(name), b.get(name))
-    ]
+    found = []
+    for name in sorted(a.keys() | b.keys()):
+        found += list_paths(f"{path}.{name}", a.get(name), b.get(name))
+    return found
 
 
 def read_versions(facts: Mapping[str, object]) -> dict[str, str]:
@@ -169,7 +183,9 @@ def read_versions(facts: Mapping[str, object]) -> dict[str, str]:
         return {}
     found = {}
     for name, package in packages.items():
-        version = package.get("version") if isinstance(package, dict) else None
+        if not isinstance(package, dict):
+            continue
+        version = package.get("version")
         if isinstance(version, str):
             found[name] = version
     return found
@@ -185,14 +201,26 @@ def read_variables(facts: Mapping[str, object]) -> dict[str, str | None]:
     }
 
 
+def read_thread_counts(facts: Mapping[str, object]) -> dict[str, str]:
+    """Return the numbers of TensorFlow's threads, by the variable that sets each."""
+    processor = facts.get(PROCESSOR)
+    if not isinstance(processor, dict):
+        return {}
+    found = {}
+    for name, fact in THREADS.items():
+        number = processor.get(fact)
+        if isinstance(number, int):
+            found[name] = str(number)
+    return found
+
+
 def digest_run(run: Run) -> str:
     """Return a digest of everything that a run recorded: equal if every bit of every step is equal."""
-    steps = {
-        step: {
-            name: [value.kind, list(value.shape), value.digest] for name, value in values.items()
-        }
-        for step, values in run.steps.items()
-    }
+    steps: dict[int, dict[str, list[object]]] = {}
+    for step, values in run.steps.items():
+        steps[step] = {}
+        for name, value in values.items():
+            steps[step][name] = [value.kind, list(value.shape), value.digest]
     text = json.dumps(steps, sort_keys=True)
     return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
@@ -285,14 +313,17 @@ def write_headline(evidence: BisectEvidence, title: str) -> str:
     if evidence.a is None or evidence.b is None:
         return f"cannot say what moves the bits: {measured}"
     number = len(differences.causes)
+    verb = "moves" if number == 1 else "move"
     if evidence.a != evidence.b:
-        return f"{len(evidence.smallest)} of {count(number, 'difference')} turn the first bits into the second: {measured}"
+        smallest = len(evidence.smallest)
+        turn = "turns" if smallest == 1 else "turn"
+        return f"{smallest} of {count(number, 'difference')} {turn} the first bits into the second: {measured}"
     if differences.out_of_reach:
         return (
-            f"{count(number, 'difference')} that can be put on this machine move no bit, "
+            f"{count(number, 'difference')} that can be put on this machine {verb} no bit, "
             f"{len(differences.out_of_reach)} cannot be put on it: {measured}"
         )
-    return f"{count(number, 'difference')} move no bit: {measured}"
+    return f"{count(number, 'difference')} {verb} no bit: {measured}"
 
 
 def find_smallest(causes: Sequence[Cause], gives_b: Test) -> tuple[Cause, ...]:
@@ -341,8 +372,11 @@ def find_rest(chunks: Sequence[list[Cause]], gives_b: Test) -> list[Cause] | Non
     # Of two parts, the rest of one is the other, which was tried already.
     if len(chunks) < 3:
         return None
-    for number in range(len(chunks)):
-        others = [cause for chunk in (*chunks[:number], *chunks[number + 1 :]) for cause in chunk]
+    for left_out in range(len(chunks)):
+        others: list[Cause] = []
+        for number, chunk in enumerate(chunks):
+            if number != left_out:
+                others += chunk
         if gives_b(frozenset(others)):
             return others
     return None

@@ -199,11 +199,11 @@ def read_layer(answer: Mapping[str, object]) -> Layer | None:
     between = answer.get("between")
     if not isinstance(between, list) or len(between) != 2:
         return None
-    texts = {
-        key: value
-        for key in ("layer", "kind", "reason")
-        if isinstance(value := answer.get(key), str)
-    }
+    texts: dict[str, str] = {}
+    for key in ("layer", "kind", "reason"):
+        value = answer.get(key)
+        if isinstance(value, str):
+            texts[key] = value
     sizes = (int(between[0]), int(between[1]))
     return Layer(sizes, texts.get("layer"), texts.get("kind"), texts.get("reason"))
 
@@ -242,6 +242,7 @@ def find_padding(bits: ModeBits) -> str | None:
     least = largest
     while least - 1 in alike:
         least -= 1
+    # To pad to the largest size only is another remedy, that of `find_fixed_size`.
     if least == largest:
         return None
     steady = [bits.is_steady_at(size) for size in bits.places if size >= least]
@@ -280,7 +281,9 @@ def judge_invariance(
         title: the measured model, for the headline.
     """
     evidence = replace(evidence, remedies=find_remedies(evidence))
-    findings = [finding for bits in evidence.modes for finding in judge_mode(bits, evidence, asked)]
+    findings: list[Finding] = []
+    for bits in evidence.modes:
+        findings += judge_mode(bits, evidence, asked)
     measured = {bits.mode for bits in evidence.modes}
     findings += [
         report_failure(mode, "this model has no such mode", UNKNOWN)
@@ -391,7 +394,9 @@ def headline(modes: Sequence[ModeBits], title: str) -> str:
     if not compared:
         return f"nothing was compared of {clean(title)}"
     dependent = [clean(bits.mode) for bits in compared if not bits.is_invariant]
-    sizes = {size for bits in compared for size in bits.sizes}
+    sizes: set[int] = set()
+    for bits in compared:
+        sizes.update(bits.sizes)
     measured = f"{count(len(sizes), 'size')} of batches in {count(len(compared), 'mode')}"
     if not dependent:
         return f"{clean(title)} does not depend on the batch: {measured} have the same bits"

@@ -83,6 +83,7 @@ def compute_matrices(
         UsageError: the interpreter cannot be run, or has no numpy, or an array is damaged.
         FactError: it crashed.
     """
+    # As keys, each job once and in order: two steps can have the same arrays.
     jobs: dict[Job, None] = {}
     for quantity in quantities:
         for values in _list_columns(quantity):

@@ -185,7 +185,9 @@ class RepeatEvidence(Evidence):
     @property
     def labels(self) -> tuple[str, ...]:
         """The labels of the runs that are compared."""
-        compared = {label for group in self.groups for label in group}
+        compared: set[str] = set()
+        for group in self.groups:
+            compared.update(group)
         return tuple(run.run for run in self.runs if run.run in compared)
 
     def to_json(self) -> dict[str, object]:
@@ -222,9 +224,12 @@ def report(outcome: Outcome, subject: str = "results") -> Report[RepeatEvidence]
 
     `subject` is the script that ran, or what is compared.
     """
-    extent = Extent(runs=len(outcome.runs))
+    extent: Extent | None = Extent(runs=len(outcome.runs))
     if len(outcome.runs) < 2 or not _has_values(outcome.runs):
         extent = Extent(runs=0)
+    # A run that is alone is kept to be compared later.
+    if outcome.alone:
+        extent = None
     return Report(
         _list_findings(outcome),
         command="repeat",
@@ -232,8 +237,7 @@ def report(outcome: Outcome, subject: str = "results") -> Report[RepeatEvidence]
         subject=subject,
         titles=TITLES,
         evidence=_collect_evidence(outcome),
-        # A run that is alone is kept to be compared later.
-        extent=None if outcome.alone else extent,
+        extent=extent,
     )
 
 
@@ -262,7 +266,7 @@ def _make_headline(outcome: Outcome) -> str:
 
 def _has_values(runs: Sequence[Run]) -> bool:
     """Return whether a run recorded a value: no others can be the same."""
-    return any(values for run in runs for values in run.steps.values())
+    return any(any(run.steps.values()) for run in runs)
 
 
 def _list_findings(outcome: Outcome) -> Iterator[Finding]:

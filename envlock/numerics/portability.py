@@ -9,6 +9,7 @@ from envlock.data.portable_table import Cap
 from envlock.lock.numerics import Numerics
 from envlock.numerics.canary.canary_comparison import Comparison, compare
 from envlock.runtime.extent import Extent
+from envlock.runtime.own_variables import THREADS
 from envlock.runtime.report import ERROR, INFO, UNKNOWN, Evidence, Finding, Report, clean, count
 
 SOURCE = "docs/portable.md"
@@ -21,11 +22,6 @@ TITLES = {
     "estimate": "what an emulated processor computes under the cap",
 }
 FLAGS = "XLA_FLAGS"
-THREADS = {
-    "TF_NUM_INTRAOP_THREADS": "intra_op_threads",
-    "TF_NUM_INTEROP_THREADS": "inter_op_threads",
-}
-"""Variables by the fact that they set: sums are split by the number of threads."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +93,7 @@ class PortableEvidence(Evidence):
 
 
 def choose_cap(members: Sequence[Member], caps: Sequence[Cap]) -> Cap | None:
-    """Return the widest cap whose instructions every machine has; None if no cap is."""
+    """Return the widest cap whose instructions every machine has; None if none fits."""
     common = frozenset.intersection(*(member.flags for member in members))
     for cap in caps:
         if common.issuperset(cap.needs):

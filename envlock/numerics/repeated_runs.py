@@ -95,7 +95,8 @@ def repeat(
 def _list_runs_left(numbers: list[int], results: Results) -> list[list[int]]:
     """Return the runs that a process has left to others, each for one of its own.
 
-    It does so where a run has changed variables that the next one would have been judged by.
+    It does so where a run has changed variables that the next one would have been judged by, as a
+    program does that imports DeepXDE after its `assert_locked()`.
     """
     if not any(run.changed for run in results.runs):
         return []
@@ -124,6 +125,7 @@ def _run_batch(
     if plan.hash_seed is not None:
         environ["PYTHONHASHSEED"] = plan.hash_seed
     elif plan.seed is not None:
+        # Python takes 32 bits: https://docs.python.org/3/using/cmdline.html#envvar-PYTHONHASHSEED
         environ.setdefault("PYTHONHASHSEED", str(plan.seed % 2**32))
     with folder.with_name(OUTPUT).open("ab") as log:
         child = launch.start(

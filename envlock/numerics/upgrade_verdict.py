@@ -228,7 +228,9 @@ def judge_upgrade(evidence: UpgradeEvidence, title: str) -> Report[UpgradeEviden
     """Return a report with a finding for each thing that differs or is missing."""
     evidence = _add_lacking(evidence)
     trials = _select_trials(evidence)
-    findings = [report_difference(trial, each) for trial in trials for each in trial.differences]
+    findings = []
+    for trial in trials:
+        findings += [report_difference(trial, each) for each in trial.differences]
     compared = evidence.compared
     # What differs decides; what is missing comes after it.
     findings.sort(key=lambda finding: finding.severity != ERROR)

@@ -52,6 +52,8 @@ def find_newest_python(python: str, machine: str, environ: Mapping[str, str]) ->
     if mirror:
         latest = f"{mirror.rstrip('/')}/latest-release.json"
     release = _fetch_release(client, latest)
+    # The digest is a placeholder until the list is read: the name of the file, by which it is looked
+    # up there, comes from the row.
     row = {
         "python": python,
         "release": release,
@@ -118,7 +120,8 @@ def fetch_debian(package: DebianPackage, folder: Path) -> bool:
 
 
 def _fetch(url: str, target: Path, sha256: str, size: int | None, otherwise: str) -> bool:
-    # Unlike `Path.exists`, this does not raise if the folder may not be read.
+    # A file is hashed when it goes into an image, so its presence is enough here. Unlike
+    # `Path.exists`, this does not raise if the folder may not be read.
     if os.access(target, os.F_OK):
         return False
     try:

@@ -64,8 +64,11 @@ def compare(
     with ThreadPoolExecutor(count, thread_name_prefix="envlock-bytecode") as pool:
         try:
             shares = [ordered[start::count] for start in range(count)]
-            answers = pool.map(lambda share: _compare_share(python, share, advance, stop), shares)
-            words = {path: word for answer in answers for path, word in answer.items()}
+            words: dict[str, str] = {}
+            for answers in pool.map(
+                lambda share: _compare_share(python, share, advance, stop), shares
+            ):
+                words.update(answers)
         finally:
             stop.set()  # an interrupt ends the children, too, and no new one is started
     return {path: word for path, word in words.items() if word != FINE}
@@ -122,6 +125,8 @@ def _ask(
         for file in files:
             request.write((json.dumps(file) + "\n").encode("ascii"))
         request.seek(0)
+        # Code of the environment must not run in it, as that could change the answers: no variables
+        # and no folder of the user's (-I), and no .pth files (-S).
         words = ["-I", "-S", "-B", "-W", "ignore", str(CHILD)]
         try:
             child = launch.start(

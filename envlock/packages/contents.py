@@ -131,6 +131,7 @@ def _read_cached(cached: Path) -> list[str] | None:
 def _write_cached(cached: Path, words: list[str]) -> None:
     prepare(cached)
     _sweep_once(cached.parent)
+    # Not synced: hundreds are written, and one that a crash truncates lacks its last line.
     temporary = cached.with_name(f"{PREFIX}{os.getpid()}{SUFFIX}")
     temporary.write_text("\n".join(words), encoding="ascii")
     temporary.replace(cached)

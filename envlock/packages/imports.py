@@ -24,6 +24,8 @@ IMPORTERS = ("import_module", "__import__")
 _STATEMENT = re.compile(
     rb"\n[ \t]*(?:from[ \t]+([A-Za-z_][\w.]*)[ \t]+import\b[ \t(]*([^\n#]*)|import[ \t]+([A-Za-z_][^\n#;]*))"
 )
+# Beside Python's own functions those of libraries that take a name as text: TensorFlow's `LazyLoader`,
+# pandas' `import_optional_dependency`. 160 characters hold a name and the arguments before it.
 _CALL = re.compile(
     rb"(?:import_module|__import__|[Ll]azy\w*|find_spec|import_optional\w*)\(\s*([^\n]{0,160})"
 )

@@ -87,6 +87,7 @@ def iter_requirements(
     metadata = distribution.metadata
     if extras is None:
         extras = ("", *(metadata.get_all("Provides-Extra") or ()))
+    # An egg has no such field, but a file that `requires` reads.
     for line in metadata.get_all("Requires-Dist") or distribution.requires or ():
         try:
             requirement = Requirement(line)

@@ -83,6 +83,7 @@ def build_wheel(source: Source, python: Path, folder: Path) -> Path:
     if source.kind == "archive":
         return _build(Path(source.place), python, folder, {})
     with copy_sources(source) as tree:
+        # Files in a wheel have a time; that of the commit is the same in every build.
         variables = {"SOURCE_DATE_EPOCH": str(get_commit_time(tree))}
         return _build(tree, python, folder, variables)
 

@@ -67,6 +67,7 @@ def install_overlay(name: str, version: str, folder: Path, python: Path | None) 
         wanted = ("--quiet", "--no-deps", "--only-binary", ":all:", "--target", str(target))
         words = ["-m", "pip", "install", "--disable-pip-version-check", *wanted]
         done = launch.ask([*words, f"{name}=={version}"], interpreter, timeout=LIMIT)
+        # An environment of `uv venv` has no pip, unless it was made with `--seed`.
         uv = shutil.which("uv")
         if done.code != 0 and b"No module named pip" in done.errors and uv is not None:
             words = ["pip", "install", "--python", str(interpreter), *wanted, f"{name}=={version}"]
@@ -76,6 +77,7 @@ def install_overlay(name: str, version: str, folder: Path, python: Path | None) 
                 f"cannot install {name} {version} beside the environment: {done.last_words}",
                 hint="check that an index has a wheel for this Python, and that pip or uv is installed",
             )
+        # At the end: a folder of this name is taken to be complete by every later call.
         target.rename(made)
     return made
 

@@ -184,6 +184,7 @@ class _Prover:
     def prove(self, package: InstalledPackage, earlier: PackageIdentity | None) -> PackageIdentity:
         """Return what can be said of one package: the earlier answer, where it still holds."""
         need_whole = self.index is not None and not self.trust_index
+        # First, as it costs no request: most packages have not changed since.
         if earlier is not None and is_still_proven(package, earlier, need_whole=need_whole):
             # A wheel that was built is built again, because its sources may have changed since.
             is_stale = earlier.proof == "built" and self._can_build()
@@ -235,6 +236,7 @@ class _Prover:
         Raises:
             OutsideError: the index failed, or its answers contradict each other.
         """
+        # The RECORD alone first, a small part of a wheel: most that are not the wheel differ there.
         glance = index.glance(wheel)
         if glance is not None:
             mismatch = _compare_record(package, wheel, glance.record)

@@ -83,6 +83,7 @@ def _copy_folder(folder: Path, target: Path) -> Path:
         if name:
             _copy_file(root / name, target / name)
     for name in new:
+        # A wheel that is not tracked was built here before, and does not belong to the sources.
         if name and not name.endswith(".whl"):
             _copy_file(root / name, target / name)
     # The copy uses the same repository, so that a version that is derived from tags is the same.

@@ -81,6 +81,7 @@ def fetch_wheels(
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with wait_for_folder(folder, on_wait):
+            # Only while the folder is locked: else, another process could be writing these files.
             for leftover in folder.glob(TEMPORARY.format("*")):
                 leftover.unlink()
             yield from _obtain_all(packages, folder, fetch, cache, jobs, seconds)
@@ -217,6 +218,8 @@ def _lock(handle: int) -> bool:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
+        # On NFS an fcntl lock stands for it, which can be refused with EACCES, too:
+        # https://man7.org/linux/man-pages/man2/flock.2.html
         return error.errno not in (errno.EWOULDBLOCK, errno.EACCES)
     return True
 

@@ -49,6 +49,8 @@ def render_page(report: Report[DivergeEvidence]) -> str:
         verdict = "bad"
         headline = report.findings[0].message
     title = f"envlock diverge: {evidence.target}"
+    # A page is passed on: whatever names of a script are in it, it loads and runs nothing.
+    # https://developer.mozilla.org/en-US/docs/Web/HTTP/Guides/CSP
     policy = "default-src 'none'; style-src 'unsafe-inline'"
     parts = [
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',

@@ -57,6 +57,7 @@ class Scale:
         """Return the number of the color for a distance that is not zero."""
         if math.isinf(cell) or self.high <= self.low:
             return LEVELS - 1
+        # The largest distance has the share 1, which would be one color more than there are.
         share = math.log(cell / self.low) / math.log(self.high / self.low)
         return min(int(LEVELS * share), LEVELS - 1)
 

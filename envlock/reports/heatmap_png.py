@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from io import BytesIO
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -33,7 +34,7 @@ def render_png(report: Report[RepeatEvidence]) -> bytes:
     FigureCanvasAgg(figure)
     axes = figure.subplots(rows, 1, squeeze=False)[:, 0]
     for axis, heatmap in zip(axes, heatmaps, strict=False):
-        values = [[cell or math.nan for cell in row] for row in heatmap.cells]
+        values = list(map(_blank_zeros, heatmap.cells))
         picture = axis.imshow(values, norm=norm, cmap=colors, interpolation="nearest")
         figure.colorbar(picture, ax=axis)
         axis.set_title(heatmap.title, fontsize=10, parse_math=False)
@@ -50,5 +51,11 @@ def render_png(report: Report[RepeatEvidence]) -> bytes:
         axes[0].set_axis_off()
         axes[0].text(0.5, 0.5, "the same bits in all runs", ha="center")
     stream = BytesIO()
+    # Without matplotlib's version, which it would write: the same matrices give the same bytes.
     figure.savefig(stream, format="png", dpi=100, metadata={"Software": None})
     return stream.getvalue()
+
+
+def _blank_zeros(row: Sequence[float | None]) -> list[float]:
+    """Return a row in which a zero, which has no logarithm, gets the color of what is missing."""
+    return [cell or math.nan for cell in row]

@@ -74,7 +74,10 @@ def list_colors() -> str:
 
 def render_table(modes: Sequence[ModeBits]) -> str:
     """Return a table of modes and sizes; the number in a cell is that of its class in the row."""
-    sizes = sorted({size for bits in modes for size in bits.sizes})
+    measured: set[int] = set()
+    for bits in modes:
+        measured.update(bits.sizes)
+    sizes = sorted(measured)
     head = "".join(f"<th>{size}</th>" for size in sizes)
     rows = "".join(render_row(bits, sizes) for bits in modes)
     return f'<div class="wide"><table>\n<tr><th></th>{head}</tr>\n{rows}</table></div>\n'
@@ -82,7 +85,9 @@ def render_table(modes: Sequence[ModeBits]) -> str:
 
 def render_row(bits: ModeBits, sizes: Sequence[int]) -> str:
     """Return the row of a mode."""
-    numbers = {size: number for number, group in enumerate(bits.classes) for size in group}
+    numbers: dict[int, int] = {}
+    for place, group in enumerate(bits.classes):
+        numbers.update(dict.fromkeys(group, place))
     cells = []
     for size in sizes:
         if size not in numbers:

@@ -36,6 +36,7 @@ def render_svg(report: Report[RepeatEvidence], date: str | None = None) -> str:
         if number == 0:
             weight = "bold"
         parts.append(_write(MARGIN, y, line, f"font-size='12' font-weight='{weight}'"))
+        # An estimate, as a text has no width in SVG: 0.55 of the font's size for a letter.
         width = max(width, 2 * MARGIN + 6.6 * len(line))
     for heatmap in heatmaps:
         y += 2 * LINE

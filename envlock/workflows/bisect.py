@@ -21,6 +21,7 @@ from envlock.lock.writer import write_atomically
 from envlock.numerics import repeated_runs as numerics
 from envlock.numerics.bisection import (
     PACKAGES,
+    PROCESSOR,
     SOURCE,
     VARIABLES,
     BisectEvidence,
@@ -31,12 +32,14 @@ from envlock.numerics.bisection import (
     find_smallest,
     judge_bisection,
     list_differences,
+    read_thread_counts,
     read_variables,
     read_versions,
 )
 from envlock.numerics.repeated_runs import Plan
 from envlock.packages.overlay import build_environ, install_overlay, make_overlay_folder
 from envlock.runtime.errors import EnvlockError, UsageError
+from envlock.runtime.own_variables import THREADS
 from envlock.runtime.report import UNKNOWN, Finding, Report
 from envlock.workflows.capture import capture
 from envlock.workflows.locks import load_lock
@@ -49,6 +52,7 @@ if TYPE_CHECKING:
 
 FAILED = "failed"
 DIGESTS = "digests.json"
+THREAD_VARIABLES = {fact: name for name, fact in THREADS.items()}
 
 
 @dataclass
@@ -102,6 +106,7 @@ class Bench:
             )
             self.digests[key] = self.run(versions, variables)
             self.runs += 1
+            # After every run: a run can be a whole training, and a call that is killed loses one.
             text = json.dumps(self.digests, indent=2, sort_keys=True)
             write_atomically(self.folder / DIGESTS, text.encode("utf-8"), "list of digests")
         return self.digests[key]
@@ -111,11 +116,14 @@ class Bench:
         in an overlay, and variables to set.
         """
         versions: dict[str, str | None] = {**read_versions(self.a)}
-        variables = read_variables(self.a)
+        # Where a lockfile leaves the number of threads to TensorFlow, that of this machine may be another.
+        variables = {**read_variables(self.a), **read_thread_counts(self.a)}
         for cause in causes:
             section, name = cause.path.split(".", 1)
             if section == PACKAGES:
                 versions[name.removesuffix(".version")] = cause.b
+            elif section == PROCESSOR:
+                variables[THREAD_VARIABLES[name]] = cause.b
             else:
                 variables[name] = cause.b
         overlaid = {
@@ -137,7 +145,10 @@ class Bench:
             raise KeyboardInterrupt
         if not results.finished:
             # Versions that do not work together count as a combination that does not give B's bits.
-            return f"{FAILED}: {results.failed[0].message if results.failed else 'no result'}"
+            reason: str | None = "no result"
+            if results.failed:
+                reason = results.failed[0].message
+            return f"{FAILED}: {reason}"
         return digest_run(results.finished[0])
 
     def make_environ(

@@ -210,6 +210,7 @@ def build(
     """
     model = _check_request(lock, image.parse_base(), tag, push=push)
     builder = find_engine(engine.name)
+    # Before the build, which takes minutes: a registry that refuses would throw them away.
     if push:
         check_login(tag)
     supplied = prepare_build(

@@ -50,8 +50,11 @@ def read_additions(
     """
     wanted = settings.load(Path.cwd()).container
     where = _describe_settings()
-    if lock.image is not None and lock.image.container is not None and (again or wanted is None):
-        wanted = lock.image.container.model_dump()
+    recorded = None
+    if lock.image is not None:
+        recorded = lock.image.container
+    if recorded is not None and (again or wanted is None):
+        wanted = recorded.model_dump()
         wanted["copy"] = sorted(wanted["files"])
         where = "`image.container` in the lockfile"
     values = dict(wanted or {})

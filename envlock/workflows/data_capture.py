@@ -66,6 +66,8 @@ def add_data_section(
 
 def _read(path: str, full: str, found: Survey, progress: Progress) -> str:
     """Return the digest of the contents after reading them, and note it for the next time."""
+    # Taken before the reading: a file that is written meanwhile, or just before, can keep its time
+    # of change, as in Git's index (https://git-scm.com/docs/racy-git). It is not noted then.
     began = time.time_ns()
     with progress.bar(f"reading {path}", found.size, in_bytes=True) as advance:
         content = read_contents(full, found, advance=advance)

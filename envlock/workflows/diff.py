@@ -53,10 +53,9 @@ def diff(
     rules = build_policy({"policy": {"name": policy, "overrides": dict(overrides or {})}}, policy)
     left, right = one.to_document(), other.to_document()
     if one_machine:
-        left, right = (
-            choose_machine(left, _make_snapshot(right)),
-            choose_machine(right, _make_snapshot(left)),
-        )
+        # Both are chosen before either is replaced; a side with one machine keeps that.
+        here, there = _make_snapshot(left), _make_snapshot(right)
+        left, right = choose_machine(left, there), choose_machine(right, here)
     sides = (left["facts"], left["unavailable"]), (right["facts"], right["unavailable"])
     # A fact that is unknown in both files is not a difference between them.
     findings = [

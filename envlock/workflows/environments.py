@@ -67,7 +67,10 @@ def _find_poetry(environ: Mapping[str, str], folder: Path) -> Candidate:
 
     Source: https://python-poetry.org/docs/managing-environments/, EnvManager.generate_env_name
     """
-    name = re.sub(r'[ $`!*@"\\\r\n\t]', "_", (read_project_name(folder) or NAMELESS).lower())[:42]
+    name = (read_project_name(folder) or NAMELESS).lower()
+    # 42 characters, with which the path of an interpreter fits into the first line of a script. Both
+    # Poetry and Pipenv, whose sources say so, cut the name there.
+    name = re.sub(r'[ $`!*@"\\\r\n\t]', "_", name)[:42]
     base = f"{name}-{_hash(os.path.realpath(folder), 32)}"
     cache = _find_poetry_cache(environ)
     found = sorted(cache.glob(f"{base}-py*"))

@@ -229,7 +229,8 @@ def prepare_fleet(
         )
         words = [str(interpreter), *launch.build_module_arguments("rank", request)]
         return _make_prepared(words, Report([], headline=""))
-    # The checks of two jobs that share a folder must not read each other's reports.
+    # A name that nothing else has: the checks of two jobs that share a folder must not read each
+    # other's reports.
     place = Path(start.to).absolute() / f"run-{os.urandom(6).hex()}"
     job = _Job(ENGINES[name], interpreter, start.ranks, start.options, place)
     try:

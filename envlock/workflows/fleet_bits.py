@@ -82,6 +82,7 @@ def add_bits(
         )
     found = {}
     for node, file in files.items():
+        # A rank writes what a child of this process would print, so that one reader checks both.
         answer = launch.Ended(0, file.read_bytes(), b"", 0)
         found[node] = read_answers(answer, get_settings(locked))
     differing, note = compare_nodes(found, locked, choose_policy(document, policy))

@@ -216,6 +216,8 @@ def _remove_files(job: _Job, folder: int) -> int:
     """Remove the files of a job, and return how many of them could not be removed."""
     failed = 0
     for attempt, file in job.files:
+        # Through the folder's descriptor, not by a path, in which another user of the shared folder
+        # could have put a link since the survey.
         with _open_folder(attempt or ".", folder) as inside:
             try:
                 os.unlink(file, dir_fd=inside)

@@ -44,6 +44,7 @@ def write_archive(built: BuiltImage, file: Path, engine: str = "auto") -> str:
     if built.name != image.id:
         name = built.name
     try:
+        # Beside the file: a rename at the end cannot cross file systems.
         with open_draft_folder(file.resolve().parent) as draft:
             saved, made = draft / "saved.tar", draft / "image.tar"
             find(engine).save(image.id, saved)

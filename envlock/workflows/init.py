@@ -71,6 +71,8 @@ def init(policy: str = DEFAULT) -> tuple[Path | None, str]:
     """
     folder = Path(lockfile.find_project(str(Path.cwd())))
     install = INSTALLS["pyproject.toml"]
+    # The first that is found counts: what a package manager has resolved, before what it was
+    # resolved from.
     for name, command in INSTALLS.items():
         if (folder / name).is_file():
             install = command

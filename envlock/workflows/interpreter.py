@@ -60,13 +60,17 @@ def find_environment(environ: Mapping[str, str], folder: Path) -> Environment:
     for candidate in _list_candidates(environ, folder):
         python = candidate.python
         if python is not None and os.path.isfile(python):  # noqa: PTH113 (false for any name)
+            # By the folder of the environment: the `bin/python` of many environments are links to
+            # one file.
             is_own = python.parent.parent.resolve() == Path(sys.prefix).resolve()
             # If envlock is installed beside TensorFlow, it is about its own environment, whatever
             # else exists.
             if is_own or not has_tensorflow:
                 _check_owners(candidate)
                 shown = _shorten_path(python, folder)
-                return Environment(None if is_own else python, shown, candidate.origin)
+                if is_own:
+                    return Environment(None, shown, candidate.origin)
+                return Environment(python, shown, candidate.origin)
         looked_at.append(candidate.shown)
     if _is_module():
         return Environment(None, sys.executable, "")
@@ -135,6 +139,8 @@ def is_kernel(words: Sequence[str]) -> bool:
     """Return whether a command line starts ipykernel, as `python -m ipykernel_launcher -f FILE`."""
     if not Path(words[0]).is_absolute():
         return False
+    # Jupyter's own kernels have one option of Python before the module, `-Xfrozen_modules=off`; a
+    # `-m` after that of a program belongs to the program. Source: ipykernel/kernelspec.py
     return any(option == "-m" and module in KERNELS for option, module in pairwise(words[1:5]))
 
 
@@ -160,6 +166,7 @@ def _check_owners(found: Candidate) -> None:
     """
     trusted = _list_trusted_users(os.environ)
     for path in found.chosen:
+        # The owner of a link decides where it leads, and that of the target what is run there.
         for owner in (path.lstat().st_uid, path.stat().st_uid):
             if owner not in trusted:
                 raise UsageError(

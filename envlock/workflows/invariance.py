@@ -68,7 +68,7 @@ def invariance(
         raise UsageError("a batch of one row has no other rows", hint="use `--largest 2` or more")
     asked = {
         **describe_model(model),
-        "inputs": None if inputs is None else str(inputs),
+        "inputs": _show_path(inputs),
         "sizes": {mode: choose_sizes(mode, largest) for mode in modes or MODES},
         "seed": SEED,
     }
@@ -82,6 +82,12 @@ def invariance(
         _, switched = measure(asked, python, {**os.environ, ONEDNN: value})
     evidence = InvarianceEvidence(environment, onednn, found, switched)
     return judge_invariance(evidence, modes, model)
+
+
+def _show_path(path: Path | None) -> str | None:
+    if path is None:
+        return None
+    return str(path)
 
 
 def describe_model(text: str) -> dict[str, object]:

@@ -131,6 +131,7 @@ def lint_with(
     if options.baseline is not None:
         rules = list_active_rules(settings)
 
+        # A finding that is gone counts as corrected only where this call would have found it.
         def is_examined(file: str, rule: str) -> bool:
             read_or_deleted = file in files or not Path(file).exists()
             return read_or_deleted and rule in rules

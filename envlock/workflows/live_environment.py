@@ -46,9 +46,8 @@ class LiveEnvironment:
     def has_gpu_build(self) -> bool:
         """Whether it has facts of GPUs, and a TensorFlow that was built for them."""
         tensorflow = self.snapshot.facts.get("tensorflow") or {}
-        return isinstance(self.snapshot.facts.get("gpu"), dict) and bool(
-            tensorflow.get("cuda_build")
-        )
+        has_gpu_facts = isinstance(self.snapshot.facts.get("gpu"), dict)
+        return has_gpu_facts and bool(tensorflow.get("cuda_build"))
 
     @cached_property
     def installation(self) -> Installation:
@@ -90,14 +89,16 @@ class Question:
 
 def compare_facts(question: Question) -> Report:
     """Return what differs; a proof for this machine counts if the user's cache has one."""
-    python = question.environment.python
+    interpreter = None
+    if question.environment.python is not None:
+        interpreter = str(question.environment.python)
     report = judge_here(
         question.document,
         question.environment.snapshot,
         question.policy,
         question.subject,
         question.overrides,
-        str(python) if python is not None else None,
+        interpreter,
     )
     return annotate(report, os.environ)
 

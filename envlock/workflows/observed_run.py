@@ -57,6 +57,9 @@ def observe(prepared: Prepared, lock: Path, python: Path | None) -> Observed:
         LockfileError: the lockfile cannot be written.
     """
     with open_draft_folder(None) as folder:
+        # Each Python that finds a module of this name runs it before the program, so that child
+        # processes are observed, too; the user's own one is run after it.
+        # https://docs.python.org/3/library/site.html#module-sitecustomize
         (folder / "sitecustomize.py").write_text(read("observer"), encoding="utf-8")
         path = os.pathsep.join(filter(None, [str(folder), prepared.environ.get("PYTHONPATH")]))
         code = run_child(prepared, {**prepared.environ, "PYTHONPATH": path})

@@ -73,6 +73,7 @@ def pin_base(
         )
         base_image = base_image.model_copy(update={"apt": packages})
     elif base_image.apt is not None:
+        # Without the key: a copy with None would write `"apt": null` into the lockfile.
         base_image = BaseImage.model_validate(base_image.model_dump(exclude={"apt"}))
     pinned = lock.model_copy(update={"base_image": base_image})
     return Pin(pinned, chosen.base.reference, chosen.warnings)

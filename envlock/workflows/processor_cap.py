@@ -13,7 +13,6 @@ from envlock.numerics.canary.canary_comparison import compare
 from envlock.numerics.canary.canary_run import Settings, compute
 from envlock.numerics.canary.emulation import Emulation, open_emulation
 from envlock.numerics.portability import (
-    THREADS,
     Estimate,
     Member,
     PortableEvidence,
@@ -23,6 +22,7 @@ from envlock.numerics.portability import (
 )
 from envlock.runtime.errors import UsageError
 from envlock.runtime.machines import describe_machine, list_profiles
+from envlock.runtime.own_variables import THREADS
 from envlock.runtime.report import Report
 from envlock.workflows.locks import get_subject, load_lock
 from envlock.workflows.progress import SILENT, Progress
@@ -121,6 +121,7 @@ def estimate_cap(
     settings = Settings()
     progress.say(f"computing the canary here under the cap {cap.name}")
     environ = {**os.environ, **variables}
+    # An emulation of nothing: this machine's processor, with the variables of the cap.
     here = compute(python, settings, emulation=Emulation(None, (), environ))
     wanted = {**settings.variables, **variables}
     with open_emulation(cap.emulated, python, wanted) as emulation:

@@ -149,6 +149,7 @@ def compare_programs(
     compared = Compared()
     switches: Mapping[str, str] | None = None
     for title, locked in lock.program.targets.items():
+        # The code is compared before anything runs: with other code, other parts prove nothing.
         paths = [str(folder / file) for file in locked.code]
         changed = compare_code(title, locked.code, digest_files(paths, folder))
         if changed is not None:

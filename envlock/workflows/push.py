@@ -26,8 +26,10 @@ PREDICATE = "in-toto.io/predicate-type"
 def parse_target(tag: str | None) -> Reference:
     """Return the place in a registry that an image with this tag is pushed to.
 
+    Without a tag it is `latest`, as for the engines.
+
     Raises:
-        UsageError: the image has no name, or a name without a tag.
+        UsageError: the image has no name.
     """
     if tag is None:
         raise UsageError("`--push` needs a name", hint="add `--tag registry/name:tag`")

@@ -144,6 +144,7 @@ def run_recorded(
     )
     write_atomically(path, record.to_bytes(), "record")
     code = run_child(prepared, prepared.environ)
+    # The time of the end is taken first: to collect the facts takes seconds of its own.
     record = replace(record, ended=_read_clock(), exit_code=code)
     drift: tuple[Finding, ...] = ()
     try:

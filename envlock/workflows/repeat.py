@@ -123,7 +123,10 @@ def _describe_lock() -> str:
 
 def _explain_processes(found: Results) -> Iterator[str]:
     """Yield why runs that were asked for in one process had one each, where they had."""
-    names = sorted({name for run in found.runs for name in run.changed})
+    changed: set[str] = set()
+    for run in found.runs:
+        changed.update(run.changed)
+    names = sorted(changed)
     if names and not found.header.get("fresh"):
         yield (
             f"The program changes {', '.join(names)} after it was verified, "

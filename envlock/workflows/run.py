@@ -115,6 +115,7 @@ def prepare(
         folder = python.absolute().parent
         interpreter = str(python)
     facts = document["facts"]
+    # The variables are those of one machine, so it is chosen before they are set.
     if "machines" in document:
         facts = choose_machine(document, collect_live(python))["facts"]
     needs = _Needs(folder, _find_tensorflow(python), deterministic, seed)

@@ -160,6 +160,7 @@ def read_project_name(folder: Path) -> str | None:
     document: dict[str, object] = {}
     if file.is_file():
         document = read_toml(file)
+    # The standard (https://peps.python.org/pep-0621/) before the tables of single tools.
     written = (
         get_value(document, "project", "name"),
         get_value(document, "tool", "poetry", "name"),
@@ -179,6 +180,7 @@ def read_project_name(folder: Path) -> str | None:
 def _read_setup_name(file: Path) -> str | None:
     if not file.is_file():
         return None
+    # As setuptools reads it: a `%` is not a reference to another value.
     setup = configparser.ConfigParser(interpolation=None)
     with suppress(configparser.Error, UnicodeDecodeError):
         setup.read(file, encoding="utf-8")
@@ -273,8 +275,10 @@ def _parse_data(value: object, where: str) -> tuple[str, ...]:
 
 def _check_policy(name: str | None, overrides: dict[str, str], where: str) -> None:
     """Refuse a policy or a rule that does not exist, and patterns that no fact can match."""
+    if name is None:
+        name = DEFAULT
     try:
-        Policy(DEFAULT if name is None else name, overrides)
+        Policy(name, overrides)
     except ValueError as error:
         raise UsageError(
             f"{where}: {error}", hint='write it like `"cpu.flags" = "superset"`'

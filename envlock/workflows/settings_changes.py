@@ -53,6 +53,7 @@ def _write(folder: Path, setting: Setting) -> Path:
     file = Path(lockfile.find_project(str(folder))) / lockfile.SETTINGS
     # If two processes read and wrote the file at once, one change would be lost.
     with hold_folder(file.parent):
+        # Refuses settings that are not valid: to change them would hide that.
         load(folder)
         text = ""
         if file.is_file():

@@ -44,7 +44,8 @@ def run_child(prepared: Prepared, environ: Mapping[str, str]) -> int:
         child = subprocess.Popen(list(prepared.command), executable=prepared.program, env=environ)
     except OSError as error:
         raise UsageError(f"cannot run `{prepared.command[0]}`: {error.strerror}") from None
-    # Ctrl-C reaches the command as well, which decides what to do.
+    # Ctrl-C reaches the command as well, which decides what to do. Only now, as the command would
+    # inherit that the signal is ignored: https://man7.org/linux/man-pages/man7/signal.7.html
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     arrived = list(early)
     children.append(child)

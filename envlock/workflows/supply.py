@@ -284,7 +284,9 @@ def _fill(
     wheels there.
     """
     at_hand = list_wheels(sources.folder)
-    if lock.identity is None or (base.route in COMPLETE and sources.is_own and not names):
+    # Over a complete base, a wheelhouse of the user's own is installed as it is.
+    is_filled_by_user = base.route in COMPLETE and sources.is_own and not names
+    if lock.identity is None or is_filled_by_user:
         return at_hand
     wheels = [wheel for wheel in plan(lock, base, None).wheels if wheel.name in names]
     files = [wheel.file for wheel in wheels]
@@ -395,8 +397,8 @@ def _find_missing_wheels(lock: Lockfile, base: Base, folder: Path) -> Iterator[s
     cached = wheel_cache.get_cache_folder(os.environ, Path.home())
     missing = []
     for wheel in plan(lock, base, None).wheels:
-        copies = (folder / wheel.file, wheel_cache.get_wheel_path(cached, wheel.sha256, wheel.file))
-        if not any(copy.is_file() for copy in copies):
+        in_cache = wheel_cache.get_wheel_path(cached, wheel.sha256, wheel.file)
+        if not (folder / wheel.file).is_file() and not in_cache.is_file():
             missing.append(wheel.file)
     if missing:
         yield f"{_join_names(missing)} in {folder}: run `envlock vendor -o {folder}`"

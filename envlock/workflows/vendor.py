@@ -91,6 +91,7 @@ def vendor(
         # addresses are used.
         index = configure_indexes(list(indexes), Path(sys.prefix), cached)
         fetch = make_fetch(index, by_address=not indexes)
+    # Once, although the folder's lock is tried ten times a second.
     wait = once(partial(progress.say, f"waiting for another envlock that is filling {folder}"))
     events = fill(
         known,

@@ -57,6 +57,7 @@ def verify(
     """
     document, subject = load_document(lock)
     environment = LiveEnvironment(python, collect_live_for(document, python))
+    # Before the facts are compared: what the program imports by now must be as locked, too.
     document, notes = add_newly_held(document, lock, environment)
     question = Question(lock, document, subject, environment, policy, overrides, progress)
     report = compare_facts(question)

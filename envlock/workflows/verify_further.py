@@ -124,6 +124,7 @@ def prove_machine(question: Question, lock: Lockfile, report: Report) -> Report:
         if lock.numerics is not None:
             reason = "the lockfile has the canary of an emulated processor only"
         return _refuse_proof(report, f"{reason} (`envlock capture --canary`)")
+    # Before the canary, which takes seconds: without the folder, its result could not be kept.
     make_own_folder(Path(folder))
     answer = _compute_canary(question, lock)
     if answer.equal:

@@ -1,4 +1,4 @@
-"""The recipes of docs/integrations.md for other people's YAML: what their jobs run, and how that ends."""
+"""The commands of docs/integrations.md, and its recipes for other people's YAML: what they run, and how that ends."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests import transcripts
 from tests.conftest import Command
 from tests.integrations.page import PAGE
 from tests.transcripts import tools
@@ -53,6 +54,23 @@ def shell(envlock: Command, tmp_path_factory: pytest.TempPathFactory) -> Run:
         )
 
     return run
+
+
+@pytest.mark.processes
+def test_the_commands_of_the_page_print_what_it_shows(
+    locked_hosts: Command, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("page")
+    blocks = re.findall(r"^```console\n.*?^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    assert len(blocks) == 2
+    page = folder / "integrations.md"
+    page.write_text("\n\n".join(blocks), encoding="utf-8")
+    (python,) = locked_hosts.argv
+    own = tools(folder / "bin", sys.executable, python)
+    path = os.pathsep.join([str(own), str(Path(python).parent), os.environ["PATH"]])
+    named = {"PYTHONPATH": str(ROOT), "ENVLOCK_PYTHON": python, "ENVLOCK_WITHOUT_TENSORFLOW": "1"}
+    found = transcripts.run(page, locked_hosts.folder, {"PATH": path, "HOME": str(folder), "LANG": "C.UTF-8", **named})
+    assert not found, "\n\n".join(found)
 
 
 @pytest.mark.processes

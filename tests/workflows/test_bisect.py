@@ -36,6 +36,9 @@ def both():
 def none():
     return 1.0
 
+def threads():
+    return float(os.environ.get("TF_NUM_INTRAOP_THREADS", 0))
+
 def varies():
     return float(int.from_bytes(os.urandom(4), "little"))
 
@@ -71,7 +74,7 @@ def test_one_variable_of_four(program: str, tmp_path: Path) -> None:
     assert report.evidence.smallest == (Cause("environ.TF_XLA_FLAGS", None, "b"),)
     assert (report.exit_code, report.headline) == (
         1,
-        f"1 of 4 differences turn the first bits into the second: {report.evidence.runs} runs of train.py:one",
+        f"1 of 4 differences turns the first bits into the second: {report.evidence.runs} runs of train.py:one",
     )
     again = search(program, "one", tmp_path)
     assert (again.evidence.smallest, again.evidence.runs) == (report.evidence.smallest, 0), "nothing runs twice"
@@ -85,10 +88,29 @@ def test_two_that_only_act_together(program: str, tmp_path: Path) -> None:
     )
 
 
+def test_a_number_of_threads_is_put_by_its_variable(program: str, tmp_path: Path) -> None:
+    """Also where no variable is locked: then TensorFlow has taken it from the processor of each machine."""
+    four, eight = ({"intra_op_threads": number, "inter_op_threads": 2} for number in (4, 8))
+    for a, b in ((None, None), ("4", "8"), (None, "8")):
+        before = validate(document(facts={"environ": {"TF_NUM_INTRAOP_THREADS": a}, "packages": {}, "cpu": four}), "a")
+        after = validate(document(facts={"environ": {"TF_NUM_INTRAOP_THREADS": b}, "packages": {}, "cpu": eight}), "b")
+        report = bisect(before, after, f"{program}:threads", state=tmp_path / "state")
+        assert report.evidence.differences.out_of_reach == ()
+        assert report.evidence.smallest == (Cause("cpu.intra_op_threads", "4", "8"),)
+        assert (report.exit_code, report.headline.partition(":")[0]) == (
+            1,
+            "1 of 1 difference turns the first bits into the second",
+        )
+
+
 def test_no_difference_moves_the_bits(program: str, tmp_path: Path) -> None:
     report = search(program, "none", tmp_path)
     assert (report.exit_code, report.findings) == (0, [])
     assert report.headline == "4 differences move no bit: 4 runs of train.py:none"
+    alone = bisect(
+        lock(None, environ={}), lock("b", environ={"XLA_FLAGS": "b"}), f"{program}:none", state=tmp_path / "state"
+    )
+    assert alone.headline == "1 difference moves no bit: 4 runs of train.py:none"
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,8 @@ def build(daemon: Daemon, order: Order, say: Say, trail: Trail) -> str:
 
     with open_draft_folder(None) as folder:
         file = folder / "iid"
+        # An attestation has the time of the build, so that the digest would differ each time.
+        # https://docs.docker.com/build/building/variables/#buildx_no_default_attestations
         environ = {"SOURCE_DATE_EPOCH": str(order.epoch), "BUILDX_NO_DEFAULT_ATTESTATIONS": "1"}
         lines = follow(_make_command(order, file), environ, follow_line)
         if lines is not None:

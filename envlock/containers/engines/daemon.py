@@ -65,6 +65,7 @@ class Daemon:
         if host:
             environ["DOCKER_HOST"] = host
         try:
+            # By the user's own `ssh`, with its settings and agent, as the `docker` command does.
             with _explain_errors():
                 client = docker.from_env(environment=environ, timeout=SECONDS, use_ssh_client=True)
                 return cls(client)
@@ -101,6 +102,8 @@ class Daemon:
             # A tag in addition to the digest would be read as a part of the name.
             repository = parse_repository_tag(repository)[0]
         about = f"pull of {reference}: "
+        # Never without a tag: the API would pull all tags of the repository, and push all of them.
+        # https://docs.docker.com/reference/api/engine/
         with _explain_errors(reference, about):
             for message in self._api.pull(
                 repository, tag=tag or "latest", stream=True, decode=True
@@ -134,6 +137,7 @@ class Daemon:
         """
         with _explain_errors(image):
             pieces = iter(self._api.get_image(image))
+        # A lost connection is an error of a piece; one of the disk must stay what it is.
         with file.open("wb") as stream:
             while True:
                 with _explain_errors(image):
@@ -172,6 +176,7 @@ class Daemon:
         """Remove an image that has no name and is not the base of another; leave any other image."""
         with contextlib.suppress(EngineError), _explain_errors():
             if not self._api.inspect_image(image).get("RepoTags"):
+                # Its parents without a name stay: some are older than the build.
                 self._api.remove_image(image, noprune=True)
 
     def has_container(self, container: str) -> bool:
@@ -198,7 +203,10 @@ class Daemon:
         name = f"envlock-{uuid.uuid4().hex}"
         devices = None
         if start.gpus:
+            # All of them, as `docker run --gpus all` asks.
             devices = [DeviceRequest(count=-1, capabilities=[["gpu"]])]
+        # Named: the driver that is the daemon's default may be one whose logs cannot be read.
+        # https://docs.docker.com/engine/logging/configure/
         logs = LogConfig(type="json-file", config={"max-size": OUTPUT_LIMIT, "max-file": "1"})
         settings = self._api.create_host_config(
             network_mode=start.network, log_config=logs, device_requests=devices

@@ -168,6 +168,7 @@ class Engine:
         """
         if tag is not None:
             check_name(tag)
+        # What exists now is never removed, even if a step of the build uses it.
         before = self.host.list_images()
         trail = Trail()
         started = time.monotonic()
@@ -334,6 +335,8 @@ def check_name(name: str) -> None:
     Raises:
         UsageError: it cannot.
     """
+    # Docker's limit, there without the tag; and the time of the expression grows with the text.
+    # https://pkg.go.dev/github.com/distribution/reference#pkg-constants
     if len(name) > 255 or not _NAME.fullmatch(name):
         raise UsageError(
             f"invalid image name `{name}`", hint="use a name in lower case, such as team/train:1"
@@ -344,9 +347,8 @@ def _tee(on_line: Say, log: TextIO) -> Say:
     """Return a function that passes a line on and also writes it to a log."""
 
     def write_line(line: str) -> None:
-        with contextlib.suppress(
-            OSError
-        ):  # a full disk here is not a reason to abandon a build there
+        # A full disk here is not a reason to abandon a build there.
+        with contextlib.suppress(OSError):
             log.write(f"{line}\n")
         on_line(line)
 

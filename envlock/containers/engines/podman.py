@@ -69,6 +69,8 @@ class Podman(Command):
         """
         # Its name is known before it exists, so that it can be removed at any time.
         name = f"envlock-{uuid.uuid4().hex}"
+        # The facts are the image's variables, so this user's proxies stay out. What it prints is read
+        # from the command, so no log is kept.
         options = [
             "--rm",
             f"--name={name}",
@@ -77,6 +79,8 @@ class Podman(Command):
             "--log-driver=none",
         ]
         options += [f"--env={key}={value}" for key, value in start.env.items()]
+        # The name that NVIDIA's toolkit gives all GPUs in its description for containers (CDI):
+        # https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/cdi-support.html
         if start.gpus:
             options.append("--device=nvidia.com/gpu=all")
         if start.folder is not None:

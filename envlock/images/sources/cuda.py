@@ -82,7 +82,8 @@ def get_line(cuda: str) -> tuple[int, ...]:
 
 
 def _make_candidate(row: CudaImage, needs: BaseNeeds, tables: Tables) -> Candidate:
-    system = next(system for system in tables.python.system if system.name == f"ubuntu{row.ubuntu}")
+    name = f"ubuntu{row.ubuntu}"
+    system = next(system for system in tables.python.system if system.name == name)
     python = choose_interpreter(system, needs, tables)
     holds = {
         **slim.list_installed(needs),

@@ -70,6 +70,7 @@ def _find_copied_python(system: BaseSystem, needs: BaseNeeds, tables: Tables) ->
     def get_libc(row: SlimImages) -> tuple[int, ...]:
         return parse_release(systems[row.suite].libc)
 
+    # A program runs on the C library that it was linked with, and on newer ones.
     nearest = slim.find_nearest_pythons(needs.python, tables)
     rows = [row for row in nearest if get_libc(row) <= parse_release(system.libc)]
     exact = [row for row in rows if slim.choose_tag(row, needs.python).python != row.python]

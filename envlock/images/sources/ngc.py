@@ -53,7 +53,10 @@ def list_images(table: NgcTable) -> Iterator[NgcImage]:
     """Yield every image, in the order of the releases."""
     for release in table.release:
         for tag in release.tags:
-            yield NgcImage(release, tag, release.tf2 if "-tf2-" in tag else release.tf1)
+            tensorflow = release.tf1
+            if "-tf2-" in tag:
+                tensorflow = release.tf2
+            yield NgcImage(release, tag, tensorflow)
 
 
 def describe_contents(release: NgcRelease, tables: Tables) -> dict[str, Value]:
@@ -159,9 +162,8 @@ def _make_candidate(image: NgcImage, needs: BaseNeeds, tables: Tables) -> Candid
     if not exact and needs.label is not None:
         months_apart = _count_months(release.release, needs.label.removeprefix("nv"))
     obstacles = []
-    if needs.platform == "linux/arm64" and parse_release(release.release) < parse_release(
-        FIRST_ARM64
-    ):
+    is_before_arm64 = parse_release(release.release) < parse_release(FIRST_ARM64)
+    if needs.platform == "linux/arm64" and is_before_arm64:
         obstacles.append(f"No image for arm64 is known before {FIRST_ARM64}.")
     return Candidate(
         route="ngc",

@@ -122,9 +122,9 @@ def list_wheel_notes(needs: BaseNeeds, tables: Tables) -> Iterator[str]:
     build, python = find_tested_build(needs.tensorflow, tables), minor(needs.python or "")
     if build is None:
         newest = max(tables.builds.build, key=lambda row: parse_release(row.tensorflow)).tensorflow
-        side = (
-            "newer than" if parse_release(needs.tensorflow) > parse_release(newest) else "none of"
-        )
+        side = "none of"
+        if parse_release(needs.tensorflow) > parse_release(newest):
+            side = "newer than"
         yield f"TensorFlow {needs.tensorflow} is {side} the builds known here, up to {newest}."
     elif python and python not in build.python:
         known = ", ".join(build.python)

@@ -145,6 +145,7 @@ def compare(locked: Numerics, live: Numerics) -> Comparison:
         found.versions["tensorflow"] = (locked.tensorflow, live.tensorflow)
     if locked.numpy != live.numpy:
         found.versions["numpy"] = (locked.numpy, live.numpy)
+    # What operations of a later battery compute is not known here; those of earlier ones are.
     if locked.battery > live.battery:
         versions = f"locked {locked.battery}, live {live.battery}"
         reason = f"not comparable: battery of operations {versions}"
@@ -157,6 +158,7 @@ def compare(locked: Numerics, live: Numerics) -> Comparison:
     for name in live.groups:
         if name not in locked.groups:
             found.incomparable.append(_report_addition(f"numerics.{name}"))
+    # An estimate is of the battery only: no program was computed for it.
     if locked.program is not None and live.emulated is None:
         _compare_program(found, locked.program, live.program)
     if not (found.equal or found.differences or found.incomparable):

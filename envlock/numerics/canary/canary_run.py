@@ -228,8 +228,10 @@ def make_request(settings: Settings) -> dict[str, object]:
 
 
 def read_answers(ended: launch.Ended, settings: Settings) -> Numerics:
-    """Return the answers of a battery that ran elsewhere; a group in which it crashed has the word
-    `ended`.
+    """Return the answers of a battery that ran elsewhere.
+
+    How a process there ended is not known: a group that it began and did not finish counts as one
+    that gave no answer in time.
 
     Raises:
         FactError: TensorFlow or NumPy cannot be imported there, or the answer is malformed.

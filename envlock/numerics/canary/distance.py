@@ -102,6 +102,7 @@ def measure_distance(
     for a, b in apart:
         places = abs(_find_place(a, locked.dtype) - _find_place(b, locked.dtype))
         ulps.append(places * EPSILON[kept_as] / epsilon)
+    # Relative to the locked result, the reference; where that is zero everywhere, to the live one.
     largest = max(map(abs, locked.values))
     if largest == 0:
         largest = max(map(abs, live.values))

@@ -73,6 +73,7 @@ def open_emulation(
     command = (str(emulator), "-cpu", name)
     environ = {**os.environ, **(variables or {})}
     words = launch.build_text_arguments(launch.read("cpu_identity"), {})
+    # QEMU shows the /proc/cpuinfo of this machine, so one is made of what the emulated CPUID says.
     ended = launch.ask_emulated(command, words, python, timeout=SHORT, environ=environ)
     if not ended.answers:
         raise FactError(

@@ -82,9 +82,10 @@ def compute_programs(
         answer["names"] = [_add_operation(operations, each) for each in answer.pop("operations")]
         answers[name] = answer
     say(f"computing {len(operations)} operations, each alone (at most {SECONDS:g} s)")
+    start = os.environ if environ is None else environ
     runs = []
     for poison in POISON:
-        poisoned = {**(environ if environ is not None else os.environ), "MALLOC_PERTURB_": poison}
+        poisoned = {**start, "MALLOC_PERTURB_": poison}
         run = replay(operations, python, settings, gpus=gpus, seconds=SECONDS, environ=poisoned)
         runs.append(run)
     first, second = runs
@@ -210,6 +211,7 @@ def replay(
                 "seconds": left,
                 "skip": [*found.results, *found.left_out],
             }
+            # The limit is that of the operations; the import of TensorFlow comes on top.
             words = launch.build_module_arguments("operations.replay_program", request)
             ended = launch.ask_python(words, python, timeout=left + TIMEOUT, environ=environ)
             if _take_answers(ended, found):

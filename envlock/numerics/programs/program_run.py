@@ -45,7 +45,9 @@ def observe_program(
     """
     with open_draft_folder(None) as folder:
         dumps = folder / "hlo"
-        variables = dict(environ if environ is not None else os.environ)
+        variables = dict(os.environ)
+        if environ is not None:
+            variables = dict(environ)
         # The last of two equal flags counts.
         flags = [variables.get(FLAGS, ""), f"--xla_dump_to={dumps}", "--xla_dump_hlo_as_text"]
         variables[FLAGS] = " ".join(filter(None, flags))

@@ -174,7 +174,12 @@ def _copy(request: _Request, part: Part) -> None:
     except OSError as error:
         raise WebError(f"cannot read {path}: {error.strerror}", hint="check the index") from None
     with stream:
-        _append(iter(lambda: stream.read(CHUNK), b""), request, part)
+        _append(_read_chunks(stream), request, part)
+
+
+def _read_chunks(stream: IO[bytes]) -> Iterator[bytes]:
+    while chunk := stream.read(CHUNK):
+        yield chunk
 
 
 def _begin(request: _Request, part: Part) -> None:
@@ -338,6 +343,7 @@ def _open_part(target: Path) -> Iterator[Part]:
     path = target.with_name(f"{target.name}.part")
     notes = target.with_name(f"{target.name}.part.json")
     for _ in range(OPEN_ATTEMPTS):
+        # No link is followed: in a folder that others can write to, it could lead to a file of ours.
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
         with os.fdopen(handle, "r+b") as file:
             if not _lock(handle):

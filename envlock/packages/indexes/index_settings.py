@@ -121,6 +121,8 @@ def choose_indexes(
         return Settings(_merge_mentions(_parse_indexes(only, folder)), ca)
     of_pip = _find_pip_indexes(options, folder)
     of_uv = _find_uv_indexes(environ, uv, folder)
+    # pip asks its default index before the extra ones, uv after them:
+    # https://docs.astral.sh/uv/concepts/indexes/
     found = [
         *of_pip.links,
         *of_uv.links,

@@ -224,11 +224,9 @@ def _file(offered: DistributionPackage, index: Index, page: str) -> IndexFile | 
     """Return a file of a page; None if its name or its URL cannot be trusted."""
     try:
         parts = urlsplit(offered.url)
-        is_web = (
-            parts.scheme in ("http", "https")
-            and parts.hostname is not None
-            and (parts.port or 1) > 0
-        )
+        is_web = parts.scheme in ("http", "https") and parts.hostname is not None
+        if is_web:
+            _ = parts.port  # raises for a port that is not a number
     except ValueError:
         return None
     if is_web and not _can_link(urlsplit(page), parts):

@@ -145,6 +145,7 @@ class Ranges:
         return answer.body
 
     def _ask(self, wanted: str) -> Answer:
+        # The offsets are those of the file, not of a compressed form.
         headers = {"Range": wanted, "Accept-Encoding": "identity", **self._headers}
         answer = self._client.get(
             self._url, headers=headers, limit=BUDGET, only=(HTTPStatus.PARTIAL_CONTENT,)
@@ -153,6 +154,7 @@ class Ranges:
             return answer
         if self._headers and answer.status in (HTTPStatus.OK, HTTPStatus.PRECONDITION_FAILED):
             raise self._changed_file()
+        # What servers answer that cannot send parts, or do not understand a part from the end.
         if answer.status in (
             HTTPStatus.OK,
             HTTPStatus.BAD_REQUEST,
