@@ -70,6 +70,7 @@ def filter_known(
     for finding in findings:
         key = _get_key(finding)
         joined = _join_key(key)
+        # Each row of the baseline is used up once, so that a second finding of its kind is new.
         if left[key] > 0:
             left[key] -= 1
         elif left[joined] > 0:

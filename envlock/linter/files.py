@@ -1,4 +1,6 @@
-"""Finding Python files and notebooks, and reading one: everything here is bounded, whatever lies on the disk."""
+"""Finding Python files and notebooks, and reading one: everything here is bounded, whatever lies on
+the disk.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,11 @@ from envlock.runtime.errors import UsageError
 
 SIZE_LIMIT = 2 * 1024 * 1024  # bytes; the parser takes about a hundred times as much memory
 NOTEBOOK_LIMIT = 32 * 1024 * 1024  # bytes; most of them are pictures
-FILE_LIMIT = 100_000
+FILE_LIMIT = 100_000  # a quarter of an hour (benchmarks/README.md): a disk was named, no project
 PACKAGED = re.compile(rb"^\[(project|build-system|tool\.poetry)\]", re.MULTILINE)
+"""What makes a pyproject.toml more than the settings of tools. It is searched for, not parsed: a
+file that breaks off or is not valid says it all the same.
+"""
 SKIPPED = frozenset({"__pycache__", "build", "dist", "node_modules", "site-packages", "venv"})
 
 
@@ -50,6 +55,7 @@ def find(paths: Sequence[str], exclude: Sequence[str] = ()) -> list[str]:
     found: dict[str, str] = {}
     for path in paths:
         for file in _walk(path, exclude):
+            # `envlock lint . train.py`, and links to one file, name it twice.
             found.setdefault(os.path.realpath(file), file)
             if len(found) > FILE_LIMIT:
                 raise UsageError(
@@ -72,6 +78,7 @@ def find_installed(files: Sequence[str]) -> frozenset[str]:
 def _is_installed(folder: Path, known: dict[Path, bool]) -> bool:
     """Return whether a folder, or one around it in the repository, says how it is installed."""
     if folder not in known:
+        # What lies above a repository tells nothing: a home folder may have a setup.py, too.
         is_top = folder == folder.parent or (folder / ".git").exists()
         above = not is_top and _is_installed(folder.parent, known)
         known[folder] = above or _says_how_to_install(folder)
@@ -82,7 +89,7 @@ def _says_how_to_install(folder: Path) -> bool:
     if (folder / "setup.py").is_file():
         return True
     file = folder / "pyproject.toml"
-    if not file.is_file():  # a pipe would be waited for
+    if not file.is_file():  # to open a pipe would wait for its writer
         return False
     try:
         with file.open("rb") as stream:
@@ -95,6 +102,7 @@ def _says_how_to_install(folder: Path) -> bool:
 def _walk(path: str, exclude: Sequence[str]) -> Iterator[str]:
     try:
         mode = Path(path).stat().st_mode
+    # ValueError: there is a NUL byte in it.
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not a path"
         raise UsageError(
@@ -109,6 +117,7 @@ def _walk(path: str, exclude: Sequence[str]) -> Iterator[str]:
         )
     for folder, folders, names in os.walk(path):
         here = Path(folder)
+        # Changed in place, so that `os.walk` does not enter what is skipped.
         folders[:] = sorted(name for name in folders if not _is_skipped(here / name, exclude))
         for name in names:
             file = here / name
@@ -123,6 +132,7 @@ def _walk(path: str, exclude: Sequence[str]) -> Iterator[str]:
 def _is_skipped(folder: Path, exclude: Sequence[str]) -> bool:
     if folder.name.startswith(".") or folder.name in SKIPPED or _is_excluded(folder, exclude):
         return True
+    # An environment, under whatever name: https://docs.python.org/3/library/site.html
     return os.path.lexists(folder / "pyvenv.cfg")
 
 
@@ -142,13 +152,13 @@ def read(path: str) -> Module:
     Raises:
         Unreadable: it cannot be read, is too large, or is not Python as this interpreter knows it.
     """
-    text, cells = _code(path)
+    text, cells = _read_code(path)
     return parse(path, text, cells)
 
 
-def _code(path: str) -> tuple[str, Cells | None]:
+def _read_code(path: str) -> tuple[str, Cells | None]:
     """Return the Python in a file, and where the cells of a notebook begin in it."""
-    data = _bytes(path)
+    data = _read_bytes(path)
     if not path.endswith(SUFFIX):
         try:
             return data.decode(detect_encoding(BytesIO(data).readline)[0]), None
@@ -174,7 +184,7 @@ def parse(path: str, text: str, cells: Cells | None = None) -> Module:
     try:
         return Module(path, text, _parse(path, text), cells)
     except SyntaxError as error:
-        line = max(error.lineno or 1, 1)
+        line = max(error.lineno or 1, 1)  # Python says 0 or None where it knows no line
         translated = translate(text)
         if translated is not None:
             with suppress(SyntaxError):
@@ -203,9 +213,11 @@ def _parse(path: str, text: str) -> ast.Module:
         raise Unreadable("it is nested too deeply for Python's own parser") from None
 
 
-def _bytes(path: str) -> bytes:
+def _read_bytes(path: str) -> bytes:
     limit = NOTEBOOK_LIMIT if path.endswith(SUFFIX) else SIZE_LIMIT
     try:
+        # Without waiting: a pipe of this name has perhaps no writer. What it is, is asked of the
+        # open file, as another one may take its place between a question and the opening.
         fd = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
     except OSError as error:
         raise Unreadable(f"it cannot be read: {error.strerror}") from None
@@ -213,6 +225,7 @@ def _bytes(path: str) -> bytes:
         try:
             if not stat.S_ISREG(os.fstat(fd).st_mode):
                 raise Unreadable("it is not a regular file")
+            # One more than allowed tells too large; a size that was asked for may have changed.
             data = stream.read(limit + 1)
         except OSError as error:
             raise Unreadable(f"it cannot be read: {error.strerror}") from None

@@ -1,4 +1,6 @@
-"""The linter: files and settings in, findings out, less what is ignored. The code that is looked at is never run."""
+"""The linter: files and settings in, findings out, less what is ignored. The code that is looked at
+is never run.
+"""
 
 from __future__ import annotations
 
@@ -30,12 +32,13 @@ from envlock.runtime.errors import UsageError
 from envlock.runtime.finding_place import Where
 from envlock.runtime.report import Finding
 
-TEXT_LIMIT = 200  # characters of a line that a report shows
+TEXT_LIMIT = 200  # characters of a line that a report shows: a generated file can be one line
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What to judge by: a TensorFlow version, whether its environment turns op determinism on, and which rules.
+    """What to judge by: a TensorFlow version, whether its environment turns op determinism on, and
+    which rules.
 
     `per_file` pairs patterns of paths or names with rules that are ignored in the files that fit.
     `installed` are the files of packages that others can install; None where that is unknown.
@@ -65,10 +68,13 @@ def lint(
             try:
                 modules.append(read(file))
             except Unreadable as error:
-                found.extend(_unreadable(file, error) if UNREADABLE in active else ())
+                if UNREADABLE in active:
+                    found.append(
+                        _make_file_finding(file, UNREADABLE, error.reason, error.line, error.column)
+                    )
             step()
         found.extend(check(modules, settings))
-    return sorted(found, key=_place)
+    return sorted(found, key=_get_place)
 
 
 def check(modules: Sequence[Module], settings: Settings) -> Iterator[Finding]:
@@ -79,30 +85,32 @@ def check(modules: Sequence[Module], settings: Settings) -> Iterator[Finding]:
     """
     active = list_active_rules(settings)
     programs = run(modules, settings.tensorflow, switched=settings.switched_on)
-    for module, hits in zip(modules, _hits(programs, settings, active), strict=True):
+    for module, hits in zip(modules, _collect_hits(programs, settings, active), strict=True):
         aside = _list_ignored(module.path, settings)
         kept = [hit for hit in hits if not hit[0].startswith(aside)]
-        judged = judge(module, kept, [rule for rule in active if not rule.startswith(aside)])
-        cells = module.cells
-        yield from judged if cells is None else (_in_cell(finding, cells) for finding in judged)
+        for finding in judge(module, kept, [rule for rule in active if not rule.startswith(aside)]):
+            if module.cells is None:
+                yield finding
+            else:
+                yield _place_in_cell(finding, module.cells)
 
 
-def _hits(
+def _collect_hits(
     programs: Programs, settings: Settings, active: Sequence[str]
 ) -> list[list[tuple[str, Hit]]]:
     """Return for each file what the active rules find in it, directly and by running its programs."""
     found: list[list[tuple[str, Hit]]] = []
     parts = Parts(programs, settings.installed)
     for source in programs.sources.all:
-        module = source.module
         switched = settings.switched_on or programs.is_switched(source)
-        direct = [
-            (rule, hit)
-            for rule in active
-            if rule in DIRECT
-            for hit in DIRECT[rule](module, settings.tensorflow)
-            if not (switched and hit.unless_switched)
-        ]
+        direct: list[tuple[str, Hit]] = []
+        for rule in active:
+            if rule not in DIRECT:
+                continue
+            hits_of_rule = DIRECT[rule](source.module, settings.tensorflow)
+            direct += [
+                (rule, hit) for hit in hits_of_rule if not (switched and hit.unless_switched)
+            ]
         found.append(direct)
     for source, rule, hit in Findings(programs, parts.find_part):
         if rule in active:
@@ -113,13 +121,13 @@ def _hits(
     return found
 
 
-def _place(finding: Finding) -> tuple[int, str, int, int, str, str]:
+def _get_place(finding: Finding) -> tuple[int, str, int, int, str, str]:
     where = finding.where
     part = PARTS.index(where.part)
     return part, where.file, where.line, where.column, finding.rule, finding.message
 
 
-def _in_cell(finding: Finding, cells: Cells) -> Finding:
+def _place_in_cell(finding: Finding, cells: Cells) -> Finding:
     """Return a finding in a notebook with the line in its cell, and the cell in the message."""
     where = finding.where
     cell, line = cells.place(where.line)
@@ -140,7 +148,10 @@ def _in_cell(finding: Finding, cells: Cells) -> Finding:
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Keep the collector of cycles from going through all nodes again and again; none of them is in a cycle."""
+    """Keep the collector of cycles from going through all nodes again and again.
+
+    No node is in a cycle, so that it would find nothing.
+    """
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -154,15 +165,17 @@ def judge(
     module: Module, hits: Sequence[tuple[str, Hit]], active: Sequence[str]
 ) -> Iterator[Finding]:
     """Yield the findings of a file, without what its comments ignore."""
-    comments = ignores(module.text, load_lint_rules())
+    comments = parse_ignores(module.text, load_lint_rules())
     found: dict[tuple[str, int, str], Finding] = {}
     for rule, hit in hits:
-        finding = _finding(module, load_lint_rules()[rule], hit)
+        finding = _make_finding(module, load_lint_rules()[rule], hit)
+        # Two calls on one line with the same message read as one finding that stands there twice.
         key = rule, finding.where.line, finding.message
         if key not in found and not _is_ignored(finding, comments):
             found[key] = finding
     yield from _join_trainings(list(found.values()))
-    yield from _about_comments(module.path, comments, active)
+    # Last, as it takes the judged findings to know which comments have ignored something.
+    yield from _judge_comments(module.path, comments, active)
 
 
 def _join_trainings(findings: Sequence[Finding]) -> Iterator[Finding]:
@@ -190,10 +203,14 @@ def _join_trainings(findings: Sequence[Finding]) -> Iterator[Finding]:
 
 
 def list_active_rules(settings: Settings) -> tuple[str, ...]:
-    """Return the rules that count: those selected (all, if none is) without those ignored, for this TensorFlow."""
+    """Return the rules that count: those selected (all, if none is) without those ignored, for this
+    TensorFlow.
+    """
     rules = load_lint_rules()
-    per_file = [rule for _, names in settings.per_file for rule in names]
-    for name in (*settings.select, *settings.ignore, *per_file):
+    named = [*settings.select, *settings.ignore]
+    for _, names in settings.per_file:
+        named += names
+    for name in named:
         if not any(rule.startswith(name) for rule in rules) or not name:
             hint = f"choose from: {', '.join(rules)}, or a prefix such as ENV2"
             raise UsageError(f"unknown rule `{name}`", hint=hint)
@@ -219,6 +236,7 @@ def _list_ignored(path: str, settings: Settings) -> tuple[str, ...]:
 
 def _is_ignored(finding: Finding, comments: Sequence[Ignore]) -> bool:
     ignored = False
+    # Not only up to the first comment that fits: each of them has had something to ignore.
     for comment in comments:
         inside = any(
             finding.where.line <= line <= finding.where.end_line for line in comment.covers
@@ -229,17 +247,17 @@ def _is_ignored(finding: Finding, comments: Sequence[Ignore]) -> bool:
     return ignored
 
 
-def _finding(module: Module, rule: LintRule, hit: Hit) -> Finding:
+def _make_finding(module: Module, rule: LintRule, hit: Hit) -> Finding:
     line = getattr(hit.node, "lineno", 1)
     source = find_reference(hit.source or rule.source)
     end = getattr(hit.node, "end_lineno", None) or line
     where = Where(
         file=module.path,
         line=line,
-        column=_column(module, line, getattr(hit.node, "col_offset", 0)),
+        column=_count_column(module, line, getattr(hit.node, "col_offset", 0)),
         end_line=end,
-        end_column=_column(module, end, getattr(hit.node, "end_col_offset", None) or 0),
-        text=module.line(line).strip()[:TEXT_LIMIT],
+        end_column=_count_column(module, end, getattr(hit.node, "end_col_offset", None) or 0),
+        text=module.get_line(line).strip()[:TEXT_LIMIT],
         part=hit.part,
     )
     return Finding(
@@ -253,13 +271,17 @@ def _finding(module: Module, rule: LintRule, hit: Hit) -> Finding:
     )
 
 
-def _column(module: Module, line: int, offset: int) -> int:
-    """Return the column as editors count: the parser counts bytes of UTF-8."""
-    text = module.line(line)
-    return (offset if text.isascii() else len(text.encode()[:offset].decode(errors="replace"))) + 1
+def _count_column(module: Module, line: int, offset: int) -> int:
+    """Return the column as editors count, from 1 and in characters; the parser counts bytes of
+    UTF-8.
+    """
+    text = module.get_line(line)
+    if not text.isascii():
+        offset = len(text.encode()[:offset].decode(errors="replace"))
+    return offset + 1
 
 
-def _about_comments(
+def _judge_comments(
     path: str, comments: Sequence[Ignore], active: Sequence[str]
 ) -> Iterator[Finding]:
     for comment in comments:
@@ -271,20 +293,20 @@ def _about_comments(
         else:
             continue
         if rule in active:
-            yield _of_file(path, rule, message, comment.line, comment.column)
+            yield _make_file_finding(path, rule, message, comment.line, comment.column)
 
 
-def _unreadable(file: str, error: Unreadable) -> Iterator[Finding]:
-    yield _of_file(file, UNREADABLE, error.reason, error.line, error.column)
-
-
-def _of_file(path: str, rule: str, message: str, line: int, column: int) -> Finding:
+def _make_file_finding(path: str, rule: str, message: str, line: int, column: int) -> Finding:
+    """Return a finding about a comment, or about a file that cannot be read."""
     row = load_lint_rules()[rule]
     where = Where(file=path, line=line, column=column, end_line=line, end_column=column)
     return Finding(rule, row.severity, where, message, row.why, row.fix, find_reference(row.source))
 
 
 MARK = re.compile(r"#\s*envlock:\s*ignore\b\s*(?:\[([^\]]*)\])?\s*(.*)$")
+"""A comment such as `# envlock: ignore[ENV303, ENV304] only their sizes count`: rules, and a
+reason.
+"""
 
 
 @dataclass
@@ -306,39 +328,46 @@ class Ignore:
     used: set[str] = field(default_factory=set)
 
 
-def ignores(text: str, known: Iterable[str]) -> list[Ignore]:
+def parse_ignores(text: str, known: Iterable[str]) -> list[Ignore]:
     """Return the ignore comments of a file; text in strings does not count."""
-    if "envlock:" not in text:
+    if "envlock:" not in text:  # most files: to split one into tokens takes as long as to parse it
         return []
     rules = frozenset(known)
-    marked = ((token, MARK.search(token.string)) for token in _comments(text))
-    return [_ignore(token, found, rules) for token, found in marked if found is not None]
+    found: list[Ignore] = []
+    for token in _list_comments(text):
+        mark = MARK.search(token.string)
+        if mark is not None:
+            found.append(_parse_ignore(token, mark, rules))
+    return found
 
 
-def _comments(text: str) -> Iterator[tokenize.TokenInfo]:
+def _list_comments(text: str) -> Iterator[tokenize.TokenInfo]:
     try:
         for token in tokenize.generate_tokens(io.StringIO(text).readline):
             if token.type == tokenize.COMMENT:
                 yield token
-    except (
-        tokenize.TokenError,
-        SyntaxError,
-    ):  # the parser took it, so that all comments before are right
+    # The parser has taken the text, so that the comments up to here are right.
+    except (tokenize.TokenError, SyntaxError):
         return
 
 
-def _ignore(token: tokenize.TokenInfo, found: re.Match[str], known: frozenset[str]) -> Ignore:
+def _parse_ignore(token: tokenize.TokenInfo, mark: re.Match[str], known: frozenset[str]) -> Ignore:
     line, column = token.start
-    names = tuple(name for name in re.split(r"[\s,]+", (found[1] or "").strip()) if name)
-    alone = not token.line[:column].strip()
-    covers = (line, line + 1) if alone else (line,)
-    return Ignore(line, column + 1, covers, names, _problem(names, found[2], known))
+    names = tuple(name for name in re.split(r"[\s,]+", mark[1] or "") if name)
+    # Alone on its line, it is about the next one: a long line has no place for a reason.
+    covers: tuple[int, ...] = (line,)
+    if not token.line[:column].strip():
+        covers = (line, line + 1)
+    return Ignore(line, column + 1, covers, names, _find_problem(names, mark[2], known))
 
 
-def _problem(names: tuple[str, ...], reason: str, known: frozenset[str]) -> str | None:
+def _find_problem(names: tuple[str, ...], reason: str, known: frozenset[str]) -> str | None:
     if not names:
         return "it names no rule"
+    # No prefixes: ENV3 would also ignore what its author has not seen.
     unknown = [name for name in names if name not in known]
     if unknown:
         return f"unknown rule {', '.join(unknown)}"
-    return None if re.search(r"\w", reason) else "it gives no reason"
+    if not re.search(r"\w", reason):
+        return "it gives no reason"
+    return None

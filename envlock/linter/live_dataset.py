@@ -1,4 +1,6 @@
-"""`envlock.lint_dataset(ds)`: the only file that asks TensorFlow; it is imported when the function is called."""
+"""`envlock.lint_dataset(ds)`: the only file that asks TensorFlow; it is imported when the function
+is called.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """A module as the rules see it: its nodes by type, and the full dotted name of what it imports.
 
-Names are written in one canonical way, so that a rule need not know how the code imports them: `tf.` for tensorflow
-(also for `tf.compat.v1`), `keras.` for `tf.keras` and tf_keras, `numpy.`. What a name stands for at a place, after
-assignments, in a function and through other files, is the interpreter's question; here a name means what the whole
-file imports under it.
+Names are written in one canonical way, so that a rule need not know how the code imports them:
+`tf.` for tensorflow (also for `tf.compat.v1`), `keras.` for `tf.keras` and tf_keras, `numpy.`. What
+a name stands for at a place, after assignments, in a function and through other files, is the
+interpreter's question; here a name means what the whole file imports under it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from envlock.linter.notebooks import Cells
 
 Node = TypeVar("Node", bound=ast.AST)
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
-ALIASES = 8  # assignments of names to names that are followed: longer chains are not written
+ALIASES = 8
+"""Assignments of names to names that are followed: `a = b` and `b = a` would never end."""
 
 QUOTED_WORD = re.compile(r"""['"]([A-Za-z_]\w*)['"]""")
 
@@ -55,7 +56,7 @@ class Module:
         """The text by lines, as the parser counts them."""
         return re.split("\r\n|\r|\n", self.text)
 
-    def line(self, number: int) -> str:
+    def get_line(self, number: int) -> str:
         """Return a line of the text; the parser counts from 1."""
         if 0 < number <= len(self.lines):
             return self.lines[number - 1]
@@ -63,10 +64,13 @@ class Module:
 
     @cached_property
     def _by_type(self) -> dict[type[ast.AST], list[ast.AST]]:
-        """The nodes by their types, in the order of the text; nothing here recurses, however deep the code is."""
+        """The nodes by their types, in the order of the text; nothing here recurses, however deep
+        the code is.
+        """
         found: dict[type[ast.AST], list[ast.AST]] = {kind: [] for kind in _FIELDS}
         rows = {kind: (found[kind].append, fields) for kind, fields in _FIELDS.items()}
         stack: list[ast.AST] = [self.tree]
+        # All nodes of all files go through this loop, so that its methods are looked up once.
         take, put = stack.pop, stack.append
         while stack:
             node = take()
@@ -75,6 +79,7 @@ class Module:
                 continue
             keep, fields = row
             keep(node)
+            # What is put last is taken first: lists from their end, as the fields are.
             for name in fields:
                 value = getattr(node, name, None)
                 if type(value) is list:
@@ -83,86 +88,102 @@ class Module:
                     put(value)
         return found
 
-    def nodes(self, kind: type[Node]) -> list[Node]:
+    def list_nodes(self, kind: type[Node]) -> list[Node]:
         """Return every node of one type, in the order of the text."""
         return self._by_type.get(kind, [])  # type: ignore[return-value]
 
     @cached_property
     def _parents(self) -> dict[ast.AST, ast.AST]:
         """The node around each; few files are asked for it."""
-        return {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
+        found: dict[ast.AST, ast.AST] = {}
+        for node in ast.walk(self.tree):
+            for child in ast.iter_child_nodes(node):
+                found[child] = node
+        return found
 
-    def parent(self, node: ast.AST) -> ast.AST | None:
+    def get_parent(self, node: ast.AST) -> ast.AST | None:
         """Return the node around this one."""
         return self._parents.get(node)
 
-    def function_around(self, node: ast.AST) -> Function | None:
+    def find_function_around(self, node: ast.AST) -> Function | None:
         """Return the innermost function or lambda that this code is in; None at module level."""
-        around = self.parent(node)
+        around = self.get_parent(node)
         while around is not None and not isinstance(around, Function):
-            around = self.parent(around)
+            around = self.get_parent(around)
         return around
 
     # ------------------------------------------------------------ names
 
     @cached_property
     def imports(self) -> frozenset[str]:
-        """Every module that is imported anywhere in the file, as it is written; with a dot in front: relative."""
-        plain = {alias.name for node in self.nodes(ast.Import) for alias in node.names}
-        for node in self.nodes(ast.ImportFrom):
-            module = _origin(node)
-            plain.add(module)
-            plain.update(_join(module, alias.name) for alias in node.names)
-        return frozenset(plain)
+        """Every module that is imported anywhere in the file, as it is written; with a dot in
+        front: relative.
+        """
+        found: set[str] = set()
+        for statement in self.list_nodes(ast.Import):
+            found.update(alias.name for alias in statement.names)
+        for node in self.list_nodes(ast.ImportFrom):
+            module = _get_origin(node)
+            found.add(module)
+            # Each may be a module, too: `from package import module`.
+            found.update(_join(module, alias.name) for alias in node.names)
+        return frozenset(found)
 
     @cached_property
     def _meanings(self) -> dict[str, set[str]]:
         """What is imported under each name, canonical."""
         found: dict[str, set[str]] = defaultdict(set)
-        for node in self.nodes(ast.Import):
+        for node in self.list_nodes(ast.Import):
             for alias in node.names:
                 if alias.asname:
                     found[alias.asname].add(canonical(alias.name))
                 else:  # `import a.b` binds `a`
                     top = alias.name.partition(".")[0]
                     found[top].add(canonical(top))
-        for each in self.nodes(ast.ImportFrom):
+        for each in self.list_nodes(ast.ImportFrom):
             for alias in each.names:
-                full = _join(_origin(each), alias.name)
+                full = _join(_get_origin(each), alias.name)
                 found[alias.asname or alias.name].add(canonical(full))
         return found
 
     @cached_property
     def _stars(self) -> list[str]:
-        """The modules of which every name is imported."""
-        stars = [each for each in self.nodes(ast.ImportFrom) if each.names[0].name == "*"]
-        return [_origin(each) for each in stars if not each.level]
+        """The libraries of which every name is imported; a relative import is of a file of the
+        project.
+        """
+        stars = [each for each in self.list_nodes(ast.ImportFrom) if each.names[0].name == "*"]
+        return [_get_origin(each) for each in stars if not each.level]
 
     @cached_property
     def _bound(self) -> dict[str, list[ast.expr]]:
-        """What is given to names by an assignment; a name that stands for anything else as well means nothing."""
+        """What is given to names by an assignment; a name that stands for anything else as well
+        means nothing.
+        """
         found: dict[str, list[ast.expr]] = defaultdict(list)
         plain: set[ast.AST] = set()
-        for node in self.nodes(ast.Assign):
+        for node in self.list_nodes(ast.Assign):
             for target in node.targets:
                 if isinstance(target, ast.Name):
                     plain.add(target)
                     found[target.id].append(node.value)
         others = [
             each.id
-            for each in self.nodes(ast.Name)
+            for each in self.list_nodes(ast.Name)
             if not isinstance(each.ctx, ast.Load) and each not in plain
         ]
-        others += [each.arg for each in self.nodes(ast.arg)]
-        others += [each.name for each in self.nodes(ast.FunctionDef)]
-        others += [each.name for each in self.nodes(ast.ClassDef)]
-        others += [each.name for each in self.nodes(ast.MatchAs) if each.name]
+        others += [each.arg for each in self.list_nodes(ast.arg)]
+        others += [each.name for each in self.list_nodes(ast.FunctionDef)]
+        others += [each.name for each in self.list_nodes(ast.ClassDef)]
+        others += [each.name for each in self.list_nodes(ast.MatchAs) if each.name]
+        # Parameters, targets of loops, functions: an expression without a name stands for them.
+        nameless = ast.Tuple([], ast.Load())
         for name in others:
-            found[name].append(ast.Tuple([], ast.Load()))
+            found[name].append(nameless)
         return found
 
-    def name(self, node: ast.AST, depth: int = ALIASES) -> str | None:
-        """Return the canonical dotted name of what an expression stands for: a module, a function, a class, or None.
+    def resolve_name(self, node: ast.AST, depth: int = ALIASES) -> str | None:
+        """Return the canonical dotted name of what an expression stands for: a module, a function,
+        a class, or None.
 
         A name that could mean two things means none, unless one is imported in place of the other.
         """
@@ -185,32 +206,33 @@ class Module:
         return self._resolved[key]
 
     def _look_up(self, name: str, depth: int) -> str | None:
-        given = [
-            each
-            for each in self._bound.get(name, [])
-            if not (isinstance(each, ast.Constant) and each.value is None)
-        ]
         meanings = set(self._meanings.get(name, ()))
-        for each in given:
-            meaning = self.name(each, depth - 1)
+        for each in self._bound.get(name, []):
+            # `np = None` where the import of NumPy has failed: the code after it uses NumPy.
+            if isinstance(each, ast.Constant) and each.value is None:
+                continue
+            meaning = self.resolve_name(each, depth - 1)
             if meaning is None:
                 return None
             meanings.add(meaning)
+        # Of several stars the last one hides the names of the others.
         if not meanings and self._stars:
             return f"{self._stars[-1]}.{name}"
         if not meanings:
             return None
+        # `from keras.layers import Dense` in a `try`, `from tensorflow.keras.layers import Dense`
+        # in its `except`: of one name at two places, either stands for both.
         if len({each.rpartition(".")[2] for each in meanings}) > 1:
             return None
         found = min(meanings)
-        if found.startswith("."):
+        if found.startswith("."):  # a file of the project
             return None
         return found
 
     @cached_property
     def calls(self) -> list[tuple[ast.Call, str]]:
         """Every call of something that has a name, with it, in the order of the text."""
-        named = [(call, self.name(call.func)) for call in self.nodes(ast.Call)]
+        named = [(call, self.resolve_name(call.func)) for call in self.list_nodes(ast.Call)]
         return [(call, name) for call, name in named if name is not None]
 
     @cached_property
@@ -221,37 +243,38 @@ class Module:
     def find_calls(self, names: Collection[str]) -> list[tuple[ast.Call, str]]:
         """Return every call of something of these names, with its name, in the order of the text."""
         words = {name.rpartition(".")[2] for name in names}
-        if not any(word in self.text for word in words):  # whatever the code calls it otherwise
+        # Quicker than to look up every call. `from os import listdir as ls` has the word, too.
+        if not any(word in self.text for word in words):
             return []
         found: list[tuple[ast.Call, str]] = []
-        for call in self.nodes(ast.Call):
+        for call in self.list_nodes(ast.Call):
             function = call.func
             # A method of another name need not be looked up.
             if isinstance(function, ast.Attribute) and function.attr not in words:
                 continue
-            name = self.name(function)
+            name = self.resolve_name(function)
             if name is not None and name in names:
                 found.append((call, name))
         return found
 
     def find_methods(self, words: Collection[str]) -> Iterator[ast.Call]:
         """Yield every call of `x.word(...)`, in the order of the text."""
-        for call in self.nodes(ast.Call):
+        for call in self.list_nodes(ast.Call):
             if isinstance(call.func, ast.Attribute) and call.func.attr in words:
                 yield call
 
     @cached_property
     def read_names(self) -> frozenset[str]:
         """The names that are read."""
-        names = self.nodes(ast.Name)
+        names = self.list_nodes(ast.Name)
         return frozenset(each.id for each in names if isinstance(each.ctx, ast.Load))
 
     @cached_property
     def passed_names(self) -> frozenset[str]:
         """The names that are read for more than to call what they stand for."""
-        called = {each.func for each in self.nodes(ast.Call)}
+        called = {each.func for each in self.list_nodes(ast.Call)}
         found: set[str] = set()
-        for name in self.nodes(ast.Name):
+        for name in self.list_nodes(ast.Name):
             if isinstance(name.ctx, ast.Load) and name not in called:
                 found.add(name.id)
         return frozenset(found)
@@ -264,7 +287,7 @@ class Module:
     @cached_property
     def attributes(self) -> list[str]:
         """The names of all attributes that stand in the text."""
-        return [each.attr for each in self.nodes(ast.Attribute)]
+        return [each.attr for each in self.list_nodes(ast.Attribute)]
 
     @cached_property
     def packages(self) -> frozenset[str]:
@@ -278,12 +301,12 @@ class Module:
         return "keras" in self.packages or "keras" in self.attributes
 
 
-def _origin(node: ast.ImportFrom) -> str:
+def _get_origin(node: ast.ImportFrom) -> str:
     return "." * node.level + (node.module or "")
 
 
 def _join(module: str, name: str) -> str:
-    if module.endswith("."):
+    if module.endswith("."):  # `from . import name`
         return f"{module}{name}"
     return f"{module}.{name}"
 
@@ -298,13 +321,16 @@ _WORDS = frozenset(
 
 
 def _list_fields() -> dict[type[ast.AST], tuple[str, ...]]:
-    """Return for each type of node the fields that can hold nodes, the last first; a constant has none that matter."""
+    """Return for each type of node the fields that can hold nodes, the last first; a constant has
+    none that matter.
+    """
+    found: dict[type[ast.AST], tuple[str, ...]] = {}
     kinds: list[type[ast.AST]] = [ast.AST]
-    for kind in kinds:
+    while kinds:
+        kind = kinds.pop()
         kinds += kind.__subclasses__()
-    found = {
-        kind: tuple(name for name in kind._fields[::-1] if name not in _WORDS) for kind in kinds
-    }
+        found[kind] = tuple(name for name in kind._fields[::-1] if name not in _WORDS)
+    # A seventh of the nodes of Keras 3.15.1, and no rule asks for all constants.
     del found[ast.Constant]
     return found
 
@@ -312,8 +338,10 @@ def _list_fields() -> dict[type[ast.AST], tuple[str, ...]]:
 _FIELDS = _list_fields()
 
 
-def constant(node: ast.AST | None) -> object:
-    """Return the value of a literal constant, a minus sign included; `...` for any other expression."""
+def read_literal(node: ast.AST | None) -> object:
+    """Return the value of a literal constant, a minus sign included; `...` for any other
+    expression.
+    """
     if isinstance(node, ast.Constant):
         return node.value
     if (
@@ -329,9 +357,14 @@ def constant(node: ast.AST | None) -> object:
 
 @dataclass(frozen=True)
 class Hit:
-    """What a rule found at a node; severity, fix and source are the rule's own where they are None.
+    """What a rule found at a node.
 
-    `part` is that of the project, which is found out at the end.
+    Attributes:
+        node: the place.
+        message: what was found.
+        severity, fix, source: the rule's own where they are None.
+        unless_switched: whether it holds only where nothing turns op determinism on.
+        part: the part of the project that the place lies in; known after all programs have run.
     """
 
     node: ast.AST

@@ -1,4 +1,6 @@
-"""The names the rules look for, canonical (`tf.`, `keras.`, `numpy.`); they are rows of lint_names.toml."""
+"""The names the rules look for, canonical (`tf.`, `keras.`, `numpy.`); they are rows of
+lint_names.toml.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from typing import Any
 from envlock.data.lint_tables import load_lint_names
 
 
-@lru_cache(maxsize=2**14)
+@lru_cache(maxsize=2**14)  # a name is asked for wherever it stands
 def canonical(dotted: str) -> str:
     """Return the one way in which the rules write this name."""
     words = dotted.split(".")
@@ -16,12 +18,11 @@ def canonical(dotted: str) -> str:
         words[0] = "tf"
         while words[1:3] in (["compat", "v1"], ["compat", "v2"]):
             del words[1:3]
-        if words[1:3] == ["python", "keras"]:
+        inner = words[1:3]
+        if inner == ["python", "keras"]:
             del words[:2]
-        elif words[1:3] in (
-            ["python", "ops"],
-            ["python", "framework"],
-        ):  # tensorflow.python.ops.math_ops.add_n
+        # `tensorflow.python.ops.math_ops.add_n` is `tf.add_n`: without the file.
+        elif inner in (["python", "ops"], ["python", "framework"]):
             del words[1:4]
         elif words[1:2] == ["keras"]:
             del words[0]
@@ -60,6 +61,17 @@ def _list_libraries() -> frozenset[str]:
             if "." in name:
                 found.add(name.partition(".")[0])
     return frozenset(found)
+
+
+def _list_samplers() -> dict[str, int | None]:
+    """Return the position of the seed of what samples, None where it has only a name.
+
+    In the table that is -1, as TOML has no null.
+    """
+    found: dict[str, int | None] = {}
+    for name, at in _values("samplers").items():
+        found[name] = None if at < 0 else at
+    return found
 
 
 LIBRARIES = _list_libraries()
@@ -102,9 +114,7 @@ GENERATORS = _names("generators")
 GENERATOR_METHODS = _names("generator_methods")
 RANDOM_WEIGHTS = _names("random_weights")
 DISTRIBUTIONS = tuple(sorted(_names("distributions")))
-SAMPLERS: dict[str, int | None] = {
-    name: None if at < 0 else at for name, at in _values("samplers").items()
-}
+SAMPLERS = _list_samplers()
 THREADED_QUEUES: dict[str, int] = _values("threaded_queues")
 NUMPY_METHODS: dict[str, list[str]] = _values("numpy_methods")
 ENVIRONMENTS = _names("environments")

@@ -16,13 +16,18 @@ from dataclasses import dataclass
 SUFFIX = ".ipynb"
 PYTHON_MAGICS = ("%%time", "%%timeit", "%%capture", "%%prun")
 """Magics of a cell whose other lines are Python; https://ipython.readthedocs.io/en/stable/interactive/magics.html"""
+# `%matplotlib inline`, `!pip install x` and `?help`; help that is asked for at the end (`Dense??`);
+# and what IPython runs as a magic without its sign.
 MAGIC = re.compile(r"^(\s*)(?:[%!?].*|[^#'\"]*\?\??|(?:pip|conda|cd|ls|mkdir|cp|mv|rm) .*)$")
+# files = !ls
 ASSIGNED = re.compile(r"^(\s*[\w, ]+=\s*)[!%].*$")
 
 
 @dataclass(frozen=True)
 class Cells:
-    """Where the cells of a notebook begin in its code: `numbers` counts all cells from 1, `starts` lines from 1."""
+    """Where the cells of a notebook begin in its code: `numbers` counts all cells from 1, `starts`
+    lines from 1.
+    """
 
     numbers: tuple[int, ...] = ()
     starts: tuple[int, ...] = ()
@@ -34,7 +39,8 @@ class Cells:
 
 
 def code(text: str) -> tuple[str, Cells]:
-    """Return the Python of a notebook and where its cells begin; none where it is in another language.
+    """Return the Python of a notebook and where its cells begin; none where it is in another
+    language.
 
     Raises:
         ValueError: it is not a notebook.
@@ -46,7 +52,7 @@ def code(text: str) -> tuple[str, Cells]:
     cells = notebook.get("cells") if isinstance(notebook, dict) else None
     if not isinstance(cells, list):
         raise ValueError("it has no cells")
-    if _language(notebook) != "python":
+    if _get_language(notebook) != "python":
         return "", Cells()
     lines: list[str] = []
     numbers: list[int] = []
@@ -55,24 +61,24 @@ def code(text: str) -> tuple[str, Cells]:
         if isinstance(cell, dict) and cell.get("cell_type") == "code":
             numbers.append(number)
             starts.append(len(lines) + 1)
-            lines += _python(_source(cell)).split("\n")
+            lines += _translate_cell(_join_source(cell)).split("\n")
     return "\n".join(lines), Cells(tuple(numbers), tuple(starts))
 
 
-def _language(notebook: dict[str, object]) -> str:
+def _get_language(notebook: dict[str, object]) -> str:
     metadata = notebook.get("metadata")
     kernel = metadata.get("kernelspec") if isinstance(metadata, dict) else None
     language = kernel.get("language", "python") if isinstance(kernel, dict) else "python"
     return str(language).lower()
 
 
-def _source(cell: dict[str, object]) -> str:
+def _join_source(cell: dict[str, object]) -> str:
     source = cell.get("source")
     parts = source if isinstance(source, list) else [source]
     return re.sub("\r\n?", "\n", "".join(part for part in parts if isinstance(part, str)))
 
 
-def _python(source: str) -> str:
+def _translate_cell(source: str) -> str:
     """Return a cell with as many lines, without magics; a cell of another language is empty.
 
     As IPython does, it takes the indentation of the first line off every line.
@@ -80,22 +86,30 @@ def _python(source: str) -> str:
     indent = re.match(r"[ \t]*", source.lstrip("\n"))
     if indent is not None and indent[0]:
         source = re.sub(rf"^{indent[0]}", "", source, flags=re.MULTILINE)
+    # First as it stands: a line of Python, such as `a % b` after a line break, may look like a
+    # magic.
     if _is_python(source):
         return source
     lines = source.split("\n")
-    first = next((line.strip() for line in lines if line.strip()), "")
+    first = source.strip().partition("\n")[0]
     if first.startswith("%%") and first.split()[0] not in PYTHON_MAGICS:
         return "\n" * (len(lines) - 1)
-    return "\n".join(
-        ASSIGNED.sub(r"\1None", MAGIC.sub(r"\1pass", line)) for line in _join_commands(lines)
-    )
+    translated: list[str] = []
+    for line in _join_commands(lines):
+        # `pass`, as a magic may be all that a block holds.
+        line = MAGIC.sub(r"\1pass", line)
+        translated.append(ASSIGNED.sub(r"\1None", line))
+    return "\n".join(translated)
 
 
 def _join_commands(lines: list[str]) -> Iterator[str]:
     """Yield as many lines, those that a command of the shell goes on in after a backslash empty."""
     goes_on = False
     for line in lines:
-        yield "" if goes_on else line
+        if goes_on:
+            yield ""
+        else:
+            yield line
         goes_on = line.endswith("\\") and (goes_on or line.lstrip().startswith("!"))
 
 

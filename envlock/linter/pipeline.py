@@ -1,4 +1,6 @@
-"""What the graph of a tf.data pipeline says about repeatability. Pure: a graph in, findings and a digest out."""
+"""What the graph of a tf.data pipeline says about repeatability. Pure: a graph in, findings and a
+digest out.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +22,7 @@ RANDOM = (_GROUPS["random"] | _GROUPS["random_images"]) - _GROUPS["generators"]
 CHANGES = tuple(_GROUPS["changes_prefix"])
 """How the names of operations begin that change a variable, a table or a generator."""
 CHANGES_NOT = ("StatefulPartitionedCall",)
+"""It begins like them, and only calls a function, which is looked at itself."""
 PYTHON = _GROUPS["python"]
 SEEDS_AT = {
     "ShuffleDataset": 2,
@@ -34,6 +37,11 @@ UNSTABLE = frozenset(
     {"metadata", "shared_name", "container", "token", "config_proto", "executor_type", "config"}
 )
 """Attributes that are another in every process, or about how and not what."""
+UNSEEDED = ((0, 0), (None, None))
+"""The seeds of an operation without any: TensorFlow writes a seed that happens to be (0, 0) as
+another one (tensorflow/python/framework/random_seed.py). Graphs that leave out what is the default
+have none.
+"""
 SERVICE = "DataServiceDataset"
 
 
@@ -68,11 +76,11 @@ class Graph:
 
 def graph_of(plain: Mapping[str, Any]) -> Graph:
     """Return the graph of what `graphs.plain` gives, or of the JSON made of that."""
-    functions = {name: _body_of(body) for name, body in plain["functions"].items()}
-    return Graph(_body_of(plain["main"]), functions, plain["deterministic"])
+    functions = {name: _build_body(body) for name, body in plain["functions"].items()}
+    return Graph(_build_body(plain["main"]), functions, plain["deterministic"])
 
 
-def _body_of(plain: Mapping[str, Any]) -> Body:
+def _build_body(plain: Mapping[str, Any]) -> Body:
     nodes = (
         Node(name, op, tuple(inputs), attrs, inner)
         for name, op, inputs, attrs, inner in plain["nodes"]
@@ -86,43 +94,45 @@ def findings(graph: Graph, *, switched_on: bool) -> list[Finding]:
     """
     found: list[Finding] = []
     seen: set[tuple[str, str, str]] = set()
-    for rule, node, message, mended in _look(graph):
+    for rule, node, message, mended in _find_all(graph):
         if (rule, node, message) not in seen:
             seen.add((rule, node, message))
-            found.append(_finding(rule, node, message, softened=mended and switched_on))
+            found.append(_make_finding(rule, node, message, softened=mended and switched_on))
     return sort_findings(sorted(found, key=lambda each: each.rule))
 
 
-def _finding(rule: str, node: str, message: str, *, softened: bool) -> Finding:
+def _make_finding(rule: str, node: str, message: str, *, softened: bool) -> Finding:
     row, where = load_dataset_rules()[rule], Where(operation=node)
-    severity, said = (
-        (INFO, f"{message}; op determinism prevents this") if softened else (row.severity, message)
-    )
-    return Finding(rule, severity, where, said, row.why, row.fix, find_reference(row.source))
+    severity: str = row.severity
+    if softened:
+        severity = INFO
+        message = f"{message}; op determinism prevents this"
+    return Finding(rule, severity, where, message, row.why, row.fix, find_reference(row.source))
 
 
 Found = tuple[str, str, str, bool]
 """Rule, node, message, and whether op determinism fixes it."""
 
 
-def _look(graph: Graph) -> Iterator[Found]:
+def _find_all(graph: Graph) -> Iterator[Found]:
     if graph.deterministic is False:
         yield "ENV503", "options", "the options of the dataset have deterministic=False", True
-    for body in _reachable(graph, graph.main):
+    for body in _list_reachable(graph, graph.main):
         constants = {
             node.name: node.attributes.get("value") for node in body.nodes if node.op == "Const"
         }
         for node in body.nodes:
-            yield from _dataset(node, constants)
+            yield from _judge_dataset(node, constants)
+            parallel = _is_parallel(node, constants)
             for name in node.functions.values():
-                yield from _function(graph, node, name, parallel=_is_parallel(node, constants))
+                yield from _judge_function(graph, node, name, parallel=parallel)
 
 
-def _dataset(node: Node, constants: Mapping[str, Value]) -> Iterator[Found]:
+def _judge_dataset(node: Node, constants: Mapping[str, Value]) -> Iterator[Found]:
     """Look at what a dataset operation says of itself."""
     if node.op in SEEDS_AT:
         first = SEEDS_AT[node.op]
-        seeds = [constants.get(_source(each)) for each in node.inputs[first : first + 2]]
+        seeds = [constants.get(_get_source(each)) for each in node.inputs[first : first + 2]]
         if seeds == [0, 0] and node.op.startswith("Random"):
             yield "ENV510", node.name, f"{node.op} has no seed", False
         elif seeds == [0, 0]:
@@ -138,26 +148,26 @@ def _dataset(node: Node, constants: Mapping[str, Value]) -> Iterator[Found]:
         yield "ENV511", node.name, "the elements come from the tf.data service", False
 
 
-def _function(graph: Graph, node: Node, name: str, *, parallel: bool) -> Iterator[Found]:
+def _judge_function(graph: Graph, node: Node, name: str, *, parallel: bool) -> Iterator[Found]:
     """Look at what a function that a dataset operation runs on each element does."""
     if (
         not node.op.endswith(("Dataset", "DatasetV2", "DatasetV3", "DatasetV4"))
         or name not in graph.functions
     ):
         return
-    for body in _reachable(graph, graph.functions[name]):
+    for body in _list_reachable(graph, graph.functions[name]):
         for inner in body.nodes:
-            yield from _inner(node, inner, parallel=parallel)
+            yield from _judge_inner(node, inner, parallel=parallel)
 
 
-def _inner(node: Node, inner: Node, *, parallel: bool) -> Iterator[Found]:
+def _judge_inner(node: Node, inner: Node, *, parallel: bool) -> Iterator[Found]:
     if inner.op in RANDOM:
         seeds = (inner.attributes.get("seed"), inner.attributes.get("seed2"))
-        if seeds in ((0, 0), (None, None)):
+        if seeds in UNSEEDED:
             yield "ENV505", node.name, f"{inner.op} in {node.op} has no seed", False
         if parallel:
             yield "ENV504", node.name, f"{inner.op} runs in parallel in {node.op}", True
-        elif seeds not in ((0, 0), (None, None)):
+        elif seeds not in UNSEEDED:
             yield "ENV506", node.name, f"{inner.op} in {node.op} draws from one generator", False
     elif inner.op in PYTHON:
         if parallel:
@@ -171,11 +181,14 @@ def _inner(node: Node, inner: Node, *, parallel: bool) -> Iterator[Found]:
 def _is_parallel(node: Node, constants: Mapping[str, Value]) -> bool:
     if not node.op.startswith(("Parallel", "MapAndBatch")):
         return False
-    calls = constants.get(_source(node.inputs[-1])) if node.inputs else None
-    return calls != 1
+    if not node.inputs:
+        return True
+    # The last input says how many run at once. What is computed, or left to TensorFlow (-1), may be
+    # more than one.
+    return constants.get(_get_source(node.inputs[-1])) != 1
 
 
-def _reachable(graph: Graph, start: Body) -> Iterator[Body]:
+def _list_reachable(graph: Graph, start: Body) -> Iterator[Body]:
     """Yield a body and every function that it runs, directly or not, each once."""
     stack, seen = [start], {id(start)}
     while stack:
@@ -189,51 +202,63 @@ def _reachable(graph: Graph, start: Body) -> Iterator[Body]:
                     stack.append(inner)
 
 
-def _source(text: str) -> str:
-    """Return the node that an input comes from: `^name`, `name:0` and, in functions, `name:output:0`."""
+def _get_source(text: str) -> str:
+    """Return the node that an input comes from: `^name`, `name:0` and, in functions,
+    `name:output:0`.
+    """
     return text.lstrip("^").partition(":")[0]
 
 
 def digest(graph: Graph) -> str:
-    """Return what identifies a pipeline: the same operations with the same settings and constants, however named."""
+    """Return what identifies a pipeline: the same operations with the same settings and constants,
+    however named.
+    """
     known: dict[str, str] = {}
-    return "sha256:" + _body_digest(graph, graph.main, known)
+    return "sha256:" + _compute_body_digest(graph, graph.main, known)
 
 
-def _body_digest(graph: Graph, body: Body, known: dict[str, str]) -> str:
-    """Return the digest of a body from what it returns; a function that calls itself counts as its name there."""
+def _compute_body_digest(graph: Graph, body: Body, known: dict[str, str]) -> str:
+    """Return the digest of a body from what it returns; a function that calls itself counts as its
+    name there.
+    """
     nodes = {node.name: node for node in body.nodes}
     done = {name: _hash("argument", str(number)) for number, name in enumerate(body.arguments)}
-    returned = [_source(each) for each in body.returns]
+    returned = [_get_source(each) for each in body.returns]
     beside = _list_unused(body)
+    # A stack in place of recursion: a chain of a thousand operations is deeper than Python goes.
     stack = [*returned, *beside]
     while stack:
         name = stack[-1]
-        missing = [] if name in done or name not in nodes else _missing(nodes[name], nodes, done)
-        if missing:
+        if name in done:
+            stack.pop()
+        elif name not in nodes:
+            done[name] = _hash("unknown")
+        else:
+            missing = _list_missing(nodes[name], nodes, done)
             stack.extend(missing)
-            continue
-        stack.pop()
-        if name not in done:
-            done[name] = (
-                _node_digest(graph, nodes[name], done, known) if name in nodes else _hash("unknown")
-            )
-    return _hash(
-        "body", *(done[each] for each in returned), "beside", *sorted(done[each] for each in beside)
-    )
+            if not missing:
+                done[name] = _compute_node_digest(graph, nodes[name], done, known)
+    # What is returned has an order; what is only done beside it has none but that of its names.
+    results = [done[each] for each in returned]
+    effects = sorted(done[each] for each in beside)
+    return _hash("body", *results, "beside", *effects)
 
 
-def _missing(node: Node, nodes: Mapping[str, Node], done: Mapping[str, str]) -> list[str]:
-    sources = (_source(each) for each in node.inputs)
+def _list_missing(node: Node, nodes: Mapping[str, Node], done: Mapping[str, str]) -> list[str]:
+    sources = (_get_source(each) for each in node.inputs)
     return [each for each in sources if each not in done and each in nodes and each != node.name]
 
 
 def _list_unused(body: Body) -> list[str]:
-    used = {_source(each) for node in body.nodes for each in node.inputs}
+    used: set[str] = set()
+    for node in body.nodes:
+        used.update(_get_source(each) for each in node.inputs)
     return [node.name for node in body.nodes if node.name not in used]
 
 
-def _node_digest(graph: Graph, node: Node, done: Mapping[str, str], known: dict[str, str]) -> str:
+def _compute_node_digest(
+    graph: Graph, node: Node, done: Mapping[str, str], known: dict[str, str]
+) -> str:
     parts = ["node", node.op]
     for name, value in sorted(node.attributes.items()):
         if name not in UNSTABLE and not name.startswith("_"):
@@ -242,18 +267,20 @@ def _node_digest(graph: Graph, node: Node, done: Mapping[str, str], known: dict[
         if name not in known:
             known[name] = "recursive"
             inner = graph.functions.get(name)
-            known[name] = "unknown" if inner is None else _body_digest(graph, inner, known)
+            known[name] = "unknown" if inner is None else _compute_body_digest(graph, inner, known)
         parts += [attribute, known[name]]
     data = [each for each in node.inputs if not each.startswith("^")]
     after = [each for each in node.inputs if each.startswith("^")]
-    parts += [done.get(_source(each), "input") + each.partition(":")[2] for each in data]
-    parts += sorted(done.get(_source(each), "input") for each in after)
+    parts += [done.get(_get_source(each), "input") + each.partition(":")[2] for each in data]
+    # Inputs that are only waited for are a set: TensorFlow lists them in any order.
+    parts += sorted(done.get(_get_source(each), "input") for each in after)
     return _hash(*parts)
 
 
 def _hash(*parts: str) -> str:
     found = hashlib.sha256()
     for part in parts:
+        # With its length before it, so that "ab", "c" and "a", "bc" differ.
         data = part.encode("utf-8", "surrogatepass")
         found.update(len(data).to_bytes(8, "big") + data)
     return found.hexdigest()

@@ -51,8 +51,11 @@ class Parts:
         """Return the part in which a place lies."""
         if source.is_test or not TEST_FOLDERS.isdisjoint(PurePath(source.path).parts[:-1]):
             return TESTS
+        # Where nothing is started, as in a folder of modules, any function may be called from
+        # outside.
         if self.installed is None or source.path in self.installed or not self.mains:
             return ""
+        # Before the functions around are asked for: the place may lie outside of all.
         met_by = self.programs.ledger.met_by.get(node)
         if met_by and self.started.isdisjoint(met_by):
             return UNCALLED
@@ -64,12 +67,13 @@ class Parts:
         return UNCALLED
 
     def is_named(self, source: Source, function: ast.AST) -> bool:
-        """Return whether a file that belongs to one program with this one names the function, or its class.
+        """Return whether a file that belongs to one program with this one names the function, or
+        its class.
 
         Names are enough: a table or `getattr` may call what no run has shown.
         """
         name = getattr(function, "name", "")
-        owner = source.module.parent(function)
+        owner = source.module.get_parent(function)
         if isinstance(owner, ast.ClassDef):
             words = {owner.name}
             if not name.startswith("__"):  # Python calls it
@@ -97,7 +101,7 @@ class Parts:
             # Functions that only call each other are called by no other.
             self.called_by_named[asked] = False
             callers: set[ast.AST] = set()
-            for call in source.module.nodes(ast.Call):
+            for call in source.module.list_nodes(ast.Call):
                 if isinstance(call.func, ast.Name) and call.func.id == name:
                     callers.update(list(_list_functions(source, call))[-1:])
             unseen = callers - self.programs.called
@@ -137,8 +141,8 @@ def _does_something(source: Source) -> bool:
 
 def _list_functions(source: Source, node: ast.AST) -> Iterator[ast.AST]:
     """Yield the functions around a place, from the inside."""
-    around = source.module.function_around(node)
+    around = source.module.find_function_around(node)
     while around is not None:
         if not isinstance(around, ast.Lambda):
             yield around
-        around = source.module.function_around(around)
+        around = source.module.find_function_around(around)

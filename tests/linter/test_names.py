@@ -14,8 +14,8 @@ SHOW = f"show({SWITCH})"
 def names(code: str) -> list[str | None]:
     """Return what each argument of `show(...)` in the code stands for."""
     module = parse("x.py", code)
-    calls = [call for call in module.nodes(ast.Call) if getattr(call.func, "id", "") == "show"]
-    return [module.name(argument) for call in calls for argument in call.args]
+    calls = [call for call in module.list_nodes(ast.Call) if getattr(call.func, "id", "") == "show"]
+    return [module.resolve_name(argument) for call in calls for argument in call.args]
 
 
 def test_one_thing_has_one_name() -> None:

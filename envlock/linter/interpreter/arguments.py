@@ -33,22 +33,30 @@ class Call:
             return self.arguments[position]
         return None
 
-    def constant(self, name: str, position: int | None = None) -> object:
-        """Return the constant that an argument is by default; `...` for any other, None where it is missing."""
+    def get_constant(self, name: str, position: int | None = None) -> object:
+        """Return the constant that an argument is by default; `...` for any other, None where it is
+        missing.
+        """
         value = self.get(name, position)
-        if value is None:
-            return ... if self.starred else None
-        return value.value if isinstance(value, Constant) else value.default
+        if isinstance(value, Constant):
+            return value.value
+        if value is not None:
+            return value.default
+        if self.starred:  # `**options` may give it
+            return ...
+        return None
 
-    def values(self) -> list[Value]:
+    def list_values(self) -> list[Value]:
         """Return everything that it gives."""
         return [*self.arguments, *self.keywords.values()]
 
-    def named_values(self) -> list[tuple[str, Value]]:
+    def list_named_values(self) -> list[tuple[str, Value]]:
         """Return everything that it gives with its name, or with its position as text."""
         places = map(str, range(len(self.arguments)))
         return [*zip(places, self.arguments, strict=True), *self.keywords.items()]
 
-    def first(self) -> Value:
+    def get_first(self) -> Value:
         """Return the first argument."""
-        return self.arguments[0] if self.arguments else Value()
+        if self.arguments:
+            return self.arguments[0]
+        return Value()

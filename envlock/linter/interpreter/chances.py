@@ -51,6 +51,8 @@ SHUFFLES = {
 """What shuffles by default, and the position of the argument that decides."""
 SHUFFLED_RECORDS = ("make_csv_dataset", "make_batched_features_dataset")
 SHUFFLING_IF_TOLD = ("KFold", "timeseries_dataset_from_array")
+# A seed with one of these two problems is reported only where something draws without it:
+# `Findings.find_seeds`.
 DEFAULT_OFF = "this runs only where it is asked for: by default nothing is seeded"
 OPTIONAL = "the seed has no value unless one is given: by default nothing is seeded"
 OWN_SEEDED = {
@@ -60,7 +62,6 @@ OWN_SEEDED = {
     "random.Random": 0,
     "keras.random.SeedGenerator": 0,
 }
-WHOLE_SEED = ("tf", "numpy", "python")
 
 
 class Chances(Base):
@@ -71,22 +72,27 @@ class Chances(Base):
     def seed(self, name: str, call: Call) -> Value:
         """Let a call seed the generators that it is for, or say why it does not."""
         given = call.get("seed", 0)
-        problem = self.seed_problem(given, call)
+        problem = self.find_seed_problem(given, call)
         if name == "envlock.activate":
             self.state.switched = True
+            # Without a seed it only switches; the others seed by chance then.
             if given is None:
                 return Value()
         if self.off and not problem:
-            self.mark_seeded(name, call)  # until the branch ends
-            if self.off[-1] != len(self.frames):  # a branch that does more than to seed
+            # `if args.seed: seed(args.seed)`: what the branch itself draws is seeded. `run_both`
+            # takes the seed back when it ends.
+            self.mark_seeded(name, call)
+            # In a function that the branch calls, such as `train`, seeding is not what it is for.
+            if self.off[-1] != len(self.frames):
                 return Value()
             problem = DEFAULT_OFF
         else:
-            problem = self.missing_seed_problem(name, call, given) or problem
+            problem = self.find_missing_seed(name, call, given) or problem
         self.note_seed(call, given, problem, SEEDS[name])
         if not problem:
             self.mark_seeded(name, call)
         elif not self.off:
+            # `seed(None)` takes back what an earlier call has seeded: ENV205/bad_taken_back.py.
             for generator in SEEDS[name]:
                 self.state.seeded.pop(generator, None)
         return Value()
@@ -96,10 +102,11 @@ class Chances(Base):
         for generator in SEEDS[name]:
             self.state.seeded[generator] = call.node, self.source
 
-    def missing_seed_problem(self, name: str, call: Call, given: Value | None) -> str:
+    def find_missing_seed(self, name: str, call: Call, given: Value | None) -> str:
         """Return why a call seeds from the operating system; empty if it has a number."""
         if given is None and not call.starred:
             return f"{name}() without a number seeds from the operating system"
+        # A None that was passed on is the caller's: the problem is OPTIONAL, if there is one.
         if isinstance(given, Constant) and given.value is None and not given.passed:
             return f"{name}(None) seeds from the operating system"
         return ""
@@ -109,22 +116,25 @@ class Chances(Base):
     ) -> None:
         """Keep what is wrong with a seed, at the place that decides."""
         place, source = call.node, self.source
-        made = [chance for chance, _ in given.taints if chance.kind == "clock"] if given else []
+        made: list[Chance] = []
+        if given is not None:
+            made = [chance for chance, _ in given.taints if chance.kind == "clock"]
+        # `seed(config.seed)` does what it says; the line that puts the time into it decides.
         if len(made) == 1 and problem and self.is_elsewhere(made[0]):
             place, source = made[0].node, made[0].source
-        self.ledger.seeding(place, source, problem, generators)
+        self.ledger.add_seeding(place, source, problem, generators)
 
     def is_elsewhere(self, chance: Chance) -> bool:
         """Return whether a chance comes from a function further out than the one that runs."""
         return chance in self.frames[-1].handed
 
-    def seed_problem(self, given: Value | None, call: Call) -> str:
+    def find_seed_problem(self, given: Value | None, call: Call) -> str:
         """Return why a value is not a seed that can be repeated, or an empty text."""
         if given is None:
             return ""
+        # In the order of names, so that the message is the same in every run.
         for chance, mode in sorted(given.taints, key=lambda each: each[0].name):
             if mode in ("value", "place", "pick") and chance.kind == "clock":
-                self.ledger.seeds.add(chance)
                 self.ledger.counted.add(chance)
                 return f"the seed comes from {chance.name}, and differs from run to run"
             if chance.kind == "draw":
@@ -143,8 +153,9 @@ class Chances(Base):
         given = call.get(name, position)
         if given is None:
             return call.starred
-        problem = self.seed_problem(given, call)
+        problem = self.find_seed_problem(given, call)
         if problem and problem != OPTIONAL:
+            # The seed is reported: that the call has none would be a second finding of one cause.
             self.note_seed(call, given, problem)
             return True
         return not problem
@@ -160,9 +171,10 @@ class Chances(Base):
             return result
         if self.dead or self.is_seeded_by_programs(generator):
             return result
+        # What a program draws by default, unseeded, its files' functions may draw unseeded as well.
         if self.program is not None and not self.in_entry and not self.off:
             self.drawn_by[self.program].add(generator)
-        chance = self.chance(rule, "draw", name, call.node, generator)
+        chance = self.add_chance(rule, "draw", name, call.node, generator)
         return result.add_taints(frozenset({(chance, "value")}))
 
     def is_seeded_by_programs(self, generator: str) -> bool:
@@ -170,56 +182,63 @@ class Chances(Base):
         raise NotImplementedError
 
     def is_carried(self, call: Call) -> bool:
-        """Return whether what is drawn hangs on what the round before of a loop of TensorFlow computed."""
-        return any(chance.rule == "CARRIED" for chance, _ in self.deep_of(call.values()))
+        """Return whether what is drawn hangs on what the round before of a loop of TensorFlow
+        computed.
+        """
+        return any(
+            chance.rule == "CARRIED" for chance, _ in self.collect_all_taints(call.list_values())
+        )
 
     def draw_of_numpy(self, name: str, call: Call) -> Value:
         """Return what a function of numpy.random draws."""
         word = name.rpartition(".")[2]
         drawn = self.draw("ENV205", name, call, "numpy")
-        return self.drawn_from(word, drawn, call)
+        return self.draw_from(word, drawn, call)
 
     def draw_of_python(self, name: str, call: Call) -> Value:
         """Return what a function of random draws."""
         word = name.rpartition(".")[2]
         drawn = self.draw("ENV206", name, call, "python")
-        if word == "getrandbits":  # it mostly names something
+        # It mostly names a run or a file, which differs without harm: ENV206/good_identity.py.
+        if word == "getrandbits":
             self.ledger.show(drawn.taints)
             return Value(as_mode(drawn.taints, "each"), "number")
-        if isinstance(call.first(), Library):  # letters
+        # `choice(string.ascii_letters)` makes a name as well: ENV206/good_text.py.
+        if isinstance(call.get_first(), Library):
             self.ledger.show(drawn.taints)
             return Value(kind="text")
-        return self.drawn_from(word, drawn, call)
+        return self.draw_from(word, drawn, call)
 
-    def drawn_from(self, word: str, drawn: Value, call: Call) -> Value:
+    def draw_from(self, word: str, drawn: Value, call: Call) -> Value:
         """Return some of what a draw is from; a shuffle changes the order of what it is given."""
-        given = call.first()
+        given = call.get_first()
         if word == "shuffle":
             order = as_mode(drawn.taints, "order")
+            # Whether it counts is decided where the list is used: what is sorted again, or nothing
+            # reads, must not count as a draw of which nothing is known: ENV206/good_shuffle.py.
             self.ledger.show(order)
             for each in options(given):
                 each.taints |= order
-            self.lose(given)
+            self.forget_items(given)
             return Constant(None)
-        if (
-            word not in PICKS
-            or word.startswith("rand")
-            or not call.arguments
-            or given.kind == "number"
-        ):
+        # `permutation(10)` and `choice(10)` pick from nothing but numbers.
+        is_pick = word in PICKS and not word.startswith("rand")
+        if not is_pick or not call.arguments or given.kind == "number":
             return drawn
-        each = self.elements(given)
+        each = self.get_element(given)
         literal = isinstance(given, Sequence) and given.items is not None
         if word == "permutation":
             mixed = Value(drawn.taints, kind="number")
-            return mixed.add_taints(self.deep(given))
+            return mixed.add_taints(self.collect_taints(given))
         taken = as_mode(in_mode(given.taints, "order"), "value")
+        # One of known texts or objects is taken: it counts only where the thing itself does, and
+        # may be shown. Of numbers, and of `choice([0.1, 0.2])` in the call itself, it is a number.
         if each.kind != "number" and not literal and not isinstance(given, Made):
             drawn = Value(as_mode(drawn.taints, "pick"))
         self.ledger.count(taken)
         return self.copy_value(each).add_taints(drawn.taints | taken)
 
-    def lose(self, value: Value) -> None:
+    def forget_items(self, value: Value) -> None:
         """Forget the places of a container's elements."""
         if isinstance(value, Sequence):
             value.items = None
@@ -228,13 +247,14 @@ class Chances(Base):
         """Return what a random operation of TensorFlow draws."""
         if name in NEED_OP_SEED:
             seed = call.get("seed", NEED_OP_SEED[name])
+            # To these operations 0 means no seed.
             if not call.starred and (seed is None or seed.default in (None, 0)):
                 hit = Hit(
                     call.node,
                     f"{name} ignores the global seed",
                     fix="Pass it a seed that is not 0.",
                 )
-                self.ledger.hit("ENV208", self.source, hit)
+                self.ledger.report("ENV208", self.source, hit)
             self.do("op", name, call.node)
             return Value(kind="tensor")
         drawn = self.draw(
@@ -244,21 +264,27 @@ class Chances(Base):
             "tf",
             own=call.starred or self.is_seeded(call),
         )
-        taints = drawn.taints | self.deep_of(call.arguments)
+        taints = drawn.taints | self.collect_all_taints(call.arguments)
         return Value(taints, "tensor")
 
     def draw_weights(self, name: str, call: Call) -> Value:
-        """Return what has weights whose first values TensorFlow draws, unless an initializer gives them."""
+        """Return what has weights whose first values TensorFlow draws, unless an initializer gives
+        them.
+        """
         given = any("initializer" in word for word in call.keywords)
-        variable = name == "tf.get_variable"
-        if variable:
+        mark = "layer"
+        if name == "tf.get_variable":
+            mark = "variable"
+            # Without a shape it returns a variable that exists.
             given = given or call.get("initializer", 3) is not None or call.get("shape", 1) is None
-        result = self.make(name, call.node, "variable" if variable else "layer")
+        result = self.make(name, call.node, mark)
         result.keywords = call.keywords
-        result.add_taints(self.deep_of(call.values()))
+        result.add_taints(self.collect_all_taints(call.list_values()))
         if given or call.starred or self.is_seeded(call):
             return result
         drawn = self.draw("ENV204", name, call, "tf")
+        # First values count where something is trained. In a function that no program calls, its
+        # caller may train.
         self.ledger.weigh(drawn.taints, self.in_entry)
         return result
 
@@ -268,19 +294,14 @@ class Chances(Base):
         made = self.make(name, call.node, "generator")
         seed = call.get("seed", 0) or call.get("entropy")
         made.arguments = call.arguments
-        literal = seed is None or (
-            isinstance(seed, Constant)
-            and seed.value is None
-            and not seed.optional
-            and not self.is_bound(seed)
-        )
-        if seed is not None and not literal:
-            problem = self.seed_problem(seed, call)
-            # A parameter with None is what users of such generators expect: a caller who omits it gets a finding.
+        if seed is not None and not self.is_written_none(seed):
+            problem = self.find_seed_problem(seed, call)
+            # A parameter with None is what users of such generators expect: a caller who omits it
+            # gets a finding.
             if not problem or problem != OPTIONAL or isinstance(seed, Constant):
                 self.note_seed(call, seed, problem)
         elif not call.starred:
-            chance = self.chance(rule, "draw", name, call.node)
+            chance = self.add_chance(rule, "draw", name, call.node)
             made.marks.add("unseeded")
             made.add_taints(frozenset({(chance, "value")}))
         return made
@@ -293,30 +314,29 @@ class Chances(Base):
         if not isinstance(target, ast.Name) or not isinstance(function, ast.FunctionDef):
             return
         for each in ast.walk(function):
-            if (
-                isinstance(each, ast.Name)
-                and each.id == target.id
-                and isinstance(each.ctx, ast.Load)
-            ):
+            if not isinstance(each, ast.Name) or each.id != target.id:
+                continue
+            if isinstance(each.ctx, ast.Load):
                 return
         self.ledger.seeded_later.add(value.node)
 
-    def is_bound(self, value: Value) -> bool:
-        """Return whether a constant was given as an argument, and does not stand in the call itself."""
-        return isinstance(value, Constant) and value.passed
+    def is_written_none(self, value: Value) -> bool:
+        """Return whether a value is a None that the program itself gives, and no caller or setting."""
+        if not isinstance(value, Constant) or value.value is not None:
+            return False
+        return not value.optional and not value.passed
 
     def use_numpy(self, name: str, call: Call) -> Value:
         """Return what a function does that draws from NumPy's generator unless it is given a state."""
-        word = NUMPY_USERS[name]
-        given = call.constant("shuffle")
-        told = given is True if name.endswith(SHUFFLING_IF_TOLD) else given is not False
-        shuffles = told or (given is ... and not name.endswith(SHUFFLING_IF_TOLD))
-        dataset = "dataset" in name
-        result: Value = (
-            self.make("tf.data.Dataset", call.node) if dataset else self.make(name, call.node)
-        )
-        result.add_taints(self.deep_of(call.arguments))
-        if shuffles and not self.is_seeded(call, word):
+        given = call.get_constant("shuffle")
+        # Where it is the default, a value that is not known may shuffle; `False` alone does not.
+        shuffles = given is True if name.endswith(SHUFFLING_IF_TOLD) else given is not False
+        made_name = name
+        if "dataset" in name:  # `timeseries_dataset_from_array`
+            made_name = "tf.data.Dataset"
+        result: Value = self.make(made_name, call.node)
+        result.add_taints(self.collect_all_taints(call.arguments))
+        if shuffles and not self.is_seeded(call, NUMPY_USERS[name]):
             drawn = self.draw("ENV205", name, call, "numpy")
             result = result.add_taints(drawn.taints)
         return result
@@ -331,31 +351,33 @@ class Chances(Base):
             words.add("n")
         of_pandas = "pandas" in self.source.packages and not words.isdisjoint(NUMPY_METHODS[name])
         of_scipy = "scipy" in self.source.packages and not NUMPY_METHODS[name]
-        if (
-            not (of_pandas or of_scipy)
-            or isinstance(owner, Instance)
-            or self.is_seeded(call, "random_state")
-        ):
+        if not (of_pandas or of_scipy) or isinstance(owner, Instance):
+            return None
+        if self.is_seeded(call, "random_state"):
             return None
         drawn = self.draw("ENV205", name, call, "numpy")
-        return Value(drawn.taints | self.deep(owner))
+        return Value(drawn.taints | self.collect_taints(owner))
 
     def use_own_generator(self, name: str, call: Call) -> Value:
         """Return what a function computes that seeds itself from the system by default."""
-        made = self.make(name, call.node).add_taints(self.deep_of(call.arguments))
+        made = self.make(name, call.node).add_taints(self.collect_all_taints(call.arguments))
         argument = OWN_GENERATORS[name]
         # A sampler or generator that nothing seeds is a finding of its own, where it is made.
         if isinstance(call.get(argument), Made) or self.is_seeded(call, argument):
             return made
-        chance = self.chance("ENV205", "draw", name, call.node)
+        chance = self.add_chance("ENV205", "draw", name, call.node)
         return made.add_taints(frozenset({(chance, "value")}))
 
     def read_mnist(self, name: str, call: Call) -> Value:
-        """Return the batches of TensorFlow 1's MNIST, which shuffle by NumPy's generator after seeding it."""
+        """Return the batches of TensorFlow 1's MNIST, which shuffle by NumPy's generator after
+        seeding it.
+        """
         made = self.make(name, call.node, "mnist")
+        # Without a seed of its own it takes that of TensorFlow's graph:
+        # tensorflow/contrib/learn/python/learn/datasets/mnist.py of TensorFlow 1.
         seeded = "numpy" in self.state.seeded or "tf" in self.state.seeded
         if not seeded and not self.is_seeded(call, NUMPY_RESEEDERS[name]):
-            chance = self.chance("ENV205", "draw", name, call.node)
+            chance = self.add_chance("ENV205", "draw", name, call.node)
             self.ledger.show(frozenset({(chance, "value")}))  # it counts where batches are taken
             made.add_taints(frozenset({(chance, "value")}))
         return made
@@ -366,12 +388,14 @@ class Chances(Base):
         """Return a dataset or a queue that is made by chance."""
         made = self.make("tf.data.Dataset", call.node)
         at = SHUFFLES.get(name.rpartition(".")[2])
-        told = call.constant("shuffle", at)
+        told = call.get_constant("shuffle", at)
         if name.endswith("list_files"):
+            # It sorts what its pattern matches: ENV303/good_list_files.py.
             made.taints = frozenset()
         else:
-            made.add_taints(self.deep_of(call.arguments))
-        files = call.first()
+            made.add_taints(self.collect_all_taints(call.arguments))
+        files = call.get_first()
+        # A queue of one file has one order: ENV203/good_one_file.py.
         is_one = isinstance(files, Sequence) and files.items is not None and len(files.items) == 1
         ordered = told is False or (is_one and name.endswith("string_input_producer"))
         word = "shuffle_seed" if name.endswith(SHUFFLED_RECORDS) else "seed"
@@ -387,7 +411,7 @@ class Chances(Base):
         """Report a dataset that nothing seeds."""
         self.do("op", message, call.node)
         if "tf" not in self.state.seeded and not self.dead:
-            self.ledger.hit("ENV203", self.source, Hit(call.node, message))
+            self.ledger.report("ENV203", self.source, Hit(call.node, message))
 
     # ------------------------------------------------------------ other entropy
 
@@ -397,12 +421,12 @@ class Chances(Base):
         if name == "tf.random.get_global_generator" and "generator" in self.state.seeded:
             return made
         message = f"{name} takes entropy from the operating system, whatever the seeds are"
-        self.ledger.hit("ENV208", self.source, Hit(call.node, message, fix=OWN_ENTROPY[name]))
+        self.ledger.report("ENV208", self.source, Hit(call.node, message, fix=OWN_ENTROPY[name]))
         return made
 
     def set_generator(self, name: str, call: Call) -> Value:
         """Set TensorFlow's global generator; None takes it away."""
-        if self.is_none(call.first()):
+        if self.is_none(call.get_first()):
             self.state.seeded.pop("generator", None)
         else:
             self.state.seeded["generator"] = call.node, self.source
@@ -410,7 +434,7 @@ class Chances(Base):
 
     def read_clock(self, name: str, call: Call) -> Value:
         """Return what is another value in every run."""
-        chance = self.chance("ENV207", "clock", name, call.node)
+        chance = self.add_chance("ENV207", "clock", name, call.node)
         return Value(frozenset({(chance, "value")}))
 
     def make_environment(self, name: str, call: Call) -> Value:
@@ -430,7 +454,7 @@ def _takes_all_rows(node: ast.AST) -> bool:
 Row = Callable[[Chances, str, Call], Value]
 
 
-def _rows() -> dict[str, Row]:
+def _list_rows() -> dict[str, Row]:
     """Return for each name of the tables what is done for it; later rows win."""
     found: dict[str, Row] = {}
     found.update(dict.fromkeys(PYTHON_DRAWS, Chances.draw_of_python))
@@ -452,8 +476,8 @@ def _rows() -> dict[str, Row]:
     return found
 
 
-CHANCES = _rows()
-del CHANCES["random.SystemRandom"]
+CHANCES = _list_rows()
+del CHANCES["random.SystemRandom"]  # no seed is of use to it: `Libraries.make_system_random`
 
 
 @lru_cache(maxsize=2**14)
@@ -461,7 +485,11 @@ def find_chance(name: str) -> Row | None:
     """Return what is done for a name of a library that brings chance in or seeds, or None."""
     if name in CHANCES:
         return CHANCES[name]
+    # Most of the fifty functions of numpy.random draw, so that the table holds those that do not.
+    # Its classes begin with a capital.
     words = name.split(".")
     if words[:2] != ["numpy", "random"] or len(words) != 3 or words[2] in NUMPY_NOT_DRAWN:
         return None
-    return Chances.draw_of_numpy if words[2][:1].islower() else None
+    if words[2][:1].islower():
+        return Chances.draw_of_numpy
+    return None

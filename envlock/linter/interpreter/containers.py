@@ -39,26 +39,31 @@ class Containers(Orders):
 
     def sort(self, name: str, call: Call) -> Value:
         """Return what has always the same order."""
-        chances = self.find_sort_chances(call.first(), call)
-        return self.end_order(call.first(), "list").add_taints(chances)
+        chances = self.find_sort_chances(call.get_first(), call)
+        return self.end_order(call.get_first(), "list").add_taints(chances)
 
     def find_sort_chances(self, values: Value, call: Call) -> Taints:
-        """Return the chances of a key that differs between machines or runs: a file's time, an address."""
+        """Return the chances of a key that differs between machines or runs: a file's time, an
+        address.
+        """
         key = call.get("key")
         if not isinstance(key, Function | Library):
             self.use_functions(call)
             return CLEAN
-        each = self.copy_value(self.elements(values))
+        # The key is run on a copy of one element: what it does to its taints is not done to the
+        # list.
+        each = self.copy_value(self.get_element(values))
         rank = self.call(key, Call(call.node, [each]))
-        if isinstance(rank, Sequence) and rank.items:
+        if isinstance(rank, Sequence) and rank.items:  # the first of several keys decides most
             rank = rank.items[0]
         place = getattr(call.node, "func", call.node)
         if rank.kind == "moment":
-            chance = self.chance("ENV303", "order", "time", place)
+            # One listing is one cause: sorted by time, it is reported where it is listed.
+            chance = self.add_chance("ENV303", "order", "time", place)
             return in_mode(values.taints, "order") or frozenset({(chance, "order")})
         salted = [chance for chance, _ in rank.taints if chance.rule == "ENV305"]
         if salted:
-            chance = self.chance("ENV305", "order", salted[0].name, place)
+            chance = self.add_chance("ENV305", "order", salted[0].name, place)
             return frozenset({(chance, "order")})
         return CLEAN
 
@@ -66,34 +71,36 @@ class Containers(Orders):
         """Return what does not depend on any order."""
         self.use_functions(call)
         kind = ""
-        if name in ("len", "sum", "int", "bool", "any", "all"):
+        if name in ("len", "any", "all"):
             kind = "number"
-        if name == "len" and self.outside_taints(call.first()):
-            return Value(as_mode(self.outside_taints(call.first()), "place"), "number")
+        # `ids[word] = len(ids)`: of what a loop by chance fills, the length counts its rounds.
+        if name == "len" and self.find_growth_orders(call.get_first()):
+            return Value(as_mode(self.find_growth_orders(call.get_first()), "place"), "number")
         if name in ("min", "max"):
             if len(call.arguments) == 1:
-                return self.plain(self.elements(call.first()))
-            return self.plain(join_all(call.arguments))
+                return self.strip_orders(self.get_element(call.get_first()))
+            return self.strip_orders(join_all(call.arguments))
+        # How many there are is the same, whatever was drawn.
+        if name == "len":
+            return Value(kind=kind)
         drawn = frozenset(
             each
-            for each in self.deep_of(call.values())
+            for each in self.collect_all_taints(call.list_values())
             if each[0].kind != "order" and each[1] in ("value", "pick")
         )
-        if name == "len":
-            drawn = CLEAN
         return Value(drawn, kind)
 
-    def outside_taints(self, container: Value) -> Taints:
+    def find_growth_orders(self, container: Value) -> Taints:
         """Return the orders of loops in which a container grows."""
         born = getattr(container, "born", None)
         if born is None or not isinstance(container, Sequence | Table):
             return CLEAN
-        return self.outside(born)
+        return self.find_orders_since(born)
 
     def make_set(self, name: str, call: Call) -> Value:
         """Return a set."""
-        given = call.first()
-        if name == "weakref.WeakSet":  # of objects, which are hashed by their addresses
+        given = call.get_first()
+        if name == "weakref.WeakSet":  # of objects, whose hashes are their addresses
             return Sequence("set", None, Value(), self.tick())
         if not call.arguments:
             return Sequence("set", [], None, self.tick())
@@ -106,7 +113,7 @@ class Containers(Orders):
         """Return the elements of a value in their order."""
         if not call.arguments:
             return self.make_sequence([], form="list")
-        given = self.take_in_turn(call.first(), call.node)
+        given = self.take_in_turn(call.get_first(), call.node)
         form = "list"
         if name == "tuple":
             form = "tuple"
@@ -117,15 +124,15 @@ class Containers(Orders):
         if isinstance(given, Table):
             keys = self.make_sequence(None, given.key, form)
             return keys.add_taints(given.taints)
-        made = self.make_sequence(None, self.elements(given), form)
+        made = self.make_sequence(None, self.get_element(given), form)
         return made.add_taints(self.forget(given.taints, "each"))
 
     def enumerate(self, name: str, call: Call) -> Value:
         """Return pairs of a number and an element."""
-        given = self.take_in_turn(call.first(), call.node)
+        given = self.take_in_turn(call.get_first(), call.node)
         orders = in_mode(given.taints, "order")
         number = Value(as_mode(orders, "place"), "number")
-        pair = self.make_sequence([number, self.elements(given)], form="tuple")
+        pair = self.make_sequence([number, self.get_element(given)], form="tuple")
         return self.make_sequence(None, pair, "iterator").add_taints(orders)
 
     def zip(self, name: str, call: Call) -> Value:
@@ -136,13 +143,14 @@ class Containers(Orders):
             orders |= in_mode(each.taints, "order")
         items = []
         for each in given:
-            item = self.elements(each)
+            item = self.get_element(each)
+            # `dict(zip(words, range(len(words))))` numbers words by chance.
             if not in_mode(each.taints, "order") and orders and item.kind == "number":
                 item = Value(as_mode(orders, "place"), "number")
             items.append(item)
         if call.starred:
-            every = self.elements(join_all(given))
-            one = self.make_sequence(None, self.elements(every), "tuple").add_taints(
+            every = self.get_element(join_all(given))
+            one = self.make_sequence(None, self.get_element(every), "tuple").add_taints(
                 orders | in_mode(every.taints, "order")
             )
             return self.make_sequence(None, one, "iterator")
@@ -153,8 +161,8 @@ class Containers(Orders):
     def map(self, name: str, call: Call) -> Value:
         """Return what a function makes of each element."""
         given = [self.take_in_turn(each, call.node) for each in call.arguments[1:]]
-        each = [self.elements(value) for value in given]
-        function = call.first()
+        each = [self.get_element(value) for value in given]
+        function = call.get_first()
         result = self.call(function, Call(call.node, each))
         if isinstance(function, Library) and function.name in ("int", "float", "len"):
             result = Value(result.taints, "number")
@@ -167,19 +175,20 @@ class Containers(Orders):
 
     def sum(self, name: str, call: Call) -> Value:
         """Return a sum; of lists it is a list in the order in which they come."""
-        given = call.first()
+        given = call.get_first()
+        # `sum(lists, [])` puts lists together.
         if len(call.arguments) > 1 and isinstance(call.arguments[1], Sequence):
-            inner = self.elements(given)
-            return self.make_sequence(None, self.elements(inner)).add_taints(
+            inner = self.get_element(given)
+            return self.make_sequence(None, self.get_element(inner)).add_taints(
                 in_mode(inner.taints, "order") | in_mode(given.taints, "order")
             )
-        taints = self.array_taints([given])
-        arrived = frozenset(
+        # Of a listing or a set, whole numbers are added up mostly, such as sizes. Results of
+        # workers are fractions, whose sum depends on its order: ENV307/bad_sum_of_arrivals.py.
+        taints = self.collect_array_taints([given])
+        kept = frozenset(
             each for each in taints if each[0].kind != "order" or self.is_arrival(each[0].rule)
         )
-        return Value(
-            as_mode(in_mode(arrived, "order"), "value") | in_mode(arrived, "value"), "number"
-        )
+        return Value(as_mode(in_mode(kept, "order"), "value") | in_mode(kept, "value"), "number")
 
     def make_dict(self, name: str, call: Call) -> Value:
         """Return a dictionary."""
@@ -187,11 +196,12 @@ class Containers(Orders):
         for word, value in call.keywords.items():
             table.store(Constant(word), value)
         if call.arguments:
-            given = self.take_in_turn(call.first(), call.node)
+            given = self.take_in_turn(call.get_first(), call.node)
             if isinstance(given, Table):
                 return given
-            pair = self.elements(given)
+            pair = self.get_element(given)
             first, second = self.unpack(pair, 2)
+            # As in `store`: a place under a key is a number by chance.
             placed = in_mode(second.taints, "place")
             table.store(first, second.add_taints(as_mode(placed, "value")))
             table.most = None
@@ -202,7 +212,7 @@ class Containers(Orders):
         """Return the parts of a value that is taken apart."""
         if isinstance(value, Sequence) and value.items is not None and len(value.items) == count:
             return value.items
-        if isinstance(value, Instance) and TYPED_TUPLE in value.owner.library_bases():
+        if isinstance(value, Instance) and TYPED_TUPLE in value.owner.list_library_bases():
             parts_of_tuple = list(value.attributes.values())
             if len(parts_of_tuple) == count:
                 return parts_of_tuple
@@ -210,11 +220,9 @@ class Containers(Orders):
             parts = [self.unpack(each, count) for each in value.options]
             return [join_all(each) for each in zip(*parts, strict=True)]
         if isinstance(value, Sequence):
-            return [
-                self.copy_value(value.element).add_taints(
-                    as_mode(in_mode(value.taints, "order"), "value")
-                )
-            ] * count
+            # Which of them is the first is by chance.
+            taken = as_mode(in_mode(value.taints, "order"), "value")
+            return [self.copy_value(value.element).add_taints(taken)] * count
         if isinstance(value, Made):
             return [value] * count
         if value.kind == "unfilled":  # its rows are filled each
@@ -234,6 +242,7 @@ class Containers(Orders):
         for word in words:
             name = ast.Name(word, ast.Store())
             body.append(ast.AnnAssign(name, ast.Name("object", ast.Load()), None, 1))
+        # As if it were written as a class: everything that knows those knows this.
         node = ast.ClassDef("", [], [], body, [])
         return Class(node, Scope(self.source), [Library(TYPED_TUPLE)])
 
@@ -242,50 +251,53 @@ class Containers(Orders):
         return self.make_sequence(None, Value(kind="number"), "iterator")
 
     def make_text(self, name: str, call: Call) -> Value:
-        """Return text: what was drawn is part of a name."""
-        taints = self.deep_of(call.arguments)
+        """Return text: a number that was drawn is mostly part of a name or a message in it.
+
+        A word that was picked is still that word.
+        """
+        taints = self.collect_all_taints(call.arguments)
         drawn = frozenset(each for each in taints if each[0].kind == "draw" and each[1] != "pick")
         self.ledger.show(drawn)
         return Value(taints - drawn, "text")
 
     def convert(self, name: str, call: Call) -> Value:
         """Return a number."""
-        given = call.first()
+        given = call.get_first()
         if isinstance(given, Constant) and given.value is not None:
             return given
-        taints = self.deep_of(call.arguments)
-        default: object = ...
+        taints = self.collect_all_taints(call.arguments)
+        # A seed that is None by default is off by default, as in `deterministic=bool(seed)`.
         if name == "bool" and given.default in (None, False):
-            default = False
+            return Value(taints, "number", default=False)
         if name == "int" and isinstance(given, Constant):
-            default = given.default
-        return Value(taints, "number", default)
+            return Value(taints, "number", given.default)
+        return Value(taints, "number")
 
     def use_hash(self, name: str, call: Call) -> Value:
         """Return hash() or id()."""
         if name == "hash":
             return self.hash(call)
-        chance = self.chance("ENV305", "clock", "id()", call.node)
+        chance = self.add_chance("ENV305", "clock", "id()", call.node)
         return Value(frozenset({(chance, "value")}))
 
     def take_next(self, name: str, call: Call) -> Value:
         """Return one element."""
-        each = self.elements(call.first())
+        each = self.get_element(call.get_first())
         return self.copy_value(each).add_taints(
-            as_mode(in_mode(call.first().taints, "order"), "value")
+            as_mode(in_mode(call.get_first().taints, "order"), "value")
         )
 
     def reduce(self, name: str, call: Call) -> Value:
-        """Return `functools.reduce`: the order counts where what is reduced comes late or early."""
-        each = self.elements(call.arguments[1]) if len(call.arguments) > 1 else Value()
-        self.call(call.first(), Call(call.node, [each, each]))
-        return Value(as_mode(in_mode(self.deep_of(call.arguments), "order"), "value"))
+        """Return `functools.reduce`, which goes from one element to the next: their order counts."""
+        each = self.get_element(call.arguments[1]) if len(call.arguments) > 1 else Value()
+        self.call(call.get_first(), Call(call.node, [each, each]))
+        return Value(as_mode(in_mode(self.collect_all_taints(call.arguments), "order"), "value"))
 
     def fill_from(self, name: str, call: Call) -> Value:
         """Return `dict.fromkeys(...)`."""
-        given = self.take_in_turn(call.first(), call.node)
+        given = self.take_in_turn(call.get_first(), call.node)
         table = Table(self.tick())
-        table.store(self.elements(given), Value())
+        table.store(self.get_element(given), Value())
         return table.add_taints(in_mode(given.taints, "order"))
 
     def list_append(self, owner: Value, call: Call) -> Value:
@@ -297,9 +309,11 @@ class Containers(Orders):
         return Constant(None)
 
     def note_arrival(self, owner: Value, call: Call) -> None:
-        """Note that several threads put something into a container: the first to finish comes first."""
+        """Note that several threads put something into a container: the first to finish comes
+        first.
+        """
         if isinstance(owner, Sequence) and owner.form != "set" and self.is_shared(owner.born):
-            chance = self.chance("ENV307", "order", "threads", call.node)
+            chance = self.add_chance("ENV307", "order", "threads", call.node)
             owner.add_taints(frozenset({(chance, "order")}))
 
     def list_extend(self, owner: Value, call: Call) -> Value:
@@ -329,9 +343,9 @@ class Containers(Orders):
 
     def set_combine(self, owner: Sequence, call: Call) -> Value:
         """Combine sets."""
-        parts = [self.elements(each) for each in (owner, *call.arguments)]
-        element = join_all([owner.element, *parts[1:]]) if call.arguments else owner.element
-        return self.make_sequence(None, self.plain(element), "set")
+        parts = [self.get_element(each) for each in call.arguments]
+        element = join_all([owner.element, *parts])
+        return self.make_sequence(None, self.strip_orders(element), "set")
 
     def table_keys(self, owner: Table, call: Call) -> Value:
         """Return the keys in their order."""
@@ -352,7 +366,7 @@ class Containers(Orders):
 
     def table_get(self, owner: Table, call: Call) -> Value:
         """Return the value of a key, or another one."""
-        found = self.item(owner, call.first(), call.node)
+        found = self.get_item(owner, call.get_first(), call.node)
         return join(found, call.arguments[1]) if len(call.arguments) > 1 else found
 
     def table_update(self, owner: Table, call: Call) -> Value:
@@ -365,7 +379,7 @@ class Containers(Orders):
             self.store(owner, Constant(word), value)
         return Constant(None)
 
-    def item(self, owner: Value, key: Value, node: ast.AST) -> Value:
+    def get_item(self, owner: Value, key: Value, node: ast.AST) -> Value:
         """Return `owner[key]`."""
         raise NotImplementedError
 

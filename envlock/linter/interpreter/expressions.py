@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import ast
 import builtins
-import operator
 from collections.abc import Callable
 
 from envlock.linter.interpreter.arguments import Call
 from envlock.linter.interpreter.chances import find_chance
-from envlock.linter.interpreter.functions import Functions
 from envlock.linter.interpreter.library import LIBRARY
+from envlock.linter.interpreter.operators import Operators
 from envlock.linter.interpreter.orders import UNFILLED
 from envlock.linter.interpreter.run_state import Loop
 from envlock.linter.interpreter.values import (
@@ -24,7 +23,6 @@ from envlock.linter.interpreter.values import (
     Library,
     Made,
     Method,
-    Partial,
     Scope,
     Sequence,
     Table,
@@ -33,29 +31,15 @@ from envlock.linter.interpreter.values import (
     as_mode,
     as_picks,
     in_mode,
-    join,
     join_all,
 )
 from envlock.linter.names import canonical
 
-COMPARED: dict[type[ast.cmpop], Callable[[object, object], object]] = {
-    ast.Is: operator.is_,
-    ast.IsNot: operator.is_not,
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-}
-ORDERED: dict[type[ast.cmpop], Callable[[float, float], object]] = {
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-}
 BUILTINS = frozenset(dir(builtins))
 FILE_TIMES = ("st_mtime", "st_ctime", "st_atime", "st_birthtime")
-SET_OPERATORS = (ast.BitOr, ast.BitAnd, ast.Sub, ast.BitXor)
 
 
-class Expressions(Functions):
+class Expressions(Operators):
     """The evaluation of expressions."""
 
     def evaluate(self, node: ast.AST) -> Value:
@@ -76,99 +60,115 @@ class Expressions(Functions):
         scope = self.frames[-1].scope
         found = scope.find(name)
         if found is not None:
-            if type(found) is Constant and not found.optional and name in scope.top().names:
+            # `SEED = None` at the top of a file is a setting that its users change.
+            if type(found) is Constant and not found.optional and name in scope.get_top().names:
                 return Constant(found.value, optional=True, taints=found.taints)
             return found
         if name in BUILTINS:
             return Library(name)
-        return self.find_starred(scope.top(), name)
+        return self.find_starred(scope.get_top(), name)
 
     def find_starred(self, scope: Scope, name: str) -> Value:
-        """Return what `from x import *` may have given: of several, what one is known to hold, layers before others."""
+        """Return what `from x import *` may have given: of several, what one is known to hold,
+        layers before others.
+        """
         every = [canonical(f"{star}.{name}") for star in self.stars.get(scope, ())]
+        if not every:
+            return Value()
+        # Python takes the last star that has the name. Which ones have it is not known, except for
+        # names in the tables; and after `from keras.layers import *`, `from keras.models import *`
+        # most names are layers.
         known = [each for each in every if find_chance(each) or each in LIBRARY]
         layers = [each for each in every if each.startswith("keras.layers.")]
-        found = [*every[-1:], *layers, *known][-1:]
-        return Library(found[0]) if found else Value()
+        likely = known or layers or every
+        return Library(likely[-1])
 
     def evaluate_attribute(self, node: ast.Attribute) -> Value:
-        return self.attribute(self.evaluate(node.value), node.attr, node)
+        return self.look_up_attribute(self.evaluate(node.value), node.attr, node)
 
-    def attribute(self, owner: Value, name: str, node: ast.AST) -> Value:
+    def look_up_attribute(self, owner: Value, name: str, node: ast.AST) -> Value:
         """Return an attribute."""
         row = OWNERS.get(type(owner))
-        return self.member_of_unknown(owner, name) if row is None else row(self, owner, name, node)
+        if row is None:
+            return self.get_unknown_member(owner, name)
+        return row(self, owner, name, node)
 
-    def member_of_library(self, owner: Library, name: str, node: ast.AST) -> Value:
+    def get_library_member(self, owner: Library, name: str, node: ast.AST) -> Value:
         """Return what a library has under a name, or the value of a flag."""
         if owner.name.endswith("flags.FLAGS"):
             return self.flags.get(name, Value())
         return Library(canonical(f"{owner.name}.{name}"))
 
-    def member_of_class(self, owner: Class, name: str, node: ast.AST) -> Value:
+    def get_class_member(self, owner: Class, name: str, node: ast.AST) -> Value:
         """Return an attribute of a class of the project."""
-        found = owner.member(name)
-        return Method(owner, name) if found is None else self.bound_to_class(found, owner)
+        found = owner.find_member(name)
+        if found is None:
+            return Method(owner, name)
+        return self.bind_to_class(found, owner)
 
-    def member_of_either(self, owner: Either, name: str, node: ast.AST) -> Value:
+    def get_either_member(self, owner: Either, name: str, node: ast.AST) -> Value:
         """Return an attribute of one of several values."""
-        return join_all(self.attribute(each, name, node) for each in owner.options)
+        return join_all(self.look_up_attribute(each, name, node) for each in owner.options)
 
-    def member_of_unknown(self, owner: Value, name: str) -> Value:
+    def get_unknown_member(self, owner: Value, name: str) -> Value:
         """Return an attribute of something of which only its kind is known."""
+        # A parameter that has an attribute named as an option of this file: `args`, as `main(args)`
+        # gets it from the end of the file.
         if owner.kind == "given" and name in self.known_flags.get(self.source, {}):
             return self.known_flags[self.source][name]
         method = Method(owner, name)
-        method.kind = owner.kind if owner.kind in ("tensor", "number") else ""
+        if owner.kind in ("tensor", "number"):  # such as `array.T`
+            method.kind = owner.kind
         if name in ("size", "shape", "ndim", "dtype"):
             return Value(kind="number")
         if name.startswith(FILE_TIMES):
             return Value(owner.taints, "moment")
         return method
 
-    def member_of_made(self, owner: Made, name: str, node: ast.AST) -> Value:
+    def get_made_member(self, owner: Made, name: str, node: ast.AST) -> Value:
         """Return an attribute of a library's object."""
         if name in owner.attributes:
             return owner.attributes[name]
-        if "flags" in owner.marks:
+        if "flags" in owner.marks:  # an option that is added elsewhere
             return Value()
         if "environment" in owner.marks:
+            # One environment inside another: they are seeded together.
             if name in ("unwrapped", "env"):
                 return owner
             if name.endswith("_space"):
                 space = self.make("space", owner.node, "space")
                 space.arguments = [owner]
                 return space
-        if "mnist" in owner.marks:
-            return owner if name in ("train", "test", "validation") else Method(owner, name)
+        # Its parts take batches by the same generator.
+        if "mnist" in owner.marks and name in ("train", "test", "validation"):
+            return owner
         return Method(owner, name)
 
-    def bound_to_class(self, found: Value, owner: Class) -> Value:
+    def bind_to_class(self, found: Value, owner: Class) -> Value:
         """Return a member as the class itself gives it."""
         if isinstance(found, Function) and self.has_decorator(found, "classmethod"):
-            return found.bound(owner)
+            return found.bind_to(owner)
         return found
 
-    def member_of_instance(self, owner: Instance, name: str, node: ast.AST) -> Value:
+    def get_instance_member(self, owner: Instance, name: str, node: ast.AST) -> Value:
         """Return an attribute of an object of the project."""
         owner.read.add(name)
         if name in owner.attributes:
             return owner.attributes[name]
-        found = owner.owner.member(name)
+        found = owner.owner.find_member(name)
         if isinstance(found, Function):
             if self.has_decorator(found, "staticmethod"):
                 return found
-            method = found.bound(owner)
-            if self.has_decorator(found, "property") or self.has_decorator(
-                found, "cached_property"
-            ):
+            method = found.bind_to(owner)
+            properties = ("property", "cached_property")
+            if any(self.has_decorator(found, decorator) for decorator in properties):
                 return self.call(method, Call(node))
             return method
         if found is not None:
             return found
         return Method(owner, name)
 
-    def member_of_file(self, owner: FileValue, name: str, node: ast.AST) -> Value:
+    def get_file_member(self, owner: FileValue, name: str, node: ast.AST) -> Value:
         """Return what a file of the project has under a name."""
         scope = self.run_file(owner.source)
         found = scope.find(name)
@@ -189,11 +189,12 @@ class Expressions(Functions):
         for each in node.args:
             if isinstance(each, ast.Starred):
                 value = self.take_in_turn(self.evaluate(each.value), each)
-                starred = starred or not (isinstance(value, Sequence) and value.items is not None)
                 if isinstance(value, Sequence) and value.items is not None:
                     arguments.extend(value.items)
                 else:
+                    # As one argument, so that its chances are handed on; how many it is, is open.
                     arguments.append(value)
+                    starred = True
             else:
                 arguments.append(self.evaluate(each))
         keywords: dict[str, Value] = {}
@@ -212,9 +213,9 @@ class Expressions(Functions):
         return self.evaluate(node.value)
 
     def evaluate_lambda(self, node: ast.Lambda) -> Value:
-        return Function(node, self.closure())
+        return Function(node, self.find_closure_scope())
 
-    def closure(self) -> Scope:
+    def find_closure_scope(self) -> Scope:
         """Return the scope that a function made here closes over; that of a class is skipped."""
         scope = self.scope
         while scope.is_class and scope.parent is not None:
@@ -232,14 +233,15 @@ class Expressions(Functions):
             if isinstance(each, ast.Starred):
                 value = self.take_in_turn(self.evaluate(each.value), each)
                 taints |= in_mode(value.taints, "order")
-                every.append(self.elements(value))
+                every.append(self.get_element(value))
                 items = None
                 continue
             value = self.evaluate(each)
             every.append(value)
             if items is not None:
                 items.append(value)
-        result = Sequence(form, items, join_all(every) if every else None, self.tick())
+        element = join_all(every) if every else None
+        result = Sequence(form, items, element, self.tick())
         return result.add_taints(taints)
 
     def evaluate_dict(self, node: ast.Dict) -> Value:
@@ -250,6 +252,7 @@ class Expressions(Functions):
                 self.table_update(table, Call(node, [found]))
                 continue
             name = self.evaluate(key)
+            # `{time.time(): loss}` and `{"id": uuid4()}` name what they hold.
             self.ledger.show(frozenset(each for each in name.taints if each[0].kind == "clock"))
             if isinstance(name, Constant) and name.value == "id":
                 self.ledger.show(found.taints)
@@ -264,13 +267,17 @@ class Expressions(Functions):
                     self.evaluate(bound)
             return self.cut(owner)
         key = self.evaluate(node.slice)
-        if isinstance(node.slice, ast.Tuple) and any(
-            isinstance(each, ast.Slice) for each in node.slice.elts
-        ):
-            moved = as_mode(in_mode(self.deep(key), "place"), "value") | as_picks(self.deep(key))
+        parts: list[ast.expr] = []
+        if isinstance(node.slice, ast.Tuple):
+            parts = node.slice.elts
+        # `table[:, columns]` is of an array, whose columns come in the order of the key.
+        if any(isinstance(each, ast.Slice) for each in parts):
+            moved = as_mode(in_mode(self.collect_taints(key), "place"), "value") | as_picks(
+                self.collect_taints(key)
+            )
             kind = "text" if owner.kind == "text" else "number"
-            return Value(self.deep(owner) | moved, kind)
-        return self.item(owner, key, node)
+            return Value(self.collect_taints(owner) | moved, kind)
+        return self.get_item(owner, key, node)
 
     def cut(self, owner: Value) -> Value:
         """Return a slice: of what comes by chance it is others in every run."""
@@ -278,40 +285,43 @@ class Expressions(Functions):
             return join_all(self.cut(each) for each in owner.options)
         taken = as_mode(in_mode(owner.taints, "order"), "value")
         if isinstance(owner, Sequence):
-            part = Sequence(
-                owner.form, None, self.copy_value(owner.element).add_taints(taken), self.tick()
-            )
+            element = self.copy_value(owner.element).add_taints(taken)
+            part = Sequence(owner.form, None, element, self.tick())
             return part.add_taints(owner.taints)
         return Value(owner.taints | taken, owner.kind)
 
-    def item(self, owner: Value, key: Value, node: ast.AST) -> Value:
+    def get_item(self, owner: Value, key: Value, node: ast.AST) -> Value:
         """Return `owner[key]`."""
         if isinstance(owner, Either):
-            return join_all(self.item(each, key, node) for each in owner.options)
-        drawn = as_picks(self.deep(key))
+            return join_all(self.get_item(each, key, node) for each in owner.options)
+        drawn = as_picks(self.collect_taints(key))
         taken = as_mode(in_mode(owner.taints, "order"), "value")
         plain = key.value if isinstance(key, Constant) else ...
         if isinstance(owner, Sequence):
-            return self.item_of_sequence(owner, plain, taken, drawn)
+            return self.get_sequence_item(owner, plain, taken, drawn)
         if isinstance(owner, Table):
             try:
                 if plain in owner.items:
                     return owner.items[plain]
-            except TypeError:
+            except TypeError:  # a slice or a list: no dictionary has it as a key
                 pass
             found = owner.element or Value()
-            return self.copy_value(found).add_taints(drawn) if drawn else found
+            if drawn:
+                return self.copy_value(found).add_taints(drawn)
+            # Itself and not a copy: a list in a dictionary is filled where it lies.
+            return found
         if isinstance(owner, Made) and not owner.taints and not drawn:
             return owner
         if isinstance(owner, Instance):
-            method = owner.owner.member("__getitem__")
+            method = owner.owner.find_member("__getitem__")
             if isinstance(method, Function):
-                return self.call(method.bound(owner), Call(node, [key]))
+                return self.call(method.bind_to(owner), Call(node, [key]))
         kind = owner.kind if owner.kind in ("number", "tensor") else ""
-        held = frozenset(each for each in self.deep(owner) if each[0].rule != UNFILLED)
+        # A row of an array that nothing has filled yet is mostly taken to be filled.
+        held = frozenset(each for each in self.collect_taints(owner) if each[0].rule != UNFILLED)
         return Value(self.forget(held, "order") | taken | drawn, kind)
 
-    def item_of_sequence(
+    def get_sequence_item(
         self, owner: Sequence, plain: object, taken: Taints, drawn: Taints
     ) -> Value:
         """Return the element at an index, which is `...` if it is not known."""
@@ -322,148 +332,7 @@ class Expressions(Functions):
             return owner.element
         return self.copy_value(owner.element).add_taints(taken | drawn)
 
-    # ------------------------------------------------------------ operators
-
-    def evaluate_binary(self, node: ast.BinOp) -> Value:
-        left, right = self.evaluate(node.left), self.evaluate(node.right)
-        if isinstance(left, Sequence) and left.form == "set" and isinstance(node.op, SET_OPERATORS):
-            return self.set_combine(left, Call(node, [right]))
-        if (
-            isinstance(left, Sequence)
-            and isinstance(right, Sequence)
-            and isinstance(node.op, ast.Add)
-        ):
-            items = None
-            if left.items is not None and right.items is not None:
-                items = [*left.items, *right.items]
-            both = Sequence("list", items, join(left.element, right.element), self.tick())
-            return both.add_taints(left.taints | right.taints)
-        if isinstance(left, Sequence) and left.most is not None and isinstance(node.op, ast.Mult):
-            return Sequence("list", None, left.element, self.tick()).add_taints(left.taints)
-        if left.kind == "text" and isinstance(node.op, ast.Mod):
-            return self.make_text("format", Call(node, [right]))
-        whole = self.calculate(left, right, node.op)
-        if whole is not None:
-            return whole
-        kind = left.kind if left.kind == right.kind else ""
-        if "tensor" in (left.kind, right.kind):
-            kind = "tensor"
-        if isinstance(node.op, ast.Mod | ast.BitAnd):
-            self.ledger.reduced.update(
-                chance for chance, _ in left.taints if chance.rule == "ENV305"
-            )
-        default = None if None in (left.default, right.default) else ...
-        return Value(self.array_taints([left, right]), kind, default)
-
-    def calculate(self, left: Value, right: Value, op: ast.operator) -> Value | None:
-        """Return the result of two constants, where it is small."""
-        if not isinstance(left, Constant) or not isinstance(right, Constant):
-            return None
-        one, other = left.value, right.value
-        if isinstance(one, str) and isinstance(other, str) and isinstance(op, ast.Add):
-            return Constant((one + other)[:1000], optional=left.optional or right.optional)
-        if type(one) is not int or type(other) is not int:
-            return None
-        if isinstance(op, ast.Add):
-            return Constant(one + other, optional=left.optional or right.optional)
-        return Constant(one - other, optional=left.optional) if isinstance(op, ast.Sub) else None
-
-    def evaluate_unary(self, node: ast.UnaryOp) -> Value:
-        value = self.evaluate(node.operand)
-        number = value.value if isinstance(value, Constant) else None
-        if isinstance(node.op, ast.USub) and isinstance(number, int | float):
-            return Constant(-number, optional=self.is_optional(value))
-        if isinstance(node.op, ast.Not):
-            truth = value.truth()
-            if truth is None:
-                known = isinstance(value.default, bool)
-                return Value(value.taints, "number", default=known and not value.default)
-            negated = Constant(not truth, optional=getattr(value, "optional", True))
-            negated.passed = getattr(value, "passed", True)
-            return negated
-        return Value(value.taints, value.kind)
-
-    def evaluate_boolean(self, node: ast.BoolOp) -> Value:
-        stops = isinstance(node.op, ast.Or)
-        values: list[Value] = []
-        for each in node.values:
-            value = self.evaluate(each)
-            values.append(value)
-            if value.truth() is stops:
-                break
-        if len(values) == 1 or values[-1].truth() is stops:
-            decided = values[-1]
-            unknown = [each for each in values[:-1] if each.truth() is None]
-            return join_all([*unknown, decided]) if unknown else decided
-        undecided = [each for each in values if each.truth() is None]
-        result = join_all(undecided or values[-1:])
-        if type(result) is Value and result.default is ...:
-            defaults = [each.default for each in values]
-            if False in defaults and all(isinstance(each, bool) for each in defaults):
-                return Value(result.taints, result.kind, stops and any(defaults))
-        return result
-
-    def evaluate_compare(self, node: ast.Compare) -> Value:
-        left = self.evaluate(node.left)
-        values = [self.evaluate(each) for each in node.comparators]
-        taints = frozenset(
-            each for each in self.deep_of([left, *values]) if each[1] in ("value", "pick")
-        )
-        if len(values) != 1:
-            return Value(taints, "number")
-        other, op = values[0], node.ops[0]
-        found = self.compare(left, other, op)
-        if found is None:
-            return Value(taints, "number")
-        result = Constant(found, optional=self.is_optional(left) or self.is_optional(other))
-        result.passed = self.is_passed(left) or self.is_passed(other)
-        return result
-
-    def compare(self, left: Value, other: Value, op: ast.cmpop) -> bool | None:
-        """Return whether two constants compare so, or None where that is not known."""
-        made = isinstance(left, Function | Class | Made | Instance | Sequence | Table | Partial)
-        none = isinstance(other, Constant) and other.value is None
-        if made and none and isinstance(op, ast.Is | ast.IsNot):
-            return isinstance(op, ast.IsNot)
-        if not isinstance(left, Constant) or not isinstance(other, Constant):
-            return None
-        one, two = left.value, other.value
-        if type(op) in COMPARED:
-            return bool(COMPARED[type(op)](one, two))
-        if type(op) in ORDERED and isinstance(one, int | float) and isinstance(two, int | float):
-            return bool(ORDERED[type(op)](one, two))
-        return None
-
-    def is_optional(self, value: Value) -> bool:
-        """Return whether somebody can give another value from outside."""
-        return isinstance(value, Constant) and value.optional
-
-    def is_passed(self, value: Value) -> bool:
-        """Return whether a value was given as an argument."""
-        return isinstance(value, Constant) and value.passed
-
-    def evaluate_choice(self, node: ast.IfExp) -> Value:
-        test = self.evaluate(node.test)
-        self.decide(test)
-        truth = test.truth()
-        if truth is not None and not self.is_optional(test):
-            return self.evaluate(node.body if truth else node.orelse)
-        restore = self.narrow(node.test)
-        one = self.evaluate(node.body)
-        restore()
-        return join(one, self.evaluate(node.orelse))
-
-    def narrow(self, test: ast.expr) -> Callable[[], None]:
-        """Let a name stand for what a test has found it to be; return what takes that back."""
-        raise NotImplementedError
-
-    def assign_to(self, target: ast.expr, value: Value) -> None:
-        """Give a value to what stands on the left."""
-        raise NotImplementedError
-
-    def decide(self, test: Value) -> None:
-        """Let a program go on by a value: what was drawn decides what it does."""
-        self.ledger.count(frozenset(each for each in self.deep(test) if each[0].kind == "draw"))
+    # ------------------------------------------------------------ texts, and what binds or yields
 
     def evaluate_joined(self, node: ast.JoinedStr) -> Value:
         values = [self.evaluate(each) for each in node.values]
@@ -481,15 +350,18 @@ class Expressions(Functions):
         return self.evaluate(node.value)
 
     def evaluate_yield(self, node: ast.Yield | ast.YieldFrom) -> Value:
-        value = self.evaluate(node.value) if node.value is not None else Constant(None)
+        value: Value = Constant(None)
+        if node.value is not None:
+            value = self.evaluate(node.value)
         frame = self.frames[-1]
         if isinstance(node, ast.YieldFrom):
             frame.ordered |= in_mode(value.taints, "order")
             if isinstance(value, Sequence) and value.form == "wrapped":
                 frame.wrapped = True
-            value = self.elements(value)
+            value = self.get_element(value)
         frame.yielded.append(value)
-        frame.ordered |= as_mode(self.current(), "order")
+        # Who goes over the generator sees the order of the loops in which it yields.
+        frame.ordered |= as_mode(self.find_loop_orders(), "order")
         return Value()
 
     # ------------------------------------------------------------ comprehensions
@@ -500,12 +372,15 @@ class Expressions(Functions):
         before = len(self.loops)
         self.enter_comprehension(node.generators)
         element = self.evaluate(node.elt)
-        orders = self.orders_of(self.loops[before:], element)
+        orders = self.find_orders(self.loops[before:], element)
         self.leave_comprehension(before, len(node.generators))
-        result.element = self.plain(element) if form == "set" else element
         if len(node.generators) == 1 and not node.generators[0].ifs:
             result.most = self.size
-        return result if form == "set" else result.add_taints(orders)
+        if form == "set":  # it keeps no order of filling
+            result.element = self.strip_orders(element)
+            return result
+        result.element = element
+        return result.add_taints(orders)
 
     def enter_comprehension(self, generators: list[ast.comprehension]) -> None:
         """Bind the names of the loops of a comprehension in a scope of their own."""
@@ -513,20 +388,24 @@ class Expressions(Functions):
         frame.scope = Scope(self.source, frame.scope)
         for generator in generators:
             values = self.take_in_turn(self.evaluate(generator.iter), generator.iter)
-            self.size = self.size_of(values, generator.iter)
+            self.size = self.count_elements(values, generator.iter)
             self.enter_loop(values)
-            self.assign_to(generator.target, self.elements(values))
+            self.assign_to(generator.target, self.get_element(values))
             for test in generator.ifs:
                 self.evaluate(test)
 
-    def size_of(self, values: Value, node: ast.expr) -> int | None:
+    def count_elements(self, values: Value, node: ast.expr) -> int | None:
         """Return how many elements values have at most: `parts[:2]` has two."""
-        most = values.most if isinstance(values, Sequence | Table) else None
-        cut = node.slice if isinstance(node, ast.Subscript) else None
-        last = cut.upper if isinstance(cut, ast.Slice) and cut.lower is None else None
-        if most is None and isinstance(last, ast.Constant) and isinstance(last.value, int):
+        if isinstance(values, Sequence | Table) and values.most is not None:
+            return values.most
+        if not isinstance(node, ast.Subscript) or not isinstance(node.slice, ast.Slice):
+            return None
+        if node.slice.lower is not None:
+            return None
+        last = node.slice.upper
+        if isinstance(last, ast.Constant) and isinstance(last.value, int):
             return last.value
-        return most
+        return None
 
     def leave_comprehension(self, before: int, count: int) -> None:
         """Forget the names and loops of a comprehension."""
@@ -549,21 +428,22 @@ class Expressions(Functions):
         before = len(self.loops)
         self.enter_comprehension(node.generators)
         key, value = self.evaluate(node.key), self.evaluate(node.value)
+        # As in `store`: a place under a key is a number by chance.
         placed = in_mode(value.taints, "place")
         table.store(key, value.add_taints(as_mode(placed, "value")))
-        orders = self.orders_of(self.loops[before:], value)
+        orders = self.find_orders(self.loops[before:], value)
         self.leave_comprehension(before, len(node.generators))
         table.most = None
         return table.add_taints(orders)
 
 
 OWNERS: dict[type[Value], Callable[..., Value]] = {
-    Library: Expressions.member_of_library,
-    FileValue: Expressions.member_of_file,
-    Instance: Expressions.member_of_instance,
-    Class: Expressions.member_of_class,
-    Either: Expressions.member_of_either,
-    Made: Expressions.member_of_made,
+    Library: Expressions.get_library_member,
+    FileValue: Expressions.get_file_member,
+    Instance: Expressions.get_instance_member,
+    Class: Expressions.get_class_member,
+    Either: Expressions.get_either_member,
+    Made: Expressions.get_made_member,
 }
 """How an attribute is found, by the kind of its owner."""
 EXPRESSIONS: dict[type[ast.AST], Callable[..., Value]] = {

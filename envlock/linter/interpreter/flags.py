@@ -18,26 +18,30 @@ class Flags(Libraries):
         names = [each.value for each in call.arguments if isinstance(each, Constant)]
         words = [each for each in names if isinstance(each, str)]
         long = [each for each in words if each.startswith("--")] or words
-        target = call.constant("dest")
-        word = (
-            target if isinstance(target, str) else "".join(long[:1]).lstrip("-").replace("-", "_")
-        )
-        value = self.flag_value(call, positional=bool(words) and not words[0].startswith("-"))
+        # As argparse makes the name: https://docs.python.org/3/library/argparse.html#dest
+        word = "".join(long[:1]).lstrip("-").replace("-", "_")
+        target = call.get_constant("dest")
+        if isinstance(target, str):
+            word = target
+        value = self.get_flag_value(call, positional=bool(words) and not words[0].startswith("-"))
+        # Two parsers of one function, such as those of two commands, may have the same option.
         known = owner.attributes.get(word)
         owner.attributes[word] = value if known is None else join(known, value)
+        # Functions that are given `args` from somewhere know its attributes by this.
         self.known_flags.setdefault(self.source, {})[word] = owner.attributes[word]
         return Value()
 
-    def flag_value(self, call: Call, *, positional: bool) -> Value:
+    def get_flag_value(self, call: Call, *, positional: bool) -> Value:
         """Return the value of a flag if it is not given."""
         given = call.get("default")
         if isinstance(given, Constant):
             return Constant(given.value, optional=True, taints=given.taints)
         if given is not None:
             return given
-        if positional or call.constant("required") is True or call.starred:
+        # What must be given has no default.
+        if positional or call.get_constant("required") is True or call.starred:
             return Value()
-        return Constant(ACTIONS.get(call.constant("action")), optional=True)
+        return Constant(ACTIONS.get(call.get_constant("action")), optional=True)
 
     def parse_flags(self, owner: Made, name: str, call: Call) -> Value:
         """Return the values of the command line."""
@@ -53,14 +57,15 @@ class Flags(Libraries):
 
     def execute(self, owner: Value, name: str, call: Call) -> Value | None:
         """Run a query: its rows come from what is returned, or from the cursor."""
-        query = call.first()
+        query = call.get_first()
         if not isinstance(query, Constant) or not isinstance(query.value, str):
             return None
         self.use_functions(call)
+        # The cursor has the rows of this query now, and no longer those of the one before.
         owner.taints = frozenset(each for each in owner.taints if each[0].rule != "ENV308")
         rows = self.make_sequence(None, Value(), "iterator")
         if is_unordered(query.value):
-            chance = self.chance("ENV308", "order", "query", call.node)
+            chance = self.add_chance("ENV308", "order", "query", call.node)
             order: Taints = frozenset({(chance, "order")})
             owner.taints |= order
             rows.add_taints(order)

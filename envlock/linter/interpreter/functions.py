@@ -6,16 +6,16 @@ import ast
 from collections.abc import Callable
 from functools import lru_cache
 
-from envlock.data.specifiers import matches_version
 from envlock.linter.interpreter.arguments import Call
 from envlock.linter.interpreter.chances import find_chance
 from envlock.linter.interpreter.containers import NAMED_TUPLE
+from envlock.linter.interpreter.graph_functions import LOOPS, GraphFunctions
 from envlock.linter.interpreter.library import LIBRARY, STARTERS
 from envlock.linter.interpreter.methods import FLAG_TYPES
 from envlock.linter.interpreter.operations import is_listed
-from envlock.linter.interpreter.own_environments import SEED_METHODS, Environments
-from envlock.linter.interpreter.run_state import DEPTH, Deed, Frame, list_changes
-from envlock.linter.interpreter.source_files import Source, Sources, describe_more
+from envlock.linter.interpreter.own_environments import SEED_METHODS
+from envlock.linter.interpreter.run_state import DEPTH, ITEMS, Frame, list_changes
+from envlock.linter.interpreter.source_files import Source, Sources
 from envlock.linter.interpreter.values import (
     CLEAN,
     Class,
@@ -31,25 +31,19 @@ from envlock.linter.interpreter.values import (
     Scope,
     Sequence,
     Table,
-    Taints,
     Value,
     join_all,
 )
-from envlock.linter.module import Hit
 from envlock.linter.names import DISTRIBUTIONS, RANDOM_OPS, THREADED_QUEUES
 
-LOOPS = {"tf.map_fn": 0, "tf.while_loop": 1, "tf.scan": 0, "tf.foldl": 0, "tf.foldr": 0}
-"""Loops of TensorFlow, and the position of their body."""
-CARRYING = ("tf.while_loop", "tf.scan", "tf.foldl", "tf.foldr")
 ESTIMATOR = "tf.estimator.Estimator"
-IN_GRAPH = ("op", "generator")
 SET_TYPES = ("set", "frozenset", "typing.Set", "typing.AbstractSet", "typing.FrozenSet")
 NUMBER_TYPES = ("int", "float", "bool")
 RUNNABLE = frozenset({Function, Partial, Library, Sequence})
 """Values that are a function, or can hold some."""
 
 
-class Functions(Environments):
+class Functions(GraphFunctions):
     """Calls of anything."""
 
     def __init__(self, sources: Sources, tensorflow: str, budget: int) -> None:
@@ -77,7 +71,9 @@ class Functions(Environments):
     def call(self, called: Value, call: Call) -> Value:
         """Return what a call returns."""
         row = CALLED.get(type(called))
-        return self.call_unknown(call) if row is None else row(self, called, call)
+        if row is None:
+            return self.call_unknown(call)
+        return row(self, called, call)
 
     def call_name(self, called: Library, call: Call) -> Value:
         """Return what a function of a library returns."""
@@ -91,6 +87,7 @@ class Functions(Environments):
 
     def call_named(self, name: str, call: Call) -> Value:
         """Return what a function of a library returns."""
+        # Checks come first: they ask for arguments that the next step may take orders from.
         for check in _find_checks(name):
             check(self, name, call)
         call = self.end_unordered(name, call)
@@ -107,6 +104,8 @@ class Functions(Environments):
 
     def make_estimator(self, name: str, call: Call) -> Value:
         """Return an estimator: only its configuration seeds the graph in which its model is built."""
+        # `tf.set_random_seed` is of the graph that is the default where it is called; an estimator
+        # makes another one: ENV204/bad_estimator.py.
         config = call.get("config", 2)
         before = self.state.copy()
         if isinstance(config, Made) and "tf_random_seed" in config.keywords:
@@ -122,94 +121,95 @@ class Functions(Environments):
         given = call.get("default", 1)
         if isinstance(given, Constant):
             given = Constant(given.value, optional=True, taints=given.taints)
-        self.flags[str(call.constant("name", 0))] = given or Value()
+        self.flags[str(call.get_constant("name", 0))] = given or Value()
 
     def call_either(self, called: Either, call: Call) -> Value:
         """Call what can be one of several; two of one name stand in for each other."""
-        if all(isinstance(each, Library) for each in called.options):
-            words = {
-                each.name.rpartition(".")[2] for each in called.options if isinstance(each, Library)
-            }
-            known = [
-                each
-                for each in called.options
-                if isinstance(each, Library) and (find_chance(each.name) or each.name in LIBRARY)
-            ]
+        # `os.scandir`, or `scandir.scandir` where Python is older: what is known of one holds for
+        # both (ENV303/bad_backport.py).
+        libraries = [each for each in called.options if isinstance(each, Library)]
+        if len(libraries) == len(called.options):
+            words = {each.name.rpartition(".")[2] for each in libraries}
+            known = [each for each in libraries if find_chance(each.name) or each.name in LIBRARY]
             if len(words) == 1 and known:
                 return self.call(known[0], call)
+            # Of two functions that do different things, one of which is not known, nothing is.
             if known and len(known) < len(called.options):
                 return Value()
+        # None cannot be called: `callback = None` is what it is before it is given.
         every = [
             each
             for each in called.options
-            if not (isinstance(each, Constant) and each.value is None)
+            if not isinstance(each, Constant) or each.value is not None
         ]
         values = [self.call(each, call) for each in every]
-        if any(isinstance(each, Library) for each in every) and not all(
-            isinstance(each, Library) for each in every
-        ):
-            known = [each for each in every if isinstance(each, Library) and each.name in LIBRARY]
-            if known and any(type(each) is Value for each in every):
-                return Value()
+        # A sorter, or a function that is not seen: it may not sort.
+        is_listed = any(isinstance(each, Library) and each.name in LIBRARY for each in every)
+        if is_listed and any(type(each) is Value for each in every):
+            return Value()
         return join_all(values)
 
     def call_bound(self, called: Method, call: Call) -> Value:
-        """Call a method of something that no file here defines; `super().x()` first looks at the bases."""
+        """Call a method of something that no file here defines; `super().x()` first looks at the
+        bases.
+        """
         owner = called.owner
-        if (
-            isinstance(owner, Method)
-            and owner.name == "super()"
-            and isinstance(owner.owner, Instance)
-        ):
-            return self.call_parent(owner.owner, called.name, call)
+        if isinstance(owner, Method):
+            if owner.name == "super()" and isinstance(owner.owner, Instance):
+                return self.call_parent(owner.owner, called.name, call)
+            if owner.name == "np_random":  # the generator that Gym gives an environment
+                self.draw_by_environment(owner.owner, call)
         if isinstance(owner, Instance) and called.name == "start":
             self.start_own_worker(owner, call)
-        if isinstance(owner, Method) and owner.name == "np_random":
-            self.draw_by_environment(owner.owner, call)
         return self.call_method(owner, called.name, call)
 
     def start_own_worker(self, owner: Instance, call: Call) -> None:
         """Run the method `run` of a thread or a process whose class is the project's own."""
-        run = owner.owner.member("run")
-        for base in owner.owner.library_bases():
+        run = owner.owner.find_member("run")
+        for base in owner.owner.list_library_bases():
             if base in STARTERS and isinstance(run, Function):
                 is_thread = base.endswith("Thread")
-                self.run_worker(run.bound(owner), Call(call.node), is_thread=is_thread)
+                self.run_worker(run.bind_to(owner), Call(call.node), is_thread=is_thread)
 
     def call_parent(self, owner: Instance, name: str, call: Call) -> Value:
-        """Call the method of a parent class; a method of its own name that does no more hands on."""
+        """Call the method of a parent class; a method of its own name that does no more hands on.
+
+        The first other method of the name in the lineage is taken for the parent's.
+        """
         current = self.frames[-1].node
-        for each in owner.owner.lineage():
+        for each in owner.owner.list_lineage():
             found = each.scope.names.get(name)
             if isinstance(found, Function) and found.node is not current:
-                return self.call_function(found.bound(owner), call)
+                return self.call_function(found.bind_to(owner), call)
+        # The parent is a library's class: what its method does with the arguments is not this one's
+        # doing.
         if getattr(current, "name", "") == name:
-            return Value(self.deep_of(call.values()))
+            return Value(self.collect_all_taints(call.list_values()))
         return self.call_method(owner, name, call)
 
     def call_instance(self, called: Instance, call: Call) -> Value:
-        """Call an object of the project."""
+        """Call an object of the project.
+
+        Keras calls `call` and PyTorch `forward` from their own `__call__`.
+        """
         for name in ("__call__", "call", "forward"):
-            found = called.owner.member(name)
+            found = called.owner.find_member(name)
             if isinstance(found, Function):
-                return self.call_function(found.bound(called), call)
+                return self.call_function(found.bind_to(called), call)
         self.use_functions(call)
-        return Value(self.deep_of(call.values()), "tensor")
+        return Value(self.collect_all_taints(call.list_values()), "tensor")
 
     def call_made(self, called: Made, call: Call) -> Value:
         """Call an object of a library: a layer, a model, an initializer."""
         if "random" in called.marks:
             self.do("layer", called.name, call.node)
-        taints = self.deep_of(call.values())
+        taints = self.collect_all_taints(call.list_values())
         self.use_functions(call)
-        if call.discarded:  # it only builds its weights
+        # `model(numpy.random.rand(1, 8))` only builds its weights: ENV204/good_dummy.py.
+        if call.discarded:
             self.ledger.show(taints)
-        if (
-            not called.marks
-            and not call.discarded
-            and not called.name.startswith(("keras.", "torch.", "tf."))
-        ):
-            self.count(*call.values())
+        elif not called.marks and not called.name.startswith(("keras.", "torch.", "tf.")):
+            self.count(*call.list_values())
         return Value(taints | self.forget(called.taints, "order"), "tensor")
 
     # ------------------------------------------------------------ functions of the project
@@ -218,18 +218,21 @@ class Functions(Environments):
         """Return what a function of the project returns."""
         node = function.node
         self.note_visit(function)
-        handed = self.deep_of(call.values())
-        deep = len(self.frames) >= DEPTH or any(frame.node is node for frame in self.frames)
-        if deep or self.steps <= 0:
+        handed = self.collect_all_taints(call.list_values())
+        # One that calls itself does there what it does here.
+        is_recursive = any(frame.node is node for frame in self.frames)
+        if is_recursive or len(self.frames) >= DEPTH or self.steps <= 0:
             return Value(handed)
-        key = self.key_of(function, call)
+        # First the cheap question: a call with the same arguments in the same state.
+        key = self.make_exact_key(function, call)
         if key is not None and key in self.results:
             result, after = self.results[key]
             self.state = after.copy()  # it seeds and switches again as it did from the same state
             return result
-        often = self.key_of_kind(function, call, tainted=bool(handed))
+        # Then the loose one: a call that differs in nothing that decides what the function does.
+        often = self.make_loose_key(function, call, tainted=bool(handed))
         if self.is_known(often, tainted=bool(handed)):
-            self.ledger.count(self.deep_of(self.values_that_count(node, call)))
+            self.ledger.count(self.collect_all_taints(self.list_counting_values(node, call)))
             return self.recall(function, often, handed)
         fresh = self.list_uncounted(call)
         before = len(self.deeds[-1]) if self.deeds else 0
@@ -249,7 +252,7 @@ class Functions(Environments):
         if key is not None:
             self.results[key] = result, self.state.copy()
         self.last[often] = result, self.state.copy()
-        self.usual[node] = self.deep(result)
+        self.usual[node] = self.collect_taints(result)
         if self.deeds:
             self.done[node] = self.deeds[-1][before:]
         return result
@@ -257,9 +260,10 @@ class Functions(Environments):
     def run_frame(self, function: Function, frame: Frame) -> Value:
         """Run a function whose parameters are bound, and look into it where XLA compiles it."""
         node = function.node
+        # An environment that seeds itself by `self.seed()` is seeded again by `env.seed(7)`.
         if getattr(node, "name", "") in SEED_METHODS and self.is_seeded_later(function.owner):
             return Value()
-        compiled = isinstance(node, ast.FunctionDef) and self.is_compiled(node, function.scope)
+        compiled = isinstance(node, ast.FunctionDef) and self.is_compiled(node)
         if compiled:
             self.deeds.append([])
         self.frames.append(frame)
@@ -276,7 +280,7 @@ class Functions(Environments):
         """Run a function after what decorators put around it; what they seed holds for it alone."""
         before = dict(self.state.seeded)
         for wrapper in self.wrappers[node]:
-            self.call_function(wrapper, self.unknown_call(wrapper.node))
+            self.call_function(wrapper, self.make_unknown_call(wrapper.node))
         around = list_changes(before, self.state.seeded)
         result = self.run_code(node, frame)
         # What seeds before one test seeds nothing for the next.
@@ -290,26 +294,22 @@ class Functions(Environments):
             return self.evaluate(node.body)
         self.run_body(node.body)
         if frame.yielded:
-            result = self.make_sequence(
-                None, join_all(frame.yielded), "wrapped" if frame.wrapped else "iterator"
-            )
+            form = "wrapped" if frame.wrapped else "iterator"
+            result = self.make_sequence(None, join_all(frame.yielded), form)
             return result.add_taints(frame.ordered)
-        return join_all(frame.returned) if frame.returned else Constant(None)
+        if frame.returned:
+            return join_all(frame.returned)
+        return Constant(None)
 
     def bind(self, function: Function, call: Call, scope: Scope) -> None:
         """Give the parameters of a function their values."""
         arguments = function.node.args
         plain = [*arguments.posonlyargs, *arguments.args]
-        given = [*([function.owner] if function.owner is not None else []), *call.arguments]
+        given = list(call.arguments)
+        if function.owner is not None:
+            given.insert(0, function.owner)
         left = dict(call.keywords)
-        defaults = dict(zip(reversed(plain), reversed(arguments.defaults), strict=False))
-        defaults.update(
-            {
-                each: value
-                for each, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
-                if value
-            }
-        )
+        defaults = list_defaults(arguments)
         for index, each in enumerate((*plain, *arguments.kwonlyargs)):
             if index < len(plain) and index < len(given):
                 value = given[index]
@@ -318,26 +318,36 @@ class Functions(Environments):
             elif call.starred:
                 value = Value(CLEAN)
             else:
-                value = self.default_of(defaults.get(each), function.scope)
+                value = self.evaluate_default(defaults.get(each), function.scope)
             if isinstance(value, Constant):
-                value = value.as_argument()
+                value = value.make_argument()
             scope.bind(each.arg, self.apply_annotation(value, each, function.scope))
+        self.bind_rest(arguments, given[len(plain) :], left, call, scope)
+        # A parameter is new in each round of the loops around: `x = x + 1` goes on from no other
+        # round.
+        scope.times.update(dict.fromkeys(scope.names, self.tick()))
+
+    def bind_rest(
+        self,
+        arguments: ast.arguments,
+        rest: list[Value],
+        left: dict[str, Value],
+        call: Call,
+        scope: Scope,
+    ) -> None:
+        """Give `*args` and `**kwargs` what no other parameter takes."""
         if arguments.vararg is not None:
-            rest = given[len(plain) :]
-            scope.bind(
-                arguments.vararg.arg,
-                self.make_sequence(None if call.starred else list(rest), form="tuple"),
-            )
+            known = None if call.starred else rest  # there may be more
+            scope.bind(arguments.vararg.arg, self.make_sequence(known, form="tuple"))
         if arguments.kwarg is not None:
             table = Table(self.tick())
             for word, value in left.items():
                 table.store(Constant(word), value)
-            table.most = None if call.starred else table.most
+            if call.starred:
+                table.most = None
             scope.bind(arguments.kwarg.arg, table)
-        # A parameter is new in each round of the loops around: `x = x + 1` goes on from no other round.
-        scope.times.update(dict.fromkeys(scope.names, self.tick()))
 
-    def default_of(self, node: ast.expr | None, scope: Scope) -> Value:
+    def evaluate_default(self, node: ast.expr | None, scope: Scope) -> Value:
         """Return the value that a parameter has by default."""
         if node is None:
             return Value()
@@ -352,22 +362,22 @@ class Functions(Environments):
         """Return the value of a parameter according to its annotation, if nothing else is known
         about it.
         """
-        if (
-            parameter.annotation is None
-            or type(value) is not Value
-            or isinstance(parameter.annotation, ast.Constant)
-        ):
-            return value
-        self.frames.append(Frame(parameter, scope.source, scope))
         note = parameter.annotation
-        said = self.evaluate(note.value if isinstance(note, ast.Subscript) else note)
+        # A text is a name that is defined later, as that of the class around.
+        if note is None or type(value) is not Value or isinstance(note, ast.Constant):
+            return value
+        if isinstance(note, ast.Subscript):  # `set[str]`
+            note = note.value
+        # In the scope of the function: its annotations are evaluated there, not where it is called.
+        self.frames.append(Frame(parameter, scope.source, scope))
+        said = self.evaluate(note)
         self.frames.pop()
-        return self.of_type(value, said, parameter)
+        return self.apply_type(value, said, parameter)
 
-    def of_type(self, value: Value, said: Value, node: ast.AST) -> Value:
+    def apply_type(self, value: Value, said: Value, node: ast.AST) -> Value:
         """Return an unknown value as one of a type."""
         if isinstance(said, Class):
-            return self.example(said)
+            return self.get_example(said)
         if not isinstance(said, Library):
             return value
         name = said.name
@@ -387,26 +397,24 @@ class Functions(Environments):
             return self.make(name, node, "optimizer")
         return value
 
-    def example(self, owner: Class) -> Instance:
+    def get_example(self, owner: Class) -> Instance:
         """Return an object of a class, made with what nothing is known of."""
         found = self.examples.get(owner.node)
         if found is None:
+            # Known before its constructor runs, which may ask for an example of its own class.
             found = self.examples[owner.node] = Instance(owner, self.tick())
-            init = owner.member("__init__")
+            init = owner.find_member("__init__")
             if isinstance(init, Function):
-                self.call_function(init.bound(found), self.unknown_call(init.node))
+                self.call_function(init.bind_to(found), self.make_unknown_call(init.node))
         return found
 
-    def unknown_call(self, node: Code, *, defaults: bool = False) -> Call:
+    def make_unknown_call(self, node: Code, *, defaults: bool = False) -> Call:
         """Return a call by somebody who is not seen; what has a default can be given another value."""
         arguments = node.args
-        plain = [*arguments.posonlyargs, *arguments.args]
         values: dict[str, Value] = {}
-        pairs = dict(zip(reversed(plain), reversed(arguments.defaults), strict=False))
-        given = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
-        pairs.update({keyword: value for keyword, value in given if value is not None})
-        for each in (*plain, *arguments.kwonlyargs):
-            default = pairs.get(each)
+        known = list_defaults(arguments)
+        for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
+            default = known.get(each)
             if isinstance(default, ast.Constant):
                 if defaults:
                     values[each.arg] = Constant(default.value, optional=True)
@@ -423,9 +431,9 @@ class Functions(Environments):
         instance = Instance(owner, self.tick())
         self.instances.append(instance)
         self.examples.setdefault(owner.node, instance)
-        init = owner.member("__init__")
+        init = owner.find_member("__init__")
         if isinstance(init, Function):
-            self.call_function(init.bound(instance), call)
+            self.call_function(init.bind_to(instance), call)
         else:
             returned = self.use_functions(call)
             if owner.node.bases:  # what is above the project may call them
@@ -435,15 +443,19 @@ class Functions(Environments):
         return instance
 
     def use_functions(self, call: Call) -> list[Value]:
-        """Run the functions that a call hands on, with what nothing is known of; a command line asks for defaults."""
+        """Run the functions that a call hands on, with what nothing is known of; a command line
+        asks for defaults.
+        """
         return [
-            self.use_function(value, call) for value in call.values() if type(value) in RUNNABLE
+            self.use_function(value, call)
+            for value in call.list_values()
+            if type(value) in RUNNABLE
         ]
 
     def use_function(self, value: Value, call: Call) -> Value:
         """Return what a function that is handed on returns."""
         if isinstance(value, Function):
-            handed = self.unknown_call(value.node, defaults=self.is_command_line(call))
+            handed = self.make_unknown_call(value.node, defaults=self.is_command_line(call))
             if value.owner is not None and value.node.args.args:
                 handed.keywords.pop(value.node.args.args[0].arg, None)
             return self.call_function(value, handed)
@@ -451,8 +463,8 @@ class Functions(Environments):
             return self.call(value, Call(call.node))
         if isinstance(value, Library) and value.name in RANDOM_OPS:
             self.count(self.call_named(value.name, Call(call.node)))
-        elif isinstance(value, Sequence):
-            for each in (value.items or [])[:8]:
+        elif isinstance(value, Sequence):  # a list of callbacks
+            for each in (value.items or [])[:ITEMS]:
                 if isinstance(each, Function):
                     self.use_function(each, call)
         return Value()
@@ -460,9 +472,10 @@ class Functions(Environments):
     def is_command_line(self, call: Call) -> bool:
         """Return whether a call runs a function from the command line."""
         function = call.node.func if isinstance(call.node, ast.Call) else None
-        word = _last_word(function)
+        word = _get_last_word(function)
+        # `app.run(main)` of absl and TensorFlow 1, `fire.Fire(main)`.
         if word == "run" and isinstance(function, ast.Attribute):
-            return _last_word(function.value).endswith("app")
+            return _get_last_word(function.value).endswith("app")
         return word.endswith("Fire")
 
     def has_decorator(self, function: Function, name: str) -> bool:
@@ -470,89 +483,20 @@ class Functions(Environments):
         node = function.node
         if isinstance(node, ast.Lambda) or not node.decorator_list:
             return False
-        return name in map(_last_word, node.decorator_list)
-
-    # ------------------------------------------------------------ looking into functions
-
-    def look_into(self, mapped: Value | None, owner: Value, call: Call) -> list[Deed]:
-        """Return what a function does that is stateful, whoever calls it."""
-        if mapped is None:
-            return []
-        self.deeds.append([])
-        each = self.elements(owner) if self.is_dataset(owner) else Value()
-        if isinstance(mapped, Function) and not mapped.node.args.vararg:
-            count = len(mapped.node.args.args) - (mapped.owner is not None)
-            self.call_function(mapped, Call(call.node, [each] * max(count, 0)))
-        elif isinstance(
-            mapped, Library | Instance | Made | Method | Partial | Class | Either | Function
-        ):
-            self.call(mapped, Call(call.node, [each]))
-        return self.deeds.pop()
-
-    def run_map(self, name: str, call: Call) -> Value:
-        """Run the body of a loop of TensorFlow, whose rounds run in parallel."""
-        body = call.get("body" if name == "tf.while_loop" else "fn", LOOPS[name])
-        deeds: list[Deed] = []
-        if isinstance(body, Function):
-            self.deeds.append([])
-            self.call_function(body, Call(call.node, self.state_of(name, body)))
-            deeds = self.deeds.pop()
-        elif body is not None:
-            deeds = self.look_into(body, Value(), call)
-        found = [
-            each
-            for each in deeds
-            if each.kind in IN_GRAPH and not (name in CARRYING and each.carried)
-        ]
-        one = call.constant("parallel_iterations") == 1
-        if found and not one and matches_version([">=2.5"], self.tensorflow):
-            more = describe_more(found[0].source, [each.node for each in found])
-            message = f"{found[0].name} draws in iterations that run in parallel{more}"
-            self.ledger.hit("ENV403", self.source, Hit(call.node, message))
-        return Value(self.deep_of(call.values()), "tensor")
-
-    def state_of(self, name: str, body: Function) -> list[Value]:
-        """Return what a round gets from the one before: all but what only counts."""
-        names = [each.arg for each in body.node.args.args]
-        if name not in CARRYING:
-            return [Value() for _ in names]
-        counters = {
-            each.left.id
-            for each in ast.walk(body.node)
-            if isinstance(each, ast.BinOp)
-            and isinstance(each.left, ast.Name)
-            and getattr(each.right, "value", 0) == 1
-        }
-        chance = self.ledger.chance("CARRIED", "order", name, body.node, self.source)
-        carried: Taints = frozenset({(chance, "value")})
-        return [Value(kind="number") if each in counters else Value(carried) for each in names]
-
-    def is_compiled(self, node: ast.FunctionDef, scope: Scope) -> bool:
-        """Return whether XLA compiles a function."""
-        for each in node.decorator_list:
-            if isinstance(each, ast.Call):
-                told = [
-                    word.value
-                    for word in each.keywords
-                    if word.arg in ("jit_compile", "experimental_compile")
-                ]
-                if any(isinstance(value, ast.Constant) and value.value is True for value in told):
-                    return True
-        return False
-
-    def report_compiled(self, node: ast.FunctionDef, deeds: list[Deed]) -> None:
-        """Report random operations that XLA compiles."""
-        layers = matches_version(["<2.16"], self.tensorflow)
-        found = [each for each in deeds if each.kind == "op" or (each.kind == "layer" and layers)]
-        if found and matches_version([">=2.5"], self.tensorflow):
-            more = describe_more(found[0].source, [each.node for each in found])
-            message = f"{found[0].name} in {node.name}, which XLA compiles{more}, ignores the seeds"
-            self.ledger.hit("ENV404", found[0].source, Hit(found[0].node, message))
-        for deeds_around in self.deeds:
-            deeds_around.extend(deeds)
+        return name in map(_get_last_word, node.decorator_list)
 
 
-def _last_word(node: ast.AST | None) -> str:
+def list_defaults(arguments: ast.arguments) -> dict[ast.arg, ast.expr]:
+    """Return the parameters that have a default, with it."""
+    plain = [*arguments.posonlyargs, *arguments.args]
+    # The defaults belong to the last of them.
+    found = dict(zip(reversed(plain), reversed(arguments.defaults), strict=False))
+    by_name = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    found.update({parameter: default for parameter, default in by_name if default is not None})
+    return found
+
+
+def _get_last_word(node: ast.AST | None) -> str:
     """Return the name that an expression ends with, or an empty text."""
     return str(getattr(node, "attr", getattr(node, "id", "")))
 

@@ -16,13 +16,13 @@ class Imports(Expressions):
     def run_import(self, node: ast.Import) -> bool:
         for alias in node.names:
             place = self.sources.locate(alias.name, self.source)
-            value: Value = Library(
-                canonical(alias.name if alias.asname else alias.name.partition(".")[0])
-            )
+            top = alias.name.partition(".")[0]
+            imported = alias.name if alias.asname else top  # `import a.b` binds `a`
+            value: Value = Library(canonical(imported))
             if place is not None:
                 self.import_file(place[0])
                 value = self.find_package(alias, place)
-            self.bind_import(alias.asname or alias.name.partition(".")[0], value)
+            self.bind_import(alias.asname or top, value)
         return False
 
     def find_package(self, alias: ast.alias, place: tuple[Source, tuple[str, ...]]) -> Value:
@@ -32,6 +32,7 @@ class Imports(Expressions):
         top = self.sources.locate(alias.name.partition(".")[0], self.source)
         if top is not None and not top[1]:
             return FileValue(top[0])
+        # The package itself has no file in the project: an object has the module as an attribute.
         made = self.make("package", alias)
         inner = made
         words = alias.name.split(".")[1:]
@@ -46,15 +47,16 @@ class Imports(Expressions):
         """Run a file that is imported."""
         self.source.imported.add(source.index)
         scope = self.run_file(source)
-        self.seed_tests(source)
+        self.apply_test_seeds(source)
         return scope
 
-    def seed_tests(self, source: Source) -> None:
+    def apply_test_seeds(self, source: Source) -> None:
         """Let the base class of TensorFlow's tests seed, in its setUp, all generators of a test."""
         program = self.program
         if program is None or source not in self.test_bases:
             return
         if program is source or program.is_test:
+            # tensorflow/python/framework/test_util.py, TensorFlowTestCase.setUp
             place = self.test_bases[source], source
             self.state.seeded.update(tf=place, numpy=place, python=place)
 
@@ -67,23 +69,25 @@ class Imports(Expressions):
             joint = "" if module.endswith(".") else "."
             full = f"{module}{joint}{alias.name}"
             place = self.sources.locate(full, self.source)
-            if place is None:
-                value: Value = Value() if module.startswith(".") else Library(canonical(full))
-            else:
+            if place is not None:
                 self.import_file(place[0])
                 value = self.follow(FileValue(place[0]), place[1])
+            elif module.startswith("."):  # a file that is not looked at
+                value = Value()
+            else:
+                value = Library(canonical(full))
             self.bind_import(alias.asname or alias.name, value)
         return False
 
     def bind_import(self, name: str, value: Value) -> None:
-        """Bind what is imported; in an `except ImportError` one thing stands in for another."""
+        """Bind what is imported; it counts as read, as what it stands for is not made here."""
         self.scope.bind(name, value)
         self.scope.read.add(name)
 
     def follow(self, value: Value, names: tuple[str, ...]) -> Value:
         """Return `a.b.c` of an imported file."""
         for name in names:
-            value = self.attribute(value, name, ast.Pass())
+            value = self.look_up_attribute(value, name, ast.Pass())
         return value
 
     def import_all(self, module: str) -> None:
@@ -95,6 +99,6 @@ class Imports(Expressions):
                 if not name.startswith("_"):
                     self.bind_import(name, value)
             if scope in self.stars:
-                self.stars.setdefault(self.scope.top(), []).extend(self.stars[scope])
+                self.stars.setdefault(self.scope.get_top(), []).extend(self.stars[scope])
         elif not module.startswith("."):
-            self.stars.setdefault(self.scope.top(), []).append(module)
+            self.stars.setdefault(self.scope.get_top(), []).append(module)

@@ -39,8 +39,12 @@ class Ledger:
         weighed: those of them that a training, or a caller that is not seen, goes on from.
         hits: findings that do not depend on what comes later.
         seedings: the calls that seed, by place.
-        environments: of reinforcement learning, that were made, by place.
-        trains: the files in which a training takes place, and `learns` those whose programs do.
+        noisy: operations that are noisy, by place; with whether only their gradients are.
+        reduced: hashes of which a number in a range was made.
+        seeded_later: generators that are seeded after they are made, or never used.
+        silent: above 0 while code runs of which nothing is reported.
+        environments: of reinforcement learning, that were made, by place: each with its file, and
+            whether a function made it that no program calls.
     """
 
     chances: dict[tuple[str, ast.AST], Chance] = field(default_factory=dict)
@@ -53,14 +57,13 @@ class Ledger:
     seedings: dict[ast.AST, tuple[Source, Seeding]] = field(default_factory=dict)
     noisy: dict[ast.AST, tuple[Source, Hit, bool]] = field(default_factory=dict)
     reduced: set[Chance] = field(default_factory=set)
-    seeds: set[Chance] = field(default_factory=set)
     seeded_later: set[ast.AST] = field(default_factory=set)
     silent: int = 0
     environments: dict[ast.AST, list[tuple[Source, Made, bool]]] = field(
         default_factory=lambda: defaultdict(list)
     )
 
-    def chance(
+    def add_chance(
         self, rule: str, kind: Kind, name: str, node: ast.AST, source: Source, generator: str = ""
     ) -> Chance:
         """Return the chance that comes in at a place."""
@@ -70,29 +73,36 @@ class Ledger:
         return self.chances[key]
 
     def count(self, taints: Taints) -> None:
-        """Note that chances have reached something that counts; one of several is as good as another."""
+        """Note that chances have reached something that counts; one of several is as good as
+        another.
+        """
         if not self.silent:
+            # In whatever order they come, all of them come: `each` alone harms nothing.
             self.counted.update(chance for chance, mode in taints if mode != "each")
 
     def show(self, taints: Taints) -> None:
         """Note that chances are shown."""
         self.shown.update(chance for chance, _ in taints)
 
-    def hit(self, rule: str, source: Source, hit: Hit) -> None:
+    def report(self, rule: str, source: Source, hit: Hit) -> None:
         """Keep a finding, once for each place."""
         if not self.silent:
             self.hits.setdefault((rule, hit.node, ""), (source, hit))
 
-    def seeding(
+    def add_seeding(
         self, node: ast.AST, source: Source, problem: str, generators: tuple[str, ...] = ()
     ) -> None:
-        """Note that a call seeds (no problem), or why it does not; one caller that gives a number is enough."""
+        """Note that a call seeds (no problem), or why it does not; one caller that gives a number
+        is enough.
+        """
         _, seeding = self.seedings.setdefault(node, (source, Seeding(generators=generators)))
         seeding.gives = seeding.gives or not problem
         seeding.problem = seeding.problem or problem
 
     def weigh(self, taints: Taints, counts: bool) -> None:
-        """Note that chances give variables their first values; they count where something learns from there."""
+        """Note that chances give variables their first values; they count where something learns
+        from there.
+        """
         self.in_weights.update(chance for chance, _ in taints)
         if counts:
             self.weighed.update(chance for chance, _ in taints)

@@ -7,13 +7,12 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from envlock.linter.interpreter.arguments import Call
-from envlock.linter.interpreter.containers import Containers
+from envlock.linter.interpreter.computations import Computations
 from envlock.linter.interpreter.orders import UNFILLED
 from envlock.linter.interpreter.queries import is_unordered
 from envlock.linter.interpreter.run_state import Worker
 from envlock.linter.interpreter.source_files import Source
 from envlock.linter.interpreter.values import (
-    CLEAN,
     Class,
     Constant,
     Function,
@@ -24,7 +23,6 @@ from envlock.linter.interpreter.values import (
     Partial,
     Sequence,
     Table,
-    Taints,
     Value,
     as_mode,
     in_mode,
@@ -36,7 +34,6 @@ from envlock.linter.names import (
     DATASETS,
     DISTRIBUTIONS,
     LISTINGS,
-    NAMING_KEYWORDS,
     OLD_PATCHES,
     PURE,
     PYTHON_FUNCTIONS,
@@ -51,34 +48,19 @@ from envlock.linter.names import (
 
 MODELS = ("keras.Sequential", "keras.Model", "keras.models.", "keras.applications.")
 KERAS_MADE = ("keras.layers.", *MODELS)
-SAVERS = ("dump", "save", "savetxt", "savez", "savez_compressed")
 FILE_TIMES = ("os.path.getmtime", "os.path.getctime", "os.path.getatime")
 EMPTY = ("numpy.empty", "numpy.empty_like", "numpy.ndarray")
 READ_SQL = ("pandas.read_sql", "pandas.read_sql_query", "pandas.read_sql_table")
 SQL_DATASET = "tf.data.experimental.SqlDataset"
-MEASURES = ("size", "shape", "rank")
-WHOLE = frozenset(
-    f"tf.{name}"
-    for name in ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
-)
+WRITING = frozenset("wax")
+"""Letters of the modes in which `open` writes."""
 OUTPUT = ("sys.stdout", "sys.stderr")
 STARTERS = ("threading.Thread", "multiprocessing.Process", "torch.multiprocessing.Process")
 OPTIMIZERS = ("tf.train.", "keras.optimizers.", "tf.optimizers.", "tensorflow_addons.optimizers.")
-TEXTS = ("str", "bytes", "object")
 PARSERS = ("argparse.ArgumentParser", "optparse.OptionParser", "configargparse.ArgumentParser")
 
 
-def is_text(kind: Value | None) -> bool:
-    """Return whether arrays of a type hold text."""
-    if isinstance(kind, Library):
-        return kind.name.rpartition(".")[2].rstrip("_") in TEXTS
-    if not isinstance(kind, Constant):
-        return False
-    word = str(kind.value).lstrip("<>|=")
-    return word in TEXTS or word[:1] in ("U", "S", "O")
-
-
-class Libraries(Containers):
+class Libraries(Computations):
     """Calls of what no file of the project defines."""
 
     def call_library(self, name: str, call: Call) -> Value:
@@ -88,109 +70,20 @@ class Libraries(Containers):
 
     def call_shower(self, name: str, call: Call) -> Value:
         """Return what a function returns that only shows what it is given."""
-        self.show(call, self.deep_of(call.values()))
+        self.show(call, self.collect_all_taints(call.list_values()))
         self.use_functions(call)
         return Value()
 
     def wrap_environment(self, name: str, call: Call) -> Value:
-        """Return the environment that is wrapped: what seeds the outer one seeds it."""
-        return call.first()
+        """Return the environment that is wrapped: what seeds the outer one seeds it, and they are
+        one cause.
+        """
+        return call.get_first()
 
     def make_distribution(self, name: str, call: Call) -> Value:
         """Return a distribution, which can be sampled."""
         made = self.make(name, call.node, "distribution")
-        return made.add_taints(self.deep_of(call.values()))
-
-    # ------------------------------------------------------------ what nothing is known of
-
-    def call_unknown(self, call: Call, name: str = "") -> Value:
-        """Return what a function returns that is not seen: it may do anything with what it is given."""
-        may_fill = call.discarded and not name.endswith((*SAVERS, "imsave", "imwrite"))
-        if may_fill:  # as MPI's Recv does
-            self.fill(*call.values())
-        self.count(*self.use_functions(call))
-        self.hand_out(call)
-        if name and name.rpartition(".")[2][:1].isupper():
-            made = self.make(name, call.node)
-            made.arguments, made.keywords = call.arguments, call.keywords
-            return made.add_taints(self.deep_of(call.values()))
-        kept = [value for word, value in call.keywords.items() if word not in NAMING_KEYWORDS]
-        for word in NAMING_KEYWORDS & call.keywords.keys():
-            self.ledger.show(self.deep(call.keywords[word]))
-        return Value(self.deep_of([*call.arguments, *kept]))
-
-    def hand_out(self, call: Call) -> None:
-        """Let chances count that are given to what is not seen."""
-        kept = [value for word, value in call.keywords.items() if word not in NAMING_KEYWORDS]
-        values = [*call.arguments, *kept]
-        self.count(*values)
-        for value in values:
-            if isinstance(value, Sequence | Table):  # it may be filled there
-                value.most = None
-            if isinstance(value, Sequence):
-                value.items = None
-        orders = in_mode(self.deep_of(values), "each") if self.loops else CLEAN
-        for value in values if orders else ():
-            if isinstance(value, Made) and "writer" in value.marks:
-                self.ledger.count(as_mode(orders & self.outside(value.born), "value"))
-
-    def compute(self, name: str, call: Call) -> Value:
-        """Return what is computed from values; a call whose result nothing uses must have an effect."""
-        self.use_functions(call)
-        values = call.values()
-        word = name.rpartition(".")[2]
-        if word[:1].isupper() and not name.startswith("numpy."):
-            made = self.make(name, call.node, *(["writer"] if word.endswith("Writer") else []))
-            made.arguments, made.keywords = call.arguments, call.keywords
-            return made.add_taints(self.deep_of(values))
-        self.change_in_place(name, call)
-        if word in MEASURES:
-            return Value(kind="whole")
-        if name == "numpy.dtype":
-            return call.first()
-        kind = self.kind_of_result(name, values)
-        if kind == "tensor" and is_text(call.get("dtype", 1)):
-            kind = "text"
-        taints = self.array_taints(values)
-        if kind == "letters":
-            return Value(self.deep_of(values), kind)
-        types = [each.name for each in values if isinstance(each, Library)]
-        if kind and "int" in f"{call.constant('dtype', 1)}{''.join(types)}":
-            # A set of whole numbers has one order; what was counted in the order of a set keeps it.
-            taints = frozenset(
-                each for each in taints if each[0].rule != "ENV304" or each[1] == "value"
-            )
-        return Value(taints, kind)
-
-    def change_in_place(self, name: str, call: Call) -> None:
-        """Note what a function does with arrays that it is given: add to one, fill it, write it away."""
-        if name.startswith("numpy.") and name.endswith(".at") and call.arguments:
-            for value in call.arguments[1:]:
-                self.teach(call.first(), value)
-        elif call.discarded:
-            if name.rpartition(".")[2] not in SAVERS:
-                self.fill(*call.values())
-            self.hand_out(call)
-        self.fill(*(value for word, value in call.keywords.items() if word in ("out", "dst")))
-
-    def kind_of_result(self, name: str, values: list[Value]) -> str:
-        """Return what kind of value a function of a library computes."""
-        word = name.rpartition(".")[2]
-        if name.startswith("string."):
-            return "letters"
-        if word == "unique":
-            return "unique"
-        if word in ("ones", "ones_like", "zeros", "zeros_like") or any(
-            isinstance(each, Library) and each.name in WHOLE for each in values
-        ):
-            return "whole"
-        if "path" in name:
-            return "text"
-        return "tensor" if name.startswith(("numpy.", "tf.", "keras.", "torch.")) else ""
-
-    def show(self, call: Call, taints: Taints) -> None:
-        """Let values be shown: orders and what was picked only look otherwise."""
-        self.ledger.show(taints)
+        return made.add_taints(self.collect_all_taints(call.list_values()))
 
     # ------------------------------------------------------------ keras and tensorflow
 
@@ -198,21 +91,23 @@ class Libraries(Containers):
         """Return a layer or a model."""
         made = self.make(name, call.node, "keras")
         made.arguments, made.keywords = call.arguments, call.keywords
+        # `keras.layers.add(...)` is the operation, `keras.layers.Add` the layer.
         if name.startswith("keras.layers.") and name.rpartition(".")[2][:1].islower():
             return self.compute(name, call)
+        # A model that a file gives has its weights from there.
         loads = name.endswith(("load_model", "model_from_json", "clone_model"))
         if not name.endswith(WEIGHTLESS) and not loads:
             self.make_weights(made)
-        made.add_taints(self.deep_of(call.arguments))
+        made.add_taints(self.collect_all_taints(call.arguments))
         self.use_functions(call)
         if name in RANDOM_LAYERS:
             made.marks.add("random")
         inside = [*call.arguments, *call.keywords.values()]
-        if any("random" in each.marks for each in self.made_in(inside)):
+        if any("random" in each.marks for each in self.list_made(inside)):
             made.marks.add("random")
         return made
 
-    def made_in(self, values: list[Value]) -> list[Made]:
+    def list_made(self, values: list[Value]) -> list[Made]:
         """Return the library objects among values and in lists of them."""
         found: list[Made] = []
         for value in values:
@@ -220,18 +115,16 @@ class Libraries(Containers):
                 if isinstance(option, Made):
                     found.append(option)
                 elif isinstance(option, Sequence):
-                    found += [
-                        each
-                        for item in (option.items or [option.element])
-                        for each in options(item)
-                        if isinstance(each, Made)
-                    ]
+                    for item in option.items or [option.element]:
+                        found += [each for each in options(item) if isinstance(each, Made)]
         return found
 
     def make_weights(self, made: Made | None) -> None:
         """Note that weights of Keras are made: their seeds come from Python's random."""
         self.state.weights = self.built = True
         seeded = self.state.seeded
+        # Which of the two counts depends on the version: one of them is enough here, and Keras
+        # without Python's seed from TensorFlow 2.10 on is ENV201, below.
         if made is not None and not {"tf", "python"} & seeded.keys():
             made.marks.add("unseeded")
         if "tf" in seeded and "python" not in seeded and not self.off:
@@ -245,8 +138,8 @@ class Libraries(Containers):
         """Return a dataset, or one of its options."""
         self.use_functions(call)
         sloppy = call.get("sloppy")
-        if sloppy is not None and call.constant("sloppy") not in (False, None):
-            what = "gives" if call.constant("sloppy") is True else "can give"
+        if sloppy is not None and call.get_constant("sloppy") not in (False, None):
+            what = "gives" if call.get_constant("sloppy") is True else "can give"
             word = name.rpartition(".")[2]
             self.give_up_order(call, f"a sloppy {word} {what} its elements in any order")
         if name == "tf.data.Options":
@@ -254,16 +147,14 @@ class Libraries(Containers):
         if name == "tensorflow_datasets.load":
             self.check_files_shuffled(call)
         made = self.make("tf.data.Dataset", call.node)
-        return made.add_taints(self.array_taints(call.values()))
+        return made.add_taints(self.collect_array_taints(call.list_values()))
 
     def check_files_shuffled(self, call: Call) -> None:
         """Report files that are read as they come."""
-        told = call.constant("shuffle_files")
-        if (
-            call.get("shuffle_files") is not None
-            and told not in (False, None)
-            and call.get("read_config") is None
-        ):
+        # A `read_config` may hold the seed.
+        if call.get("shuffle_files") is None or call.get("read_config") is not None:
+            return
+        if call.get_constant("shuffle_files") not in (False, None):
             message = "files that are shuffled without a seed of their own are read in any order"
             self.give_up_order(call, message)
 
@@ -277,7 +168,9 @@ class Libraries(Containers):
         made.arguments, made.keywords = call.arguments, call.keywords
         if name == "tf.Variable":
             made.marks.add("variable")
-            taints = self.deep_of(call.values())
+            taints = self.collect_all_taints(call.list_values())
+            # First values count where something learns from there:
+            # ENV204/good_weights_untrained.py.
             drawn = frozenset(each for each in taints if each[0].rule == "ENV204")
             self.ledger.weigh(drawn, self.in_entry)
             return made.add_taints(taints - drawn)
@@ -293,11 +186,14 @@ class Libraries(Containers):
     def print(self, name: str, call: Call) -> Value:
         """Print to the screen, which shows, or into a file, which keeps."""
         file = call.get("file")
-        taints = self.deep_of(call.arguments)
+        taints = self.collect_all_taints(call.arguments)
         screen = file is None or (isinstance(file, Library) and file.name in OUTPUT)
         if not screen:
+            # Line by line, the file keeps the order of a loop by chance.
             self.ledger.count(taints | as_mode(in_mode(taints, "each"), "value"))
             return Value()
+        # A number that was drawn may be the result of a program that prints it
+        # (ENV206/bad_printed.py). Names and orders only look otherwise.
         results = frozenset(each for each in taints if each[0].kind == "draw" and each[1] != "pick")
         self.ledger.count(results)
         self.ledger.show(taints - results)
@@ -307,18 +203,18 @@ class Libraries(Containers):
         """Return `getattr(object, "name")`."""
         word = call.arguments[1] if len(call.arguments) > 1 else Value()
         if isinstance(word, Constant) and isinstance(word.value, str):
-            return self.attribute(call.first(), word.value, call.node)
-        return Value(self.deep(call.first()))
+            return self.look_up_attribute(call.get_first(), word.value, call.node)
+        return Value(self.collect_taints(call.get_first()))
 
     def set_attribute(self, name: str, call: Call) -> Value:
         """Do `setattr(object, "name", value)`."""
         if len(call.arguments) == 3:
             word = call.arguments[1]
             if isinstance(word, Constant):
-                self.set_member(call.first(), str(word.value), call.arguments[2], call.node)
+                self.set_member(call.get_first(), str(word.value), call.arguments[2], call.node)
         return Constant(None)
 
-    def attribute(self, owner: Value, name: str, node: ast.AST) -> Value:
+    def look_up_attribute(self, owner: Value, name: str, node: ast.AST) -> Value:
         """Return an attribute."""
         raise NotImplementedError
 
@@ -334,7 +230,7 @@ class Libraries(Containers):
         """Return a generator that cannot be seeded."""
         made = self.make(name, call.node, "generator")
         return made.add_taints(
-            frozenset({(self.chance("ENV206", "draw", name, call.node), "value")})
+            frozenset({(self.add_chance("ENV206", "draw", name, call.node), "value")})
         )
 
     def make_partial(self, name: str, call: Call) -> Value:
@@ -350,11 +246,11 @@ class Libraries(Containers):
     def open_file(self, name: str, call: Call) -> Value:
         """Return an open file; what is read from it is as by chance as its name."""
         made = self.make(name, call.node, "file")
-        mode = str(call.constant("mode", 1))
-        if set(mode) & set("wax") and mode not in ("None", "Ellipsis"):
+        mode = call.get_constant("mode", 1)
+        if isinstance(mode, str) and not WRITING.isdisjoint(mode):
             made.marks.add("writer")
             return made
-        return made.add_taints(self.deep_of(call.arguments))
+        return made.add_taints(self.collect_all_taints(call.arguments))
 
     def switch_on(self, name: str, call: Call) -> Value:
         """Turn op determinism on."""
@@ -373,11 +269,12 @@ class Libraries(Containers):
         )
         before = len(self.deeds[-1]) if self.deeds else 0
         self.use_functions(call)
+        # A function that is not seen may draw; one that is seen has been looked into by its call.
         if not known and self.deeds:
             self.do("opaque", name, call.node)
         elif self.deeds and len(self.deeds[-1]) > before:
             self.do("py_function", f"{name} with {self.deeds[-1][before].name}", call.node)
-        return Value(self.deep_of(call.values()), "tensor")
+        return Value(self.collect_all_taints(call.list_values()), "tensor")
 
     def start_worker(self, name: str, call: Call) -> Value:
         """Start a thread or a process: what several of them fill is filled in any order."""
@@ -386,8 +283,12 @@ class Libraries(Containers):
         handed = list(arguments.items or []) if isinstance(arguments, Sequence) else []
         for value in handed:
             if isinstance(value, Made) and "queue" in value.marks:
-                many = self.is_repeated(value.born) or "fed" in value.marks
-                value.marks.add("many" if many else "fed")
+                # One worker fills it in its own order; the second one makes it a race. A loop that
+                # began after the queue was made starts several.
+                if self.is_repeated(value.born) or "fed" in value.marks:
+                    value.marks.add("many")
+                else:
+                    value.marks.add("fed")
         if target is not None:
             keywords = call.get("kwargs")
             named = keywords.items if isinstance(keywords, Table) else {}
@@ -413,6 +314,7 @@ class Libraries(Containers):
 
     def name_backend(self, name: str, call: Call) -> Value:
         """Return what Keras computes with: TensorFlow, unless some file speaks of another."""
+        # A branch for another backend is not taken by default: ENV205/good_backend.py.
         if any("KERAS_BACKEND" in each.module.text for each in self.sources.all):
             return Value()
         return Constant("tensorflow")
@@ -420,7 +322,7 @@ class Libraries(Containers):
     def record_gradient(self, name: str, call: Call) -> Value:
         """Return gradients in a graph."""
         self.train(call)
-        return Value(self.deep_of(call.values()), "tensor")
+        return Value(self.collect_all_taints(call.list_values()), "tensor")
 
     def train(self, call: Call, node: ast.AST | None = None) -> None:
         """Note that a training takes place."""
@@ -429,9 +331,12 @@ class Libraries(Containers):
     def check_threads(self, name: str, call: Call) -> None:
         """Report a queue that several threads fill."""
         at = THREADED_QUEUES[name]
-        threads = call.get("num_threads", at) if at >= 0 else None
-        one = threads is not None and call.constant("num_threads", at) == 1
-        if at < 0 or (threads is not None and not one):
+        threads: Value | None = None
+        if at >= 0:
+            threads = call.get("num_threads", at)
+        many = threads is not None and call.get_constant("num_threads", at) != 1
+        # At -1 the table has readers that are several in any case.
+        if at < 0 or many:
             message = f"the threads of {name} fill its queue in the order in which they finish"
             self.give_up_order(call, message)
 
@@ -449,8 +354,8 @@ class Libraries(Containers):
 
     def make_checkpoint(self, name: str, call: Call) -> Value:
         """Return a callback that saves a model."""
-        if call.constant("save_weights_only") is True:
-            self.check_weights_file(call.constant("filepath", 0), call)
+        if call.get_constant("save_weights_only") is True:
+            self.check_weights_file(call.get_constant("filepath", 0), call)
         return self.compute(name, call)
 
     def check_weights_file(self, path: object, call: Call) -> None:
@@ -458,38 +363,45 @@ class Libraries(Containers):
         if isinstance(path, str) and not path.endswith(".weights.h5"):
             message = f"Keras 3 raises ValueError: {path!r} does not end in .weights.h5"
             fix = "Let the name end in `.weights.h5`."
-            self.ledger.hit("ENV111", self.source, Hit(call.node, message, fix=fix))
+            self.ledger.report("ENV111", self.source, Hit(call.node, message, fix=fix))
 
     def read_time(self, name: str, call: Call) -> Value:
         """Return the time of a file, which its copies do not have."""
-        return Value(self.deep_of(call.arguments), "moment")
+        return Value(self.collect_all_taints(call.arguments), "moment")
 
     def make_empty(self, name: str, call: Call) -> Value:
-        """Return an array that holds what was in memory; one of objects holds None, one of no rows nothing."""
-        shape = call.first()
+        """Return an array that holds what was in memory; one of objects holds None, one of no rows
+        nothing.
+        """
+        shape = call.get_first()
         sizes = shape.items or [] if isinstance(shape, Sequence) else [shape]
         nothing = any(isinstance(each, Constant) and each.value == 0 for each in sizes)
         kind = call.get("dtype", 1)
         objects = isinstance(kind, Library) and kind.name in ("object", "numpy.object_")
         given = name == "numpy.ndarray" and call.get("buffer", 2) is not None
-        if nothing or objects or given or call.constant("dtype", 1) in ("O", "object"):
+        if nothing or objects or given or call.get_constant("dtype", 1) in ("O", "object"):
             return Value(kind="tensor")
-        chance = self.chance(UNFILLED, "clock", name, call.node)
+        chance = self.add_chance(UNFILLED, "clock", name, call.node)
         return Value(frozenset({(chance, "value")}), "unfilled")
 
     def read_rows(self, name: str, call: Call) -> Value:
         """Return the rows of a table, in the order that the query asks for."""
-        at = 2 if name.endswith("SqlDataset") else 0
-        made = self.make("tf.data.Dataset" if at else name, call.node)
-        query = call.get("query" if at else "sql", at)
-        ordered = name.endswith("read_sql_table")
-        if ordered or (isinstance(query, Constant) and is_unordered(str(query.value))):
-            chance = self.chance("ENV308", "order", "query", call.node)
+        if name == SQL_DATASET:
+            made = self.make("tf.data.Dataset", call.node)
+            query = call.get("query", 2)
+        else:
+            made = self.make(name, call.node)
+            query = call.get("sql", 0)
+        unordered = isinstance(query, Constant) and is_unordered(str(query.value))
+        # It takes no query, so that nothing can ask for an order.
+        if name.endswith("read_sql_table") or unordered:
+            chance = self.add_chance("ENV308", "order", "query", call.node)
             made.add_taints(frozenset({(chance, "order")}))
         return made
 
     def take_super(self, name: str, call: Call) -> Value:
         """Return the object as its parent class sees it."""
+        # By its usual name, although any would do: few write another one (PEP 8).
         owner = self.frames[-1].scope.find("self")
         if isinstance(owner, Instance):
             return Method(owner, "super()")
@@ -499,7 +411,7 @@ class Libraries(Containers):
 Row = Callable[[Libraries, str, Call], Value]
 
 
-def _rows() -> dict[str, Row]:
+def _list_rows() -> dict[str, Row]:
     found: dict[str, Row] = {}
     found.update(dict.fromkeys(("sorted", *SORTERS), Libraries.sort))
     found.update(dict.fromkeys(("len", "any", "all", "min", "max"), Libraries.end))
@@ -570,7 +482,7 @@ def _rows() -> dict[str, Row]:
     return found
 
 
-LIBRARY = _rows()
+LIBRARY = _list_rows()
 FAMILIES: tuple[tuple[tuple[str, ...], Row], ...] = (
     (SHOWERS, Libraries.call_shower),
     (("gym.wrappers.", "gymnasium.wrappers."), Libraries.wrap_environment),
@@ -592,4 +504,7 @@ def _find_row(name: str) -> Row | None:
         return Libraries.make_dataset
     if name in ("tf.Variable", "tf.GradientTape"):
         return Libraries.make_special
-    return next((row for words, row in FAMILIES if name.startswith(words)), None)
+    for words, row in FAMILIES:
+        if name.startswith(words):
+            return row
+    return None

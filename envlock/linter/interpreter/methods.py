@@ -8,9 +8,8 @@ from collections.abc import Callable
 from envlock.data.specifiers import matches_version
 from envlock.linter.interpreter.arguments import Call
 from envlock.linter.interpreter.containers import LIST_METHODS, TABLE_METHODS
-from envlock.linter.interpreter.flags import Flags
 from envlock.linter.interpreter.run_state import Deed
-from envlock.linter.interpreter.source_files import Source
+from envlock.linter.interpreter.trainings import Trainings
 from envlock.linter.interpreter.values import (
     CLEAN,
     Class,
@@ -41,32 +40,17 @@ from envlock.linter.names import (
     SHOWING_METHODS,
     TRAINING_METHODS,
 )
-from envlock.linter.rules.variables import recipe
 
 PARALLEL = {"map": 1, "interleave": 3, "map_and_batch": 2, "map_with_legacy_function": 1}
 """Methods that run a function on each element, and the position of `num_parallel_calls`."""
-FITS = ("fit", "fit_generator", "train_on_batch")
 TEXT_METHODS = ("decode", "encode", "format", "join", "lower", "read_text", "strip")
-FEEDS = (
-    "fit",
-    "fit_generator",
-    "evaluate_generator",
-    "predict_generator",
-    "evaluate",
-    "predict",
-    "__init__",
-)
 STEPS = ("apply_gradients", "apply", "minimize", "assign", "assign_add", "assign_sub")
 SERIAL = "op determinism runs this serially, which is repeatable but can be slow"
 FLOWS = ("flow", "flow_from_directory", "flow_from_dataframe")
-OTHERS = ("sklearn.", "xgboost.", "lightgbm.", "torch.", "jax.", "flax.", "catboost.", "scipy.")
 FLAG_TYPES = ("DEFINE_integer", "DEFINE_bool", "DEFINE_boolean", "DEFINE_float", "DEFINE_string")
-ONE_WORKER = frozenset({1})
-IN_TURN = "Let one thread do it, and hand it what the others make in a fixed order."
-NOT_LEARNT = ("validation_data", "verbose")
 
 
-class Methods(Flags):
+class Methods(Trainings):
     """Calls of methods that no class of the project defines."""
 
     def call_method(self, owner: Value, name: str, call: Call) -> Value:
@@ -78,6 +62,7 @@ class Methods(Flags):
         if isinstance(owner, Table) and name in TABLE_METHODS:
             return TABLE_METHODS[name](self, owner, call)
         if isinstance(owner, Made):
+            # Sorted, as a set of words has another order in every run: two marks may have a row.
             for mark in sorted(owner.marks):
                 row = MARKED.get((mark, name)) or MARKED.get((mark, ""))
                 if row is not None:
@@ -86,7 +71,8 @@ class Methods(Flags):
 
     def call_any(self, owner: Value, name: str, call: Call) -> Value:
         """Return what a method returns that is known by its name only."""
-        if name in TRAINING_METHODS or (name in STEPS and self.tapes(call)):
+        # `assign_sub` trains where it is given the gradients of a tape.
+        if name in TRAINING_METHODS or (name in STEPS and self.find_tapes(call)):
             return self.call_trainer(owner, name, call)
         if name in ANY_METHODS:
             found = ANY_METHODS[name](self, owner, name, call)
@@ -94,46 +80,52 @@ class Methods(Flags):
                 return found
         if self.is_dataset(owner):
             return self.call_dataset(owner, name, call)
-        if call.discarded:  # as `fill` does
+        if call.discarded:  # such as `array.fill(0)`
             self.fill(owner)
         self.use_functions(call)
-        taints = self.deep_of([owner, *call.values()])
+        taints = self.collect_all_taints([owner, *call.list_values()])
         if name in SHOWING_METHODS or name.startswith("assert"):
             self.ledger.show(taints)
             return Value()
         self.ask_or_tell(owner, name, call)
-        return self.result_of(owner, name, taints)
+        return self.make_result(owner, name, taints)
 
     def ask_or_tell(self, owner: Value, name: str, call: Call) -> None:
         """Record that a method of an unknown object is given values that depend on chance."""
         if name == "run" and self.is_only_asked(call):
             return
-        if name == "run" and any("step" in each.marks for each in self.made_in([call.first()])):
+        if name == "run" and any(
+            "step" in each.marks for each in self.list_made([call.get_first()])
+        ):
             self.note_race(owner, call.node, "train one model")
-        self.fill(*call.values())
+        self.fill(*call.list_values())
         if call.discarded and name.startswith("to_"):  # to_csv, to_sql
             self.count(owner)
+        # What only asks hands its arguments to its result: they count where the result does.
         asks = name in ASKING_METHODS or owner.kind in ("text", "number")
         if asks and (name == "join" or not call.discarded):
             return
-        if self.deep(owner) and not call.discarded and not isinstance(owner, Made):
+        if self.collect_taints(owner) and not call.discarded and not isinstance(owner, Made):
             return
         self.hand_out(call)
+        # `picture.save()`: what was drawn has an effect that is not seen.
         if call.discarded and not isinstance(owner, Made):
             self.ledger.count(
-                frozenset(each for each in self.deep(owner) if each[0].kind == "draw")
+                frozenset(each for each in self.collect_taints(owner) if each[0].kind == "draw")
             )
         if name in KEEPERS:
-            for value in call.values():
+            for value in call.list_values():
                 self.teach(owner, value)
 
     def is_only_asked(self, call: Call) -> bool:
         """Return whether a session computes only what is known to be no training."""
-        fetched = call.first()
-        parts = fetched.items or [] if isinstance(fetched, Sequence) else [fetched]
+        fetched = call.get_first()
+        parts = [fetched]
+        if isinstance(fetched, Sequence):
+            parts = fetched.items or []
         return bool(parts) and all(each.kind == "tensor" for each in parts)
 
-    def result_of(self, owner: Value, name: str, taints: Taints) -> Value:
+    def make_result(self, owner: Value, name: str, taints: Taints) -> Value:
         """Return what a method of something unknown returns."""
         kind = ""
         if name in TEXT_METHODS:
@@ -142,144 +134,16 @@ class Methods(Flags):
             kind = owner.kind
         return Value(taints, kind)
 
-    def tapes(self, call: Call) -> Taints:
-        """Return the tapes whose gradients a call is given."""
-        return frozenset(each for each in self.deep_of(call.values()) if each[0].rule == "TAPE")
-
-    def call_trainer(self, owner: Value, name: str, call: Call) -> Value:
-        """Return what a method returns by which a model learns."""
-        self.use_functions(call)
-        taped = sorted(
-            (each[0] for each in self.deep_of(call.values()) if each[0].rule == "TAPE"),
-            key=lambda chance: getattr(chance.node, "lineno", 0),
-        )
-        learnt = [value for word, value in call.keywords.items() if word not in NOT_LEARNT]
-        self.trains.add(self.source)
-        self.trained = True
-        self.count(*call.arguments, *learnt)
-        for word in NOT_LEARNT:
-            if word in call.keywords:
-                self.ledger.show(self.deep(call.keywords[word]))
-        for value in (*call.arguments, *learnt):
-            self.teach(owner, value)
-        if taped:
-            self.train_by_tape(taped[0].node, taped[0].source)
-        elif self.is_model(owner, name, call) and not self.hands_on(owner, name):
-            self.train(call)
-            if name in FITS:
-                self.check_weights(owner, call.node, self.source)
-        self.check_workers(name, call)
-        if name not in ("minimize", "compute_gradients"):  # in a graph they only describe
-            self.note_race(owner, call.node, "train one model")
-        return self.make("trained", call.node, "step")
-
-    def hands_on(self, owner: Value, name: str) -> bool:
-        """Return whether a method only calls the method of its name on what it wraps."""
-        return getattr(self.frames[-1].node, "name", "") == name and isinstance(owner, Value)
-
-    def is_model(self, owner: Value, name: str, call: Call) -> bool:
-        """Return whether what is trained or compiled is Keras' or an optimizer of TensorFlow."""
-        if isinstance(owner, Made):
-            if owner.name.startswith("keras.optimizers."):
-                return True
-            if owner.name.startswith(OTHERS) or owner.name.endswith("ImageDataGenerator"):
-                return False
-            return self.uses_keras() if "keras" not in owner.marks else True
-        if isinstance(owner, Instance):
-            bases = owner.owner.library_bases()
-            if any(base.startswith(OTHERS) for base in bases):
-                return False
-            own = owner.owner.scope.source.module.uses_keras
-            return own or any(base.startswith(("keras.", "tf.")) for base in bases)
-        words = call.keywords.keys()
-        # Encoders and scalers take one argument; a model of Keras takes labels or epochs as well.
-        if name == "fit" and not words and len(call.arguments) == 1:
-            return False
-        # Nothing but a model of Keras is fitted or compiled with these.
-        by_words = {"epochs", "callbacks"} <= words or {"optimizer", "loss"} <= words
-        return by_words or self.uses_keras()
-
-    def uses_keras(self) -> bool:
-        """Return whether the file names Keras."""
-        return self.source.module.uses_keras
-
-    def compile_model(self, owner: Value, name: str, call: Call) -> Value | None:
-        """Note the weights of a Keras model that is made out of sight and compiled."""
-        # A loss tells it from other things that are compiled.
-        has_loss = "loss" in call.keywords or len(call.arguments) > 1
-        unseen = type(owner) is Value or (isinstance(owner, Made) and not owner.marks)
-        if unseen and has_loss and self.is_model(owner, name, call):
-            self.state.weights = True
-        return None
-
-    def train(self, call: Call, node: ast.AST | None = None) -> None:
-        """Note that a training takes place."""
-        self.note_training(node or call.node, self.source)
-
-    def note_training(self, node: ast.AST, source: Source) -> None:
-        """Note that a training takes place, and whether op determinism is on."""
-        self.trains.add(source)
-        self.trained = True
-        if not self.state.switched:
-            message = "training starts here, but nothing turns op determinism on"
-            self.ledger.hit("ENV108", source, Hit(node, message, fix=recipe(self.tensorflow)))
-
-    def train_by_tape(self, node: ast.AST, source: Source) -> None:
-        """Note that steps are taken along the gradients of a tape."""
-        self.note_training(node, source)
-        if source.module.uses_keras and (self.state.weights or self.built):
-            self.check_weights(Value(), node, source)
-
-    def check_weights(self, model: Value, node: ast.AST, source: Source) -> None:
-        """Report a model whose weights nothing seeds."""
-        unseeded = not {"tf", "python"} & self.state.seeded.keys()
-        marked = isinstance(model, Made) and "unseeded" in model.marks
-        if (unseeded and (self.state.weights or self.built)) or marked:
-            message = "a Keras model is trained here, but nothing seeds its weights"
-            if marked and not unseeded:
-                message = "a Keras model is trained here that was made before anything was seeded"
-            self.ledger.hit("ENV202", source, Hit(node, message))
-
-    def report_partial(self, node: ast.AST, source: Source) -> None:
-        """Report seeds that do not reach Keras."""
-        if not matches_version([">=2.10"], self.tensorflow) or source.has_sessions:
-            return
-        if self.program is not None and not OTHER_MODELS.isdisjoint(self.program.packages):
-            return
-        message = "this seeds TensorFlow, but nothing seeds Python's random, from which Keras draws its seeds"
-        self.ledger.hit("ENV201", source, Hit(node, message))
-
-    def check_workers(self, name: str, call: Call) -> None:
-        """Report several Python workers that feed a model."""
-        if (
-            name not in FEEDS
-            or not self.uses_keras()
-            or self.is_dataset(call.get("x", 0) or Value())
-        ):
-            return
-        number = call.constant("workers")
-        if isinstance(number, int) and not isinstance(number, bool) and number > 1:
-            self.ledger.hit(
-                "ENV306", self.source, Hit(call.node, f"{number} Python workers feed the model")
-            )
-        elif call.constant("use_multiprocessing") is True:
-            self.ledger.hit(
-                "ENV306", self.source, Hit(call.node, "Python worker processes feed the model")
-            )
-
-    def is_dataset(self, value: Value) -> bool:
-        """Return whether a value is a dataset of TensorFlow."""
-        return isinstance(value, Made) and value.name == "tf.data.Dataset"
-
     def call_dataset(self, owner: Value, name: str, call: Call) -> Value:
         """Return what a method of a dataset returns: mostly another one."""
         self.use_functions(call)
         if name == "options":
             return self.make("tf.data.Options", call.node, "options")
         made = self.make("tf.data.Dataset", call.node)
-        taints = self.deep(owner)
+        taints = self.collect_taints(owner)
+        # These take a function, whose effects are seen where it is looked into.
         if name not in ("map", "filter", "interleave", "flat_map"):
-            taints |= self.array_taints(call.values())
+            taints |= self.collect_array_taints(call.list_values())
         return made.add_taints(taints)
 
     def shuffle(self, owner: Value, name: str, call: Call) -> Value | None:
@@ -293,14 +157,19 @@ class Methods(Flags):
             if not seeded:
                 self.leave_unseeded(call, "the dataset is shuffled without a seed")
             return self.call_dataset(owner, name, call)
+        # A generator, a queue or a model is not a dataset.
         if seeded or (isinstance(owner, Made) and owner.marks):
             return None
         made = self.make("shuffled", call.node, "pending")
-        made.add_taints(self.deep(owner))
+        made.add_taints(self.collect_taints(owner))
         return made
 
     def confirm(self, owner: Made, name: str, call: Call) -> Value:
-        """Judge what was shuffled once it is seen to be a dataset."""
+        """Judge what was shuffled once it is seen to be a dataset.
+
+        A parameter with a method `shuffle` may be a list's wrapper or a dataset: what is called
+        on it next tells them apart.
+        """
         if name not in DATASET_METHODS:
             self.call_any(Value(owner.taints), name, call)
             return owner
@@ -312,42 +181,51 @@ class Methods(Flags):
     def map_each(self, owner: Value, name: str, call: Call) -> Value | None:
         """Run a function on each element, of a dataset or by workers."""
         deterministic = call.get("deterministic")
-        parallel = call.get(
-            "num_parallel_calls", PARALLEL[name] if self.is_dataset(owner) else None
-        )
-        calls = call.constant("num_parallel_calls", PARALLEL[name])
-        told = parallel is not None and calls not in (None, 1)
+        # `pool.map(f, values)` has its values where a dataset has the number of calls.
+        position: int | None = None
+        if self.is_dataset(owner):
+            position = PARALLEL[name]
+        parallel = call.get("num_parallel_calls", position)
+        calls = call.get_constant("num_parallel_calls", PARALLEL[name])
+        is_parallel = parallel is not None and calls not in (None, 1)
         if deterministic is not None and deterministic.default is False:
             self.give_up_order(call, f"{name} can give its elements in any order")
         if not self.is_dataset(owner) and parallel is None:
-            return self.work_each(owner, name, call) if len(call.arguments) > 1 else None
+            # A method `map` of something unknown that takes a function and values is a pool's.
+            if len(call.arguments) > 1:
+                return self.work_each(owner, name, call)
+            return None
         mapped = call.get("map_func", 0)
         # What Python itself draws, it draws once: while the function is traced.
         deeds = [deed for deed in self.look_into(mapped, owner, call) if deed.kind != "python"]
-        if told and deeds:
-            first = deeds[0]
-            at = f" (line {getattr(first.node, 'lineno', 0)})" if first.kind != "layer" else ""
-            what = f"{first.name}{at}"
-            if first.kind == "opaque":
-                what = f"{first.name}, whose function is not visible here,"
-            self.report_mended("ENV301", call.node, f"{what} runs in parallel", SERIAL)
+        if is_parallel and deeds:
+            what = self.describe_deed(deeds[0])
+            self.report_fixed_by_switch("ENV301", call.node, f"{what} runs in parallel", SERIAL)
         made = self.make("tf.data.Dataset", call.node)
-        return made.add_taints(self.deep(owner))
+        return made.add_taints(self.collect_taints(owner))
+
+    def describe_deed(self, deed: Deed) -> str:
+        """Return what is done, and where, as the subject of a message."""
+        if deed.kind == "opaque":
+            return f"{deed.name}, whose function is not visible here,"
+        if deed.kind == "layer":  # it may lie in another file
+            return deed.name
+        return f"{deed.name} (line {getattr(deed.node, 'lineno', 0)})"
 
     def look_into(self, mapped: Value | None, owner: Value, call: Call) -> list[Deed]:
         """Return what a function does that is stateful."""
         raise NotImplementedError
 
-    def report_mended(self, rule: str, node: ast.AST, message: str, remark: str) -> None:
+    def report_fixed_by_switch(self, rule: str, node: ast.AST, message: str, remark: str) -> None:
         """Report what op determinism fixes from TensorFlow 2.7 on."""
         if matches_version(["<2.7"], self.tensorflow) or not self.state.switched:
-            self.ledger.hit(rule, self.source, Hit(node, message))
+            self.ledger.report(rule, self.source, Hit(node, message))
         else:
-            self.ledger.hit(rule, self.source, Hit(node, f"{message}; {remark}", "info"))
+            self.ledger.report(rule, self.source, Hit(node, f"{message}; {remark}", "info"))
 
     def give_up_order(self, call: Call, message: str) -> None:
         """Report a dataset that may give its elements in any order."""
-        self.report_mended("ENV302", call.node, message, "op determinism overrides it")
+        self.report_fixed_by_switch("ENV302", call.node, message, "op determinism overrides it")
 
     def work_each(self, owner: Value, name: str, call: Call) -> Value | None:
         """Run a function on values by a pool: the results are in their order, or as they come."""
@@ -355,21 +233,18 @@ class Methods(Flags):
             return None
         function, given = call.arguments[0], call.arguments[1:]
         values = [self.take_in_turn(each, call.node) for each in given]
-        each = [self.elements(value) for value in values]
-        if (
-            name == "starmap"
-            and each
-            and isinstance(each[0], Sequence)
-            and each[0].items is not None
-        ):
-            each = each[0].items
+        each = [self.get_element(value) for value in values]
+        if name == "starmap" and each:
+            packed = each[0]
+            if isinstance(packed, Sequence) and packed.items is not None:
+                each = packed.items
         if isinstance(function, Function | Partial | Method | Class | Instance):
             result = self.call(function, Call(call.node, each))
         else:
             result = self.combine(each)
         if name in ARRIVAL_METHODS:
-            chance = self.chance("ENV307", "order", name, call.node)
-            return self.make_sequence(None, self.plain(result), "iterator").add_taints(
+            chance = self.add_chance("ENV307", "order", name, call.node)
+            return self.make_sequence(None, self.strip_orders(result), "iterator").add_taints(
                 frozenset({(chance, "order")})
             )
         orders = CLEAN
@@ -379,25 +254,29 @@ class Methods(Flags):
 
     def submit(self, owner: Value, name: str, call: Call) -> Value:
         """Run a function by a pool; of a queue that several fill it takes what comes first."""
-        for value in call.values():
+        # A pool is there for several tasks, also where one line submits them.
+        for value in call.list_values():
             if isinstance(value, Made) and "queue" in value.marks:
                 value.marks.add("many")
         handed = Call(call.node, call.arguments[1:], call.keywords)
-        alone = isinstance(owner, Made) and ONE_WORKER & {
-            *(each.default for each in owner.arguments[:1] if isinstance(each, Constant)),
-            *(each.default for each in owner.keywords.values() if isinstance(each, Constant)),
-        }
-        threads = isinstance(owner, Made) and "Thread" in owner.name and not alone
-        result = self.run_worker(call.first(), handed, is_thread=threads)
+        # Tasks of one worker run one after the other, in the order in which they are submitted.
+        threads = isinstance(owner, Made) and "Thread" in owner.name and not self.has_one(owner)
+        result = self.run_worker(call.get_first(), handed, is_thread=threads)
+        # It runs in a thread of the pool, when the task is done.
         callback = call.get("callback")
         if callback is not None and name == "apply_async":
             self.run_worker(callback, Call(call.node, [result]), is_thread=True)
-        return Value(self.deep(result))
+        return Value(self.collect_taints(result))
+
+    def has_one(self, pool: Made) -> bool:
+        """Return whether a pool is made with one worker: `ThreadPool(1)`, or by any keyword."""
+        given = [*pool.arguments[:1], *pool.keywords.values()]
+        return any(isinstance(each, Constant) and each.default == 1 for each in given)
 
     def call_back(self, owner: Value, name: str, call: Call) -> Value:
         """Run a function when a worker has finished."""
         handed = Call(call.node, [Value(owner.taints)])
-        self.run_worker(call.first(), handed, is_thread=True)
+        self.run_worker(call.get_first(), handed, is_thread=True)
         return Value()
 
     def take_batch(self, owner: Made, name: str, call: Call) -> Value:
@@ -412,70 +291,78 @@ class Methods(Flags):
     def put(self, owner: Made, name: str, call: Call) -> Value:
         """Fill a queue: workers that a loop started do so in any order."""
         for worker in self.workers[-1:]:
-            many = worker.is_many(owner.born) or "fed" in owner.marks
-            owner.marks.add("many" if many else "fed")
-        owner.add_taints(self.forget(self.deep_of(call.values()), "each"))
+            if worker.is_many(owner.born) or "fed" in owner.marks:
+                owner.marks.add("many")
+            else:
+                owner.marks.add("fed")
+        owner.add_taints(self.forget(self.collect_all_taints(call.list_values()), "each"))
         return Value()
 
     def take(self, owner: Made, name: str, call: Call) -> Value:
         """Take from a queue: several workers fill it in any order."""
         if "many" not in owner.marks:
-            return Value(self.deep(owner))
-        chance = self.chance("ENV307", "order", "queue", call.node)
+            return Value(self.collect_taints(owner))
+        chance = self.add_chance("ENV307", "order", "queue", call.node)
         return Value(frozenset({(chance, "each")}))
 
     def draw_by_generator(self, owner: Made, name: str, call: Call) -> Value:
         """Draw from a generator of one's own."""
         if name in ("seed", "set_state"):
             owner.marks.discard("unseeded")
+            # It was made without a seed, which is a finding only if none follows.
             self.ledger.seeded_later.add(owner.node)
             owner.taints = CLEAN
             return Value()
         if name not in GENERATOR_METHODS:
-            return Value(self.deep(owner))
+            return Value(self.collect_taints(owner))
         kind = "python" if owner.name.startswith(("numpy.", "random.")) else "generator"
         self.do(kind, f"{name} of a {owner.name}", call.node)
-        return self.drawn_from(name, Value(owner.taints, "number"), call)
+        return self.draw_from(name, Value(owner.taints, "number"), call)
 
     def use_environment(self, owner: Made, name: str, call: Call) -> Value:
         """Use an environment for reinforcement learning; `reset` with a seed and `seed` seed it."""
-        seed = call.get("seed", 0 if name == "seed" else None)
-        if name in ("seed", "reset") and seed is not None and not self.is_none(seed):
+        seed: Value | None = None
+        if name == "seed":
+            seed = call.get("seed", 0)
+        elif name == "reset":
+            seed = call.get("seed")
+        if seed is not None and not self.is_none(seed):
             owner.marks.add("seeded")
         return Value()
 
     def use_space(self, owner: Made, name: str, call: Call) -> Value:
         """Sample a space of an environment, or seed it."""
         environment = owner.arguments[0]
-        if name == "seed" and isinstance(environment, Made):
+        # Spaces have a generator of their own, which the seed of the environment does not reach:
+        # https://gymnasium.farama.org/api/spaces/
+        if not isinstance(environment, Made):
+            return Value(kind="number")
+        if name == "seed":
             environment.marks.add("spaces seeded")
-        elif (
-            name == "sample"
-            and isinstance(environment, Made)
-            and "spaces seeded" not in environment.marks
-        ):
+        elif name == "sample" and "spaces seeded" not in environment.marks:
             message = "the space of an environment is sampled, and nothing seeds it"
-            self.ledger.hit("ENV209", self.source, Hit(call.node, message))
+            self.ledger.report("ENV209", self.source, Hit(call.node, message))
         return Value(kind="number")
 
     def flow(self, owner: Value, name: str, call: Call) -> Value | None:
         """Make batches of images in the order of NumPy's generator."""
+        # Other things flow as well; only `flow_from_directory` and its like say what they are.
         images = isinstance(owner, Made) and owner.name.endswith("ImageDataGenerator")
         if not self.uses_keras() or (name == "flow" and not images):
             return None
-        if self.is_seeded(call, "seed") or call.constant("shuffle") is False:
+        if self.is_seeded(call, "seed") or call.get_constant("shuffle") is False:
             return Value()
         return Value(self.draw("ENV205", name, call, "numpy").taints)
 
     def list_path(self, owner: Value, name: str, call: Call) -> Value | None:
-        """List a folder by its path."""
-        if "pathlib" not in {each.partition(".")[0] for each in self.source.module.imports}:
+        """List a folder by its path; other things have a method `glob` or `iterdir`, too."""
+        if "pathlib" not in self.source.module.packages:
             return None
         return self.list_folder(f"Path.{name}", Call(call.node))
 
     def show_or_write(self, owner: Made, name: str, call: Call) -> Value:
         """Write into a file that is open: in a loop by chance its order gets into the file."""
-        for value in call.values():
+        for value in call.list_values():
             self.teach(owner, value)
         self.hand_out(call)
         return Value()
@@ -484,21 +371,21 @@ class Methods(Flags):
         """Return the gradient that a tape gives."""
         if name not in ("gradient", "jacobian"):
             return Value()
-        chance = self.ledger.chance("TAPE", "order", "tape", owner.node, self.source)
-        return Value(self.deep_of(call.values()) | {(chance, "value")}, "tensor")
+        chance = self.ledger.add_chance("TAPE", "order", "tape", owner.node, self.source)
+        return Value(self.collect_all_taints(call.list_values()) | {(chance, "value")}, "tensor")
 
     def assign(self, owner: Value, name: str, call: Call) -> Value:
         """Change a variable: threads that do so interfere."""
-        self.count(*call.values())
+        self.count(*call.list_values())
         if name.startswith(("assign", "scatter")):
             self.note_race(owner, call.node, "change one variable")
             self.do("write", f"{name} of a tf.Variable", call.node)
-        taped = [each[0] for each in self.deep_of(call.values()) if each[0].rule == "TAPE"]
-        for chance in taped[:1]:
-            self.train_by_tape(chance.node, chance.source)
+        # A step that is written out, without an optimizer: ENV108/bad_assigned.py.
+        for tape in self.find_tapes(call)[:1]:
+            self.train_by_tape(tape.node, tape.source)
         if name.startswith("scatter"):
             self.check_scatter(owner, call)
-        return Value(self.deep(owner), "tensor")
+        return Value(self.collect_taints(owner), "tensor")
 
     def check_scatter(self, owner: Value, call: Call) -> None:
         """Report a scattered sum."""
@@ -506,36 +393,29 @@ class Methods(Flags):
 
     def sort_values(self, owner: Value, name: str, call: Call) -> Value:
         """Sort a table of rows or anything else, in place or not."""
-        if call.discarded or call.constant("inplace") is True:
+        if call.discarded or call.get_constant("inplace") is True:
             self.sort_in_place(owner)
             if type(owner) is Value:
                 owner.taints = self.forget(owner.taints, "order")
-        return Value(self.forget(self.deep(owner), "order", "each"))
+        return Value(self.forget(self.collect_taints(owner), "order", "each"))
 
     def save_weights(self, owner: Value, name: str, call: Call) -> Value | None:
         """Save the weights of a model."""
         if self.uses_keras() and not isinstance(owner, Instance):
-            self.check_weights_file(call.constant("filepath", 0), call)
+            self.check_weights_file(call.get_constant("filepath", 0), call)
         return None
-
-    def note_race(self, owner: Value, node: ast.AST, what: str) -> None:
-        """Report several threads that change one thing: each goes on from what the others left just then."""
-        if self.is_shared(getattr(owner, "born", 0)):
-            hit = Hit(node, f"several threads {what}, each whenever it comes to it", fix=IN_TURN)
-            self.ledger.hit("ENV307", self.source, hit)
 
     def write_away(self, owner: Value, name: str, call: Call) -> Value | None:
         """Record the values that an unknown object is given to store."""
         if not isinstance(owner, Library | Instance):
-            for value in call.values():
+            for value in call.list_values():
                 self.teach(owner, value)
             return Value()
         return None
 
 
-OTHER_MODELS = frozenset(
-    {"jax", "flax", "haiku", "torch", "xgboost", "lightning", "pytorch_lightning"}
-)
+CHANGES = ("assign", "assign_add", "assign_sub", "scatter_add", "scatter_sub", "scatter_update")
+"""Methods that change a variable."""
 
 AnyRow = Callable[[Methods, Value, str, Call], "Value | None"]
 MARKED: dict[tuple[str, str], Callable[[Methods, Made, str, Call], Value]] = {
@@ -558,17 +438,7 @@ MARKED: dict[tuple[str, str], Callable[[Methods, Made, str, Call], Value]] = {
     ("writer", "write"): Methods.show_or_write,
     ("writer", "writelines"): Methods.show_or_write,
     ("tape", ""): Methods.differentiate,
-    **{
-        ("variable", word): Methods.assign
-        for word in (
-            "assign",
-            "assign_add",
-            "assign_sub",
-            "scatter_add",
-            "scatter_sub",
-            "scatter_update",
-        )
-    },
+    **dict.fromkeys((("variable", word) for word in CHANGES), Methods.assign),
 }
 ANY_METHODS: dict[str, AnyRow] = {
     **dict.fromkeys(PARALLEL, Methods.map_each),

@@ -33,6 +33,7 @@ from envlock.linter.names import (
     canonical,
 )
 
+# Rows of the table that rules of their own judge: ENV402, ENV403, ENV404.
 ONE_RULE_EACH = ("addn-buffer-order", "map-fn-parallel-random", "xla-stateful-random")
 ADDERS = {
     "tf.add_n": 0,
@@ -43,10 +44,6 @@ ADDERS = {
 }
 NEAREST = ("nearest", "NEAREST_NEIGHBOR")
 SCATTER = "resource-scatter-add-cpu"
-WHOLE = frozenset(
-    f"tf.{name}"
-    for name in ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
-)
 IN_MODELS = ("call", "train_step", "build")
 
 
@@ -57,7 +54,7 @@ class Operations(Methods):
         """Report an operation that is noisy as it is called here."""
         if name in ADDERS:
             self.check_sum(name, call)
-        for row in _operations().get(name, ()):
+        for row in _list_operations().get(name, ()):
             condition = CONDITIONS.get(row.id)
             if (condition is None or condition(self, name, call)) and self.is_certain(name):
                 self.report_noisy(row, call)
@@ -66,33 +63,41 @@ class Operations(Methods):
         """Report a noisy operation; what is so on the way back counts where something is trained."""
         if not row.is_active(self.tensorflow) or self.dead:
             return
-        mends = [each.set for each in row.find_solutions(self.tensorflow) if each.kind == "env"]
-        if any(each and each.keys() <= self.variables for each in mends):
+        # What needs only some variables is quiet in a program that sets all of them.
+        for each in row.find_solutions(self.tensorflow):
+            if each.kind == "env" and each.set and each.set.keys() <= self.variables:
+                return
+        if self.state.switched:
+            said = _describe_with_switch(row, self.tensorflow)
+        else:
+            said = _describe_without_switch(row, self.tensorflow)
+        if said is None:
             return
-        said = (
-            _describe_with_switch(row, self.tensorflow)
-            if self.state.switched
-            else _describe_without_switch(row, self.tensorflow)
-        )
-        if said is not None:
-            hit = Hit(call.node, said[0], None, said[1], f"source:{row.id}")
-            self.ledger.noisy.setdefault(call.node, (self.source, hit, "backward" in row.path))
+        message, fix = said
+        hit = Hit(call.node, message, None, fix, f"source:{row.id}")
+        # The first row of a call, and of several calls of its function: one place, one finding.
+        self.ledger.noisy.setdefault(call.node, (self.source, hit, "backward" in row.path))
 
     def is_certain(self, name: str) -> bool:
-        """Return whether an operation surely runs where it is noisy: what changes images runs mostly in a pipeline."""
+        """Return whether an operation surely runs where it is noisy.
+
+        What changes images runs mostly in a pipeline, on a CPU and without gradients. In a model,
+        and beside a tape, gradients flow through it.
+        """
         if not name.startswith("tf.image."):
             return True
         node = self.frames[-1].node
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             return True
-        return node.name in IN_MODELS or any("tape" in made.marks for made in self.tapes_around())
+        return node.name in IN_MODELS or self.has_tape()
 
-    def tapes_around(self) -> list[Made]:
-        """Return the tapes that the code which runs has made."""
-        found: list[Made] = []
+    def has_tape(self) -> bool:
+        """Return whether the code that runs has made a tape."""
         for value in self.scope.names.values():
-            found += [each for each in options(value) if isinstance(each, Made)]
-        return found
+            for each in options(value):
+                if isinstance(each, Made) and "tape" in each.marks:
+                    return True
+        return False
 
     # ------------------------------------------------------------ conditions
 
@@ -101,9 +106,9 @@ class Operations(Methods):
         if name == "tf.image.resize":
             method = call.get("method", 2)
             last = method.name.rpartition(".")[2] if isinstance(method, Library) else ""
-            return call.constant("method", 2) in NEAREST or last in NEAREST
-        if name == "keras.layers.UpSampling2D":
-            return not call.starred and call.constant("interpolation", 2) in (None, "nearest")
+            return call.get_constant("method", 2) in NEAREST or last in NEAREST
+        if name == "keras.layers.UpSampling2D":  # it takes the nearest by default
+            return not call.starred and call.get_constant("interpolation", 2) in (None, "nearest")
         return True
 
     def is_bilinear(self, name: str, call: Call) -> bool:
@@ -112,11 +117,11 @@ class Operations(Methods):
 
     def is_weighted(self, name: str, call: Call) -> bool:
         """Return whether what is counted has weights."""
-        return call.get("weights", 1) is not None and call.constant("weights", 1) is not None
+        return call.get("weights", 1) is not None and call.get_constant("weights", 1) is not None
 
     def is_frozen(self, name: str, call: Call) -> bool:
         """Return whether a normalization is not trained."""
-        return name == "tf.nn.fused_batch_norm" and call.constant("is_training") is False
+        return name == "tf.nn.fused_batch_norm" and call.get_constant("is_training") is False
 
     def goes_on(self, name: str, call: Call) -> bool:
         """Return whether a gradient flows through the maxima: none does through their places."""
@@ -143,12 +148,19 @@ class Operations(Methods):
         )
 
     def is_fraction(self, name: str, call: Call) -> bool:
-        """Return whether what is added can be anything but whole numbers, which add up alike in any order."""
-        given = call.get("updates", 2 if "tensor_scatter" in name else 1)
+        """Return whether what is added can be anything but whole numbers, which add up alike in any
+        order.
+        """
+        position = 1
+        if "tensor_scatter" in name:  # after the tensor and the indices
+            position = 2
+        given = call.get("updates", position)
         return given is None or "whole" not in given.kind
 
     def is_repeated_index(self, name: str, call: Call) -> bool:
-        """Return whether an index can come twice: an optimizer of TensorFlow 1 gets each once in its own method."""
+        """Return whether an index can come twice: an optimizer of TensorFlow 1 gets each once in
+        its own method.
+        """
         return not any("apply_sparse" in getattr(frame.node, "name", "") for frame in self.frames)
 
     def is_sparsely_updated(self, name: str, call: Call) -> bool:
@@ -158,27 +170,31 @@ class Operations(Methods):
         return name == "keras.layers.Embedding" and self.has_sparse_optimizer(call.node)
 
     def has_sparse_optimizer(self, node: ast.AST) -> bool:
-        """Return whether the function around, or else the file, trains with an optimizer that updates sparsely."""
+        """Return whether the function around, or else the file, trains with an optimizer that
+        updates sparsely.
+        """
         module = self.source.module
-        if not any(True for _ in module.find_methods(TRAINING_METHODS)):
+        if next(module.find_methods(TRAINING_METHODS), None) is None:
             return False
-        here = module.function_around(node)
-        made = [(call, name) for call, name in module.calls if "optim" in name]
-        near = [
-            each for each in made if here is not None and module.function_around(each[0]) is here
-        ]
+        # Keras 2 adds the rows of an index that comes twice before it applies them
+        # (benchmarks/README.md, rounds 38 and 39).
         words = module.imports | module.quoted_words
         if words & LEGACY_KERAS and matches_version([">=2.16"], self.tensorflow):
             return False
+        here = module.find_function_around(node)
+        made = [(call, name) for call, name in module.calls if "optim" in name]
+        # A file of several models: the optimizer of this one is made in the same function.
+        near: list[tuple[ast.Call, str]] = []
+        if here is not None:
+            near = [each for each in made if module.find_function_around(each[0]) is here]
         names: list[str] = []
         for made_by, name in near or made:
             if not _has_momentum(made_by):
                 names.append(name.rpartition(".")[2])
         for call in module.find_methods(("compile",)):
-            given = [
-                *call.args[:1],
-                *(word.value for word in call.keywords if word.arg == "optimizer"),
-            ]
+            # The optimizer by its name, as a text.
+            given = call.args[:1]
+            given += [word.value for word in call.keywords if word.arg == "optimizer"]
             names += [str(each.value) for each in given if isinstance(each, ast.Constant)]
         for name in names:
             versions = SPARSE_OPTIMIZERS.get(name.lower())
@@ -191,7 +207,7 @@ class Operations(Methods):
         row = next(each for each in load_source_table().source if each.id == SCATTER)
         if not isinstance(owner, Made) or "variable" not in owner.marks:
             return
-        given = call.first()
+        given = call.get_first()
         if isinstance(given, Made) and given.name == "tf.IndexedSlices":
             first = given.arguments[0] if given.arguments else Value()
             places = given.arguments[1] if len(given.arguments) > 1 else Value()
@@ -203,16 +219,20 @@ class Operations(Methods):
 
     def check_sum(self, name: str, call: Call) -> None:
         """Report AddN of three or more."""
-        graphs = self.source.has_sessions
+        # Outside of graphs it adds in the order given. A function may become one (`tf.function`).
         inside = any(
             isinstance(frame.node, ast.FunctionDef | ast.AsyncFunctionDef) for frame in self.frames
         )
-        if not inside and not graphs:  # outside of graphs it adds in the order given
+        if not inside and not self.source.has_sessions:
             return
         given = call.get("inputs", ADDERS[name]) or Value()
-        many = self.count_of(given)
+        many = self.count_terms(given)
+        if many is not None and many < 3:  # a + b is b + a
+            return
+        # Below 2.5 nothing was measured (determinism_sources.toml, addn-buffer-order): only what
+        # surely has three terms is reported there.
         measured = matches_version([">=2.5"], self.tensorflow)
-        if (many is not None and many < 3) or (not measured and given.kind == "given"):
+        if not measured and given.kind == "given":
             return
         if self.is_counted(given) or self.is_asserted(call) or self.is_first_unshared(name, call):
             return
@@ -221,22 +241,29 @@ class Operations(Methods):
         else:
             message = f"{name} adds three or more tensors in any order"
         if matches_version([">=1.15"], self.tensorflow):
-            self.ledger.hit("ENV402", self.source, Hit(call.node, message))
+            self.ledger.report("ENV402", self.source, Hit(call.node, message))
 
-    def count_of(self, given: Value) -> int | None:
+    def count_terms(self, given: Value) -> int | None:
         """Return how many tensors there are at most."""
         if isinstance(given, Either):
-            counts = [self.count_of(each) for each in given.options]
-            known = [each for each in counts if each is not None]
-            return max(known) if len(known) == len(counts) else None
-        return given.most if isinstance(given, Sequence | Table) else None
+            most = 0
+            for each in given.options:
+                count = self.count_terms(each)
+                if count is None:
+                    return None
+                most = max(most, count)
+            return most
+        if isinstance(given, Sequence | Table):
+            return given.most
+        return None
 
     def is_counted(self, given: Value) -> bool:
         """Return whether each of what is added is a size: whole numbers add up alike in any order."""
         return isinstance(given, Sequence) and given.element.kind == "whole"
 
     def is_first_unshared(self, name: str, call: Call) -> bool:
-        """Return whether nothing else reads the first of the tensors: then AddN adds into it, in order.
+        """Return whether nothing else reads the first of the tensors: then AddN adds into it, in
+        order.
 
         None of 6,000 calls differed where the first is used nowhere else; where all are used, they
         did (TensorFlow 2.21, 2 cores).
@@ -244,7 +271,9 @@ class Operations(Methods):
         if "accumulate" in name or not isinstance(call.node, ast.Call) or not call.node.args:
             return False
         added = call.node.args[0]
-        lists = self.find_lists(added) if isinstance(added, ast.Name) else [added]
+        lists = [added]
+        if isinstance(added, ast.Name):
+            lists = self.find_lists(added)
         return bool(lists) and all(map(self.begins_unshared, lists))
 
     def begins_unshared(self, added: ast.expr) -> bool:
@@ -259,7 +288,8 @@ class Operations(Methods):
         if isinstance(first, ast.BinOp):
             return isinstance(first.op, ast.Add | ast.Sub | ast.Mult)
         return (
-            isinstance(first, ast.Call) and self.source.module.name(first.func) in UNSHARED_RESULTS
+            isinstance(first, ast.Call)
+            and self.source.module.resolve_name(first.func) in UNSHARED_RESULTS
         )
 
     def find_lists(self, name: ast.Name) -> list[ast.expr]:
@@ -267,24 +297,24 @@ class Operations(Methods):
         whether it is empty.
         """
         module = self.source.module
-        around = module.function_around(name)
+        around = module.find_function_around(name)
         found: list[ast.expr] = []
-        for each in module.nodes(ast.Name):
-            if each.id != name.id or module.function_around(each) is not around:
+        for each in module.list_nodes(ast.Name):
+            if each.id != name.id or module.find_function_around(each) is not around:
                 continue
-            parent = module.parent(each)
+            parent = module.get_parent(each)
             if isinstance(parent, ast.Assign) and parent.targets == [each]:
                 found.append(parent.value)
                 continue
             is_asked = isinstance(parent, ast.If) and parent.test is each
-            is_added = isinstance(parent, ast.Call) and module.name(parent.func) in ADDERS
+            is_added = isinstance(parent, ast.Call) and module.resolve_name(parent.func) in ADDERS
             if not is_asked and not is_added:
                 return []
         return found
 
     def is_asserted(self, call: Call) -> bool:
         """Return whether a test reads the sum at once: then it is not part of a graph."""
-        parent = self.source.module.parent(call.node)
+        parent = self.source.module.get_parent(call.node)
         function = parent.func if isinstance(parent, ast.Call) else None
         return isinstance(function, ast.Attribute) and function.attr.startswith("assert")
 
@@ -319,11 +349,11 @@ CONDITIONS: dict[str, Condition] = {
 
 def is_listed(name: str) -> bool:
     """Return whether the tables know an operation."""
-    return name in ADDERS or name in _operations()
+    return name in ADDERS or name in _list_operations()
 
 
 @cache
-def _operations() -> dict[str, list[Row]]:
+def _list_operations() -> dict[str, list[Row]]:
     found: dict[str, list[Row]] = {}
     for source in load_source_table().source:
         if source.category == "op" or source.id == "parameter-server-strategy":
@@ -340,10 +370,13 @@ def _is_fixed(variable: Made) -> bool:
 
 
 def _describe_with_switch(source: Row, tensorflow: str) -> tuple[str, str] | None:
-    """Return what an operation does under op determinism, and the remedy; None where nothing need be said."""
+    """Return what an operation does under op determinism, and the remedy; None where nothing need
+    be said.
+    """
     solutions = source.find_solutions(tensorflow)
     kinds = {solution.kind for solution in solutions}
     errors = source.find_errors(tensorflow)
+    # First, as an error is worse than noise, and the switch that causes it would seem to help.
     if errors and "raises" in kinds:
         text = f"under op determinism this raises {errors[0].error} on a GPU: {source.component}"
         return text, _find_note(solutions) or "Replace it, or run it on the CPU."
@@ -359,7 +392,8 @@ def _describe_without_switch(source: Row, tensorflow: str) -> tuple[str, str] | 
     """
     solutions = source.find_solutions(tensorflow)
     switches = [each for each in solutions if each.kind in ("api", "env")]
-    # Before 2.1 no single switch makes all operations of a GPU deterministic, so that ENV108 does not speak for each.
+    # Before 2.1 no single switch makes all operations of a GPU deterministic, so that ENV108 does
+    # not speak for each.
     all_at_once = source.platform == "gpu" and matches_version([">=2.1"], tensorflow)
     if any(each.kind == "default" for each in solutions) or (switches and all_at_once):
         return None

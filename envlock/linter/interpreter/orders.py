@@ -30,7 +30,6 @@ UNFILLED = "ENV210"
 """The rule of arrays without initial values."""
 NUMBERS = frozenset({"number", "tensor"})
 WALKS = ("os.walk", "tf.io.gfile.walk", "tf.gfile.Walk")
-SALTED = ", which differs from process to process for strings and for objects hashed by address"
 
 
 class Orders(Chances):
@@ -38,13 +37,17 @@ class Orders(Chances):
 
     def list_folder(self, name: str, call: Call) -> Value:
         """Return the names in a folder."""
-        chance = self.chance("ENV303", "order", name, call.node)
+        chance = self.add_chance("ENV303", "order", name, call.node)
         text: Value = Value(kind="text")
         if name in WALKS:
+            # Three orders: that of the files, that of the folders, which a program may sort so that
+            # it walks in order (ENV303/good_walk.py), and that of the walk.
             files = self.make_sequence(None, text).add_taints(frozenset({(chance, "order")}))
             folders = self.make_sequence(None, text).add_taints(frozenset({(chance, "order")}))
             text = self.make_sequence([Value(kind="text"), folders, files], form="tuple")
         found = self.make_sequence(None, text, "iterator")
+        # `def list_files(folder): return os.listdir(folder)` is a listing under another name: it is
+        # its callers that use the order (`Programs.is_harmless`, ENV303/good_wrapper.py).
         if call.arguments and all(self.is_parameter(each) for each in call.arguments):
             found.form = "wrapped"
         return found.add_taints(frozenset({(chance, "order")}))
@@ -55,10 +58,11 @@ class Orders(Chances):
 
     def arrive(self, name: str, call: Call) -> Value:
         """Return results in the order in which workers finish."""
-        chance = self.chance("ENV307", "order", name, call.node)
+        chance = self.add_chance("ENV307", "order", name, call.node)
         self.use_functions(call)
-        # Other names raise an error when the time is over; this one says how many have come by then.
-        if name == "ray.wait" and call.constant("timeout") is not None:
+        # Other names raise an error when the time is over; this one says how many have come by
+        # then.
+        if name == "ray.wait" and call.get_constant("timeout") is not None:
             self.ledger.counted.add(chance)
         element = self.combine([])
         found = self.make_sequence(None, element, "iterator")
@@ -69,7 +73,9 @@ class Orders(Chances):
         raise NotImplementedError
 
     def take_in_turn(self, value: Value, node: ast.AST) -> Value:
-        """Return a value as what its elements are taken from in turn: the order of a set is by chance."""
+        """Return a value as what its elements are taken from in turn: the order of a set is by
+        chance.
+        """
         if isinstance(value, Either):
             parts = [self.take_in_turn(each, node) for each in value.options]
             result = parts[0]
@@ -78,19 +84,27 @@ class Orders(Chances):
             return result
         if not isinstance(value, Sequence) or value.form != "set" or self.is_stable(value):
             return value
-        chance = self.chance("ENV304", "order", "set", node)
+        chance = self.add_chance("ENV304", "order", "set", node)
+        # A copy: the set itself is still one, and may be sorted or asked for its length later.
         copy = value.copy_as("iterator", value.born)
         copy.items = None
         return copy.add_taints(frozenset({(chance, "order")}))
 
     def is_stable(self, value: Sequence) -> bool:
-        """Return whether a set holds whole numbers, or tuples of them, whose hashes are the same in every run."""
-        if value.most is not None and value.most < 2:
+        """Return whether a set holds whole numbers, or tuples of them, whose hashes are the same in
+        every run.
+        """
+        if value.most is not None and value.most < 2:  # one element has one order
             return True
+        # Of strings it is not: https://docs.python.org/3/using/cmdline.html#envvar-PYTHONHASHSEED
         return all(self.is_whole(each) for each in options(value.element))
 
     def is_whole(self, value: Value) -> bool:
-        """Return whether a value is a number, or a tuple of numbers."""
+        """Return whether a value is a number, or a tuple of numbers.
+
+        An array counts, as sets are made of whole numbers in it, such as labels: the hash of a
+        float is the same in every run, too.
+        """
         if isinstance(value, Sequence):
             items = options(value.element) if value.items is None else value.items
             return all(self.is_whole(each) for each in items)
@@ -98,7 +112,7 @@ class Orders(Chances):
 
     def end_order(self, value: Value, form: str) -> Sequence:
         """Return the same elements in an order that is always the same, as `sorted` does."""
-        result = self.make_sequence(None, self.plain(self.elements(value)), form)
+        result = self.make_sequence(None, self.strip_orders(self.get_element(value)), form)
         if isinstance(value, Sequence):
             result.most = value.most
             if form != "list":
@@ -131,34 +145,42 @@ class Orders(Chances):
         return replace(call, arguments=arguments, keywords=keywords)
 
     def note_single(self, value: Value) -> None:
-        """Note that a container has one element, in whatever order it was filled."""
+        """Note that a container has one element, in whatever order it was filled.
+
+        So says `assert len(files) == 1`.
+        """
         self.sort_in_place(value)
         for each in options(value):
             if isinstance(each, Sequence):
                 each.most = 1
 
-    def plain(self, value: Value) -> Value:
+    def strip_orders(self, value: Value) -> Value:
         """Return a value without the orders it was taken from."""
         if isinstance(value, Sequence):
             copy = value.copy_as(value.form, value.born)
             copy.taints = self.forget(copy.taints, "each")
-            copy.element = self.plain(copy.element)
-            copy.items = None if copy.items is None else [self.plain(each) for each in copy.items]
+            copy.element = self.strip_orders(copy.element)
+            copy.items = (
+                None if copy.items is None else [self.strip_orders(each) for each in copy.items]
+            )
             return copy
         if type(value) is Value:
             return Value(self.forget(value.taints, "each"), value.kind, value.default)
         return value
 
     def sort_in_place(self, value: Value) -> None:
-        """Take the order of a container away; the order of those that it was filled with goes with it."""
+        """Take the order of a container away; the order of those that it was filled with goes with
+        it.
+        """
         for each in options(value):
             if isinstance(each, Sequence | Made | Table):
                 ended = in_mode(each.taints, "order")
                 each.taints = frozenset(t for t in each.taints if t[1] != "order")
                 if isinstance(each, Sequence):
-                    each.element = self.plain(each.element)
+                    each.element = self.strip_orders(each.element)
                     each.items = None
-                for loop in self.loops:  # a walk that sorts its folders goes through them in order
+                # A walk that sorts its folders goes through them in order: ENV303/good_walk.py.
+                for loop in self.loops:
                     loop.taints -= as_mode(ended, "each")
 
     # ------------------------------------------------------------ filling
@@ -167,26 +189,33 @@ class Orders(Chances):
         """Note that something gives arrays their numbers, or may do so out of sight."""
         for value in values:
             for each in options(value):
-                if each.kind == "unfilled":  # the array itself: what was computed from it stays
+                # The array itself, where it lies: what was computed from it before is not filled.
+                if each.kind == "unfilled":
                     each.taints = frozenset(t for t in each.taints if t[0].rule != UNFILLED)
                     each.kind = "tensor"
 
     def is_shared(self, born: int) -> bool:
-        """Return whether several threads of a loop run here and share what was made before it began."""
+        """Return whether several threads of a loop run here and share what was made before it
+        began.
+
+        Processes share nothing.
+        """
         return any(worker.is_thread and worker.is_many(born) for worker in self.workers[-1:])
 
     def keep(self, container: Value, value: Value, born: int) -> None:
         """Note that something that outlives a loop keeps a value: it has the order of the rounds."""
-        orders = in_mode(value.taints, "each") | self.outside(born)
-        arrived = frozenset(
-            each for each in orders if each in self.outside(born) or self.is_arrival(each[0].rule)
-        )
-        container.add_taints(as_mode(arrived, "order"))
+        orders = self.find_orders_since(born)
+        # A list that a round makes and fills has the order of its own filling. What comes from a
+        # queue (ENV307/bad_queue.py) comes by chance, whatever loop takes it.
+        for taint in in_mode(value.taints, "each"):
+            if self.is_arrival(taint[0].rule):
+                orders |= {taint}
+        container.add_taints(as_mode(orders, "order"))
 
-    def orders_of(self, loops: Iterable[Loop], element: Value) -> Taints:
+    def find_orders(self, loops: Iterable[Loop], element: Value) -> Taints:
         """Return the orders by chance of a list to which each round of some loops gives an element."""
         orders = CLEAN
-        for chance, mode in self.deep(element):
+        for chance, mode in self.collect_taints(element):
             if mode == "each" and self.is_arrival(chance.rule):
                 orders |= {(chance, "order")}
         for loop in loops:
@@ -201,11 +230,18 @@ class Orders(Chances):
         """Put a value into a container of the program."""
         for each in options(container):
             if isinstance(each, Sequence):
-                if each.most is not None:
-                    each.most = each.most + 1 if not self.is_repeated(each.born) else None
+                # A loop runs once here, and any number of times in truth.
+                repeated = self.is_repeated(each.born)
+                if repeated:
+                    each.most = None
+                elif each.most is not None:
+                    each.most += 1
                 items = each.items
-                each.add(self.plain(value) if each.form == "set" else value)
-                if items is not None and not self.is_repeated(each.born) and not self.unsure:
+                if each.form == "set":  # it keeps no order of filling
+                    each.add(self.strip_orders(value))
+                else:
+                    each.add(value)
+                if items is not None and not repeated and not self.unsure:
                     each.items = [*items, value]
                 if each.form != "set":
                     self.keep(each, value, each.born)
@@ -225,17 +261,21 @@ class Orders(Chances):
                 continue
             each.most = None
             if each.form == "set":
-                each.add(self.plain(self.elements(values)))
+                each.add(self.strip_orders(self.get_element(values)))
                 continue
-            each.add(self.elements(values))
+            each.add(self.get_element(values))
             each.add_taints(in_mode(values.taints, "order"))
-            self.keep(each, self.elements(values), each.born)
+            self.keep(each, self.get_element(values), each.born)
 
     def teach(self, learner: Value, value: Value) -> None:
-        """Let something that is not seen keep or learn from a value, one after the other."""
+        """Let something that is not seen keep or learn from a value, one after the other.
+
+        A model that is older than a loop by chance has learnt in the order of its rounds; a file
+        that each round opens for itself (ENV303/good_copied.py) has no such order.
+        """
         born = getattr(learner, "born", 0)
-        taints = self.deep(value)
-        orders = in_mode(taints, "each") & self.outside(born)
+        taints = self.collect_taints(value)
+        orders = in_mode(taints, "each") & self.find_orders_since(born)
         arrived = frozenset(
             each for each in in_mode(taints, "each") if self.is_arrival(each[0].rule)
         )
@@ -246,13 +286,17 @@ class Orders(Chances):
         """Put a value under a key or at a place."""
         for each in options(container):
             if isinstance(each, Table):
+                # A word gets the number of its place: another one in every run
+                # (ENV304/bad_vocabulary.py).
                 placed = in_mode(value.taints, "place")
-                kept = value.add_taints(as_mode(placed, "value")) if placed else value
-                named = in_mode(self.deep(key), "each")
+                kept = value
+                if placed:
+                    kept = value.add_taints(as_mode(placed, "value"))
+                named = in_mode(self.collect_taints(key), "each")
                 if named:  # whoever looks it up by its key gets the same one, whenever it came
-                    kept = self.plain(kept)
+                    kept = self.strip_orders(kept)
                 each.store(key, kept)
-                orders = self.outside(each.born) & named
+                orders = self.find_orders_since(each.born) & named
                 each.add_taints(as_mode(orders, "order"))
             elif isinstance(each, Sequence):
                 each.element = join(each.element, value)
@@ -261,39 +305,43 @@ class Orders(Chances):
                 self.place(each, key, value)
             elif type(each) is Value:
                 self.fill(each)
-                each.taints |= self.forget(self.deep(value), "each")
+                each.taints |= self.forget(self.collect_taints(value), "each")
                 self.place(each, key, value)
 
     def place(self, container: Value, key: Value, value: Value) -> None:
         """Note what lies at a place that counts the rounds of a loop."""
-        places = in_mode(self.deep(key), "place")
+        places = in_mode(self.collect_taints(key), "place")
         if places:
             order = as_mode(places, "order")
-            if type(container) is Value:
+            if type(container) is Value:  # an array: `add_taints` would return another one
                 container.taints |= order
             else:
                 container.add_taints(order)
         if not isinstance(container, Sequence):
-            drawn = frozenset(each for each in self.deep(value) if each[1] in ("value", "order"))
+            drawn = frozenset(
+                each for each in self.collect_taints(value) if each[1] in ("value", "order")
+            )
             container.add_taints(drawn)
 
     # ------------------------------------------------------------ hashes
 
     def hash(self, call: Call) -> Value:
         """Return hash() of a value: of text it is salted."""
-        given = call.first()
+        given = call.get_first()
+        # A class that says what its hash is: that is used by sets and dictionaries.
         inside = getattr(self.frames[-1].node, "name", "")
         if self.is_hashed_alike(given) or inside in ("__hash__", "__eq__"):
-            return Value(self.deep(given), "number")
-        chance = self.chance("ENV305", "clock", "hash()", call.node)
-        return Value(self.deep(given) | {(chance, "value")}, "number")
+            return Value(self.collect_taints(given), "number")
+        chance = self.add_chance("ENV305", "clock", "hash()", call.node)
+        return Value(self.collect_taints(given) | {(chance, "value")}, "number")
 
     def is_hashed_alike(self, value: Value) -> bool:
         """Return whether a value has the same hash in every run."""
         if isinstance(value, Constant):
             return value.kind == "number" or value.value is None
         if isinstance(value, Sequence) and value.items is not None:
-            # Beside numbers, what is not known is a number too: so seeds are mixed, as in `hash((seed, index))`.
+            # Beside numbers, what is not known is a number too: so seeds are mixed, as in
+            # `hash((seed, index))`.
             known = [each for each in value.items if each.kind or isinstance(each, Sequence)]
             return bool(known) and all(self.is_hashed_alike(each) for each in known)
         return self.is_whole(value)

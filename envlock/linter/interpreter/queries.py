@@ -7,6 +7,7 @@ import re
 SELECTS = re.compile(r"\s*(select|with)\b", re.IGNORECASE)
 ORDERS = re.compile(r"\border\s+by\b(?!\s*(random|rand|newid|rand_uniform)\s*\()", re.IGNORECASE)
 DRAWS = re.compile(r"\b(random|rand|newid)\s*\(|\btablesample\b", re.IGNORECASE)
+# An aggregate of all rows is one row, unless it is one of each group.
 ONE_ROW = re.compile(
     r"\s*select\s+(count|max|min|sum|avg|total|last_insert_rowid|version|exists)\s*\(",
     re.IGNORECASE,
@@ -19,5 +20,6 @@ def is_unordered(query: str) -> bool:
         return False
     if DRAWS.search(query):
         return True
-    one = ONE_ROW.match(query) and "group by" not in query.lower()
-    return not one and ORDERS.search(query) is None
+    if ONE_ROW.match(query) and "group by" not in query.lower():
+        return False
+    return ORDERS.search(query) is None

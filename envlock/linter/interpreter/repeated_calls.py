@@ -1,4 +1,6 @@
-"""Calls of a function that has run before: what they have in common, and what they do without running again."""
+"""Calls of a function that has run before: what they have in common, and what they do without
+running again.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,15 @@ from envlock.linter.interpreter.values import (
 
 Key = tuple[object, ...]
 MOST, MOST_TAINTED = 1, 3
-"""How often a function runs with the same seeds and switches: more callers tell nothing new."""
-IN_ALL = 12  # times as often with other switches: of 16,000 functions of Keras and NumPy 4 % ran 20 times and more
+"""How often a function runs with the same seeds and switches: more callers tell nothing new.
+
+Where chances are handed over, three callers are given a look: one may only print what another one
+trains with.
+"""
+IN_ALL = 12
+"""Times as often with other switches: of 16,000 functions of Keras and NumPy 4 % ran 20 times and
+more.
+"""
 
 
 class RepeatedCalls(Operations):
@@ -57,12 +66,14 @@ class RepeatedCalls(Operations):
         self.examples: dict[ast.ClassDef, Instance] = {}
         self.compared: dict[Code, list[str]] = {}
 
-    def key_of(self, function: Function, call: Call) -> Key | None:
+    def make_exact_key(self, function: Function, call: Call) -> Key | None:
         """Return what the result of a call hangs on, or None where it cannot be kept."""
+        # There its effects matter, and not its result alone: on the chances of the loops, on what
+        # is looked into.
         if self.loops or self.deeds or self.dead or call.starred:
             return None
         parts: list[object] = []
-        for word, value in call.named_values():
+        for word, value in call.list_named_values():
             if isinstance(value, Constant):
                 parts.append((word, type(value.value), repr(value.value), value.optional))
             elif type(value) is Value and not value.taints:
@@ -84,10 +95,14 @@ class RepeatedCalls(Operations):
         paths = bool(self.off), self.in_entry, self.unsure > 0, len(self.rounds) > 0
         return (*where, state.key(), *paths, *parts)
 
-    def key_of_kind(self, function: Function, call: Call, *, tainted: bool) -> Key:
-        """Return what a call has in common with those that tell nothing new: the state, switches, what it closes over."""
+    def make_loose_key(self, function: Function, call: Call, *, tainted: bool) -> Key:
+        """Return what a call has in common with those that tell nothing new.
+
+        That is the state, the switches among its arguments and attributes, and what it closes over:
+        the function of a closure that is made twice, once for training, is two functions.
+        """
         switches: list[tuple[str, object]] = []
-        for word, each in call.named_values():
+        for word, each in call.list_named_values():
             switch: object = each.default if _is_switch(each.default) else ...
             if isinstance(each, Made) and each.name in PARSERS:  # to which it adds flags
                 switch = each.born
@@ -121,7 +136,9 @@ class RepeatedCalls(Operations):
         return self.runs[often] > most or self.runs[in_all] > IN_ALL * most
 
     def recall(self, function: Function, often: Key, handed: Taints) -> Value:
-        """Return what a function returns that does not run once more, and do what it does to the state."""
+        """Return what a function returns that does not run once more, and do what it does to the
+        state.
+        """
         node = function.node
         for deeds in self.deeds:
             deeds.extend(self.done.get(node, ()))
@@ -129,6 +146,7 @@ class RepeatedCalls(Operations):
             self.give_again(node, function.owner)
         result, after = self.last.get(often, (Value(), self.state))
         self.state = after.copy()
+        # A model or a closure that it makes is still one; of a value, only the chances are known.
         if isinstance(result, Made | Function) and not handed:
             return result
         return Value(handed | self.usual.get(node, CLEAN))
@@ -143,16 +161,16 @@ class RepeatedCalls(Operations):
     def list_uncounted(self, call: Call) -> dict[str, set[Chance]]:
         """Return the chances in each argument that have reached nothing so far."""
         found = {}
-        for word, value in call.named_values():
-            chances = {chance for chance, _ in self.deep(value)} - self.ledger.counted
+        for word, value in call.list_named_values():
+            chances = {chance for chance, _ in self.collect_taints(value)} - self.ledger.counted
             if chances:
                 found[word] = chances
         return found
 
-    def values_that_count(self, node: Code, call: Call) -> list[Value]:
+    def list_counting_values(self, node: Code, call: Call) -> list[Value]:
         """Return the arguments of which it was seen that the function lets them reach something."""
         words = self.counting.get(node, set())
-        return [value for word, value in call.named_values() if word in words]
+        return [value for word, value in call.list_named_values() if word in words]
 
 
 def _is_switch(value: object) -> bool:

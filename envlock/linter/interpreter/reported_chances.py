@@ -1,4 +1,6 @@
-"""What is reported of what was seen: which chances reach something, each file's first draw, what belongs to data."""
+"""What is reported of what was seen: which chances reach something, each file's first draw, what
+belongs to data.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,7 @@ class Findings:
                 yield source, rule, hit
                 continue
             known = first.get((rule, source))
-            if known is None or _line(hit.node) < _line(known.node):
+            if known is None or _get_line(hit.node) < _get_line(known.node):
                 first[rule, source] = hit
         for (rule, source), hit in first.items():
             yield source, rule, hit
@@ -84,12 +86,14 @@ class Findings:
                 continue
             if chance.name in OWN:
                 if chance.node not in self.ledger.seeded_later:
-                    yield from self.filter_tools(chance.source, chance.rule, _own_hit(chance))
+                    yield from self.filter_tools(chance.source, chance.rule, _make_own_hit(chance))
             else:
                 part = self.find_part(chance.source, chance.node)
                 by_file[chance.rule, chance.source, part].append(chance)
         for (rule, source, _), chances in by_file.items():
-            chances.sort(key=lambda each: (_line(each.node), getattr(each.node, "col_offset", 0)))
+            chances.sort(
+                key=lambda each: (_get_line(each.node), getattr(each.node, "col_offset", 0))
+            )
             first = chances[0]
             more = describe_more(source, [each.node for each in chances])
             message = f"{first.name} draws from {GLOBALS[rule]}{more}, which nothing seeds"
@@ -101,6 +105,7 @@ class Findings:
 
     def matters(self, chance: Chance) -> bool:
         """Return whether what was drawn reaches something, or nothing is known of where it goes."""
+        # In this order: a draw that is printed and also trains counts, wherever else it went.
         if chance in self.ledger.counted:
             return True
         if chance in self.ledger.in_weights:
@@ -111,16 +116,15 @@ class Findings:
         """Return whether a file trains, or a program that it is part of does."""
         if source in self.programs.trains:
             return True
-        reached = self.programs.reached
         return any(
-            source.index in files
-            for each, files in reached.items()
-            if each in self.programs.trained_in
+            source.index in self.programs.reached.get(program, ())
+            for program in self.programs.trained_in
         )
 
     def find_seeds(self) -> Iterator[Found]:
         """Yield calls that seed by chance, or not at all because no seed is given."""
         for node, (source, seeding) in self.ledger.seedings.items():
+            # An option that is off harms only where something draws without it.
             by_default = seeding.problem in (DEFAULT_OFF, OPTIONAL) and seeding.generators
             if by_default and not self.is_drawn_from(seeding.generators, source):
                 continue
@@ -147,20 +151,20 @@ class Findings:
         """Yield environments that nothing seeds, one of a file."""
         said: set[Source] = set()
         for node, made in self.ledger.environments.items():
-            source = made[0][0]
-            of_programs = [each for _, each, inside in made if not inside] or [
-                each for _, each, _ in made
-            ]
-            unseeded = any("left unseeded" in each.marks for each in of_programs)
-            if made[0][2]:
-                unseeded = all("seeded" not in each.marks for each in of_programs)
+            source, environment, in_entry = made[0]
+            # What programs make tells more than what a function makes that no program calls.
+            judged = [each for _, each, inside in made if not inside]
+            if not judged:
+                judged = [each for _, each, _ in made]
+            # One program that does not seed it is enough. Functions that no program calls have
+            # callers that are not seen: there one call that seeds is enough to be quiet.
+            unseeded = any("left unseeded" in each.marks for each in judged)
+            if in_entry:
+                unseeded = all("seeded" not in each.marks for each in judged)
             if unseeded and source not in said:
                 said.add(source)
-                yield (
-                    source,
-                    "ENV209",
-                    Hit(node, f"{made[0][1].name} makes an environment that nothing seeds"),
-                )
+                message = f"{environment.name} makes an environment that nothing seeds"
+                yield source, "ENV209", Hit(node, message)
 
     def find_order(self, chance: Chance) -> Iterator[Found]:
         """Yield an order by chance that reaches data."""
@@ -196,33 +200,39 @@ class Findings:
             yield from self.filter_by_data(chance.source, chance.rule, Hit(chance.node, message))
 
     def filter_by_data(self, source: Source, rule: str, hit: Hit) -> Iterator[Found]:
-        """Yield a finding where data is handled: by the file, by its programs, or by a project for which it writes."""
+        """Yield a finding where data is handled: by the file, by its programs, or by a project for
+        which it writes.
+
+        An order by chance elsewhere, as in a script that renames files, changes no result.
+        """
         if DATA & source.packages:
             yield source, rule, hit
             return
-        if not BUILDERS.isdisjoint(source.packages):
+        if not BUILDERS.isdisjoint(source.packages):  # the files of a package, listed by setup.py
             return
         if self.handles_data(source) or (self.has_data and _writes(source)):
             yield source, rule, hit
 
     def filter_tools(self, source: Source, rule: str, hit: Hit) -> Iterator[Found]:
-        """Yield a finding less where it is a tool's: a file without data that writes none, in a project that has some."""
+        """Yield a finding less where it is a tool's: a file without data that writes none, in a
+        project that has some.
+        """
         tool = not (DATA & source.packages or _writes(source))
+        # In a project without any data, such as a game, a draw is all that there is to find.
         if not tool or self.handles_data(source) or not self.has_data:
             yield source, rule, hit
 
     def handles_data(self, source: Source) -> bool:
         """Return whether a program that a file is part of handles data."""
+        together: set[int] = set()
+        for files in self.programs.reached.values():
+            if source.index in files:
+                together |= files
         every = self.programs.sources.all
-        return any(
-            DATA & every[index].packages
-            for files in self.programs.reached.values()
-            if source.index in files
-            for index in files
-        )
+        return any(DATA & every[index].packages for index in together)
 
 
-def _own_hit(chance: Chance) -> Hit:
+def _make_own_hit(chance: Chance) -> Hit:
     if chance.name == "random.SystemRandom":
         return Hit(
             chance.node, "random.SystemRandom cannot be seeded", fix="Use random.Random(seed)."
@@ -243,5 +253,5 @@ def _writes(source: Source) -> bool:
     return any(True for _ in source.module.find_methods(WRITERS))
 
 
-def _line(node: ast.AST) -> int:
+def _get_line(node: ast.AST) -> int:
     return getattr(node, "lineno", 0)

@@ -1,4 +1,6 @@
-"""The files of a project, as the interpreter sees them: which one an import means, and what each imports."""
+"""The files of a project, as the interpreter sees them: which one an import means, and what each
+imports.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from functools import cached_property
 from envlock.linter.module import Module
 from envlock.linter.names import LIBRARIES, TENSORFLOW_1
 from envlock.linter.notebooks import Cells
-from envlock.linter.places import Places, absolute
+from envlock.linter.places import Places, split_name
 
 LOADERS = (
     *("importlib.import_module", "importlib.util.spec_from_file_location", "imp.load_source"),
@@ -52,6 +54,7 @@ class Source:
     @cached_property
     def is_test(self) -> bool:
         """Whether pytest collects it, by the name of its file."""
+        # https://docs.pytest.org/en/stable/explanation/goodpractices.html#test-discovery
         stem = self.path.rpartition("/")[2].removesuffix(".py")
         return stem.startswith("test_") or stem.endswith("_test") or stem == "conftest"
 
@@ -70,21 +73,23 @@ class Source:
         for call, _ in self.module.find_calls(LOADERS):
             yield call
         if "__import__" in self.module.text:
-            for call in self.module.nodes(ast.Call):
+            for call in self.module.list_nodes(ast.Call):
                 if isinstance(call.func, ast.Name) and call.func.id == "__import__":
                     yield call
 
     @cached_property
     def has_sessions(self) -> bool:
-        """Whether it works with the graphs of TensorFlow 1, in which Keras takes its seeds from the graph."""
+        """Whether it works with the graphs of TensorFlow 1, in which Keras takes its seeds from the
+        graph.
+        """
         return bool(self.module.find_calls(TENSORFLOW_1))
 
     @cached_property
     def functions(self) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
         """Every function in it, in the order of the text."""
         found: list[ast.FunctionDef | ast.AsyncFunctionDef] = [
-            *self.module.nodes(ast.FunctionDef),
-            *self.module.nodes(ast.AsyncFunctionDef),
+            *self.module.list_nodes(ast.FunctionDef),
+            *self.module.list_nodes(ast.AsyncFunctionDef),
         ]
         return sorted(found, key=lambda each: each.lineno)
 
@@ -101,7 +106,7 @@ def describe_more(source: Source, nodes: Sequence[ast.AST]) -> str:
         return f", and {len(nodes) - 1} more below"
     if source.module.cells is not None:
         return f", and {len(nodes) - 1} more ({_list_by_cell(source.module.cells, lines)})"
-    word = "line" if len(lines) == 1 else "lines"
+    word = "line" if len(lines) == 1 else "lines"  # several may stand on one line
     return f", and {len(nodes) - 1} more ({word} {', '.join(map(str, lines))})"
 
 
@@ -120,7 +125,10 @@ class Sources:
     def __init__(self, modules: Sequence[Module]) -> None:
         self.all = [Source(module, index) for index, module in enumerate(modules)]
         self._places = Places([module.path for module in modules])
-        self._words = {word for path in self._places.paths for word in path}
+        # An import whose first word is not in any path is of a library: most are. A file that is
+        # called as one of Python's modules, or as TensorFlow, does not hide it.
+        self._words: set[str] = set()
+        self._words.update(*self._places.paths)
         self._words -= sys.stdlib_module_names | {"tensorflow", "tf_keras", "numpy"}
         self._root = self._find_root_package()
 
@@ -141,14 +149,15 @@ class Sources:
                 package, _, rest = name.partition(".")
                 if package and rest and package not in foreign:
                     modules[package].add(rest.partition(".")[0])
+        # One module may have the name of a file by chance; two or more are a package.
         for package in sorted(modules):
             if len(modules[package]) > 1 and modules[package] <= tops:
                 return package
         return ""
 
-    def _absolute(self, name: str, folder: tuple[str, ...]) -> tuple[str, ...]:
+    def _split_name(self, name: str, folder: tuple[str, ...]) -> tuple[str, ...]:
         """Return the parts of an imported name, from the top folder on."""
-        parts = absolute(name, folder)
+        parts = split_name(name, folder)
         if parts[0] == self._root and len(parts) > 1 and not name.startswith("."):
             return parts[1:]
         return parts
@@ -156,7 +165,7 @@ class Sources:
     def locate(self, name: str, importer: Source) -> tuple[Source, tuple[str, ...]] | None:
         """Return the file in which an imported name is looked up, and what is looked up there."""
         folder = self._places.folders[importer.index]
-        parts = self._absolute(name, folder)
+        parts = self._split_name(name, folder)
         if not name.startswith(".") and parts[0] not in self._words:
             return None
         place = self._places.split(parts, folder)
@@ -172,9 +181,9 @@ class Sources:
         found = self._places.find_files(path, self._places.folders[package.index])
         return next((self.all[at] for at in found if self._places.paths[at] == path), None)
 
-    def namespace(self, name: str, importer: Source) -> list[Source]:
+    def list_namespace(self, name: str, importer: Source) -> list[Source]:
         """Return the files of a package without an `__init__`, by the name it is imported under."""
-        parts = self._absolute(name, self._places.folders[importer.index])
+        parts = self._split_name(name, self._places.folders[importer.index])
         return [
             each
             for each, path in zip(self.all, self._places.paths, strict=True)
@@ -190,13 +199,13 @@ class Sources:
         path = self._places.paths[source.index]
         return any(path[: len(folder)] == folder for folder in folders)
 
-    def edges(self) -> list[set[int]]:
+    def list_edges(self) -> list[set[int]]:
         """Return which of the files each file imports anywhere."""
         found: list[set[int]] = []
         for source in self.all:
             folder = self._places.folders[source.index]
             imported: set[int] = set()
             for name in source.module.imports:
-                imported.update(self._places.find_files(self._absolute(name, folder), folder))
+                imported.update(self._places.find_files(self._split_name(name, folder), folder))
             found.append(imported)
         return found

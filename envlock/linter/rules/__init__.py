@@ -40,6 +40,8 @@ INTERPRETED = (
     *("ENV209", "ENV301", "ENV302", "ENV303", "ENV304", "ENV305", "ENV306", "ENV307"),
     *("ENV401", "ENV402", "ENV403", "ENV404"),
 )
-"""Rules of what the interpreter sees: sources, transfer rows and sinks in `envlock/linter/interpreter`."""
+"""Rules of what the interpreter sees: sources, transfer rows and sinks in
+`envlock/linter/interpreter`.
+"""
 
 RULES = (*DIRECT, *INTERPRETED)

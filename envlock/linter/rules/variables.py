@@ -9,7 +9,7 @@ from functools import cache
 from envlock.data.determinism import VariableRules, load_source_table, load_variable_table
 from envlock.data.runtime_tables import load_variables
 from envlock.data.specifiers import matches_version
-from envlock.linter.environ import Setting, assignments
+from envlock.linter.environ import Setting, list_settings
 from envlock.linter.module import Function, Hit, Module
 from envlock.linter.names import (
     GONE_MODULES,
@@ -23,6 +23,7 @@ from envlock.runtime.recipe import find_recipe
 
 HASH_SEED = "PYTHONHASHSEED"
 AT_START = ("LD_LIBRARY_PATH", "LD_PRELOAD", "GLIBC_TUNABLES")
+"""Variables of the loader and of glibc, read before Python starts: man 8 ld.so."""
 READERS = (
     "tf",
     "keras",
@@ -36,47 +37,52 @@ TRUE_AND_FALSE = ("0", "1", "true", "false")
 
 
 @cache
-def _rules() -> dict[str, VariableRules]:
+def _load_rules() -> dict[str, VariableRules]:
     return {row.name: row for row in load_variable_table().variable}
 
 
 @cache
-def _read_once() -> dict[str, str]:
-    """Return the variables that change bits and are read once, and when: at `import` or at `first-use`."""
+def _list_read_once() -> dict[str, str]:
+    """Return the variables that change bits and are read once, and when: at `import` or at
+    `first-use`.
+    """
     when = {row.name: row.read for row in load_variable_table().variable}
     bits = {row.name for row in load_variables() if row.bits in ("yes", "conditional", "unknown")}
-    read = {
-        name: when.get(name, "first-use")
-        for name in bits
-        if not name.startswith(("NCCL_", "HOROVOD_"))
-    }
-    return {name: moment for name, moment in read.items() if moment in ("import", "first-use")}
+    found: dict[str, str] = {}
+    for name in bits:
+        # They are read when several processes first meet, which no call of TensorFlow above shows.
+        if name.startswith(("NCCL_", "HOROVOD_")):
+            continue
+        moment = when.get(name, "first-use")
+        if moment in ("import", "first-use"):
+            found[name] = moment
+    return found
 
 
 def find_late(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV103: `os.environ[...] = ...` after `import tensorflow`."""
-    settings = list(assignments(module))
-    top = (
-        [node for node in _imports(module) if module.function_around(node) is None]
-        if settings
-        else []
-    )
+    settings = list(list_settings(module))
+    if not settings:  # most files: what is around their imports need not be looked up
+        return
+    top = [node for node in _list_imports(module) if module.find_function_around(node) is None]
     for setting in settings:
         if setting.name in AT_START:
             message = f"{setting.name} is read when the process starts: set here, it changes nothing in this process"
             yield Hit(
                 setting.node, message, fix="Set it before the process starts (`envlock run` does)."
             )
-        elif setting.name in _read_once():
+        elif setting.name in _list_read_once():
             first = _import_before(module, setting, top)
             if first is not None:
                 yield from _judge_moment(module, setting, first)
 
 
 def _judge_moment(module: Module, setting: Setting, first: ast.stmt) -> Iterator[Hit]:
-    """Yield a hit where the variable is read at import, or at first use and TensorFlow has worked before."""
+    """Yield a hit where the variable is read at import, or at first use and TensorFlow has worked
+    before.
+    """
     message = f"{setting.name} is set after the import in line {first.lineno}"
-    if _read_once()[setting.name] == "import":
+    if _list_read_once()[setting.name] == "import":
         yield Hit(setting.node, f"{message}, which has read it")
         return
     worked = _worked_before(module, setting)
@@ -88,18 +94,21 @@ def _judge_moment(module: Module, setting: Setting, first: ast.stmt) -> Iterator
 
 def _worked_before(module: Module, setting: Setting) -> ast.Call | None:
     """Return a call above, in the same function or outside of all, that makes TensorFlow work."""
+    if not {"tf", "keras"} & module.packages:
+        return None
     line = getattr(setting.node, "lineno", 0)
-    places = (None, module.function_around(setting.node))
-    for call, name in module.calls if {"tf", "keras"} & module.packages else ():
+    places = (None, module.find_function_around(setting.node))
+    for call, name in module.calls:
         works = name.startswith(("tf.", "keras.")) and not name.startswith(STARTS_NOTHING)
-        if works and call.lineno < line and module.function_around(call) in places:
+        if works and call.lineno < line and module.find_function_around(call) in places:
             return call
     return None
 
 
 def find_hash_seeds(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV104: PYTHONHASHSEED set inside, unless the program starts Python again."""
-    settings = [each for each in assignments(module) if each.name == HASH_SEED]
+    settings = [each for each in list_settings(module) if each.name == HASH_SEED]
+    # A Python that is started from here reads it.
     starters = ("os.exec", "os.spawn", "subprocess.")
     if not settings or any(name.startswith(starters) for name in module.call_names):
         return
@@ -112,24 +121,25 @@ def find_hash_seeds(module: Module, tensorflow: str) -> Iterator[Hit]:
 
 def find_bad_values(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV105: a value outside the variable's syntax."""
-    for setting in assignments(module):
-        row = _rules().get(setting.name)
+    for setting in list_settings(module):
+        row = _load_rules().get(setting.name)
         if row is None or not matches_version(row.tensorflow, tensorflow):
             continue
         if setting.value is ... or setting.value is None:
             continue
-        problem = _problem(row, setting.value)
+        problem = _describe_problem(row, setting.value)
         if problem is not None:
             yield Hit(setting.node, *problem)
 
 
-def _problem(row: VariableRules, found: object) -> tuple[str, str | None, str] | None:
+def _describe_problem(row: VariableRules, found: object) -> tuple[str, str | None, str] | None:
     """Return message, severity and fix for a literal value that is not understood."""
     if not isinstance(found, str):
+        meant = int(found) if isinstance(found, bool) else found
         return (
             f"{row.name} is set to {found!r}, which is not a string, so os.environ raises TypeError",
             None,
-            f'Write "{int(found) if isinstance(found, bool) else found}".',
+            f'Write "{meant}".',
         )
     accepted: tuple[str, ...] = TRUE_AND_FALSE if row.syntax == "bool" else row.accepts
     if row.syntax == "bool" and found.lower() in accepted:
@@ -145,23 +155,25 @@ def _problem(row: VariableRules, found: object) -> tuple[str, str | None, str] |
         "ignored": "it is ignored, and the default counts",
         "off": "it counts as off",
     }.get(row.otherwise or "", "its effect was not measured")
-    severity: str | None = None if row.otherwise in ("abort", "raise") else "warning"
+    severity: str | None = "warning"
+    if row.otherwise in ("abort", "raise"):
+        severity = None  # that of the rule: the program ends
     return f"{row.name} is set to {found!r}: {does}", severity, f"Write {wanted}."
 
 
-def _newest() -> str:
+def _find_newest() -> str:
     return load_source_table().checked_through.rpartition(".")[0]
 
 
 def find_unread(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV106: a name that no TensorFlow reads, or none of this version."""
-    for setting in assignments(module):
-        row = _rules().get(setting.name)
+    for setting in list_settings(module):
+        row = _load_rules().get(setting.name)
         if row is not None and row.read_by == "nobody":
             fix = f"Write {row.meant}, if at all." if row.meant else None
             yield Hit(
                 setting.node,
-                f"no TensorFlow from 1.13 to {_newest()} reads {setting.name}",
+                f"no TensorFlow from 1.13 to {_find_newest()} reads {setting.name}",
                 fix=fix,
             )
         elif setting.name not in _list_names():
@@ -172,7 +184,7 @@ def find_unread(module: Module, tensorflow: str) -> Iterator[Hit]:
 
 @cache
 def _list_names() -> frozenset[str]:
-    return frozenset({*_rules(), *(row.name for row in load_variables())})
+    return frozenset({*_load_rules(), *(row.name for row in load_variables())})
 
 
 def _guess_name(name: str) -> str | None:
@@ -181,22 +193,24 @@ def _guess_name(name: str) -> str | None:
     return plain if plain in _list_names() else None
 
 
-def _imports(module: Module) -> list[ast.Import | ast.ImportFrom]:
+def _list_imports(module: Module) -> list[ast.Import | ast.ImportFrom]:
     """Return what imports TensorFlow or Keras."""
-    found: list[ast.Import | ast.ImportFrom] = [
-        node for node in module.nodes(ast.Import) if any(_reads(alias.name) for alias in node.names)
+    every: list[ast.Import | ast.ImportFrom] = [
+        *module.list_nodes(ast.Import),
+        *module.list_nodes(ast.ImportFrom),
     ]
-    found += [
-        node
-        for node in module.nodes(ast.ImportFrom)
-        if not node.level and _reads(node.module or "")
-    ]
-    return found
+    return [node for node in every if _loads_tensorflow(node)]
 
 
-def _reads(name: str) -> bool:
-    top = name.partition(".")[0]
-    return ("tf" if top == "tensorflow" else top) in READERS
+def _loads_tensorflow(node: ast.Import | ast.ImportFrom) -> bool:
+    if isinstance(node, ast.Import):
+        return any(_reads_variables(alias.name) for alias in node.names)
+    return not node.level and _reads_variables(node.module or "")
+
+
+def _reads_variables(module: str) -> bool:
+    top = module.partition(".")[0]
+    return top == "tensorflow" or top in READERS
 
 
 def _import_before(
@@ -204,11 +218,11 @@ def _import_before(
 ) -> ast.stmt | None:
     """Return an import that has run when the variable is set, or None."""
     line = getattr(setting.node, "lineno", 0)
-    around = module.function_around(setting.node)
+    around = module.find_function_around(setting.node)
     inside = [
         node
-        for node in _imports(module)
-        if around is not None and module.function_around(node) is around
+        for node in _list_imports(module)
+        if around is not None and module.find_function_around(node) is around
     ]
     earlier = [node for node in inside if node.lineno < line]
     if earlier:
@@ -218,22 +232,24 @@ def _import_before(
         return None
     if around is None:
         return first if first.lineno < line else None
-    for call in module.nodes(ast.Call):
-        if call.lineno < first.lineno and _calls(module, call, around):
+    # A function may run long after all imports. It runs before them only where a call above them,
+    # outside of all functions, names it.
+    for call in module.list_nodes(ast.Call):
+        if call.lineno < first.lineno and _calls_function(module, call, around):
             return None
     return first
 
 
-def _calls(module: Module, call: ast.Call, function: Function) -> bool:
+def _calls_function(module: Module, call: ast.Call, function: Function) -> bool:
     """Return whether a call outside of all functions is of a function, by its name."""
     named = isinstance(call.func, ast.Name) and call.func.id == getattr(function, "name", "")
-    return named and module.function_around(call) is None
+    return named and module.find_function_around(call) is None
 
 
 def find_uncalled(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV101: `tf.config.experimental.enable_op_determinism` as a statement."""
-    for statement in module.nodes(ast.Expr):
-        name = module.name(statement.value)
+    for statement in module.list_nodes(ast.Expr):
+        name = module.resolve_name(statement.value)
         if name in SETTERS:
             yield Hit(statement, f"{name} is named but not called, so this does nothing")
 
@@ -241,14 +257,14 @@ def find_uncalled(module: Module, tensorflow: str) -> Iterator[Hit]:
 def find_assigned(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV102: `tf.random.set_seed = 1`."""
     statements: list[tuple[ast.stmt, list[ast.expr], ast.expr | None]] = []
-    statements += [(each, each.targets, each.value) for each in module.nodes(ast.Assign)]
-    statements += [(each, [each.target], each.value) for each in module.nodes(ast.AugAssign)]
-    statements += [(each, [each.target], each.value) for each in module.nodes(ast.AnnAssign)]
+    statements += [(each, each.targets, each.value) for each in module.list_nodes(ast.Assign)]
+    statements += [(each, [each.target], each.value) for each in module.list_nodes(ast.AugAssign)]
+    statements += [(each, [each.target], each.value) for each in module.list_nodes(ast.AnnAssign)]
     for statement, targets, value in statements:
         for target in targets:
             if not isinstance(target, ast.Attribute) or target.attr not in SETTER_WORDS:
                 continue
-            name = module.name(target)
+            name = module.resolve_name(target)
             if name in SETTERS and value is not None and not _is_function(module, value):
                 yield Hit(statement, f"this replaces the function {name} and sets nothing")
 
@@ -257,22 +273,26 @@ def _is_function(module: Module, value: ast.expr) -> bool:
     """Return whether a function is put in another's place on purpose, as tests do."""
     if isinstance(value, ast.Call):
         return not (isinstance(value.func, ast.Name) and value.func.id in ("int", "str", "bool"))
-    names = [each.name for each in module.nodes(ast.FunctionDef)]
+    names = [each.name for each in module.list_nodes(ast.FunctionDef)]
     mine = isinstance(value, ast.Name) and value.id in names
-    return mine or isinstance(value, ast.Lambda) or module.name(value) is not None
+    return mine or isinstance(value, ast.Lambda) or module.resolve_name(value) is not None
 
 
 def find_other_recipes(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV107: the API before 2.8, NVIDIA's patch after 2.7, TF_CUDNN_DETERMINISTIC alone after 2.0."""
-    fix = recipe(tensorflow)
+    fix = describe_recipe(tensorflow)
     for call, name in module.find_calls((SWITCH, *OLD_PATCHES)):
         if name == SWITCH and matches_version(["<2.8"], tensorflow):
             yield Hit(call, f"{SWITCH} came with TensorFlow 2.8; this is {tensorflow}", fix=fix)
         elif name in OLD_PATCHES and matches_version([">=2.8"], tensorflow):
             message = f"{name} was made for TensorFlow up to 2.7; this is {tensorflow}"
-            yield Hit(call, message, "warning" if name == OLD_PATCHES[0] else None, fix)
+            # On TensorFlow 2.8 and later fwr13y's function calls the switch itself, so that it is
+            # only superfluous: fwr13y/d9m/tensorflow/enable_determinism.py of
+            # framework-reproducibility.
+            severity = "warning" if name == OLD_PATCHES[0] else None
+            yield Hit(call, message, severity, fix)
     if matches_version([">=2.1"], tensorflow):
-        for setting in assignments(module):
+        for setting in list_settings(module):
             if setting.name == "TF_CUDNN_DETERMINISTIC":
                 message = (
                     f"in TensorFlow {tensorflow} TF_CUDNN_DETERMINISTIC alone affects only cuDNN"
@@ -282,7 +302,7 @@ def find_other_recipes(module: Module, tensorflow: str) -> Iterator[Hit]:
 
 def find_fusion(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV110: HOROVOD_FUSION_THRESHOLD set to anything but 0."""
-    for setting in assignments(module):
+    for setting in list_settings(module):
         fuses = setting.value is ... or str(setting.value).strip() != "0"
         if setting.name == "HOROVOD_FUSION_THRESHOLD" and fuses and "horovod" in module.packages:
             message = "Horovod puts gradients into buffers in the order in which they are ready"
@@ -293,16 +313,20 @@ def find_gone(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV111: a module of Keras that Keras 3 lacks, where the first one is imported or named."""
     places: dict[ast.stmt | ast.expr, str] = {}
     imports: list[ast.ImportFrom | ast.Import] = [
-        *module.nodes(ast.ImportFrom),
-        *module.nodes(ast.Import),
+        *module.list_nodes(ast.ImportFrom),
+        *module.list_nodes(ast.Import),
     ]
     for node in imports:
         gone = _find_gone_module(node)
         if gone is not None and not _has_another_way(module, node):
             places[node] = gone
+    # `layers.experimental.preprocessing` after `from keras import layers`: no import names it.
     if "experimental" in module.attributes:
-        for attribute in module.nodes(ast.Attribute):
-            if attribute.attr == "experimental" and module.name(attribute.value) == "keras.layers":
+        for attribute in module.list_nodes(ast.Attribute):
+            if (
+                attribute.attr == "experimental"
+                and module.resolve_name(attribute.value) == "keras.layers"
+            ):
                 places[attribute] = "keras.layers.experimental"
     for place in sorted(places, key=lambda each: each.lineno)[:1]:
         message = f"{places[place]} is gone with Keras 3"
@@ -317,6 +341,7 @@ def _find_gone_module(node: ast.ImportFrom | ast.Import) -> str | None:
             return None
         names = [f"{node.module}.{name}" for name in names]
     for name in names:
+        # Not by `canonical`: it writes tensorflow.python.keras alike, where the modules still are.
         within = name
         if name.startswith("tensorflow.keras."):
             within = name.removeprefix("tensorflow.")
@@ -328,13 +353,13 @@ def _find_gone_module(node: ast.ImportFrom | ast.Import) -> str | None:
 
 def _has_another_way(module: Module, node: ast.AST) -> bool:
     """Return whether a program expects that something is absent, or asks for a version before it."""
-    around = module.parent(node)
+    around = module.get_parent(node)
     while around is not None:
         if isinstance(around, ast.Try) and any(map(_catches_absence, around.handlers)):
             return True
         if isinstance(around, ast.If) and any(word in ast.unparse(around.test) for word in EITHER):
             return True
-        around = module.parent(around)
+        around = module.get_parent(around)
     return False
 
 
@@ -366,13 +391,17 @@ def find_old_programs(module: Module, tensorflow: str) -> Iterator[Hit]:
 
 
 @cache
-def recipe(version: str) -> str:
+def describe_recipe(version: str) -> str:
     """Return what turns op determinism on in a TensorFlow version, as one sentence."""
     row = find_recipe(version)
     if row is None:
         return f"The switch of TensorFlow {version} is unknown."
     sets = " ".join(f"{name}={value}" for name, value in row.set.items())
-    steps = [f"set {sets} before the process starts"] if sets else []
+    steps: list[str] = []
+    if sets:
+        steps.append(f"set {sets} before the process starts")
     patches = [patch["call"] for patch in row.patches[:1]]
     steps += [f"call {call}" for call in (*row.calls, *patches)]
-    return f"In TensorFlow {version}: {', and '.join(steps) or 'there is no switch'}."
+    if not steps:
+        steps.append("there is no switch")
+    return f"In TensorFlow {version}: {', and '.join(steps)}."
