@@ -14,13 +14,11 @@ from hypothesis import strategies as some
 from envlock.runtime import data_files
 from envlock.runtime.data_contents import find_known, find_note, is_settled, read_contents, render_note
 from envlock.runtime.data_files import Survey, survey
-from envlock.runtime.errors import FactError, LockfileError
+from envlock.runtime.errors import FactError
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.input_data import choose_severity, compare_data, describe_depth, find_base, look_at
-from envlock.runtime.lockfile import parse
 from envlock.runtime.policies import Policy
 from envlock.runtime.report import ERROR, INFO, UNKNOWN, WARNING, Report
-from tests.locks import document, encode
 
 EXACT = Policy("strict", {"data": "exact"})
 FILES = {"a.csv": b"1,2\n", "sub/b.csv": b"3\n"}
@@ -269,26 +267,3 @@ def test_paths_begin_at_the_project_of_the_lockfile(tmp_path: Path, monkeypatch:
     assert find_base(str(tmp_path / "image/envlock.lock"), {"data": {}}) == str(tmp_path / "project")
     write(tmp_path / "image", {"data/a": b""})
     assert find_base(str(tmp_path / "image/envlock.lock"), {"data": {}}) == str(tmp_path / "image")
-
-
-GOOD = {"files": 1, "bytes": 1, "listing": "ab" * 32, "content": None}
-
-
-@pytest.mark.parametrize(
-    "section",
-    [
-        [],
-        {"/etc": GOOD},
-        {"../x": GOOD},
-        {"": GOOD},
-        {"data": {}},
-        {"data": {**GOOD, "files": "1"}},
-        {"data": {**GOOD, "listing": 1}},
-        dict.fromkeys(map(str, range(101)), GOOD),
-    ],
-    ids=["list", "absolute", "above", "empty", "keys", "count", "digest", "many"],
-)
-def test_a_lockfile_cannot_make_envlock_look_elsewhere(section: object) -> None:
-    parse(encode(document(data={"data": GOOD})), "it")
-    with pytest.raises(LockfileError, match="`data"):
-        parse(encode(document(data=section)), "it")
