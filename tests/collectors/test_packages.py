@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -14,7 +16,14 @@ from envlock.lock.creation import capture
 from envlock.lock.document import dump
 from envlock.runtime.collectors import take_snapshot
 from envlock.runtime.collectors.packages import collect, strip_url_secrets
-from envlock.runtime.distributions import find_distributions, normalise
+from envlock.runtime.distributions import (
+    find_distributions,
+    find_package_folder,
+    get_import_path,
+    list_pth_files,
+    normalise,
+    open_zip,
+)
 from envlock.runtime.facts import Unavailable
 from tests.machines import distribution, machine, write
 
@@ -56,6 +65,7 @@ def test_envlock_itself_is_left_out(tmp_path: Path) -> None:
         ("numpy-1.0-py3.11-linux-x86_64.egg-info", {"PKG-INFO": ""}, {"numpy": facts()}),
         ("numpy-1.0.egg-info", {"PKG-INFO": ""}, {"numpy": facts()}),
         ("my_pkg.egg-info", {"PKG-INFO": "Name: my-pkg\nVersion: 1.0\n\nVersion: 9"}, {"my-pkg": facts()}),
+        ("my_pkg.egg-info", {"PKG-INFO": "Version:1.0\n"}, {"my-pkg": facts()}),
         (
             "my_pkg.egg-info",
             {"PKG-INFO": "Name: x\n\nVersion: 9\n"},
@@ -120,6 +130,37 @@ def test_the_current_folder_is_not_installed(tmp_path: Path, monkeypatch: pytest
     assert found(tmp_path, tmp_path) == {}
     host = machine(tmp_path / "root", site=tmp_path, environ={"PYTHONPATH": str(tmp_path)})
     assert set(find_distributions(host)) == {"stray"}
+
+
+def test_the_folder_of_the_script_is_not_installed_and_where_there_is_no_script_none_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = machine(tmp_path / "root", site=tmp_path / "site")
+    host.path = [str(tmp_path / "project"), str(tmp_path / "site")]
+    program = ModuleType("__main__")
+    monkeypatch.setitem(sys.modules, "__main__", program)
+    assert get_import_path(host) == host.path
+    program.__file__ = str(tmp_path / "project" / "train.py")
+    assert get_import_path(host) == [str(tmp_path / "site")]
+
+
+def test_pth_files_are_known_by_their_folder(tmp_path: Path) -> None:
+    write(tmp_path / "site", {"a.pth": "", "b.txt": ""})
+    assert list_pth_files(machine(tmp_path / "root", site=tmp_path / "site")) == {str(tmp_path / "site"): ["a.pth"]}
+
+
+def test_the_folder_of_a_package_is_the_first_that_is_one(tmp_path: Path) -> None:
+    write(tmp_path, {"a/numpy/notes.txt": "", "b/numpy/__init__.py": "", "c/numpy/__init__.py": ""})
+    host = machine(tmp_path / "root")
+    host.path = [str(tmp_path / name) for name in "abc"]
+    assert find_package_folder(host, "numpy") == str(tmp_path / "b" / "numpy")
+    assert find_package_folder(host, "keras") is None
+
+
+def test_what_is_no_zip_file_is_said(tmp_path: Path) -> None:
+    (tmp_path / "no.zip").touch()
+    with pytest.raises(ValueError, match=r"^File is not a zip file$"):
+        open_zip(str(tmp_path / "no.zip"))
 
 
 def origin(**changes: Any) -> dict[str, Any]:
