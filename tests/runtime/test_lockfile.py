@@ -337,7 +337,8 @@ def test_a_wrong_structure_is_named() -> None:
 DATA: dict[str, Any] = {"files": 1, "bytes": 1, "listing": "ab" * 32, "content": None}
 KEYS = "must be an object of `files`, `bytes`, `listing` and `content`"
 COUNTS = "must have whole numbers of `files` and `bytes`"
-STRINGS = "must have strings in `listing` and `content`"
+LISTING = "must have a SHA-256 in `listing`"
+CONTENT = "must have a SHA-256, an MD5 or null in `content`"
 WRONG_DATA: list[tuple[Any, str]] = [
     ([], "`data` must be an object, but is a list"),
     (dict.fromkeys(map(str, range(101)), DATA), "`data` has 101 paths, more than 100"),
@@ -352,9 +353,23 @@ WRONG_DATA: list[tuple[Any, str]] = [
     ({"data": {**DATA, "more": 1}}, f"`data.data` {KEYS}"),
     ({"data": {**DATA, "files": True}}, f"`data.data` {COUNTS}"),
     ({"data": {**DATA, "bytes": "1"}}, f"`data.data` {COUNTS}"),
-    ({"data": {**DATA, "listing": None}}, f"`data.data` {STRINGS}"),
-    ({"data": {**DATA, "content": 1}}, f"`data.data` {STRINGS}"),
+    ({"data": {**DATA, "listing": None}}, f"`data.data` {LISTING}"),
+    ({"data": {**DATA, "listing": "ab" * 31}}, f"`data.data` {LISTING}"),
+    ({"data": {**DATA, "content": 1}}, f"`data.data` {CONTENT}"),
+    # What envlock does not compute would never be compared, not even when all data is read.
+    ({"data": {**DATA, "content": f"sha512:{'ab' * 64}"}}, f"`data.data` {CONTENT}"),
+    ({"data": {**DATA, "content": f"sha256:{'ab' * 31}"}}, f"`data.data` {CONTENT}"),
+    ({"data": {**DATA, "content": f"sha256:{'AB' * 32}"}}, f"`data.data` {CONTENT}"),
+    ({"data": {**DATA, "content": f"sha256:{'ab' * 32}.dir"}}, f"`data.data` {CONTENT}"),
+    ({"data": {**DATA, "content": ""}}, f"`data.data` {CONTENT}"),
 ]
+CONTENTS = [None, f"sha256:{'0f' * 32}", f"md5:{'0f' * 16}", f"md5:{'0f' * 16}.dir"]
+
+
+@pytest.mark.parametrize("content", CONTENTS)
+def test_contents_have_a_digest_of_envlock_or_of_dvc_or_none(content: str | None) -> None:
+    whole = document(data={"data": {**DATA, "content": content}})
+    assert parse(encode(whole), "x.lock") == whole
 
 
 def test_data_of_another_structure_is_named() -> None:
@@ -364,7 +379,7 @@ def test_data_of_another_structure_is_named() -> None:
 def test_as_much_as_a_lockfile_may_have_is_read() -> None:
     paths = [f"a{number}" for number in range(1000)]
     most = document(
-        data={path: {**DATA, "content": "md5:0"} for path in paths[:100]},
+        data=dict.fromkeys(paths[:100], DATA),
         facts={},
         unavailable=dict.fromkeys(paths, REASON),
         policy={"name": "strict", "overrides": dict.fromkeys(paths, "ignore")},
