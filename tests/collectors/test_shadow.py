@@ -14,6 +14,7 @@ from envlock.runtime.collectors import COLLECTORS
 from envlock.runtime.distributions import find_shadow
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import Host
+from envlock.runtime.shadows import find_shadows
 from tests.machines import complete, distribution, write
 
 
@@ -72,7 +73,15 @@ def hidden(host: Host) -> dict[str, str]:
     return {name: each.reason for name, each in found.items() if isinstance(each, Unavailable)}
 
 
-NAMESPACE = {"google/protobuf/__init__.py": "", "google/cloud/storage/__init__.py": "", "absl/__init__.py": ""}
+NAMESPACE = dict.fromkeys(
+    (
+        "google/protobuf/__init__.py",
+        "google/cloud/storage/__init__.py",
+        "google/rpc/__init__.py",
+        "absl/__init__.py",
+    ),
+    "",
+)
 
 
 @pytest.mark.parametrize(
@@ -82,6 +91,7 @@ NAMESPACE = {"google/protobuf/__init__.py": "", "google/cloud/storage/__init__.p
         (["google/cloud/storage.py"], ["storage"]),
         (["google/cloud/storage/__init__.py", "google/protobuf.so"], ["protobuf", "storage"]),
         (["google/other/__init__.py", "google/protobuf/notes.txt"], []),
+        (["google/rpc/code.py", "google/cloud/storage.py"], ["storage"]),
         (["absl/flags/__init__.py"], []),
     ],
 )
@@ -103,9 +113,32 @@ def test_a_folder_of_pythonpath_hides_a_package(file: str, tmp_path: Path) -> No
     assert hidden(host) == {"h5py": "a h5py in a folder of PYTHONPATH is imported instead of the installed one"}
 
 
-def test_a_zip_file_hides_a_package(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("installed", "package"),
+    [("six.py", "six"), ("_cffi_backend.cpython-311-x86_64-linux-gnu.so", "cffi")],
+)
+def test_a_module_of_one_file_can_be_hidden(installed: str, package: str, tmp_path: Path) -> None:
+    module = installed.partition(".")[0]
+    write(tmp_path / "checkout", {f"{module}.py": ""})
+    host = shadowing(tmp_path, tmp_path / "checkout")
+    site = Path(host.path[-1])
+    write(site, {installed: ""})
+    distribution(site, package, "1.17", {"RECORD": f"{installed},,\n"})
+    where = "in an earlier folder of the import path"
+    assert hidden(host) == {package: f"a {module} {where} is imported instead of the installed one"}
+
+
+def test_what_no_installed_package_has_is_not_hidden(tmp_path: Path) -> None:
+    write(tmp_path / "checkout", {"google/other/__init__.py": "", "google/notes/read.me": ""})
+    host = shadowing(tmp_path, tmp_path / "checkout")
+    write(Path(host.path[-1]), NAMESPACE)
+    assert find_shadows(host) == {}
+
+
+@pytest.mark.parametrize("file", ["sklearn/__init__.py", "sklearn.py"])
+def test_a_zip_file_hides_a_package(file: str, tmp_path: Path) -> None:
     with ZipFile(tmp_path / "evil.zip", "w") as archive:
-        archive.writestr("sklearn/__init__.py", "")
+        archive.writestr(file, "")
     host = shadowing(tmp_path, tmp_path / "evil.zip")
     reason = "a sklearn in a zip file on the import path is imported instead of the installed one"
     assert hidden(host) == {"scikit-learn": reason}
