@@ -6,6 +6,7 @@ import hashlib
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,11 +15,20 @@ from hypothesis import strategies as some
 from envlock.runtime import data_files
 from envlock.runtime.data_contents import find_known, find_note, is_settled, read_contents, render_note
 from envlock.runtime.data_files import Survey, survey
-from envlock.runtime.errors import FactError
+from envlock.runtime.errors import FactError, UsageError
 from envlock.runtime.facts import Unavailable
-from envlock.runtime.input_data import choose_severity, compare_data, describe_depth, find_base, look_at
+from envlock.runtime.input_data import (
+    add_data,
+    choose_severity,
+    compare_data,
+    describe_depth,
+    find_base,
+    look_at,
+)
+from envlock.runtime.lockfile import read_file
 from envlock.runtime.policies import Policy
 from envlock.runtime.report import ERROR, INFO, UNKNOWN, WARNING, Report
+from tests.locks import document, encode
 
 EXACT = Policy("strict", {"data": "exact"})
 FILES = {"a.csv": b"1,2\n", "sub/b.csv": b"3\n"}
@@ -225,6 +235,122 @@ def test_contents_are_read_only_if_asked(data: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("algorithm", ["sha256", "md5"])
+def test_contents_that_are_read_are_compared_by_the_digest_that_is_locked(algorithm: str, data: Path) -> None:
+    found = find(data)
+    locked = {"data": found.to_json(read_contents(str(data), found, algorithm))}
+    assert compare_data(locked, look_at(str(data.parent), locked, {}, deep=True), EXACT) == []
+    (data / "a.csv").write_bytes(b"9,9\n")
+    (changed,) = compare_data(locked, look_at(str(data.parent), locked, {}, deep=True), EXACT)
+    assert changed.message == "data at data: 2 files (6 bytes) on both sides, with other contents"
+
+
+def test_contents_that_are_known_are_compared_without_being_read(data: Path, tmp_path: Path) -> None:
+    known = f"sha256:{'ab' * 32}"
+    environ = note(data, tmp_path / "cache", known)
+    locked = {"data": entry(data)}
+    live = look_at(str(data.parent), locked, environ)
+    assert live == {"data": {**locked["data"], "content": known}}
+    (changed,) = compare_data(locked, live, EXACT)
+    assert changed.message == "data at data: 2 files (6 bytes) on both sides, with other contents"
+    by_dvc = {"data": {**locked["data"], "content": WRITTEN_BY_DVC}}
+    assert look_at(str(data.parent), by_dvc, environ) == {"data": find(data).to_json(None)}
+
+
+def test_where_names_or_sizes_differ_no_contents_are_read(data: Path) -> None:
+    locked = {"data": {**entry(data), "listing": "ab" * 32}}
+    live = look_at(str(data.parent), locked, {}, deep=True)
+    assert live == {"data": find(data).to_json(None)}
+    (changed,) = compare_data(locked, live, EXACT)
+    assert changed.message == "data at data: 2 files (6 bytes) on both sides, with other names or sizes"
+
+
+def test_data_that_cannot_be_read_is_unknown_and_says_why(data: Path) -> None:
+    locked = {"data": entry(data)}
+    (data / "x").symlink_to("nowhere")
+    live = look_at(str(data.parent), locked, {})
+    reason = f"cannot read the data {data}/x: its link leads nowhere"
+    assert live == {"data": Unavailable(reason, "unreadable")}
+    (unknown,) = compare_data(locked, live, EXACT)
+    assert (unknown.severity, unknown.message) == (UNKNOWN, reason)
+    assert describe_depth(locked, live) == []
+
+
+def test_a_finding_has_both_sides_and_why_it_matters(data: Path) -> None:
+    locked = {"a": entry(data), "b": entry(data)}
+    (changed,) = compare_data(locked, {**locked, "b": None}, EXACT)
+    row = EXACT.row("data")
+    assert (str(changed.where), changed.why, changed.expected, changed.actual) == (
+        "data",
+        row["why"],
+        entry(data),
+        None,
+    )
+
+
+def test_what_was_compared_is_said_by_depth(data: Path) -> None:
+    whole, names = entry(data), find(data).to_json(None)
+    locked = dict.fromkeys(("a", "b", "c", "d", "e", "f"), whole)
+    live = {"a": None, "b": Unavailable("no", "unreadable"), "c": whole, "d": names, "e": whole, "f": names}
+    assert describe_depth(locked, live) == [
+        "data: c, e as locked",
+        "data: d, f as locked by names and sizes; `envlock verify --deep` also compares contents",
+    ]
+    assert describe_depth(locked, dict.fromkeys(locked)) == []
+
+
+def judged(project: Path, rule: str, **options: Any) -> Report:
+    """Return a report to which the data of a project was added, of a lockfile with a rule on it."""
+    (project / "pyproject.toml").write_text("[tool.envlock]\n")
+    path = project / "envlock.lock"
+    if not path.exists():
+        locked = {"data": entry(project / "data")}
+        path.write_bytes(encode(document(data=locked, policy={"name": "strict", "overrides": {"data": rule}})))
+    report = Report([], policy="strict", notes=["before"])
+    return add_data(report, read_file(str(path)), str(path), **options)
+
+
+def test_a_report_says_how_far_the_data_was_compared(data: Path, tmp_path: Path) -> None:
+    cheap = "data: data as locked by names and sizes; `envlock verify --deep` also compares contents"
+    assert judged(tmp_path, "exact").notes == ["before", cheap]
+    report = judged(tmp_path, "exact", deep=True)
+    assert (report.match, report.notes) == (True, ["before", "data: data as locked"])
+    (data / "a.csv").write_bytes(b"9,9\n")
+    assert judged(tmp_path, "exact").match
+    report = judged(tmp_path, "exact", deep=True)
+    assert (report.exit_code, report.headline, report.notes) == (
+        1,
+        "does not match under policy strict: there is other data at 1 path",
+        ["before"],
+    )
+
+
+def test_a_report_has_what_the_cache_of_the_user_knows(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environ = note(data, tmp_path / "cache", f"sha256:{'ab' * 32}")
+    monkeypatch.setenv("XDG_CACHE_HOME", environ["XDG_CACHE_HOME"])
+    assert judged(tmp_path, "exact").exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("variable", "overrides", "severity"),
+    [("", None, INFO), ("1", None, WARNING), ("", False, WARNING), ("1", True, INFO)],
+)
+def test_a_rule_that_lets_data_pass_can_be_switched_off(
+    variable: str, overrides: bool | None, severity: str, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ENVLOCK_NO_OVERRIDES", variable)
+    judged(tmp_path, "ignore")
+    (data / "c.csv").touch()
+    assert [each.severity for each in judged(tmp_path, "ignore", overrides=overrides).findings] == [severity]
+
+
+def test_data_is_judged_by_the_policy_that_is_named(data: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="nonsense"):
+        judged(tmp_path, "exact", policy="nonsense")
+
+
 def test_each_difference_is_data_and_no_fact(data: Path) -> None:
     locked = {"data": entry(data), "none": entry(data)}
     (data / "c.csv").write_bytes(b"")
@@ -256,7 +382,16 @@ def test_each_difference_is_data_and_no_fact(data: Path) -> None:
 def test_data_decides_only_where_a_rule_names_it(
     name: str, rules: dict[str, str], overrides: bool, severity: str
 ) -> None:
-    assert choose_severity(Policy(name, rules), overrides=overrides) == severity
+    policy = Policy(name, rules)
+    assert choose_severity(policy, overrides=overrides) == severity
+    (gone,) = compare_data({"data": {"files": 1, "bytes": 1}}, {"data": None}, policy, overrides=overrides)
+    assert gone.severity == severity
+
+
+def test_the_rules_of_the_lockfile_apply_where_nobody_says_otherwise() -> None:
+    policy = Policy("strict", {"data": "ignore"})
+    (gone,) = compare_data({"data": {"files": 1, "bytes": 1}}, {"data": None}, policy)
+    assert (choose_severity(policy), gone.severity) == (INFO, INFO)
 
 
 def test_paths_begin_at_the_project_of_the_lockfile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
