@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from envlock.runtime import data_files
+from envlock.runtime import data_contents, data_files
 from envlock.runtime.data_contents import find_known, find_note, is_settled, read_contents, render_note
 from envlock.runtime.data_files import Survey, survey
 from envlock.runtime.errors import FactError, UsageError
@@ -135,12 +136,19 @@ def test_a_change_while_it_is_read_is_an_error(data: Path) -> None:
     def change(size: int) -> None:
         (data / "a.csv").write_bytes(b"4,5\n")
 
-    with pytest.raises(FactError, match="changed while it was read"):
+    with pytest.raises(FactError, match=r"/data: it was changed while it was read\n"):
         read_contents(str(data), found, advance=change)
     found = find(data)
     (data / "a.csv").unlink()
     with pytest.raises(FactError, match="No such file"):
         read_contents(str(data), found)
+
+
+def test_progress_is_told_in_bytes(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(data_contents, "CHUNK", 3)
+    told: list[int] = []
+    read_contents(str(data), find(data), advance=told.append)
+    assert told == [3, 1, 2]
 
 
 def note(data: Path, cache: Path, content: str) -> dict[str, str]:
@@ -165,21 +173,42 @@ def test_a_note_holds_until_a_file_changes(data: Path, tmp_path: Path) -> None:
     assert find_known(str(data), find(data), environ) == [], "the time of the last change is not in a user's hand"
 
 
-@pytest.mark.parametrize("harm", ["others", "text"])
-def test_a_note_that_others_can_write_or_that_is_damaged_does_not_count(harm: str, data: Path, tmp_path: Path) -> None:
+def test_a_note_that_others_can_write_does_not_count(data: Path, tmp_path: Path) -> None:
+    environ = note(data, tmp_path / "cache", f"sha256:{'ab' * 32}")
+    Path(find_note(environ, str(data)) or "").chmod(0o666)
+    assert find_known(str(data), find(data), environ) == []
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda whole: whole + b"more\n",
+        lambda whole: whole.replace(b"sha256", b"sh\xff256"),
+        lambda whole: whole.replace(b"sha256", b"x" * (1001 - len(whole) + len("sha256"))),
+        lambda whole: b"",
+    ],
+    ids=["more", "bytes", "long", "empty"],
+)
+def test_a_note_that_is_damaged_does_not_count(damage: Callable[[bytes], bytes], data: Path, tmp_path: Path) -> None:
     environ = note(data, tmp_path / "cache", f"sha256:{'ab' * 32}")
     file = Path(find_note(environ, str(data)) or "")
-    if harm == "others":
-        file.chmod(0o666)
-    else:
-        file.write_bytes(file.read_bytes() + b"more\n")
+    file.write_bytes(damage(file.read_bytes()))
     assert find_known(str(data), find(data), environ) == []
+
+
+def test_a_note_is_in_the_cache_under_the_digest_of_the_real_path(data: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(data)
+    name = hashlib.sha256(os.fsencode(data.resolve())).hexdigest()
+    assert find_note({"XDG_CACHE_HOME": "/cache"}, str(tmp_path / "link")) == f"/cache/envlock/data/{name}"
+    assert find_note({}, str(data)) is None
 
 
 def test_files_that_have_just_changed_are_not_settled(data: Path) -> None:
     found = find(data)
     assert not is_settled(found, time.time_ns())
     assert is_settled(found, time.time_ns() + 10**10)
+    last = max(file.changed for file in found.files) + data_contents.SETTLED
+    assert (is_settled(found, last), is_settled(found, last + 1)) == (False, True)
 
 
 def test_the_keys_of_git_annex_are_its_digests(tmp_path: Path) -> None:
@@ -192,6 +221,22 @@ def test_the_keys_of_git_annex_are_its_digests(tmp_path: Path) -> None:
     assert find_known(str(annexed), find(annexed), {}) == [entry(plain)["content"]]
     (annexed / "more").write_bytes(b"of no key")
     assert find_known(str(annexed), find(annexed), {}) == []
+    (annexed / "more").unlink()
+    (annexed / "more").symlink_to(plain / "a.csv")
+    assert find_known(str(annexed), find(annexed), {}) == []
+
+
+def test_a_key_of_git_annex_counts_for_a_file_of_its_size(tmp_path: Path) -> None:
+    content = FILES["a.csv"]
+    whole = write(tmp_path, {"plain": content}) / "plain"
+    found = []
+    for size in (len(content), len(content) + 1):
+        key = f"SHA256-s{size}--{hashlib.sha256(content).hexdigest()}"
+        write(tmp_path / "annex/objects", {f"{key}/{key}": content})
+        link = tmp_path / str(size)
+        link.symlink_to(f"annex/objects/{key}/{key}")
+        found.append(find_known(str(link), find(link), {}))
+    assert found == [[entry(whole)["content"]], []]
 
 
 WRITTEN_BY_DVC = "md5:fe081c27ab75778609f2ff29cecdaef0.dir"
@@ -215,12 +260,38 @@ def test_the_digest_of_dvc_is_taken_and_can_be_computed(data: Path) -> None:
 
 @pytest.mark.parametrize(
     ("old", "new"),
-    [("size: 6", "size: 7"), ("nfiles: 2", "nfiles: 3"), ("hash: md5\n", "\n"), ("path: data", "path: x")],
+    [
+        ("size: 6", "size: 7"),
+        ("nfiles: 2", "nfiles: 3"),
+        ("  nfiles: 2\n", ""),
+        ("hash: md5\n", "\n"),
+        ("path: data", "path: x"),
+        ("path: data", "path: dataX"),
+        (f"md5: {'ab' * 16}.dir\n  size", "size"),
+    ],
 )
 def test_a_dvc_file_about_other_data_does_not_count(old: str, new: str, data: Path) -> None:
     text = DVC_FOLDER.format(digest=f"{'ab' * 16}.dir")
+    assert old in text
     (data.parent / "data.dvc").write_text(text.replace(old, new))
     assert find_known(str(data), find(data), {}) == []
+
+
+def test_a_dvc_file_may_have_quotes_and_comments_of_any_bytes_and_is_no_book(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = DVC_FOLDER.format(digest=f"'{WRITTEN_BY_DVC[4:]}'").replace("path: data", 'path: "data"')
+    (data.parent / "data.dvc").write_bytes(b"# \xff\n" + text.encode())
+    assert find_known(str(data), find(data), {}) == [WRITTEN_BY_DVC]
+    monkeypatch.setattr(data_contents, "DVC_LIMIT", 20)
+    assert find_known(str(data), find(data), {}) == []
+
+
+def test_the_digest_of_dvc_of_one_file_is_that_of_its_bytes(data: Path) -> None:
+    file = data / "a.csv"
+    digest = hashlib.md5(FILES["a.csv"], usedforsecurity=False).hexdigest()
+    (data / "a.csv.dvc").write_text(f"outs:\n- md5: {digest}\n  size: 4\n  hash: md5\n  path: a.csv\n")
+    assert find_known(str(file), find(file), {}) == [f"md5:{digest}"] == [read_contents(str(file), find(file), "md5")]
 
 
 def test_contents_are_read_only_if_asked(data: Path) -> None:
