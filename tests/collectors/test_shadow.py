@@ -128,6 +128,67 @@ def test_a_module_of_one_file_can_be_hidden(installed: str, package: str, tmp_pa
     assert hidden(host) == {package: f"a {module} {where} is imported instead of the installed one"}
 
 
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"installed-files.txt": "../yaml/__init__.py\nPKG-INFO\n"},
+        {"installed-files.txt": "../_yaml.py\n../yaml.so\n"},
+        {"top_level.txt": "_yaml\nyaml\n"},
+    ],
+)
+def test_a_module_of_an_egg_or_of_debian_can_be_hidden(metadata: dict[str, str], tmp_path: Path) -> None:
+    """An egg lists its files from its own folder; Debian leaves the list of files out."""
+    write(tmp_path / "checkout", {"yaml.py": ""})
+    host = shadowing(tmp_path, tmp_path / "checkout", variable=str(tmp_path / "checkout"))
+    site = Path(host.path[-1])
+    write(site, {"yaml/__init__.py": "", "other-1.0.egg-info/top_level.txt": "other\n"})
+    write(site / "PyYAML-6.0-py3.11.egg-info", {"PKG-INFO": "Name: PyYAML\nVersion: 6.0\n", **metadata})
+    assert hidden(host) == {"pyyaml": "a yaml in a folder of PYTHONPATH is imported instead of the installed one"}
+
+
+def test_what_is_installed_earlier_on_the_path_is_not_hidden(tmp_path: Path) -> None:
+    host = shadowing(tmp_path, tmp_path / "checkout")
+    (site,) = host.path[1:]
+    distribution(tmp_path / "later", "six", "1.17")
+    write(tmp_path / "later", {"six.py": ""})
+    write(tmp_path / "checkout", {"h5py/__init__.py": ""})
+    write(Path(site), {"h5py/__init__.py": ""})
+    host.path = [site, str(tmp_path / "later"), str(tmp_path / "checkout")]
+    assert find_shadows(host) == {}
+
+
+def test_the_first_that_hides_a_module_is_the_reason_and_is_looked_for_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in ("here", "checkout"):
+        write(tmp_path / folder, {"h5py/__init__.py": ""})
+    monkeypatch.chdir(tmp_path / "here")
+    host = shadowing(tmp_path, "", variable=str(tmp_path / "checkout"))
+    host.path.insert(1, str(tmp_path / "checkout"))
+    found = find_shadows(host)
+    where = "beside the script or in the current folder"
+    assert {name: each.reason for name, each in found.items()} == {
+        "h5py": f"a h5py {where} is imported instead of the installed one"
+    }
+    assert find_shadows(host) is found
+
+
+def test_a_hidden_part_is_named_with_its_package(tmp_path: Path) -> None:
+    write(tmp_path / "checkout", {"google/protobuf/__init__.py": ""})
+    host = shadowing(tmp_path, tmp_path / "checkout", variable=str(tmp_path / "checkout"))
+    write(Path(host.path[-1]), NAMESPACE)
+    reason = "a google.protobuf in a folder of PYTHONPATH is imported instead of the installed one"
+    assert find_shadows(host) == {"google.protobuf": Unavailable(reason, "shadowed")}
+
+
+@pytest.mark.parametrize(("installed", "beside"), [("my-tool.py", "my-tool.py"), ("mine.old.py", "mine.py")])
+def test_what_cannot_be_imported_is_not_hidden(installed: str, beside: str, tmp_path: Path) -> None:
+    write(tmp_path / "checkout", {beside: ""})
+    host = shadowing(tmp_path, tmp_path / "checkout")
+    write(Path(host.path[-1]), {installed: ""})
+    assert find_shadows(host) == {}
+
+
 def test_what_no_installed_package_has_is_not_hidden(tmp_path: Path) -> None:
     write(tmp_path / "checkout", {"google/other/__init__.py": "", "google/notes/read.me": ""})
     host = shadowing(tmp_path, tmp_path / "checkout")
@@ -166,7 +227,7 @@ def test_what_computes_has_no_facts_where_pythonpath_hides_it(package: str, tmp_
     "files",
     [
         {"h5py/data.txt": ""},  # a folder without __init__ yields to a package that comes later
-        {"h5py": "#!/usr/bin/python3"},  # a command, in the folder of the script `envlock`
+        {"h5py": "#!/usr/bin/python3", "train.py": ""},  # a command, in the folder of the script `envlock`
         {"tests/__init__.py": ""},  # many projects have it, and many wheels ship one by mistake
         {"mine/__init__.py": "", "train.py": ""},
     ],
