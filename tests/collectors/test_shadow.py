@@ -146,6 +146,14 @@ def test_a_module_of_an_egg_or_of_debian_can_be_hidden(metadata: dict[str, str],
     assert hidden(host) == {"pyyaml": "a yaml in a folder of PYTHONPATH is imported instead of the installed one"}
 
 
+def test_a_hidden_part_is_of_the_egg_that_has_its_package(tmp_path: Path) -> None:
+    write(tmp_path / "checkout", {"google/protobuf.py": ""})
+    host = shadowing(tmp_path, tmp_path / "checkout")
+    site = Path(host.path[-1])
+    write(site, {**NAMESPACE, "protos-5.1.egg-info/top_level.txt": "google\n"})
+    assert list(hidden(host)) == ["protos"]
+
+
 def test_what_is_installed_earlier_on_the_path_is_not_hidden(tmp_path: Path) -> None:
     host = shadowing(tmp_path, tmp_path / "checkout")
     (site,) = host.path[1:]

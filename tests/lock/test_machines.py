@@ -31,7 +31,10 @@ from envlock.workflows.diff import diff
 from tests.locks import FACTS, document, encode
 from tests.numerics.canaries import section
 
-LAPTOP = {"cpu": {"model_name": "Laptop", "flags": ["avx2"], "affinity_count": 8}, "system": {"libc_version": "2.39"}}
+LAPTOP: dict[str, Any] = {
+    "cpu": {"model_name": "Laptop", "flags": ["avx2"], "affinity_count": 8},
+    "system": {"libc_version": "2.39"},
+}
 RUNNER = {
     "cpu": {"model_name": "Runner", "flags": ["avx512f"], "affinity_count": 2},
     "system": {"libc_version": "2.36"},
@@ -165,9 +168,9 @@ def test_what_could_not_be_collected_of_the_software_is_not_of_the_machine() -> 
 
 
 def test_a_machine_with_what_cannot_be_told_is_the_same_as_itself() -> None:
-    facts = {"facts": LAPTOP, "unavailable": {"gpu": {"reason": "no", "code": "no"}}}
-    held = {**lock(NODE).to_document(), "machines": [facts]}
-    assert find_nearest(held, facts, Policy("strict", {})) == (1, True)
+    machine: dict[str, Any] = {"facts": LAPTOP, "unavailable": {"gpu": {"reason": "no", "code": "no"}}}
+    held = {**lock(NODE).to_document(), "machines": [machine]}
+    assert find_nearest(held, machine, Policy("strict", {})) == (1, True)
 
 
 def test_a_machine_fits_whose_differences_the_policy_or_a_proof_lets_pass() -> None:

@@ -18,7 +18,7 @@ def test_split_takes_what_is_unavailable_out_of_the_tree() -> None:
     )
 
 
-MALFORMED = {
+MALFORMED: dict[str, list[Any]] = {
     "it has unprintable characters": [
         "a\x1b[2J",
         "line\n",
