@@ -144,6 +144,38 @@ def test_the_folder_of_the_script_is_not_installed_and_where_there_is_no_script_
     assert get_import_path(host) == [str(tmp_path / "site")]
 
 
+@pytest.mark.parametrize("name", ["site-packages", "dist-packages"])
+def test_a_program_among_the_packages_leaves_them_installed(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = machine(tmp_path / "root", site=tmp_path / name)
+    program = ModuleType("__main__")
+    program.__file__ = str(tmp_path / name / "pytest.py")
+    monkeypatch.setitem(sys.modules, "__main__", program)
+    assert get_import_path(host) == [str(tmp_path / name)]
+
+
+def test_a_folder_that_is_twice_on_the_path_is_looked_at_once(tmp_path: Path) -> None:
+    distribution(tmp_path / "a", "numpy", "1.0")
+    write(tmp_path / "a", {"a.pth": ""})
+    distribution(tmp_path / "b", "keras", "3.0")
+    (tmp_path / "link").symlink_to("a")
+    host = machine(tmp_path / "root")
+    host.path = [str(tmp_path / name) for name in ("a", "link", "b")]
+    found = find_distributions(host)
+    assert (list(found), find_distributions(host) is found) == (["numpy", "keras"], True)
+    assert list_pth_files(host) == {str(tmp_path / "a"): ["a.pth"], str(tmp_path / "b"): []}
+
+
+def test_names_and_versions_have_a_longest(tmp_path: Path) -> None:
+    for length in (128, 129):
+        distribution(tmp_path / "site", "n" * length, "1.0")
+        distribution(tmp_path / "site", f"v{length}", "1" * length)
+    found = find_distributions(machine(tmp_path / "root", site=tmp_path / "site"))
+    versions = {name: each.version for name, each in found.items()}
+    assert versions == {"n" * 128: "1.0", "v128": "1" * 128, "v129": ""}
+
+
 def test_pth_files_are_known_by_their_folder(tmp_path: Path) -> None:
     write(tmp_path / "site", {"a.pth": "", "b.txt": ""})
     assert list_pth_files(machine(tmp_path / "root", site=tmp_path / "site")) == {str(tmp_path / "site"): ["a.pth"]}

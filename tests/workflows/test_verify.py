@@ -193,6 +193,8 @@ def test_data_is_compared_as_deeply_as_was_asked(lock: Path, tmp_path: Path, mon
     data = {"data": found.to_json(read_contents(str(tmp_path / "data"), found))}
     rules = {**RULES, "overrides": {**RULES["overrides"], "data": "exact"}}
     lock.write_bytes(encode({**LOCK, "data": data, "policy": rules}))
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
     by_names = "data: data as locked by names and sizes; `envlock verify --deep` also compares contents"
     assert by_names in verify.verify(lock).notes
     assert "data: data as locked" in verify.verify(lock, deep=True).notes
