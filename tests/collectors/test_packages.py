@@ -20,11 +20,13 @@ from envlock.runtime.distributions import (
     find_distributions,
     find_package_folder,
     get_import_path,
+    list_entries_of_pythonpath,
     list_pth_files,
     normalise,
     open_zip,
 )
 from envlock.runtime.facts import Unavailable
+from envlock.runtime.host import Host
 from tests.machines import distribution, machine, write
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -165,6 +167,11 @@ def test_a_folder_that_is_twice_on_the_path_is_looked_at_once(tmp_path: Path) ->
     found = find_distributions(host)
     assert (list(found), find_distributions(host) is found) == (["numpy", "keras"], True)
     assert list_pth_files(host) == {str(tmp_path / "a"): ["a.pth"], str(tmp_path / "b"): []}
+
+
+def test_pythonpath_has_entries_that_are_not_empty() -> None:
+    assert list_entries_of_pythonpath(Host(environ={"PYTHONPATH": "/a b::/c"})) == ["/a b", "/c"]
+    assert list_entries_of_pythonpath(Host(environ={})) == []
 
 
 def test_names_and_versions_have_a_longest(tmp_path: Path) -> None:

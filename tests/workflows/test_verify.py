@@ -19,7 +19,7 @@ from envlock.runtime.facts import Unavailable
 from envlock.runtime.report import ERROR, Finding, Report, sort_findings
 from envlock.workflows import gate, verify, verify_further
 from envlock.workflows.live_environment import LiveEnvironment
-from envlock.workflows.progress import SILENT
+from envlock.workflows.progress import SILENT, Silent
 from envlock.workflows.settings import Config
 from tests.locks import document, encode
 from tests.machines import write
@@ -214,3 +214,49 @@ def test_data_passes_by_a_rule_of_the_lockfile_if_it_applies(lock: Path, overrid
     lock.write_bytes(encode({**LOCK, "data": data, "policy": rules}))
     found = verify.verify(lock, overrides=overrides).findings
     assert [each.severity for each in found if str(each.where) == "data"] == [severity]
+
+
+def test_the_program_of_the_lockfile_is_compared_if_it_is_asked_for(
+    lock: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planted(monkeypatch)
+    progress = Silent()
+    asked = []
+
+    def compare(*question: Any) -> Any:
+        asked.append(question[-1])
+        return SimpleNamespace(findings=[finding("program")], notes=["2 operations equal"], equal=["a", "b"])
+
+    monkeypatch.setattr(verify_further, "compare_programs", compare)
+    assert (verify.verify(lock, deep=True, progress=progress).match, asked) == (True, [])
+    report = verify.verify(lock, program=True, progress=progress)
+    assert ([str(each.where) for each in report.of(ERROR)], asked) == (["program"], [progress])
+    assert "2 operations equal" in report.notes
+
+
+def test_the_report_is_of_the_file_and_the_policy_that_were_named(lock: Path) -> None:
+    report = verify.verify(lock, "functional")
+    assert (report.subject, report.policy) == ("envlock.lock", "functional")
+
+
+def test_entry_points_are_beside_the_lockfile_wherever_verify_runs(
+    lock: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    held = "held: 1 of 4 packages (train.py can import them)"
+    assert verify.verify(lock).notes == [held]
+    (tmp_path / "train.py").unlink()
+    missing = (
+        f"no entry point `train.py` in {tmp_path}: only packages count that it imported at the time of the capture"
+    )
+    assert verify.verify(lock).notes == [held, missing]
+
+
+def test_the_notes_of_the_comparison_stay_before_those_on_the_project(lock: Path) -> None:
+    machine = {"facts": {"cpu": {"affinity_count": 64}}, "unavailable": {}}
+    lock.write_bytes(encode({**LOCK, "machines": [machine]}))
+    assert verify.verify(lock).notes == [
+        "machine 1 of 2: unknown processor (8 visible)",
+        "held: 1 of 4 packages (train.py can import them)",
+    ]
