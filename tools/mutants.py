@@ -42,6 +42,29 @@ TESTS = {
         "tests/data/test_determinism_tables.py",
         "tests/containers/test_plan.py",
     ],
+    "envlock/runtime/facts.py": [
+        f"tests/runtime/test_{name}.py" for name in ("facts", "compare", "line")
+    ],
+    "envlock/runtime/machines.py": [
+        "tests/lock/test_machines.py",
+        "tests/runtime/test_exemptions.py",
+    ],
+    "envlock/runtime/lockfile.py": [
+        "tests/runtime/test_lockfile.py",
+        "tests/lock/test_machines.py",
+    ],
+    "envlock/runtime/distributions.py": [
+        *(f"tests/collectors/test_{name}.py" for name in ("packages", "shadow")),
+        "tests/runtime/test_tooling.py",
+    ],
+    "envlock/runtime/shadows.py": ["tests/collectors/test_shadow.py"],
+    "envlock/runtime/tooling.py": ["tests/runtime/test_tooling.py"],
+    "envlock/runtime/input_data.py": ["tests/runtime/test_input_data.py"],
+    "envlock/runtime/data_contents.py": ["tests/runtime/test_input_data.py"],
+    "envlock/runtime/data_files.py": ["tests/runtime/test_input_data.py"],
+    "envlock/workflows/verify.py": [
+        f"tests/workflows/test_{name}.py" for name in ("verify", "verify_proof")
+    ],
     "envlock/containers/quoting.py": ["tests/containers/test_quoting.py"],
     "envlock/containers/plan.py": ["tests/containers/test_plan.py"],
 }

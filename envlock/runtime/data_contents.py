@@ -105,10 +105,11 @@ def _combine_as_dvc(digests: Mapping[bytes, str]) -> str:
         return digests[b""]
     tree: List[Dict[str, str]] = []
     for name, digest in digests.items():
+        # DVC sorts the keys, and so they stand here.
         tree.append({"md5": digest, "relpath": os.fsdecode(name)})
     tree.sort(key=_get_relative_path)
     whole = create_hasher(DVC)
-    whole.update(json.dumps(tree, sort_keys=True).encode("ascii"))
+    whole.update(json.dumps(tree).encode("ascii"))
     return whole.hexdigest() + FOLDER
 
 

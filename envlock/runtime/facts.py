@@ -91,17 +91,17 @@ def _find_problem(value: object) -> Optional[str]:
     return None
 
 
-def is_same(left: object, right: object) -> bool:
+def is_same(left: Any, right: Any) -> bool:
     """Return whether two fact trees are equal in value *and* in type (1, 1.0 and true are three values)."""
     if type(left) is not type(right) or left != right:
         return False
-    if isinstance(left, dict) and isinstance(right, dict):
+    if isinstance(left, dict):
         # The fast way: 1, 1.0 and true differ in their `repr`; trees whose keys have another order
         # take the slow way.
         if repr(left) == repr(right):
             return True
         return all(is_same(left[key], right[key]) for key in left)
-    if isinstance(left, list) and isinstance(right, list):
+    if isinstance(left, list):
         return all(map(is_same, left, right))
     return True
 

@@ -30,6 +30,9 @@ MACHINE_LIMIT = 100
 DATA_LIMIT = 100
 DEPTH_LIMIT = 12  # facts.gpu.devices.0.mig.0.x is 7
 
+DIGITS = {"sha256": 64, "md5": 32}
+"""How many hexadecimal digits a digest of data has, by its algorithm."""
+
 CONFLICT = b"<<<<<<< "
 """How the two sides begin in a file that git could not merge:
 https://git-scm.com/docs/git-merge#_how_conflicts_are_presented
@@ -301,8 +304,10 @@ def _iter_data_problems(data: object) -> Iterator[str]:
             yield f"`data.{_shorten(path)}` must be an object of {keys}"
         elif not _are_counts(entry["files"], entry["bytes"]):
             yield f"`data.{_shorten(path)}` must have whole numbers of `files` and `bytes`"
-        elif not _are_strings([entry["listing"], entry["content"] or ""]):
-            yield f"`data.{_shorten(path)}` must have strings in `listing` and `content`"
+        elif not _is_digest(f"sha256:{entry['listing']}"):
+            yield f"`data.{_shorten(path)}` must have a SHA-256 in `listing`"
+        elif entry["content"] is not None and not _is_digest(entry["content"]):
+            yield f"`data.{_shorten(path)}` must have a SHA-256, an MD5 or null in `content`"
 
 
 def _is_below(path: str) -> bool:
@@ -310,6 +315,18 @@ def _is_below(path: str) -> bool:
     if path.startswith("/") or "\0" in path:
         return False
     return path != "" and ".." not in path.split("/")
+
+
+def _is_digest(text: object) -> bool:
+    """Return whether a value is a digest by an algorithm that envlock computes: contents with any
+    other digest could never be compared.
+    """
+    if not isinstance(text, str):
+        return False
+    algorithm, _, digits = text.partition(":")
+    if algorithm == "md5" and digits.endswith(".dir"):  # DVC's digest of a folder
+        digits = digits[: -len(".dir")]
+    return len(digits) == DIGITS.get(algorithm) and set(digits) <= set("0123456789abcdef")
 
 
 def _are_counts(*values: object) -> bool:

@@ -195,11 +195,18 @@ def _is_package(folder: str) -> bool:
 
 
 def _owns(distribution: Distribution, name: str) -> bool:
-    """Return whether a distribution installed the module `name`, according to its RECORD."""
+    """Return whether a distribution installed the module `name`, according to its metadata."""
     if distribution.name == normalise(name):
         return True
+    files = distribution.read("RECORD")
+    if not files:
+        # An egg lists its files as they are found from its own folder.
+        files = (distribution.read("installed-files.txt") or "").replace("../", "")
+    if not files:
+        # Debian's packages and other eggs have only the names of their modules.
+        modules = distribution.read("top_level.txt") or ""
+        return name.partition(".")[0] in modules.split()
     name = name.replace(".", "/")
-    files = distribution.read("RECORD") or distribution.read("installed-files.txt") or ""
-    begins = (f"{name}/", f"{name}.py,", f"{name}.cpython", f"{name}.abi3", f"{name}.so")
+    begins = (f"{name}/", f"{name}.py", f"{name}.cpython", f"{name}.abi3", f"{name}.so")
     # Searched as one text: TensorFlow's RECORD has 14,865 lines, and this runs on line 1 of a script.
     return files.startswith(begins) or any(f"\n{begin}" in files for begin in begins)

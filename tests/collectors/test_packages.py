@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -14,8 +16,17 @@ from envlock.lock.creation import capture
 from envlock.lock.document import dump
 from envlock.runtime.collectors import take_snapshot
 from envlock.runtime.collectors.packages import collect, strip_url_secrets
-from envlock.runtime.distributions import find_distributions, normalise
+from envlock.runtime.distributions import (
+    find_distributions,
+    find_package_folder,
+    get_import_path,
+    list_entries_of_pythonpath,
+    list_pth_files,
+    normalise,
+    open_zip,
+)
 from envlock.runtime.facts import Unavailable
+from envlock.runtime.host import Host
 from tests.machines import distribution, machine, write
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -56,6 +67,7 @@ def test_envlock_itself_is_left_out(tmp_path: Path) -> None:
         ("numpy-1.0-py3.11-linux-x86_64.egg-info", {"PKG-INFO": ""}, {"numpy": facts()}),
         ("numpy-1.0.egg-info", {"PKG-INFO": ""}, {"numpy": facts()}),
         ("my_pkg.egg-info", {"PKG-INFO": "Name: my-pkg\nVersion: 1.0\n\nVersion: 9"}, {"my-pkg": facts()}),
+        ("my_pkg.egg-info", {"PKG-INFO": "Version:1.0\n"}, {"my-pkg": facts()}),
         (
             "my_pkg.egg-info",
             {"PKG-INFO": "Name: x\n\nVersion: 9\n"},
@@ -120,6 +132,74 @@ def test_the_current_folder_is_not_installed(tmp_path: Path, monkeypatch: pytest
     assert found(tmp_path, tmp_path) == {}
     host = machine(tmp_path / "root", site=tmp_path, environ={"PYTHONPATH": str(tmp_path)})
     assert set(find_distributions(host)) == {"stray"}
+
+
+def test_the_folder_of_the_script_is_not_installed_and_where_there_is_no_script_none_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = machine(tmp_path / "root", site=tmp_path / "site")
+    host.path = [str(tmp_path / "project"), str(tmp_path / "site")]
+    program = ModuleType("__main__")
+    monkeypatch.setitem(sys.modules, "__main__", program)
+    assert get_import_path(host) == host.path
+    program.__file__ = str(tmp_path / "project" / "train.py")
+    assert get_import_path(host) == [str(tmp_path / "site")]
+
+
+@pytest.mark.parametrize("name", ["site-packages", "dist-packages"])
+def test_a_program_among_the_packages_leaves_them_installed(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = machine(tmp_path / "root", site=tmp_path / name)
+    program = ModuleType("__main__")
+    program.__file__ = str(tmp_path / name / "pytest.py")
+    monkeypatch.setitem(sys.modules, "__main__", program)
+    assert get_import_path(host) == [str(tmp_path / name)]
+
+
+def test_a_folder_that_is_twice_on_the_path_is_looked_at_once(tmp_path: Path) -> None:
+    distribution(tmp_path / "a", "numpy", "1.0")
+    write(tmp_path / "a", {"a.pth": ""})
+    distribution(tmp_path / "b", "keras", "3.0")
+    (tmp_path / "link").symlink_to("a")
+    host = machine(tmp_path / "root")
+    host.path = [str(tmp_path / name) for name in ("a", "link", "b")]
+    found = find_distributions(host)
+    assert (list(found), find_distributions(host) is found) == (["numpy", "keras"], True)
+    assert list_pth_files(host) == {str(tmp_path / "a"): ["a.pth"], str(tmp_path / "b"): []}
+
+
+def test_pythonpath_has_entries_that_are_not_empty() -> None:
+    assert list_entries_of_pythonpath(Host(environ={"PYTHONPATH": "/a b::/c"})) == ["/a b", "/c"]
+    assert list_entries_of_pythonpath(Host(environ={})) == []
+
+
+def test_names_and_versions_have_a_longest(tmp_path: Path) -> None:
+    for length in (128, 129):
+        distribution(tmp_path / "site", "n" * length, "1.0")
+        distribution(tmp_path / "site", f"v{length}", "1" * length)
+    found = find_distributions(machine(tmp_path / "root", site=tmp_path / "site"))
+    versions = {name: each.version for name, each in found.items()}
+    assert versions == {"n" * 128: "1.0", "v128": "1" * 128, "v129": ""}
+
+
+def test_pth_files_are_known_by_their_folder(tmp_path: Path) -> None:
+    write(tmp_path / "site", {"a.pth": "", "b.txt": ""})
+    assert list_pth_files(machine(tmp_path / "root", site=tmp_path / "site")) == {str(tmp_path / "site"): ["a.pth"]}
+
+
+def test_the_folder_of_a_package_is_the_first_that_is_one(tmp_path: Path) -> None:
+    write(tmp_path, {"a/numpy/notes.txt": "", "b/numpy/__init__.py": "", "c/numpy/__init__.py": ""})
+    host = machine(tmp_path / "root")
+    host.path = [str(tmp_path / name) for name in "abc"]
+    assert find_package_folder(host, "numpy") == str(tmp_path / "b" / "numpy")
+    assert find_package_folder(host, "keras") is None
+
+
+def test_what_is_no_zip_file_is_said(tmp_path: Path) -> None:
+    (tmp_path / "no.zip").touch()
+    with pytest.raises(ValueError, match=r"^File is not a zip file$"):
+        open_zip(str(tmp_path / "no.zip"))
 
 
 def origin(**changes: Any) -> dict[str, Any]:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from types import ModuleType
 from zipfile import ZipFile
 
 import pytest
 
 from envlock.runtime.collectors import COLLECTORS
+from envlock.runtime.distributions import find_shadow
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import Host
+from envlock.runtime.shadows import find_shadows
 from tests.machines import complete, distribution, write
 
 
@@ -35,6 +38,21 @@ def test_what_lies_beside_the_script_is_named(
     assert sys.modules.get(package) is None or package == "numpy"
 
 
+@pytest.mark.parametrize("file", ["keras.py", "keras/__init__.py"])
+def test_what_lies_beside_a_script_in_another_folder_is_named(
+    file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = ModuleType("__main__")
+    program.__file__ = str(tmp_path / "here" / "train.py")
+    monkeypatch.setitem(sys.modules, "__main__", program)
+    write(tmp_path / "here", {file: ""})
+    host = Host(path=[str(tmp_path / "here"), str(tmp_path / "site")])
+    found = find_shadow(host, "keras")
+    reason = "a keras beside the script or in the current folder is imported instead of the installed one"
+    assert found == Unavailable(reason, "shadowed")
+    assert find_shadow(host, "numpy") is None
+
+
 def shadowing(
     tmp_path: Path, entry: Path | str, *, variable: str = "", record: str = "sklearn/__init__.py,,\n"
 ) -> Host:
@@ -55,7 +73,15 @@ def hidden(host: Host) -> dict[str, str]:
     return {name: each.reason for name, each in found.items() if isinstance(each, Unavailable)}
 
 
-NAMESPACE = {"google/protobuf/__init__.py": "", "google/cloud/storage/__init__.py": "", "absl/__init__.py": ""}
+NAMESPACE = dict.fromkeys(
+    (
+        "google/protobuf/__init__.py",
+        "google/cloud/storage/__init__.py",
+        "google/rpc/__init__.py",
+        "absl/__init__.py",
+    ),
+    "",
+)
 
 
 @pytest.mark.parametrize(
@@ -65,6 +91,7 @@ NAMESPACE = {"google/protobuf/__init__.py": "", "google/cloud/storage/__init__.p
         (["google/cloud/storage.py"], ["storage"]),
         (["google/cloud/storage/__init__.py", "google/protobuf.so"], ["protobuf", "storage"]),
         (["google/other/__init__.py", "google/protobuf/notes.txt"], []),
+        (["google/rpc/code.py", "google/cloud/storage.py"], ["storage"]),
         (["absl/flags/__init__.py"], []),
     ],
 )
@@ -86,9 +113,101 @@ def test_a_folder_of_pythonpath_hides_a_package(file: str, tmp_path: Path) -> No
     assert hidden(host) == {"h5py": "a h5py in a folder of PYTHONPATH is imported instead of the installed one"}
 
 
-def test_a_zip_file_hides_a_package(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("installed", "package"),
+    [("six.py", "six"), ("_cffi_backend.cpython-311-x86_64-linux-gnu.so", "cffi")],
+)
+def test_a_module_of_one_file_can_be_hidden(installed: str, package: str, tmp_path: Path) -> None:
+    module = installed.partition(".")[0]
+    write(tmp_path / "checkout", {f"{module}.py": ""})
+    host = shadowing(tmp_path, tmp_path / "checkout")
+    site = Path(host.path[-1])
+    write(site, {installed: ""})
+    distribution(site, package, "1.17", {"RECORD": f"{installed},,\n"})
+    where = "in an earlier folder of the import path"
+    assert hidden(host) == {package: f"a {module} {where} is imported instead of the installed one"}
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"installed-files.txt": "../yaml/__init__.py\nPKG-INFO\n"},
+        {"installed-files.txt": "../_yaml.py\n../yaml.so\n"},
+        {"top_level.txt": "_yaml\nyaml\n"},
+    ],
+)
+def test_a_module_of_an_egg_or_of_debian_can_be_hidden(metadata: dict[str, str], tmp_path: Path) -> None:
+    """An egg lists its files from its own folder; Debian leaves the list of files out."""
+    write(tmp_path / "checkout", {"yaml.py": ""})
+    host = shadowing(tmp_path, tmp_path / "checkout", variable=str(tmp_path / "checkout"))
+    site = Path(host.path[-1])
+    write(site, {"yaml/__init__.py": "", "other-1.0.egg-info/top_level.txt": "other\n"})
+    write(site / "PyYAML-6.0-py3.11.egg-info", {"PKG-INFO": "Name: PyYAML\nVersion: 6.0\n", **metadata})
+    assert hidden(host) == {"pyyaml": "a yaml in a folder of PYTHONPATH is imported instead of the installed one"}
+
+
+def test_a_hidden_part_is_of_the_egg_that_has_its_package(tmp_path: Path) -> None:
+    write(tmp_path / "checkout", {"google/protobuf.py": ""})
+    host = shadowing(tmp_path, tmp_path / "checkout")
+    site = Path(host.path[-1])
+    write(site, {**NAMESPACE, "protos-5.1.egg-info/top_level.txt": "google\n"})
+    assert list(hidden(host)) == ["protos"]
+
+
+def test_what_is_installed_earlier_on_the_path_is_not_hidden(tmp_path: Path) -> None:
+    host = shadowing(tmp_path, tmp_path / "checkout")
+    (site,) = host.path[1:]
+    distribution(tmp_path / "later", "six", "1.17")
+    write(tmp_path / "later", {"six.py": ""})
+    write(tmp_path / "checkout", {"h5py/__init__.py": ""})
+    write(Path(site), {"h5py/__init__.py": ""})
+    host.path = [site, str(tmp_path / "later"), str(tmp_path / "checkout")]
+    assert find_shadows(host) == {}
+
+
+def test_the_first_that_hides_a_module_is_the_reason_and_is_looked_for_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in ("here", "checkout"):
+        write(tmp_path / folder, {"h5py/__init__.py": ""})
+    monkeypatch.chdir(tmp_path / "here")
+    host = shadowing(tmp_path, "", variable=str(tmp_path / "checkout"))
+    host.path.insert(1, str(tmp_path / "checkout"))
+    found = find_shadows(host)
+    where = "beside the script or in the current folder"
+    assert {name: each.reason for name, each in found.items()} == {
+        "h5py": f"a h5py {where} is imported instead of the installed one"
+    }
+    assert find_shadows(host) is found
+
+
+def test_a_hidden_part_is_named_with_its_package(tmp_path: Path) -> None:
+    write(tmp_path / "checkout", {"google/protobuf/__init__.py": ""})
+    host = shadowing(tmp_path, tmp_path / "checkout", variable=str(tmp_path / "checkout"))
+    write(Path(host.path[-1]), NAMESPACE)
+    reason = "a google.protobuf in a folder of PYTHONPATH is imported instead of the installed one"
+    assert find_shadows(host) == {"google.protobuf": Unavailable(reason, "shadowed")}
+
+
+@pytest.mark.parametrize(("installed", "beside"), [("my-tool.py", "my-tool.py"), ("mine.old.py", "mine.py")])
+def test_what_cannot_be_imported_is_not_hidden(installed: str, beside: str, tmp_path: Path) -> None:
+    write(tmp_path / "checkout", {beside: ""})
+    host = shadowing(tmp_path, tmp_path / "checkout")
+    write(Path(host.path[-1]), {installed: ""})
+    assert find_shadows(host) == {}
+
+
+def test_what_no_installed_package_has_is_not_hidden(tmp_path: Path) -> None:
+    write(tmp_path / "checkout", {"google/other/__init__.py": "", "google/notes/read.me": ""})
+    host = shadowing(tmp_path, tmp_path / "checkout")
+    write(Path(host.path[-1]), NAMESPACE)
+    assert find_shadows(host) == {}
+
+
+@pytest.mark.parametrize("file", ["sklearn/__init__.py", "sklearn.py"])
+def test_a_zip_file_hides_a_package(file: str, tmp_path: Path) -> None:
     with ZipFile(tmp_path / "evil.zip", "w") as archive:
-        archive.writestr("sklearn/__init__.py", "")
+        archive.writestr(file, "")
     host = shadowing(tmp_path, tmp_path / "evil.zip")
     reason = "a sklearn in a zip file on the import path is imported instead of the installed one"
     assert hidden(host) == {"scikit-learn": reason}
@@ -116,7 +235,7 @@ def test_what_computes_has_no_facts_where_pythonpath_hides_it(package: str, tmp_
     "files",
     [
         {"h5py/data.txt": ""},  # a folder without __init__ yields to a package that comes later
-        {"h5py": "#!/usr/bin/python3"},  # a command, in the folder of the script `envlock`
+        {"h5py": "#!/usr/bin/python3", "train.py": ""},  # a command, in the folder of the script `envlock`
         {"tests/__init__.py": ""},  # many projects have it, and many wheels ship one by mistake
         {"mine/__init__.py": "", "train.py": ""},
     ],

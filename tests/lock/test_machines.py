@@ -17,11 +17,24 @@ from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import EnvironmentMismatch, LockfileError
 from envlock.runtime.judgement import judge
 from envlock.runtime.lockfile import parse
-from envlock.runtime.machines import describe_choice, describe_machine, get_profile, iter_problems, replace_machine
+from envlock.runtime.machine_proof import list_results
+from envlock.runtime.machines import (
+    describe_choice,
+    describe_machine,
+    find_nearest,
+    get_profile,
+    iter_problems,
+    replace_machine,
+)
+from envlock.runtime.policies import Policy
 from envlock.workflows.diff import diff
 from tests.locks import FACTS, document, encode
+from tests.numerics.canaries import section
 
-LAPTOP = {"cpu": {"model_name": "Laptop", "flags": ["avx2"], "affinity_count": 8}, "system": {"libc_version": "2.39"}}
+LAPTOP: dict[str, Any] = {
+    "cpu": {"model_name": "Laptop", "flags": ["avx2"], "affinity_count": 8},
+    "system": {"libc_version": "2.39"},
+}
 RUNNER = {
     "cpu": {"model_name": "Runner", "flags": ["avx512f"], "affinity_count": 2},
     "system": {"libc_version": "2.36"},
@@ -64,9 +77,9 @@ def test_each_machine_of_a_lockfile_is_accepted_and_the_report_says_which_it_is(
     assert judged(lock(LAPTOP, RUNNER, NODE), machine) == (True, [which])
 
 
-@pytest.mark.parametrize("section", ["cpu", "system"])
-def test_no_machine_is_pieced_together_from_several(section: str) -> None:
-    mixed = {**LAPTOP, section: NODE[section]}
+@pytest.mark.parametrize("part", ["cpu", "system"])
+def test_no_machine_is_pieced_together_from_several(part: str) -> None:
+    mixed = {**LAPTOP, part: NODE[part]}
     match, notes = judged(lock(LAPTOP, NODE), mixed)
     assert (match, notes[0].partition(",")[0]) == (False, "no machine of the lockfile fits; compared with the nearest")
 
@@ -136,6 +149,39 @@ def test_the_driver_is_the_machines_and_the_cuda_beside_it_the_softwares() -> No
     }
     assert replace_machine(replace_machine(held, node), own) == held
     assert list(iter_problems([own, node])) == []
+
+
+def test_the_driver_of_the_old_machine_is_not_that_of_a_new_one_without_any() -> None:
+    both = {"cuda_driver": {"version": "12.4"}, "cudart": {"version": "12.5.82"}}
+    alone = {"cudart": both["cudart"]}
+    for cuda in (both, alone):
+        held = {"facts": {**SOFTWARE, **NODE, "cuda": cuda}, "unavailable": {}}
+        replaced = replace_machine(held, {"facts": LAPTOP, "unavailable": {}})
+        assert replaced["facts"] == {**SOFTWARE, **LAPTOP, "cuda": alone}
+
+
+def test_what_could_not_be_collected_of_the_software_is_not_of_the_machine() -> None:
+    no = {"reason": "no", "code": "no"}
+    hidden = {"cpu.model": no, "keras": no}
+    own = get_profile({"facts": {**SOFTWARE, **LAPTOP}, "unavailable": hidden})
+    assert own == {"facts": LAPTOP, "unavailable": {"cpu.model": no}}
+
+
+def test_a_machine_with_what_cannot_be_told_is_the_same_as_itself() -> None:
+    machine: dict[str, Any] = {"facts": LAPTOP, "unavailable": {"gpu": {"reason": "no", "code": "no"}}}
+    held = {**lock(NODE).to_document(), "machines": [machine]}
+    assert find_nearest(held, machine, Policy("strict", {})) == (1, True)
+
+
+def test_a_machine_fits_whose_differences_the_policy_or_a_proof_lets_pass() -> None:
+    held = lock(NODE, LAPTOP).to_document()
+    here = {"facts": {**LAPTOP, "cpu": {**LAPTOP["cpu"], "affinity_count": 4}}, "unavailable": {}}
+    assert find_nearest(held, here, Policy("functional", {})) == (1, True)
+    assert find_nearest(held, here, Policy("strict", {})) == (1, False)
+    newer = {"facts": {**LAPTOP, "system": {"libc_version": "2.41"}}, "unavailable": {}}
+    assert find_nearest(held, newer, Policy("bits", {})) == (1, False)
+    proof = list_results({"numerics": section()})
+    assert find_nearest(held, newer, Policy("bits", {}), proof=proof) == (1, True)
 
 
 def test_a_machine_of_which_little_is_known_has_a_name() -> None:
@@ -221,4 +267,10 @@ def test_the_choice_says_whether_a_machine_fits() -> None:
 
 def test_what_is_no_fact_of_a_machine_is_named_once_a_machine() -> None:
     odd = {"facts": {"packages": {"a": {"version": "1"}, "b": {"version": "2"}}}, "unavailable": {}}
-    assert list(iter_problems([odd])) == ["machine 2 has `packages.a.version`, which is not a fact of a machine"]
+    said = [f"machine {number} has `packages.a.version`, which is not a fact of a machine" for number in (2, 3)]
+    assert list(iter_problems([odd, odd])) == said
+
+
+def test_of_a_long_path_that_is_no_fact_of_a_machine_the_begin_is_said() -> None:
+    odd = {"facts": {"x" * 61: 1}, "unavailable": {}}
+    assert list(iter_problems([odd])) == [f"machine 2 has `{'x' * 60}`, which is not a fact of a machine"]

@@ -11,7 +11,7 @@ from envlock.data.runtime_tables import load_policy_table
 from envlock.reports import FORMATS, render
 from envlock.runtime import exemptions
 from envlock.runtime.collectors import Snapshot
-from envlock.runtime.exemptions import Exemption, list_exemptions
+from envlock.runtime.exemptions import Exemption, describe_judge, list_exemptions
 from envlock.runtime.judgement import judge
 from envlock.runtime.machine_proof import list_results
 from envlock.runtime.report import Report
@@ -58,13 +58,24 @@ def test_every_format_shows_what_the_lockfile_exempts(name: str) -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    [{}, {"owner": "override"}, {"owner": "nobody", "count": 1}, {"owner": "held", "count": True}, {"count": 1}],
+    [{}, {"owner": "override"}, {"count": 1}],
 )
-def test_what_another_process_sent_is_read_or_refused(wrong: Any) -> None:
-    kept = Exemption("held", 2)
-    assert Exemption.read(json.loads(json.dumps(kept.to_json()))).to_json() == kept.to_json()
-    with pytest.raises((ValueError, KeyError)):
+def test_what_another_process_sent_is_complete(wrong: Any) -> None:
+    kept = {"owner": "held", "count": 2, "forbidden": True}
+    assert Exemption.read(json.loads(json.dumps(kept))).to_json() == kept
+    with pytest.raises(KeyError):
         Exemption.read(wrong)
+
+
+def test_what_another_process_sent_is_of_an_owner_and_counted() -> None:
+    with pytest.raises(ValueError, match=r"^no owner of exemptions$"):
+        Exemption.read({"owner": "nobody", "count": 1})
+    with pytest.raises(ValueError, match=r"^not a count$"):
+        Exemption.read({"owner": "held", "count": True})
+
+
+def test_where_no_policy_judged_nobody_is_said_to_have_accepted_anything() -> None:
+    assert describe_judge(None, 2, [Exemption("held", 1)]) == ""
 
 
 def test_where_nothing_passed_no_table_is_needed() -> None:

@@ -18,7 +18,7 @@ def test_split_takes_what_is_unavailable_out_of_the_tree() -> None:
     )
 
 
-MALFORMED = {
+MALFORMED: dict[str, list[Any]] = {
     "it has unprintable characters": [
         "a\x1b[2J",
         "line\n",
@@ -26,6 +26,7 @@ MALFORMED = {
         "\u202e",
         "\udcff",
         ["fine", "not\x00"],
+        [1, "not\x00"],
     ],
     "it is longer than 1000 characters": ["x" * 1001, ["x" * 1001]],
 }
@@ -70,6 +71,7 @@ def test_unavailable_is_equal_by_reason_and_code_and_to_nothing_else() -> None:
     others: list[Any] = [Unavailable("why", "other"), Unavailable("other", "code"), None, "why", ("why", "code")]
     assert (entry == Unavailable("why", "code"), [entry == other for other in others]) == (True, [False] * 5)
     assert len({entry, Unavailable("why", "code")}) == 1
+    assert len({hash(entry), *map(hash, others[:2])}) == 3
     assert repr(entry) == "Unavailable('why', 'code')"
 
 

@@ -14,7 +14,16 @@ import pytest
 
 from envlock.runtime.collectors import take_snapshot
 from envlock.runtime.errors import LockfileError
-from envlock.runtime.lockfile import DEPTH_LIMIT, find, find_outside, find_project, parse, read_file
+from envlock.runtime.lockfile import (
+    DEPTH_LIMIT,
+    SIZE_LIMIT,
+    are_facts,
+    find,
+    find_outside,
+    find_project,
+    parse,
+    read_file,
+)
 from tests.locks import document, encode
 from tests.machines import complete
 
@@ -31,6 +40,10 @@ def problem(data: bytes) -> str:
     assert (caught.value.exit_code, hint, message.isprintable()) == (3, RESTORE, True)
     assert message.startswith("lockfile x.lock is not valid: ")
     return message.removeprefix("lockfile x.lock is not valid: ")
+
+
+UNREADABLE_MEMORY = pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="Linux has such a file")
+"""A regular file that opens and cannot be read: nothing is at address 0."""
 
 
 # --- finding
@@ -83,6 +96,31 @@ def test_the_lock_of_another_project_is_not_found_but_can_be_named(tmp_path: Pat
     assert find(str(below)) == str(tmp_path / "a" / "envlock.lock")
 
 
+def test_the_lockfile_of_the_current_folder_is_not_that_of_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("here", "there"):
+        (tmp_path / name / ".git").mkdir(parents=True)
+    (tmp_path / "here" / "envlock.lock").touch()
+    monkeypatch.chdir(tmp_path / "here")
+    assert find(str(tmp_path / "there")) is None
+
+
+def test_a_project_whose_folder_ends_in_a_space_has_its_lockfile(tmp_path: Path) -> None:
+    (tmp_path / "a " / "b").mkdir(parents=True)
+    for name in ("envlock.lock", "pyproject.toml"):
+        (tmp_path / "a " / name).touch()
+    assert find(str(tmp_path / "a " / "b")) == str(tmp_path / "a " / "envlock.lock")
+
+
+@UNREADABLE_MEMORY
+def test_settings_that_cannot_be_read_are_not_those_of_envlock(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "pyproject.toml").symlink_to("/proc/self/mem")
+    (tmp_path / "pyproject.toml").write_text(OURS, encoding="utf-8")
+    assert find_project(str(tmp_path / "a")) == str(tmp_path)
+
+
 def test_a_dangling_link_is_found_so_that_it_is_not_passed_over(tmp_path: Path) -> None:
     (tmp_path / "envlock.lock").touch()
     below = tmp_path / "below"
@@ -132,6 +170,19 @@ def test_what_is_no_readable_file(tmp_path: Path) -> None:
         assert (caught.value.message, caught.value.hint) == (message.format(path), hint)
 
 
+def test_a_file_of_the_largest_size_is_read_to_its_end(tmp_path: Path) -> None:
+    path = tmp_path / "x.lock"
+    path.write_bytes(encode(document()).strip().rjust(SIZE_LIMIT))
+    assert read_file(str(path)) == document()
+
+
+@UNREADABLE_MEMORY
+def test_a_file_that_opens_and_cannot_be_read() -> None:
+    with pytest.raises(LockfileError) as caught:
+        read_file("/proc/self/mem")
+    assert str(caught.value) == "cannot read lockfile /proc/self/mem: Input/output error\nhint: check the disk"
+
+
 def test_a_file_that_may_not_be_read(tmp_path: Path) -> None:
     path = tmp_path / "x.lock"
     path.write_bytes(encode(document()))
@@ -154,6 +205,7 @@ def test_a_name_that_is_no_path() -> None:
         with pytest.raises(LockfileError) as caught:
             read_file(name)
         assert caught.value.message == f"cannot read lockfile {message}"
+        assert (caught.value.hint or "").startswith("check the path")
 
 
 def test_bytes_beyond_the_limit_are_refused_unread() -> None:
@@ -254,6 +306,9 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"fact": {}}, "it has an unknown field `fact`"),
     ({"a\x1b[2Jb": {}}, "it has an unknown field `a\\x1b[2Jb`"),
     ({"k" * 99: {}}, f"it has an unknown field `{'k' * 57}...`"),
+    ({"k" * 61: {}}, f"it has an unknown field `{'k' * 57}...`"),
+    ({"k" * 60: {}}, f"it has an unknown field `{'k' * 60}`"),
+    ({"image": []}, "`image` must be an object, but is a list"),
     ({"facts": {"gpus": {}}}, "`facts` has an unknown section `gpus`"),
     ({"facts": {"cpu": {"flags": [["a"]]}}}, "`facts.cpu.flags` must be a list of plain values"),
     ({"facts": {"cpu": {"flags": [{}]}}}, "`facts.cpu.flags` must be a list of plain values"),
@@ -264,6 +319,10 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"unavailable": {"cpu": REASON}}, "`cpu` is in `facts` and in `unavailable`"),
     ({"unavailable": {"cpu.flags": REASON}}, "`cpu.flags` is in `facts` and in `unavailable`"),
     ({"unavailable": {"tensorflow": REASON}}, "`tensorflow` is in `facts` and in `unavailable`"),
+    (
+        {"machines": [{"facts": {"cpu": {"flags": []}}, "unavailable": {"cpu.flags": REASON}}]},
+        "`cpu.flags` is in `facts` and in `unavailable`",
+    ),
     ({"policy": {"name": "strict"}}, "`policy` must be an object of `name` and `overrides`"),
     ({"policy": {"name": 1, "overrides": {}}}, "`policy.name` must be a string, but is a number"),
     ({"policy": {"name": "strict", "overrides": []}}, "`policy.overrides` must be an object of strings"),
@@ -273,6 +332,76 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 
 def test_a_wrong_structure_is_named() -> None:
     assert [(changes, problem(encode(document(**changes)))) for changes, _ in WRONG] == WRONG
+
+
+DATA: dict[str, Any] = {"files": 1, "bytes": 1, "listing": "ab" * 32, "content": None}
+KEYS = "must be an object of `files`, `bytes`, `listing` and `content`"
+COUNTS = "must have whole numbers of `files` and `bytes`"
+LISTING = "must have a SHA-256 in `listing`"
+CONTENT = "must have a SHA-256, an MD5 or null in `content`"
+WRONG_DATA: list[tuple[Any, str]] = [
+    ([], "`data` must be an object, but is a list"),
+    (dict.fromkeys(map(str, range(101)), DATA), "`data` has 101 paths, more than 100"),
+    # Nothing outside the project is looked at because a lockfile says so.
+    ({"/etc": DATA}, "`data` has a path outside the project: `/etc`"),
+    ({"../x": DATA}, "`data` has a path outside the project: `../x`"),
+    ({"a/..": DATA}, "`data` has a path outside the project: `a/..`"),
+    ({"": DATA}, "`data` has a path outside the project: ``"),
+    ({"a\0b": DATA}, "`data` has a path outside the project: `a\\x00b`"),
+    ({"data": None}, f"`data.data` {KEYS}"),
+    ({"data": {}}, f"`data.data` {KEYS}"),
+    ({"data": {**DATA, "more": 1}}, f"`data.data` {KEYS}"),
+    ({"data": {**DATA, "files": True}}, f"`data.data` {COUNTS}"),
+    ({"data": {**DATA, "bytes": "1"}}, f"`data.data` {COUNTS}"),
+    ({"data": {**DATA, "listing": None}}, f"`data.data` {LISTING}"),
+    ({"data": {**DATA, "listing": "ab" * 31}}, f"`data.data` {LISTING}"),
+    ({"data": {**DATA, "content": 1}}, f"`data.data` {CONTENT}"),
+    # What envlock does not compute would never be compared, not even when all data is read.
+    ({"data": {**DATA, "content": f"sha512:{'ab' * 64}"}}, f"`data.data` {CONTENT}"),
+    ({"data": {**DATA, "content": f"sha256:{'ab' * 31}"}}, f"`data.data` {CONTENT}"),
+    ({"data": {**DATA, "content": f"sha256:{'X' * 64}"}}, f"`data.data` {CONTENT}"),
+    ({"data": {**DATA, "content": f"sha256:{'AB' * 32}"}}, f"`data.data` {CONTENT}"),
+    ({"data": {**DATA, "content": f"sha256:{'ab' * 32}.dir"}}, f"`data.data` {CONTENT}"),
+    ({"data": {**DATA, "content": ""}}, f"`data.data` {CONTENT}"),
+]
+HEX = "0123456789abcdef"
+CONTENTS = [None, f"sha256:{HEX * 4}", f"md5:{HEX * 2}", f"md5:{HEX * 2}.dir"]
+
+
+@pytest.mark.parametrize("content", CONTENTS)
+def test_contents_have_a_digest_of_envlock_or_of_dvc_or_none(content: str | None) -> None:
+    whole = document(data={"data": {**DATA, "content": content}})
+    assert parse(encode(whole), "x.lock") == whole
+
+
+def test_data_of_another_structure_is_named() -> None:
+    assert [(section, problem(encode(document(data=section)))) for section, _ in WRONG_DATA] == WRONG_DATA
+
+
+def test_as_much_as_a_lockfile_may_have_is_read() -> None:
+    paths = [f"a{number}" for number in range(1000)]
+    most = document(
+        data=dict.fromkeys(paths[:100], DATA),
+        facts={},
+        unavailable=dict.fromkeys(paths, REASON),
+        policy={"name": "strict", "overrides": dict.fromkeys(paths, "ignore")},
+        machines=[{"facts": {}, "unavailable": {}}] * 100,
+    )
+    assert parse(encode(most), "x.lock") == most
+
+
+@pytest.mark.parametrize(
+    ("facts", "unavailable", "answer"),
+    [
+        ({"cpu": {"flags": []}}, {"gpu": REASON}, True),
+        ({"gpus": {}}, {}, False),
+        ({}, {"gpu": "x"}, False),
+        ({"gpu": {}}, {"gpu": REASON}, False),
+        ([], {}, False),
+    ],
+)
+def test_what_another_process_calls_facts_are_facts_or_not(facts: Any, unavailable: Any, answer: bool) -> None:
+    assert are_facts(facts, unavailable) is answer
 
 
 def test_facts_nested_too_deeply_are_refused() -> None:
@@ -297,7 +426,7 @@ def test_what_a_fact_holds_is_compared_not_refused() -> None:
 
 
 def test_a_newer_version_says_who_wrote_it_and_what_to_do() -> None:
-    writers: list[Any] = ["envlock 9.0", None, "\x1b[2J", "w" * 99, {}]
+    writers: list[Any] = ["envlock 9.0", None, "\x1b[2J", "w" * 60, {}]
     for writer in writers:
         with pytest.raises(LockfileError) as caught:
             parse(encode({"lock_version": 2, "created_by": writer, "new": 1}), "x.lock")
@@ -313,12 +442,14 @@ def _from_0(old: dict[str, Any]) -> dict[str, Any]:
     return {**old, "unavailable": {}, "policy": {"name": old["policy"].lower(), "overrides": {}}}
 
 
-def test_an_older_version_is_upgraded_step_by_step() -> None:
+def test_an_older_version_is_upgraded_step_by_step(tmp_path: Path) -> None:
     ancient = encode(document(lock_version=-1, unavailable=..., policy=..., tier="Strict"))
     old = encode(document(lock_version=0, unavailable=..., policy="Strict"))
     steps = {0: _from_0, -1: lambda d: {**{k: v for k, v in d.items() if k != "tier"}, "policy": d["tier"]}}
     assert parse(old, "x.lock", steps) == document(unavailable={})
     assert parse(ancient, "x.lock", steps) == document(unavailable={})
+    (tmp_path / "old.lock").write_bytes(old)
+    assert read_file(str(tmp_path / "old.lock"), steps) == document(unavailable={})
 
 
 def test_an_invalid_document_of_an_older_version_is_refused() -> None:
@@ -351,6 +482,9 @@ def test_conflict_markers_are_recognised(data: bytes) -> None:
         ({"name": 1}, "`project.name` must be a string, but is a number"),
         ({"name": ["x"]}, "`project.name` must be a string, but is a list"),
         ({"entry": [1], "held": {}}, "`project.entry` must be a list of strings"),
+        ({"tooling": "ruff"}, "`project.tooling` must be a list of strings"),
+        ({"entry": []}, "`project` must have both `entry` and `held`, or neither"),
+        ({"held": {}}, "`project` must have both `entry` and `held`, or neither"),
         ({"entry": [], "held": ["numpy"]}, "`project.held` must be an object of strings"),
         ({"entry": [], "held": {}, "observed": {"numpy": 1}}, "`project.observed` must be an object of strings"),
         (None, "`project` must be an object, but is null"),

@@ -69,6 +69,12 @@ def of_nothing(file: Path, _patch: pytest.MonkeyPatch) -> None:
     file.write_bytes(machine_proof.content(file.name, 0))
 
 
+def too_long(file: Path, _patch: pytest.MonkeyPatch) -> None:
+    content = machine_proof.content(file.name, 10**889)
+    assert len(content) == 1001
+    file.write_bytes(content)
+
+
 def a_link(file: Path, _patch: pytest.MonkeyPatch) -> None:
     file.rename(file.with_name("real"))
     file.symlink_to("real")
@@ -95,6 +101,55 @@ def test_another_machine_is_refused_until_it_is_proven(cache: Path) -> None:
         [machine_proof.NOTE],
     )
     assert len(report.findings) == 2
+
+
+STATE: dict[str, Any] = {
+    **{name: {"version": "1"} for name in machine_proof.SECTIONS},
+    "cpu": {"model": "2", "vendor": "x", **dict.fromkeys(machine_proof.COUNTS, 8)},
+    "gpu": {"devices": {"0": {"name": "H100"}}},
+    "packages": {"numpy": {"version": "1.26.4"}},
+}
+
+
+def key(**changes: Any) -> str | None:
+    """Return the name of the proof for a machine whose facts are these, with some changed."""
+    return machine_proof.key(LOCK, Snapshot({**STATE, **changes}, {}))
+
+
+def test_whatever_the_canary_depends_on_asks_for_another_proof() -> None:
+    others = [key(**{section: {"version": "2"}}) for section in machine_proof.SECTIONS]
+    others += [key(cpu={**STATE["cpu"], "model": "3"}), key(cpu=None)]
+    others += [key(gpu={"devices": {"0": {"name": "A100"}}}), key(gpu=None)]
+    others.append(machine_proof.key(LOCK, Snapshot(STATE, {"cpu.flags": {"reason": "No.", "code": "x"}})))
+    assert len({key(), *others} - {None}) == 1 + len(others)
+
+
+@pytest.mark.parametrize("count", machine_proof.COUNTS)
+def test_thread_counts_and_the_order_of_facts_ask_for_no_other_proof(count: str) -> None:
+    assert key(cpu={**STATE["cpu"], count: 2}) == key(cpu=dict(reversed(STATE["cpu"].items()))) == key()
+
+
+def test_the_canary_of_an_emulated_processor_proves_nothing() -> None:
+    assert machine_proof.key({**LOCK, "numerics": {**section(), "emulated": "Haswell"}}, OTHER) is None
+
+
+@pytest.mark.parametrize(
+    ("targets", "covered"),
+    [
+        (
+            {"b.py:step": {"covered": 3, "distinct": 5}, "a.py:\x1b[2J": {"covered": 0, "distinct": 1}},
+            "; it covers 0 of 1 distinct operations of a.py:\\x1b[2J, 3 of 5 distinct operations of b.py:step",
+        ),
+        ({"a.py": None, "b.py": {"covered": 3, "distinct": 5}}, "; it covers 3 of 5 distinct operations of b.py"),
+        ({"a.py": {"covered": True, "distinct": 5}}, ""),
+        ({"a.py": {"covered": 3}}, ""),
+        ({}, ""),
+        ([], ""),
+    ],
+)
+def test_a_proof_says_how_much_of_which_program_the_canary_covers(targets: Any, covered: str) -> None:
+    lock = {**LOCK, "numerics": {**section(), "program": {"targets": targets}}}
+    assert machine_proof.note(lock) == machine_proof.NOTE + covered
 
 
 def test_the_locked_machine_needs_no_proof() -> None:
@@ -174,7 +229,9 @@ def test_a_package_that_the_canary_does_not_use_asks_for_no_new_proof(cache: Pat
     assert judge_here(LOCK, with_ruff).match
 
 
-@pytest.mark.parametrize("spoil", [by_another_user, writable_by_others, in_a_folder_of_all, empty, of_nothing, a_link])
+@pytest.mark.parametrize(
+    "spoil", [by_another_user, writable_by_others, in_a_folder_of_all, empty, of_nothing, too_long, a_link]
+)
 def test_a_proof_that_somebody_else_can_have_written_is_not_believed(
     spoil: Callable[[Path, pytest.MonkeyPatch], None], cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -189,3 +246,12 @@ def test_a_proof_that_somebody_else_can_have_written_is_not_believed(
 def test_without_a_home_there_is_no_proof(environ: dict[str, str]) -> None:
     assert machine_proof.folder(environ) is None
     assert not machine_proof.is_proven(LOCK, OTHER, environ)
+
+
+@pytest.mark.parametrize("environ", [{"HOME": "/home/me"}, {"HOME": "/home/me", "XDG_CACHE_HOME": ""}])
+def test_without_a_folder_for_caches_proofs_are_in_that_of_the_home(environ: dict[str, str]) -> None:
+    assert machine_proof.folder(environ) == "/home/me/.cache/envlock/proofs"
+
+
+def test_what_is_not_there_is_nobodys_own(tmp_path: Path) -> None:
+    assert (machine_proof.is_own(str(tmp_path)), machine_proof.is_own(str(tmp_path / "none"))) == (True, False)

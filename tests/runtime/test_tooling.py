@@ -64,6 +64,21 @@ def test_others_keep_what_they_require(site: Path) -> None:
     assert found(site) == []
 
 
+def test_what_an_egg_requires_is_kept(site: Path) -> None:
+    put(site, "tf_envlock", f"Requires-Dist: s-tui; extra == 'gpu'\n{OURS}")
+    put(site, "s_tui")
+    assert found(site) == ["s-tui", "shellingham", "typer"]
+    write(site, {"older-1.0.egg-info/requires.txt": "s-tui>=1\n"})
+    assert found(site) == ["shellingham", "typer"]
+    write(site, {"newer-1.0.egg-info/PKG-INFO": "Name: newer\nRequires-Dist: typer\n\nA description.\n"})
+    assert found(site) == []
+
+
+def test_what_a_description_says_is_no_requirement(site: Path) -> None:
+    put(site, "mytool", "\nIn your metadata, write:\nRequires-Dist: typer\n")
+    assert found(site) == ["shellingham", "typer"]
+
+
 def test_without_envlock_there_is_none(site: Path) -> None:
     (site / "tf_envlock-1.0.dist-info").rename(site / "other_thing-1.0.dist-info")
     assert found(site) == []

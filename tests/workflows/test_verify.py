@@ -12,14 +12,17 @@ import pytest
 from envlock.diagnosis import loaded_cuda
 from envlock.lock.document import validate
 from envlock.runtime.collectors import Snapshot
+from envlock.runtime.data_contents import read_contents
+from envlock.runtime.data_files import survey
 from envlock.runtime.extent import Extent
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.report import ERROR, Finding, Report, sort_findings
 from envlock.workflows import gate, verify, verify_further
 from envlock.workflows.live_environment import LiveEnvironment
-from envlock.workflows.progress import SILENT
+from envlock.workflows.progress import SILENT, Silent
 from envlock.workflows.settings import Config
 from tests.locks import document, encode
+from tests.machines import write
 
 NAMES = ("h5py", "keras", "mine", "tensorflow-cpu")
 FACTS: dict[str, Any] = {
@@ -127,3 +130,133 @@ def test_the_gate_says_what_verify_says_and_what_is_exempt(lock: Path) -> None:
 def test_a_lockfile_that_is_handed_over_is_judged_as_its_file_is(lock: Path) -> None:
     model = validate(LOCK, "x.lock")
     assert verify.verify(model).headline == EXEMPT
+
+
+def test_the_lockfile_and_the_interpreter_that_are_named_are_looked_at(
+    lock: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+    live = Snapshot(FACTS, {})
+
+    def collect(document: dict[str, Any], python: Path | None) -> Snapshot:
+        asked.append((document, python))
+        return live
+
+    def look(python: Path | None, facts: Snapshot) -> LiveEnvironment:
+        asked.append((python, facts))
+        return LiveEnvironment(None, facts)
+
+    monkeypatch.setattr(verify, "collect_live_for", collect)
+    monkeypatch.setattr(verify, "LiveEnvironment", look)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    interpreter = Path("/venv/bin/python")
+    report = verify.verify(lock, python=interpreter)
+    assert asked == [(LOCK, interpreter), (interpreter, live)]
+    assert (report.match, report.notes) == (True, ["held: 1 of 4 packages (train.py can import them)"])
+
+
+@pytest.mark.parametrize(
+    ("now", "said"),
+    [
+        ({"commit": "a" * 40, "dirty": False}, ["project: commit aaaaaaaaaaaa (as locked)"]),
+        ({"commit": "a" * 40}, ["project: commit aaaaaaaaaaaa (as locked)"]),
+        (
+            {"commit": "b" * 40, "dirty": True},
+            ["project: commit bbbbbbbbbbbb with changes (commit aaaaaaaaaaaa when locked)"],
+        ),
+        ({}, []),
+    ],
+)
+def test_the_notes_say_the_commit_of_the_project(
+    now: dict[str, Any], said: list[str], lock: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def find(folder: Path, file: Path) -> dict[str, Any]:
+        asked.append((folder, file))
+        return now
+
+    monkeypatch.setattr(verify, "find_revision", find)
+    held = "held: 1 of 4 packages (train.py can import them)"
+    assert (verify.verify(lock).notes, asked) == ([held], [])
+    project = {**LOCK["project"], "commit": "a" * 40, "dirty": False}
+    lock.write_bytes(encode({**LOCK, "project": project}))
+    assert (verify.verify(lock).notes, asked) == ([held, *said], [(lock.parent, lock)])
+
+
+def test_data_is_compared_as_deeply_as_was_asked(lock: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    planted(monkeypatch)
+    write(tmp_path, {"data/a.csv": "1"})
+    found = survey(str(tmp_path / "data"))
+    assert found is not None
+    data = {"data": found.to_json(read_contents(str(tmp_path / "data"), found))}
+    rules = {**RULES, "overrides": {**RULES["overrides"], "data": "exact"}}
+    lock.write_bytes(encode({**LOCK, "data": data, "policy": rules}))
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    by_names = "data: data as locked by names and sizes; `envlock verify --deep` also compares contents"
+    assert by_names in verify.verify(lock).notes
+    assert "data: data as locked" in verify.verify(lock, deep=True).notes
+    write(tmp_path, {"data/a.csv": "2"})
+    assert verify.verify(lock).match
+    report = verify.verify(lock, deep=True)
+    assert (report.exit_code, [each.message for each in report.of(ERROR)]) == (
+        1,
+        ["data at data: 1 file (1 byte) on both sides, with other contents"],
+    )
+
+
+@pytest.mark.parametrize(("overrides", "severity"), [(True, "info"), (False, "warning")])
+def test_data_passes_by_a_rule_of_the_lockfile_if_it_applies(lock: Path, overrides: bool, severity: str) -> None:
+    data = {"data": {"files": 1, "bytes": 1, "listing": "ab" * 32, "content": None}}
+    rules = {**RULES, "overrides": {**RULES["overrides"], "data": "ignore"}}
+    lock.write_bytes(encode({**LOCK, "data": data, "policy": rules}))
+    found = verify.verify(lock, overrides=overrides).findings
+    assert [each.severity for each in found if str(each.where) == "data"] == [severity]
+
+
+def test_the_program_of_the_lockfile_is_compared_if_it_is_asked_for(
+    lock: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planted(monkeypatch)
+    progress = Silent()
+    asked = []
+
+    def compare(*question: Any) -> Any:
+        asked.append(question[-1])
+        return SimpleNamespace(findings=[finding("program")], notes=["2 operations equal"], equal=["a", "b"])
+
+    monkeypatch.setattr(verify_further, "compare_programs", compare)
+    assert (verify.verify(lock, deep=True, progress=progress).match, asked) == (True, [])
+    report = verify.verify(lock, program=True, progress=progress)
+    assert ([str(each.where) for each in report.of(ERROR)], asked) == (["program"], [progress])
+    assert "2 operations equal" in report.notes
+
+
+def test_the_report_is_of_the_file_and_the_policy_that_were_named(lock: Path) -> None:
+    report = verify.verify(lock, "functional")
+    assert (report.subject, report.policy) == ("envlock.lock", "functional")
+
+
+def test_entry_points_are_beside_the_lockfile_wherever_verify_runs(
+    lock: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    held = "held: 1 of 4 packages (train.py can import them)"
+    assert verify.verify(lock).notes == [held]
+    (tmp_path / "train.py").unlink()
+    missing = (
+        f"no entry point `train.py` in {tmp_path}: only packages count that it imported at the time of the capture"
+    )
+    assert verify.verify(lock).notes == [held, missing]
+
+
+def test_the_notes_of_the_comparison_stay_before_those_on_the_project(lock: Path) -> None:
+    machine = {"facts": {"cpu": {"affinity_count": 64}}, "unavailable": {}}
+    lock.write_bytes(encode({**LOCK, "machines": [machine]}))
+    assert verify.verify(lock).notes == [
+        "machine 1 of 2: unknown processor (8 visible)",
+        "held: 1 of 4 packages (train.py can import them)",
+    ]
