@@ -1,11 +1,13 @@
 """Upgrades of packages, and variables, under small public programs: is the verdict of `envlock upgrade` the truth?
 
-    .venvs/dev/bin/python benchmarks/upgrades.py --python .venvs/tensorflow/bin/python --overlays overlays \\
+    .venvs/dev/bin/python -m benchmarks.upgrades --python .venvs/tensorflow/bin/python --overlays overlays \\
         --with keras==3.8.0 --with numpy==2.1.3 --with TF_ENABLE_ONEDNN_OPTS=0
 
-Prints the table of docs/upgrade.md. For the truth each program really trains for five steps, in the locked environment twice
+Prints the table of docs/upgrade.md. For the truth each program really trains for twenty steps, in the locked environment twice
 and with each upgrade once, and everything that it returns is compared. The programs are models of `keras.applications` and
-layers of Keras' own examples, on numbers from a counter.
+layers of Keras' own examples, on numbers from a counter. Four variables are the programs' own: WEIGHTS and DATA are other
+weights and data, NUDGE=1 moves one number of the first batch by its last bit, and LATE=1 moves the last row, or batch.
+`--with python=PATH` is another interpreter.
 """
 
 from __future__ import annotations
@@ -17,8 +19,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
+from packaging.utils import canonicalize_name
+
+from envlock.guest import launch
 from envlock.guest.target import Target
 from envlock.lock.live_facts import collect_live
 from envlock.numerics import repeated_runs
@@ -40,12 +47,35 @@ import numpy as np
 import tensorflow as tf
 
 
+def _read(name, default):
+    return int(os.environ.get(name, default))
+
+
+STEPS = _read("STEPS", 20)
+
+
 def _numbers(*shape):
-    return (np.arange(np.prod(shape)) % 251 / 251).astype("float32").reshape(shape)
+    numbers = np.arange(np.prod(shape)) + _read("DATA", 0)
+    return (numbers % 251 / 251).astype("float32").reshape(shape)
+
+
+def _end():
+    weights = keras.initializers.GlorotUniform(_read("WEIGHTS", 2))
+    return keras.layers.Dense(10, kernel_initializer=weights)
+
+
+def _words(*shape):
+    return ((np.arange(np.prod(shape)) + _read("DATA", 0)) * 7 % 200).reshape(shape)
 
 
 def _classes(count):
     return np.arange(count) % 10
+
+
+def _batches(rows, size):
+    if _read("LATE", 0):
+        rows[-1] = rows[0]
+    return (rows, _classes(len(rows))), {"batch_size": size}
 
 
 def _compile(model, jit=False):
@@ -65,10 +95,10 @@ def mnist_convnet():
             layers.MaxPooling2D(2),
             layers.Flatten(),
             layers.Dropout(0.5),
-            layers.Dense(10),
+            _end(),
         ]
     )
-    return _compile(model), (_numbers(80, 28, 28, 1), _classes(80)), {"batch_size": 16}
+    return _compile(model), *_batches(_numbers(16 * STEPS, 28, 28, 1), 16)
 
 
 def text_transformer():
@@ -78,31 +108,28 @@ def text_transformer():
     x = layers.Embedding(200, 32)(tokens)
     x = layers.LayerNormalization()(x + layers.MultiHeadAttention(2, 16)(x, x))
     x = layers.LayerNormalization()(x + layers.Dense(32)(layers.Dense(32, "gelu")(x)))
-    outputs = layers.Dense(10)(layers.GlobalAveragePooling1D()(x))
-    rows = (np.arange(80 * 20) * 7 % 200).reshape(80, 20)
-    return _compile(keras.Model(tokens, outputs)), (rows, _classes(80)), {"batch_size": 16}
+    outputs = _end()(layers.GlobalAveragePooling1D()(x))
+    return _compile(keras.Model(tokens, outputs)), *_batches(_words(16 * STEPS, 20), 16)
 
 
 def bidirectional_lstm():
     """keras.io/examples/nlp/bidirectional_lstm_imdb"""
     layers = keras.layers
     model = keras.Sequential(
-        [layers.Embedding(200, 16), layers.Bidirectional(layers.LSTM(16)), layers.Dense(10)]
+        [layers.Embedding(200, 16), layers.Bidirectional(layers.LSTM(16)), _end()]
     )
-    rows = (np.arange(80 * 12) * 7 % 200).reshape(80, 12)
-    return _compile(model), (rows, _classes(80)), {"batch_size": 16}
+    return _compile(model), *_batches(_words(16 * STEPS, 12), 16)
 
 
 def mobilenet():
     """keras.applications.MobileNetV2, without weights"""
     model = keras.applications.MobileNetV2((32, 32, 3), 0.35, weights=None, classes=10, classifier_activation=None)
-    return _compile(model), (_numbers(40, 32, 32, 3), _classes(40)), {"batch_size": 8}
+    return _compile(model), *_batches(_numbers(8 * STEPS, 32, 32, 3), 8)
 
 
 def compiled_step():
     """A step that XLA compiles, as in tensorflow.org/xla/tutorials/jit_compile"""
-    seed = int(os.environ.get("WEIGHTS", "2"))
-    weights = tf.Variable(tf.random.stateless_normal((64, 10), (1, seed)))
+    weights = tf.Variable(tf.random.stateless_normal((64, 10), (1, _read("WEIGHTS", 2))))
 
     @tf.function(jit_compile=True)
     def train(x, y):
@@ -112,14 +139,28 @@ def compiled_step():
         weights.assign_sub(0.1 * tape.gradient(loss, weights))
         return loss
 
-    random = np.random.default_rng(int(os.environ.get("DATA", "0")))
-    for _ in range(5):
+    random = np.random.default_rng(_read("DATA", 0))
+    is_moved, is_late = _read("NUDGE", 0), _read("LATE", 0)
+    for number in range(STEPS):
         x = random.standard_normal((32, 64)).astype("float32")
         x -= x.mean(axis=0)
+        if is_moved and number == 0:
+            x[0, 0] = np.nextafter(x[0, 0], np.float32(9))
+        if is_late and number == STEPS - 1:
+            x += 1
         yield {"loss": train(x, _classes(32).astype("int32")), "weights": weights}
 '''
-Changes = tuple[str, tuple[Change, ...], dict[str, str]]
-"""How a table calls them, packages, and variables."""
+
+
+class Changes(NamedTuple):
+    """What a row changes: how the table calls it, packages, variables, and the interpreter."""
+
+    title: str
+    packages: tuple[Change, ...] = ()
+    variables: Mapping[str, str] = {}
+    python: Path | None = None
+
+
 PROGRAMS = ("mnist_convnet", "text_transformer", "bidirectional_lstm", "mobilenet", "compiled_step")
 
 
@@ -130,7 +171,9 @@ def main() -> None:
     parser.add_argument("--with", dest="wanted", action="append", required=True)
     parser.add_argument("--program", dest="programs", action="append", choices=PROGRAMS)
     parser.add_argument("--overlays", type=Path, required=True, help="folder for the packages")
+    parser.add_argument("--steps", type=int, default=20, help="of the real training")
     asked = parser.parse_args()
+    os.environ["STEPS"] = str(asked.steps)
     asked.overlays.mkdir(exist_ok=True)
     environment = LiveEnvironment(asked.python, collect_live(asked.python))
     installed = read_versions(environment.snapshot.facts)
@@ -161,27 +204,37 @@ def measure(stage: Stage, sets: Sequence[Changes]) -> None:
     locked = train(stage.program, python, build_environ((), {}))
     if locked != train(stage.program, python, build_environ((), {})):
         print(f"<!-- {stage.program.function} varies by itself -->")
-    for name, changes, variables in sets:
+    for changes in sets:
+        packages = changes.packages
+        overlays = [install_overlay(*each.wanted, stage.overlays, python) for each in packages]
+        environ = build_environ(overlays, changes.variables)
+        other = changes.python or python
         before, start = spend(), time.monotonic()
-        if changes:
-            trial = stage.attempt(changes, seen)
+        if packages:
+            trial = stage.attempt(packages, seen)
         else:
-            environ = build_environ((), variables)
-            trial = Trial((), (*seen.doubts, *stage.compare(seen, environ)))
+            there = replace(stage, environment=replace(stage.environment, python=other))
+            trial = Trial((), (*seen.doubts, *there.compare(seen, environ)))
         cost = describe_cost(before, start)
-        overlays = [install_overlay(*each.wanted, stage.overlays, python) for each in changes]
-        really = train(stage.program, python, build_environ(overlays, variables))
-        print_row(f"{stage.program.function} | {name}", trial, locked == really, cost)
+        really = train(stage.program, other, environ)
+        print_row(f"{stage.program.function} | {changes.title}", trial, locked == really, cost)
 
 
 def parse_changes(text: str, installed: Mapping[str, str]) -> Changes:
-    """Return what `NAME==VERSION,...` or a variable `NAME=VALUE` changes, and how a table calls it."""
+    """Return what `NAME==VERSION,...`, a variable `NAME=VALUE` or `python=PATH` changes."""
     if "==" not in text:
         name, _, value = text.partition("=")
-        return f"`{text}`", (), {name: value}
-    pairs = [each.split("==") for each in text.split(",")]
-    changes = tuple(Change(name, installed.get(name), version) for name, version in pairs)
-    return ", ".join(map(str, changes)), changes, {}
+        if name == "python":
+            python = Path(value)
+            version = launch.ask(["-V"], python, timeout=60).output.decode().strip()
+            return Changes(f"to {version}", python=python)
+        return Changes(f"`{text}`", variables={name: value})
+    changes = []
+    for each in text.split(","):
+        name, _, version = each.partition("==")
+        name = canonicalize_name(name)
+        changes.append(Change(name, installed.get(name), version))
+    return Changes(", ".join(map(str, changes)), tuple(changes))
 
 
 def print_row(title: str, trial: Trial, is_equal: bool, cost: str) -> None:
@@ -203,6 +256,8 @@ def train(target: Target, python: Path | None, environ: dict[str, str]) -> str:
     with tempfile.TemporaryDirectory() as name:
         plan = Plan(target, 1, fresh=True, seed=7, python=python, environ=environ)
         results, _ = repeated_runs.repeat(plan, Path(name))
+        if not results.finished:
+            return "it fails"
         return digest_run(results.finished[0])
 
 

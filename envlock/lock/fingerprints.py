@@ -36,7 +36,8 @@ class TargetProgram(Strict):
 class Programs(Strict):
     """What runs, by the names of functions.
 
-    It compares within one version of TensorFlow. `switches` decide how a graph is rewritten before it runs.
+    It compares within one version of TensorFlow. `switches` decide how a graph is rewritten before it runs,
+    and how XLA makes machine code of instructions.
     """
 
     tensorflow: Version

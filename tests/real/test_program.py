@@ -66,6 +66,9 @@ def model():
     return model, (x, x[:, :1]), {"batch_size": 16}
 """
 
+FAST = "--xla_cpu_enable_fast_math=true"
+"""Only the machine code that XLA makes is another one."""
+
 
 def observe(text: str, function: str, folder: Path, python: Path, **environ: str) -> Observed:
     """Return what runs of a program."""
@@ -90,6 +93,10 @@ def test_data_and_weights_move_nothing_and_code_moves_every_part(tmp_path: Path,
 
     data = observe(PROGRAM, "step", tmp_path, tensorflow_python, DATA="1", PYTHONHASHSEED="3")
     assert data.parts == found.parts
+
+    fast = observe(PROGRAM, "step", tmp_path, tensorflow_python, XLA_FLAGS=FAST)
+    assert fast.parts == found.parts
+    assert set(fast.switches.items()) - set(found.switches.items()) == {("XLA_FLAGS", FAST)}
 
     number = observe(PROGRAM, "step", tmp_path, tensorflow_python, NUMBER="1")
     assert {name: part.digest for name, part in number.parts.items()}.keys() == found.parts.keys()

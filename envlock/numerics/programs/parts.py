@@ -43,7 +43,7 @@ class Observed:
 
     Attributes:
         tensorflow: the version.
-        switches: what decides how graphs are rewritten.
+        switches: what decides how graphs are rewritten, and how XLA makes machine code.
         files: the user's own code, as absolute paths.
         parts: by name.
         failed: parts that could not be seen, by name, and why.

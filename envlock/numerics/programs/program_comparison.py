@@ -100,7 +100,7 @@ def compare_target(
 
 
 def compare_switches(locked: Mapping[str, str], live: Mapping[str, str]) -> Iterator[Finding]:
-    """Yield the switches that rewrite graphs and differ."""
+    """Yield the switches that rewrite or compile a program and differ."""
     for switch in sorted({*locked, *live}):
         old, new = locked.get(switch), live.get(switch)
         if old != new:
@@ -110,7 +110,7 @@ def compare_switches(locked: Mapping[str, str], live: Mapping[str, str]) -> Iter
                 ERROR,
                 f"program.switches.{switch}",
                 f"{clean(switch)}: {shown}",
-                "TensorFlow rewrites graphs by it before they run",
+                "TensorFlow rewrites graphs by it before they run, or XLA makes machine code by it",
                 AGAIN,
                 SOURCE,
                 expected=old,

@@ -5,14 +5,22 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 
 from envlock.guest import launch
 from envlock.guest.target import Target
 from envlock.lock.temporary import open_draft_folder
-from envlock.numerics.programs.parts import Observed, read_observed
+from envlock.numerics.programs.parts import XLA, Observed, read_observed
+from envlock.runtime.collectors.environment_variables import make_recordable
 from envlock.runtime.errors import FactError
 from envlock.runtime.report import clean
+from envlock.runtime.tables import table
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from envlock.runtime.facts import Tree
 
 STEPS = 2
 SECONDS = 60.0
@@ -20,6 +28,8 @@ SECONDS = 60.0
 LIMIT = 10 * SECONDS
 """How long the whole may take: XLA can compile for minutes."""
 FLAGS = "XLA_FLAGS"
+WRITING = "--xla_dump_"
+"""How a flag begins that only says what XLA writes of its work."""
 MODE = "ENVLOCK_MODE"
 """A script that asserts its lockfile on line 1 would refuse XLA_FLAGS, which the run changes."""
 LARGEST = 64 << 20
@@ -48,8 +58,9 @@ def observe_program(
         variables = dict(os.environ)
         if environ is not None:
             variables = dict(environ)
+        own = variables.get(FLAGS, "")
         # The last of two equal flags counts.
-        flags = [variables.get(FLAGS, ""), f"--xla_dump_to={dumps}", "--xla_dump_hlo_as_text"]
+        flags = [own, f"--xla_dump_to={dumps}", "--xla_dump_hlo_as_text"]
         variables[FLAGS] = " ".join(filter(None, flags))
         variables[MODE] = "off"
         request = {"folder": str(folder), **target.to_json(), "steps": STEPS, "seconds": SECONDS}
@@ -66,7 +77,33 @@ def observe_program(
                 f"{target} failed: {clean(str(answer['failed']))[:300]}",
                 hint=f"try `envlock repeat {target}`",
             )
-        return read_observed(answer, _read_modules(dumps))
+        return add_flags(read_observed(answer, _read_modules(dumps)), own)
+
+
+def add_flags(observed: Observed, flags: str) -> Observed:
+    """Return it with the flags with which XLA made machine code of its instructions.
+
+    Some of them, such as fast math, change only that code, so that no instruction tells.
+
+    Args:
+        observed: what ran.
+        flags: the value of XLA_FLAGS.
+    """
+    deciding = list(filter(_decides, flags.split()))
+    kinds = map(attrgetter("kind"), observed.parts.values())
+    if XLA not in kinds or not deciding:
+        return observed
+    (row,) = filter(_is_row_of_flags, table("environ"))
+    shown = make_recordable(" ".join(deciding), row)
+    return replace(observed, switches={**observed.switches, FLAGS: str(shown)})
+
+
+def _decides(flag: str) -> bool:
+    return not flag.startswith(WRITING)
+
+
+def _is_row_of_flags(row: Tree) -> bool:
+    return bool(row["name"] == FLAGS)
 
 
 def _read_modules(folder: Path) -> dict[str, str]:
