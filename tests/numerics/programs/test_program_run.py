@@ -31,7 +31,7 @@ Run = Callable[[str], Observed]
 
 def replace_child(monkeypatch: pytest.MonkeyPatch, *modules: str) -> Run:
     """Return what runs a program of one function, of which XLA shows these modules whatever its flags are."""
-    body = {"inputs": [], "types": [], "nodes": [], "outputs": [], "control": []}
+    body: dict[str, list[object]] = {"inputs": [], "types": [], "nodes": [], "outputs": [], "control": []}
     called = {"name": "train", "graph": "f", "captures": [], "modules": modules}
     program = {"tensorflow": "2.21.0", "switches": {"jit": ""}, "functions": [called], "definitions": {"f": body}}
 
@@ -45,7 +45,7 @@ def replace_child(monkeypatch: pytest.MonkeyPatch, *modules: str) -> Run:
     def observe(flags: str) -> Observed:
         return program_run.observe_program(Target(Path("train.py"), "step"), None, environ={"XLA_FLAGS": flags})
 
-    monkeypatch.setattr(program_run.launch, "ask_python", ask)
+    monkeypatch.setattr("envlock.numerics.programs.program_run.launch.ask_python", ask)
     return observe
 
 
