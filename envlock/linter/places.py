@@ -91,13 +91,11 @@ def split_name(name: str, folder: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _count_shared(one: tuple[str, ...], other: tuple[str, ...]) -> int:
-    """Return how many parts are the same from the start of a path and a folder; all of the folder's
-    where nothing differs.
-    """
+    """Return how many parts are the same from the start of a path and a folder."""
     for count, (left, right) in enumerate(zip(one, other, strict=False)):
         if left != right:
             return count
-    return len(other)
+    return min(len(one), len(other))
 
 
 def _split_path(path: str) -> tuple[str, ...]:

@@ -37,6 +37,33 @@ class Branches(Imports):
             self.run_dead(other)
         return self.run_body(taken)
 
+    def run_match(self, node: ast.Match) -> bool:
+        """Run each case from here, and go on with what any of them leaves."""
+        self.evaluate(node.subject)
+        names, state = dict(self.scope.names), self.state.copy()
+        left = []
+        self.unsure += 1
+        for case in node.cases:
+            self.scope.names, self.state = dict(names), state.copy()
+            if not self.run_body(case.body):
+                left.append((self.scope.names, self.state))
+        self.unsure -= 1
+        last = node.cases[-1]
+        is_complete = (
+            isinstance(last.pattern, ast.MatchAs)
+            and last.pattern.pattern is None
+            and last.guard is None
+        )
+        # Without `case _`, none of them may fit.
+        if not is_complete:
+            left.append((names, state))
+        if not left:
+            return True
+        self.scope.names, self.state = left[0]
+        for other in left[1:]:
+            self.merge(*other)
+        return False
+
     def is_main_guard(self, test: ast.expr) -> bool:
         """Return whether this is `__name__ == "__main__"`."""
         if not isinstance(test, ast.Compare) or not isinstance(test.left, ast.Name):

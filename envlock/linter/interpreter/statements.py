@@ -5,6 +5,7 @@ them.
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Callable
 from typing import cast
 
@@ -392,14 +393,6 @@ class Statements(Branches):
                 self.assign_to(item.optional_vars, value)
         return self.run_body(node.body)
 
-    def run_match(self, node: ast.Match) -> bool:
-        self.evaluate(node.subject)
-        for case in node.cases:
-            self.unsure += 1
-            self.run_body(case.body)
-            self.unsure -= 1
-        return False
-
     def run_return(self, node: ast.Return) -> bool:
         value: Value = Constant(None)
         if node.value is not None:
@@ -489,3 +482,5 @@ STATEMENTS: dict[type[ast.stmt], Callable[[Statements, ast.stmt], bool]] = {
     ast.Break: _row(Statements.stop),
     ast.Continue: _row(Statements.stop),
 }
+if sys.version_info >= (3, 11):
+    STATEMENTS[ast.TryStar] = _row(Statements.run_try)

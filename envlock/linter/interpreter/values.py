@@ -8,7 +8,7 @@ value is known: `join` returns one that can be either.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import count
 from typing import Literal
@@ -304,21 +304,26 @@ class Class(Value):
     def add_taints(self, taints: Taints) -> Value:
         return self
 
-    def list_lineage(self) -> Iterator[Class]:
-        """Yield the class and the project's classes that it inherits from, each once.
-
-        Nearer ones come first: not quite Python's own order, in which the parents of the first
-        parent come before the second parent.
+    def list_lineage(self) -> list[Class]:
+        """Return the class and the project's classes that it inherits from, in Python's own order:
+        each before its parents, and what the first parent brings before the second parent.
         """
-        waiting: list[Class] = [self]
+        finished: list[Class] = []
         seen: set[Class] = {self}
-        while waiting:
-            owner = waiting.pop(0)
-            yield owner
-            for base in owner.bases:
-                if isinstance(base, Class) and base not in seen:
-                    seen.add(base)
-                    waiting.append(base)
+        # Depth first, the last parent first: read backwards, this is the order that is wanted.
+        entered = [(self, list(self.bases))]
+        while entered:
+            owner, waiting = entered[-1]
+            if not waiting:
+                finished.append(owner)
+                entered.pop()
+                continue
+            base = waiting.pop()
+            if isinstance(base, Class) and base not in seen:
+                seen.add(base)
+                entered.append((base, list(base.bases)))
+        finished.reverse()
+        return finished
 
     def list_library_bases(self) -> list[str]:
         """Return the names of the foreign classes that it inherits from."""
@@ -330,7 +335,7 @@ class Class(Value):
     def list_fields(self) -> list[str]:
         """Return the attributes that are annotated in its body, inherited ones first."""
         found: dict[str, None] = {}
-        for each in reversed(list(self.list_lineage())):
+        for each in reversed(self.list_lineage()):
             for statement in each.node.body:
                 if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
                     found[statement.target.id] = None

@@ -27,6 +27,7 @@ AT_START = ("LD_LIBRARY_PATH", "LD_PRELOAD", "GLIBC_TUNABLES")
 READERS = (
     "tf",
     "keras",
+    "tf_keras",
     "tensorflow_addons",
     "tensorflow_datasets",
     "tensorflow_probability",
