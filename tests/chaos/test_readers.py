@@ -90,7 +90,7 @@ PLANTS: dict[str, tuple[str, Any]] = {
     "pip.conf": ("envlock.packages.indexes.index_settings._index", lambda text, *_, **__: Index(Path(text).as_uri())),
     "variables": ("envlock.packages.indexes.index_settings._index", _telling),
     "netrc": ("envlock.packages.indexes.credentials.suppress", lambda *_: nullcontext()),
-    "source": ("envlock.linter.files._code", lambda path: (Path(path).read_text("utf-8"), None)),
+    "source": ("envlock.linter.files._read_code", lambda path: (Path(path).read_text("utf-8"), None)),
     "fleet": ("envlock.fleet.folder.is_statement", lambda value: isinstance(value, dict)),
     "lockfile": ("envlock.runtime.compare.is_same", lambda left, right: True),
     "WHEEL": ("envlock.runtime.collectors.packages._is_tag", lambda text: True),
@@ -115,7 +115,7 @@ PLANTS: dict[str, tuple[str, Any]] = {
     ),
     "wheel": ("envlock.packages.indexes.ranges._unsound", lambda file, why: ValueError(why)),
     "RECORD": ("envlock.runtime.files.record_rows.parse_row", lambda fields: Row(fields[0], fields[1], None)),
-    "notebook": ("envlock.linter.notebooks._source", lambda cell: cell["source"]),
+    "notebook": ("envlock.linter.notebooks._join_source", lambda cell: cell["source"]),
 }
 """By reader: a defence, and what takes its place."""
 
