@@ -133,6 +133,8 @@ def test_what_the_lock_keeps() -> None:
         "python_archive": None,
         "apt": None,
     }
+    arm = replace(pinned(FOUND[0].reference), platform="linux/arm64")
+    assert make_base_image(replace(chosen, image=arm), ASKED).platform == "linux/arm64"
 
 
 def test_a_base_without_python_keeps_where_its_python_is_from() -> None:

@@ -56,6 +56,7 @@ def shell(envlock: Command, tmp_path_factory: pytest.TempPathFactory) -> Run:
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.processes
 def test_the_commands_of_the_page_print_what_it_shows(
     locked_hosts: Command, tmp_path_factory: pytest.TempPathFactory
