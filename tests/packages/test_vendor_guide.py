@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,9 @@ def test_the_commands_of_the_page_succeed_one_after_the_other(tmp_path: Path) ->
     bin = tools(tmp_path / "bin", sys.executable, str(python))  # noqa: A001 (its name)
     (bin / "pip").write_text(f'#!/bin/sh\nexec "{python}" -m pip "$@"\n', encoding="utf-8")
     (bin / "pip").chmod(0o755)
+    # `python -m uv` takes the environment of that Python before VIRTUAL_ENV, and would install into ours.
+    (bin / "uv").unlink()
+    (bin / "uv").symlink_to(Path(sys.executable).with_name("uv"))
     index = {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "UV_", "SSL_"))}
     own = {"PYTHONPATH": str(ROOT), "VIRTUAL_ENV": str(folder / ".venv"), "ENVLOCK_WITHOUT_TENSORFLOW": "1"}
     environ = {
@@ -44,6 +48,7 @@ def test_the_commands_of_the_page_succeed_one_after_the_other(tmp_path: Path) ->
     runnable = [block for block in blocks if "envlock build" not in block]
     assert len(runnable) == len(blocks) - 1, "the last one needs a container engine"
     commands = [line.strip() for block in runnable for line in block.splitlines() if line.strip()]
+    ours = list_installed()
     before = [f'"{sys.executable}" -m venv .venv', "pip install -q six idna", "pip install -q -e ."]
     for command in (*before, *commands):
         done = subprocess.run(
@@ -56,3 +61,9 @@ def test_the_commands_of_the_page_succeed_one_after_the_other(tmp_path: Path) ->
             check=False,
         )
         assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+    assert list_installed() == ours, "nothing is installed into the environment of the tests"
+
+
+def list_installed() -> list[tuple[str, str]]:
+    """Return the names and versions of what this environment has."""
+    return sorted((found.metadata["Name"], found.version) for found in metadata.distributions())
