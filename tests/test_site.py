@@ -71,17 +71,17 @@ def test_each_code_has_a_page_with_its_reason_and_its_remedy(tmp_path: Path) -> 
     assert without_remedy == []
 
 
-def test_an_overview_of_codes_keeps_its_headings_and_links_to_the_pages() -> None:
-    before = (
-        "# All\n\n## `verify`\n\n### a-b\n\nTitle.\n\nWhy.\n\n```python\n# ### c\n```\n\n### d\n\nOther.\n\n## End\n"
-    )
-    overview, pages = split_codes(before, "###")
+@pytest.mark.parametrize("heading", ["##", "###"])
+def test_an_overview_of_codes_keeps_its_headings_and_links_to_the_pages(heading: str) -> None:
+    example = "```python\n# a comment\n```\n\nFix: z.\n\n"
+    before = f"# All\n\n{heading} a-b\n\nTitle.\n\n{example}{heading} d\n\nOther.\n\n## `verify`\n"
+    overview, pages = split_codes(before, heading)
     assert overview == (
-        "# All\n\n## `verify`\n\n### a-b\n\nTitle. [Why, and what to do](codes/a-b.md)\n\n"
-        "### d\n\nOther. [Why, and what to do](codes/d.md)\n\n## End\n"
+        f"# All\n\n{heading} a-b\n\nTitle. [Why, and what to do](codes/a-b.md)\n\n"
+        f"{heading} d\n\nOther. [Why, and what to do](codes/d.md)\n\n## `verify`\n"
     )
     assert pages == {
-        "a-b": "# a-b\n\nTitle.\n\nWhy.\n\n```python\n# ### c\n```\n\n`envlock explain a-b` prints this page.\n",
+        "a-b": f"# a-b\n\nTitle.\n\n{example}`envlock explain a-b` prints this page.\n",
         "d": "# d\n\nOther.\n\nWhy and fix depend on what is found: each finding says it.\n\n"
         "`envlock explain d` prints this page.\n",
     }

@@ -69,7 +69,8 @@ def move_links(text: str, source: str, pages: dict[str, str], repository: str) -
 def split_codes(text: str, heading: str) -> tuple[str, dict[str, str]]:
     """Return the overview of a page of codes, which keeps its headings for links, and the page of each code by its name."""
     section = re.compile(
-        rf"^{heading} (?P<code>[A-Za-z][\w-]*)\n\n(?P<title>[^\n]+)\n(?P<rest>.*?)(?=^{heading[1:]} |^{heading} |\Z)",
+        # Up to the next heading: a line that begins with one # can be a comment of an example.
+        rf"^{heading} (?P<code>[A-Za-z][\w-]*)\n\n(?P<title>[^\n]+)\n(?P<rest>.*?)(?=^###? |\Z)",
         re.MULTILINE | re.DOTALL,
     )
     pages = {}
