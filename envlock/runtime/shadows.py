@@ -200,13 +200,14 @@ def _owns(distribution: Distribution, name: str) -> bool:
         return True
     files = distribution.read("RECORD")
     if not files:
-        # An egg lists its files as they are found from its own folder.
-        files = (distribution.read("installed-files.txt") or "").replace("../", "")
+        # An egg lists its files without digests, as they are found from its own folder.
+        listed = (distribution.read("installed-files.txt") or "").replace("../", "")
+        files = "".join(f"{file},\n" for file in listed.splitlines())
     if not files:
         # Debian's packages and other eggs have only the names of their modules.
         modules = distribution.read("top_level.txt") or ""
         return name.partition(".")[0] in modules.split()
     name = name.replace(".", "/")
-    begins = (f"{name}/", f"{name}.py", f"{name}.cpython", f"{name}.abi3", f"{name}.so")
+    begins = (f"{name}/", f"{name}.py,", f"{name}.cpython", f"{name}.abi3", f"{name}.so")
     # Searched as one text: TensorFlow's RECORD has 14,865 lines, and this runs on line 1 of a script.
     return files.startswith(begins) or any(f"\n{begin}" in files for begin in begins)

@@ -124,6 +124,7 @@ def test_a_module_of_one_file_can_be_hidden(installed: str, package: str, tmp_pa
     site = Path(host.path[-1])
     write(site, {installed: ""})
     distribution(site, package, "1.17", {"RECORD": f"{installed},,\n"})
+    distribution(site, "stubs", "1.17", {"RECORD": f"{module}.pyi,,\n"})
     where = "in an earlier folder of the import path"
     assert hidden(host) == {package: f"a {module} {where} is imported instead of the installed one"}
 
