@@ -119,11 +119,11 @@ def list_differences(
     `live`.
 
     An overlay can add or replace a package, but not remove one; a variable whose value is hashed
-    cannot be set. A number of threads is put by its variable, so that of the two only the number is
-    a difference.
+    cannot be set. A thread count is set by its variable, so only the count is listed as a difference.
     """
     causes = list_thread_counts(a, b)
-    put = {cause.path for cause in causes}
+    counts = {cause.path for cause in causes}
+    setters = {name for name, fact in THREADS.items() if f"{PROCESSOR}.{fact}" in counts}
     beyond = []
     ours = read_versions(live)
     one, other = read_versions(a), read_versions(b)
@@ -139,7 +139,7 @@ def list_differences(
     variables = (read_variables(a), read_variables(b))
     for name in sorted(variables[0].keys() | variables[1].keys()):
         before, after = variables[0].get(name), variables[1].get(name)
-        if before == after or f"{PROCESSOR}.{THREADS.get(name)}" in put:
+        if before == after or name in setters:
             continue
         path = f"{VARIABLES}.{name}"
         if any(value is not None and value.startswith(HASHED) for value in (before, after)):
@@ -149,12 +149,12 @@ def list_differences(
     for section in sorted(a.keys() | b.keys()):
         if section not in (PACKAGES, VARIABLES, *DERIVED):
             paths = list_paths(section, a.get(section), b.get(section))
-            beyond += [path for path in paths if path not in put]
+            beyond += [path for path in paths if path not in counts]
     return Differences(tuple(causes), tuple(beyond))
 
 
 def list_thread_counts(a: Mapping[str, object], b: Mapping[str, object]) -> list[Cause]:
-    """Return the numbers of TensorFlow's threads that are known on both sides and differ."""
+    """Return TensorFlow's thread counts that are known on both sides and differ."""
     one, other = read_thread_counts(a), read_thread_counts(b)
     causes = []
     for name, fact in THREADS.items():
@@ -202,7 +202,7 @@ def read_variables(facts: Mapping[str, object]) -> dict[str, str | None]:
 
 
 def read_thread_counts(facts: Mapping[str, object]) -> dict[str, str]:
-    """Return the numbers of TensorFlow's threads, by the variable that sets each."""
+    """Return TensorFlow's thread counts, by the variable that sets each."""
     processor = facts.get(PROCESSOR)
     if not isinstance(processor, dict):
         return {}

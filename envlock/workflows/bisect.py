@@ -121,7 +121,7 @@ class Bench:
         in an overlay, and variables to set.
         """
         versions: dict[str, str | None] = {**read_versions(self.a)}
-        # Where a lockfile leaves the number of threads to TensorFlow, that of this machine may be another.
+        # Where a lockfile sets no thread count, TensorFlow would take that of this machine's processor.
         variables = {**read_variables(self.a), **read_thread_counts(self.a)}
         for cause in causes:
             section, name = cause.path.split(".", 1)
@@ -233,7 +233,7 @@ def bisect(
     code: dict[str, str] = {}
     if state is not None:
         # What an earlier call stored holds only for the code that it ran.
-        code = digest_files(find([str(wanted.folder)]), wanted.folder)
+        code = digest_code(wanted.folder, folder)
     bench = Bench(
         wanted,
         program.seed,
@@ -261,6 +261,16 @@ def bisect(
     else:
         evidence = BisectEvidence(differences, smallest, *digests, bench.runs, operation)
     return judge_bisection(evidence, problem, wanted.title)
+
+
+def digest_code(folder: Path, state: Path) -> dict[str, str]:
+    """Return the SHA-256 of the Python files in a program's folder, without the overlays of packages in
+    the state's folder, which can be below it.
+    """
+    overlays = state.resolve()
+    files = find([str(folder)])
+    own = [file for file in files if not Path(file).resolve().is_relative_to(overlays)]
+    return digest_files(own, folder)
 
 
 def describe_finding(finding: Finding) -> str:
