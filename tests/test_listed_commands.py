@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ import pytest
 from tests.exhaustive import first
 from tests.test_executed import LISTED, list_listed
 from tests.test_transcripts import ROOT, environ
+from tests.transcripts import run_command
 
 TRAIN = """
 import numpy as np
@@ -54,15 +54,7 @@ def test_the_commands_of_a_page_run(page: str, tmp_path: Path, tensorflow_python
         "envlock capture -o envlock.lock && cp envlock.lock a.lock && cp a.lock b.lock",
         *commands,
     ):
-        done = subprocess.run(
-            ["bash", "-c", command],
-            cwd=project,
-            env=variables,
-            capture_output=True,
-            text=True,
-            timeout=600,
-            check=False,
-        )
+        done = run_command(command, project, variables)
         allowed = (0, 1) if DIFFER.search(command) else (0,)
         if done.returncode not in allowed:
             failed.append(f"{command}: {done.returncode}\n{done.stdout}{done.stderr}")

@@ -74,6 +74,13 @@ def run(page: Path, folder: Path, environ: Mapping[str, str]) -> list[str]:
     ]
 
 
+def run_command(command: str, folder: Path, environ: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run a line as a shell does; return its exit code and what it prints."""
+    return subprocess.run(
+        ["bash", "-c", command], cwd=folder, env=environ, capture_output=True, text=True, timeout=600, check=False
+    )
+
+
 def agrees(shown: list[str], printed: str) -> bool:
     """Return whether a text is what the lines of a page show; which interpreter a variable names, a page leaves out."""
     printed = re.sub(r"^environment: .* \(ENVLOCK_PYTHON\)\n", "", printed, flags=re.MULTILINE)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from importlib import metadata
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 
 from tests.exhaustive import exhaustive
 from tests.test_executed import INDENTED
-from tests.transcripts import tools
+from tests.transcripts import run_command, tools
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/guides/vendor.md"
@@ -49,17 +48,9 @@ def test_the_commands_of_the_page_succeed_one_after_the_other(tmp_path: Path) ->
     assert len(runnable) == len(blocks) - 1, "the last one needs a container engine"
     commands = [line.strip() for block in runnable for line in block.splitlines() if line.strip()]
     ours = list_installed()
-    before = [f'"{sys.executable}" -m venv .venv', "pip install -q six idna", "pip install -q -e ."]
-    for command in (*before, *commands):
-        done = subprocess.run(
-            ["bash", "-c", command],
-            cwd=folder,
-            env=environ,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
+    preparation = [f'"{sys.executable}" -m venv .venv', "pip install -q six idna", "pip install -q -e ."]
+    for command in (*preparation, *commands):
+        done = run_command(command, folder, environ)
         assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
     assert list_installed() == ours, "nothing is installed into the environment of the tests"
 
