@@ -24,7 +24,7 @@ NO_APT = 66
 """The exit code of the script if there is no apt."""
 
 # `check-valid-until=no`: the archives of one day, which make a build repeatable, have indexes that
-# have expired. https://snapshot.debian.org/ names this option.
+# have expired (sources.list(5)).
 SCRIPT = f"""\
 export LC_ALL=C DEBIAN_FRONTEND=noninteractive
 command -v apt-get > /dev/null || exit {NO_APT}

@@ -122,9 +122,8 @@ def _update_tag_index(
     merged: list[Mapping[str, object]] = []
     listed = index.get("manifests", [])
     if not isinstance(listed, list) or not all(isinstance(entry, dict) for entry in listed):
-        raise manifest.make_unreadable_error(
-            "an index", image, "its manifests are no list of objects"
-        )
+        reason = "`manifests` is not a list of objects"
+        raise manifest.make_unreadable_error("an index", image, reason)
     merged += [entry for entry in listed if entry.get("digest") not in new]
     merged += entries
     content = _dump({"schemaVersion": 2, "mediaType": INDEX, "manifests": merged})

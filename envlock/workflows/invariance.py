@@ -66,12 +66,14 @@ def invariance(
         raise UsageError(f"unknown mode `{unknown[0]}`", hint=f"choose from: {', '.join(MODES)}")
     if largest < 2:
         raise UsageError("a batch of one row has no other rows", hint="use `--largest 2` or more")
-    asked = {
+    asked: dict[str, object] = {
         **describe_model(model),
-        "inputs": _show_path(inputs),
+        "inputs": None,
         "sizes": {mode: choose_sizes(mode, largest) for mode in modes or MODES},
         "seed": SEED,
     }
+    if inputs is not None:
+        asked["inputs"] = str(inputs)
     progress.say(f"measuring {model} in batches of 1 to {largest} (starts TensorFlow)")
     environment, found = measure(asked, python, os.environ)
     onednn = os.environ.get(ONEDNN)
@@ -82,12 +84,6 @@ def invariance(
         _, switched = measure(asked, python, {**os.environ, ONEDNN: value})
     evidence = InvarianceEvidence(environment, onednn, found, switched)
     return judge_invariance(evidence, modes, model)
-
-
-def _show_path(path: Path | None) -> str | None:
-    if path is None:
-        return None
-    return str(path)
 
 
 def describe_model(text: str) -> dict[str, object]:

@@ -72,10 +72,10 @@ def test_the_index_of_another_keeps_what_others_put_there() -> None:
 
 
 @pytest.mark.parametrize("manifests", [["x"], "x", {"a": 1}])
-def test_an_index_that_is_none_is_refused(manifests: object) -> None:
+def test_a_malformed_index_is_refused(manifests: object) -> None:
     registry = Memory(knows_referrers=False)
     registry.held[TAG] = json.dumps({"schemaVersion": 2, "manifests": manifests}).encode()
-    with pytest.raises(RegistryError, match="cannot be read: its manifests are no list of objects"):
+    with pytest.raises(RegistryError, match="cannot be read: `manifests` is not a list of objects"):
         attach(registry, IMAGE, [BILL])
 
 

@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from operator import attrgetter
 from pathlib import Path
 
 from envlock.guest import launch
@@ -17,10 +16,6 @@ from envlock.runtime.collectors.environment_variables import make_recordable
 from envlock.runtime.errors import FactError
 from envlock.runtime.report import clean
 from envlock.runtime.tables import table
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from envlock.runtime.facts import Tree
 
 STEPS = 2
 SECONDS = 60.0
@@ -81,29 +76,21 @@ def observe_program(
 
 
 def add_flags(observed: Observed, flags: str) -> Observed:
-    """Return it with the flags with which XLA made machine code of its instructions.
+    """Return what ran, with the flags of XLA among its switches if XLA compiled a part.
 
-    Some of them, such as fast math, change only that code, so that no instruction tells.
+    Some flags, such as fast math, change only the machine code, which no instruction shows.
 
     Args:
         observed: what ran.
         flags: the value of XLA_FLAGS.
     """
-    deciding = list(filter(_decides, flags.split()))
-    kinds = map(attrgetter("kind"), observed.parts.values())
-    if XLA not in kinds or not deciding:
+    is_compiled = any(part.kind == XLA for part in observed.parts.values())
+    deciding = [flag for flag in flags.split() if not flag.startswith(WRITING)]
+    if not is_compiled or not deciding:
         return observed
-    (row,) = filter(_is_row_of_flags, table("environ"))
+    row = next(row for row in table("environ") if row["name"] == FLAGS)
     shown = make_recordable(" ".join(deciding), row)
     return replace(observed, switches={**observed.switches, FLAGS: str(shown)})
-
-
-def _decides(flag: str) -> bool:
-    return not flag.startswith(WRITING)
-
-
-def _is_row_of_flags(row: Tree) -> bool:
-    return bool(row["name"] == FLAGS)
 
 
 def _read_modules(folder: Path) -> dict[str, str]:
