@@ -6,6 +6,7 @@ import ast
 from dataclasses import dataclass, field
 
 from envlock.linter.interpreter.values import Constant, Value
+from envlock.linter.names import NAMING_KEYWORDS
 
 
 @dataclass
@@ -49,6 +50,11 @@ class Call:
     def list_values(self) -> list[Value]:
         """Return everything that it gives."""
         return [*self.arguments, *self.keywords.values()]
+
+    def list_data(self) -> list[Value]:
+        """Return all arguments but names and titles, which change no result."""
+        named = [value for word, value in self.keywords.items() if word not in NAMING_KEYWORDS]
+        return [*self.arguments, *named]
 
     def list_named_values(self) -> list[tuple[str, Value]]:
         """Return everything that it gives with its name, or with its position as text."""

@@ -11,7 +11,7 @@ from envlock.linter.interpreter.values import Constant, Instance, Value, join
 
 
 class Branches(Imports):
-    """The execution of `if` and `try`."""
+    """The execution of `if`, `match` and `try`."""
 
     def run_if(self, node: ast.If) -> bool:
         if self.is_main_guard(node.test):

@@ -53,16 +53,14 @@ class Computations(Containers):
             made = self.make(name, call.node)
             made.arguments, made.keywords = call.arguments, call.keywords
             return made.add_taints(self.collect_all_taints(call.list_values()))
-        kept = [value for word, value in call.keywords.items() if word not in NAMING_KEYWORDS]
         # `name=`, `title=`: a number by chance in it only looks otherwise.
         for word in NAMING_KEYWORDS & call.keywords.keys():
             self.ledger.show(self.collect_taints(call.keywords[word]))
-        return Value(self.collect_all_taints([*call.arguments, *kept]))
+        return Value(self.collect_all_taints(call.list_data()))
 
     def hand_out(self, call: Call) -> None:
         """Let chances count that are given to what is not seen."""
-        kept = [value for word, value in call.keywords.items() if word not in NAMING_KEYWORDS]
-        values = [*call.arguments, *kept]
+        values = call.list_data()
         self.count(*values)
         for value in values:
             if isinstance(value, Sequence | Table):  # it may be filled there
