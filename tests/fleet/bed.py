@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import re
 import shutil
 import signal
 import socket
@@ -16,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.containers.bed.debian import BedError, fetch, unpack
@@ -96,6 +97,10 @@ class Started:
     seconds: float
 
 
+WAITING = re.compile(r"^srun: job \d+ (?:queued|has been) .*\n", re.MULTILINE)
+"""What srun says while the nodes of the last job become free."""
+
+
 @dataclass(frozen=True)
 class Slurm:
     """A cluster of four nodes on this machine.
@@ -114,9 +119,10 @@ class Slurm:
         return {"SLURM_CONF": f"{self.folder}/slurm.conf"}
 
     def run(self, command: Sequence[str | Path], cwd: Path, environ: Mapping[str, str] | None = None) -> Started:
-        """Run a command where Slurm's programs are."""
+        """Run a command where Slurm's programs are; what srun says of waiting for free nodes is left out."""
         enter = ["nsenter", f"--mount=/proc/{self.keeper.pid}/ns/mnt", f"--wd={cwd}", "--"]
-        return run([*enter, *command], cwd, {**self.environ, **(environ or {})})
+        done = run([*enter, *command], cwd, {**self.environ, **(environ or {})})
+        return replace(done, output=WAITING.sub("", done.output), errors=WAITING.sub("", done.errors))
 
     def daemon(self, name: str) -> int:
         """Return the process of a daemon, such as `slurmd.n3`."""

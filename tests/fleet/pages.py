@@ -16,8 +16,8 @@ from tests.test_documentation import FENCE, ROOT
 PAGES = ROOT / "docs" / "fleet"
 FILE = re.compile(r"(?:#!.*\n)?# (\w+\.\w+)\n")
 COMMAND = re.compile(r"^\$ ((?:.*\\\n)*.*)\n?", re.MULTILINE)
-NOISE = re.compile(r"^(srun: job \d+ (queued|has been)|environment: ).*\n", re.MULTILINE)
-"""What Slurm says while the nodes of the last job become free, and which environment is active."""
+NOISE = re.compile(r"^environment: .*\n", re.MULTILINE)
+"""Which environment is active."""
 MARK = "--- what the next command prints ---"
 
 
