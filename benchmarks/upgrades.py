@@ -172,6 +172,7 @@ def main() -> None:
     parser.add_argument("--program", dest="programs", action="append", choices=PROGRAMS)
     parser.add_argument("--overlays", type=Path, required=True, help="folder for the packages")
     parser.add_argument("--steps", type=int, default=20, help="of the real training")
+    parser.add_argument("--traced", type=int, default=2, help="steps that the verdict looks at")
     asked = parser.parse_args()
     os.environ["STEPS"] = str(asked.steps)
     asked.overlays.mkdir(exist_ok=True)
@@ -188,7 +189,7 @@ def main() -> None:
             traces = folder / program
             traces.mkdir()
             target = Target(script, program)
-            stage = Stage(target, 7, environment, asked.overlays, traces, SILENT)
+            stage = Stage(target, 7, environment, asked.overlays, traces, asked.traced, SILENT)
             measure(stage, sets)
 
 

@@ -27,6 +27,9 @@ WithOption = Annotated[
         show_default=False,
     ),
 ]
+StepsOption = Annotated[
+    int, typer.Option("--steps", help="Number of steps that are traced.", min=1, max=10_000)
+]
 
 
 @app.command(cls=Command)
@@ -35,6 +38,7 @@ def upgrade(
     lock: LockedArgument,
     run: ProgramOptions,
     wanted: WithOption = None,
+    steps: StepsOption = 2,
     shown: ReportOptions = AS_TEXT,
 ) -> None:
     """Judge whether newer packages change the bits of a program, without training.
@@ -43,15 +47,18 @@ def upgrade(
 
     The installer resolves the versions and puts them into folders that Python looks in first;
     nothing is installed in this environment. Three things are compared: what TensorFlow is given to
-    compute, each operation at its own shapes, and all values of the first two steps, weights and
+    compute, each operation at its own shapes, and all values of the first steps, weights and
     batches among them.
 
     \b
     Examples:
       envlock upgrade envlock.lock train.py:step --with keras==3.15.1   does this version change a bit?
       envlock upgrade envlock.lock train.py:step --with all             the newest of everything, one verdict each
+      envlock upgrade envlock.lock train.py:step --with h5py --steps 20 the batches of twenty steps as well
       envlock upgrade envlock.lock train.py:step --with numpy -f json   for programs
     """
-    report = envlock.upgrade(lock, run.program, wanted or [], progress=Terminal(shown.quiet))
+    report = envlock.upgrade(
+        lock, run.program, wanted or [], steps=steps, progress=Terminal(shown.quiet)
+    )
     emit(render(report, shown.format, color=has_color(), width=get_width()))
     raise typer.Exit(report.exit_code)

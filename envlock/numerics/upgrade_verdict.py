@@ -112,6 +112,7 @@ class Compared:
         parts: parts of the program.
         operations: its operations that were computed again.
         entries: entries of the trace.
+        steps: the most steps that a trace has: what comes later was not compared.
         left_out: its operations that cannot be computed alone, such as those that draw or write a variable: only the
             trace has their values.
     """
@@ -119,6 +120,7 @@ class Compared:
     parts: int
     operations: int
     entries: int
+    steps: int
     left_out: int = 0
 
     @property
@@ -306,23 +308,24 @@ def report_unmet(requirement: str) -> Finding:
 
 
 def write_headline(evidence: UpgradeEvidence, title: str) -> str:
-    """Return the answer in one line."""
+    """Return the answer in one line; that no bit changes holds for the steps that were traced."""
     compared = evidence.compared
     changes = count(len(evidence.together.changes), "package")
     if len(evidence.together.changes) == 1:
         changes = str(evidence.together.changes[0])
-    verdict = evidence.together.verdict
-    text = f"{WORDS[verdict]}: {clean(changes)} under {clean(title)}"
-    if verdict == UNCHANGED:
-        operations = count(compared.operations, "operation")
-        if compared.left_out:
-            total = compared.operations + compared.left_out
-            operations = f"{compared.operations} of {count(total, 'operation')}"
-        text += (
-            f": {count(compared.parts, 'part')} of the program, {operations} computed again "
-            f"and {count(compared.entries, 'traced value')} are equal"
-        )
-    return text
+    verdict = WORDS[evidence.together.verdict]
+    subject = f"{clean(changes)} under {clean(title)}"
+    if evidence.together.verdict != UNCHANGED:
+        return f"{verdict}: {subject}"
+    operations = count(compared.operations, "operation")
+    if compared.left_out:
+        total = compared.operations + compared.left_out
+        operations = f"{compared.operations} of {count(total, 'operation')}"
+    return (
+        f"{verdict} in the first {count(compared.steps, 'step')}: {subject}: "
+        f"{count(compared.parts, 'part')} of the program, {operations} computed again "
+        f"and {count(compared.entries, 'traced value')} are equal"
+    )
 
 
 def list_changes(versions: Mapping[str, str], installed: Mapping[str, str]) -> tuple[Change, ...]:

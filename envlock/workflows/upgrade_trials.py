@@ -107,6 +107,7 @@ class Stage:
         environment: the locked one.
         overlays: the folder of the new versions.
         folder: where traces lie.
+        steps: how many steps are traced.
         progress: shows what is being done.
     """
 
@@ -115,6 +116,7 @@ class Stage:
     environment: LiveEnvironment
     overlays: Path
     folder: Path
+    steps: int
     progress: Progress
 
     def look(self) -> Seen:
@@ -151,7 +153,7 @@ class Stage:
         file = self.folder / f"{name}.trace"
         python = self.environment.python
         request = Request(
-            self.program, python, 1, fresh=True, steps=STEPS, seed=self.seed, environ=environ
+            self.program, python, 1, fresh=True, steps=self.steps, seed=self.seed, environ=environ
         )
         write_trace(request, file, lambda text: None)
         return file
@@ -228,6 +230,7 @@ def upgrade(
     program: Program | str,
     wanted: Sequence[str],
     *,
+    steps: int = STEPS,
     progress: Progress = SILENT,
 ) -> Report[UpgradeEvidence]:
     """Return whether newer packages change the bits of a program, and which of them does, without training.
@@ -239,6 +242,7 @@ def upgrade(
         lock: the lockfile; this environment must be the one that it describes.
         program: what is run; a text is its script. It must be a function.
         wanted: packages, each `NAME` or `NAME==VERSION`; `all` for everything in the lockfile.
+        steps: how many steps are traced: the verdict is about these.
         progress: shows what is being done.
 
     Raises:
@@ -272,13 +276,13 @@ def upgrade(
     overlays = make_overlay_folder()
     seed = program.seed if program.seed is not None else SEED
     with open_draft_folder(None) as folder:
-        stage = Stage(target, seed, environment, overlays, folder, progress)
+        stage = Stage(target, seed, environment, overlays, folder, steps, progress)
         seen = stage.look()
         together = stage.attempt(changes, seen)
         alone: tuple[Trial, ...] = ()
         if len(changes) > 1 and together.verdict != UNCHANGED:
             alone = tuple(stage.attempt([change], seen) for change in changes)
-        compared = count_compared(seen)
+        compared = count_compared(seen, steps)
     before, after = find_tensorflow(installed), find_tensorflow(versions)
     switches: tuple[str, ...] = ()
     if before is not None and after is not None:
@@ -320,7 +324,7 @@ def make_numerics(section: Mapping[str, object]) -> Numerics:
     )
 
 
-def count_compared(seen: Seen) -> Compared:
+def count_compared(seen: Seen, steps: int) -> Compared:
     """Return how much can be compared with another environment."""
     operations, left_out = 0, 0
     if seen.numerics.program is not None:
@@ -328,7 +332,7 @@ def count_compared(seen: Seen) -> Compared:
         coverage = seen.numerics.program.targets[NAME]
         left_out = coverage.distinct - coverage.covered
     entries = _count_entries(seen.trace).total()
-    return Compared(len(seen.program.parts), operations, entries, left_out)
+    return Compared(len(seen.program.parts), operations, entries, steps, left_out)
 
 
 def find_unreadable(file: Path) -> list[Difference]:

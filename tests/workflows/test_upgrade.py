@@ -47,6 +47,7 @@ class World:
         resolved: what the installer answers.
         section: the operations that can be computed alone, and their results.
         runs: how often the program was looked at.
+        steps: how many steps each trace has at most.
     """
 
     program: Callable[[dict[str, str]], str] = lambda versions: "a"
@@ -55,6 +56,7 @@ class World:
     unused: tuple[str, ...] = ()
     section: Mapping[str, Any] = field(default_factory=lambda: SECTION)
     runs: int = 0
+    steps: set[int | None] = field(default_factory=set)
 
     def read(self, environ: Mapping[str, str] | None) -> dict[str, str]:
         """Return the versions that a process with these variables has."""
@@ -77,6 +79,7 @@ class World:
 
     def write(self, request: Request, file: Path, say: Any) -> None:
         """Write what the first steps show."""
+        self.steps.add(request.steps)
         write(file, [op("MatMul", 7, [5], [self.trace(self.read(request.environ))])])
 
 
@@ -105,10 +108,22 @@ def lock(versions: Mapping[str, str] = VERSIONS) -> Lockfile:
 def test_a_package_that_changes_nothing(world: World) -> None:
     report = upgrade(lock(), "train.py:step", ["keras"])
     assert (report.exit_code, report.findings, world.runs) == (0, [], 3)
-    assert report.evidence.to_json()["witnesses"] == {"parts": 1, "operations": 1, "entries": 1, "left_out": 1}
+    assert report.evidence.to_json()["witnesses"] == {
+        "parts": 1,
+        "operations": 1,
+        "entries": 1,
+        "steps": 2,
+        "left_out": 1,
+    }
     assert report.headline.endswith(
         ": 1 part of the program, 1 of 2 operations computed again and 1 traced value are equal"
     )
+
+
+def test_as_many_steps_are_traced_as_are_wanted(world: World) -> None:
+    report = upgrade(lock(), "train.py:step", ["keras"], steps=20)
+    assert (report.exit_code, world.steps) == (0, {20})
+    assert report.headline.startswith("no bit changes in the first 20 steps: keras 3.8.0 -> 3.15.1 under ")
 
 
 def test_without_an_operation_that_can_be_computed_nothing_is_proven(world: World) -> None:
