@@ -2,8 +2,10 @@
 
     .venvs/dev/bin/python benchmarks/planted_causes.py
 
-Prints the table of docs/bisect.md. The programs read what they depend on, so that the truth is known; the last pair is
-real: NumPy's own sum, which 2.2.6 and 2.4.6 add in another order. `--python` names an interpreter with NumPy 2.4.6.
+Prints the table of docs/bisect.md. The programs read what they depend on, so that the truth is known; the last two pairs
+are real: NumPy's own sum, which 2.2.6 and 2.4.6 add in another order, and singular vectors of SciPy 1.15.3 and 1.17.1.
+`--python` names an interpreter with NumPy 2.4.6. `--mixture` names one with many packages, SciPy 1.17.1 among them, and
+`--others` a file with other versions of some of them, `NAME==VERSION` a line, SciPy first; without it that pair is left out.
 """
 
 from __future__ import annotations
@@ -31,6 +33,12 @@ def step():
     random = np.random.default_rng(0)
     return {"sums": np.array([random.random(100_003).astype("float32").sum() for _ in range(20)])}
 """
+VECTORS = """
+import numpy as np
+from scipy import linalg
+def step():
+    return {"vectors": linalg.svd(np.random.default_rng(0).standard_normal((60, 60)))[0]}
+"""
 QUIET = ("NCCL_", "TF_", "XLA_", "MKL_", "CUDNN_", "CUBLAS_", "ONEDNN_", "HOROVOD_", "GRPC_")
 """Variables that mean nothing to a program that imports neither NumPy nor TensorFlow."""
 
@@ -39,7 +47,10 @@ def main() -> None:
     """Measure each pair, and print a row for each."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--python", type=Path, default=Path(sys.executable))
-    python = parser.parse_args().python
+    parser.add_argument("--mixture", type=Path)
+    parser.add_argument("--others", type=Path)
+    asked = parser.parse_args()
+    python = asked.python
     names = [row.name for row in load_variables() if row.name.startswith(QUIET)]
     print("| planted | differences | found | runs | CPU seconds |")
     print("|---|--:|---|--:|--:|")
@@ -47,6 +58,9 @@ def main() -> None:
         code = f"return {{'x': float(all(os.environ.get(name) == '1' for name in {wanted!r}))}}"
         measure(PROGRAM.format(code=code), names[:number], wanted, {}, python)
     measure(REAL, names[:30], ["numpy"], {"numpy": "2.2.6", "h5py": "3.13.0"}, python)
+    if asked.mixture is not None:
+        others = dict(line.split("==") for line in asked.others.read_text().split())
+        measure(VECTORS, names[:10], ["scipy"], others, asked.mixture)
 
 
 def list_planted(names: list[str]) -> list[tuple[int, list[str]]]:
