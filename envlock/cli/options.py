@@ -123,6 +123,8 @@ def _needs_environment(context: typer.Context) -> bool:
         return LIVE in (params["a"], params["b"])
     if context.info_name == "show":
         return params.get("lock") == LIVE
+    if context.info_name == "portable":
+        return bool(params.get("estimate"))
     if WITHOUT_ENVIRONMENT in context.meta:
         return False
     if context.info_name == "doctor" and params.get("lock"):

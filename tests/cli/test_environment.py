@@ -214,9 +214,25 @@ def test_a_tool_never_locks_its_own_environment(envlock: Command, tmp_path: Path
         assert done.stderr.startswith(f"error: no environment found; looked at: {looked}, ")
         assert done.stderr.endswith(f"\n{HINT}")
     assert (tmp_path / "envlock.lock").read_bytes() == lock
-    assert tool("diff", "envlock.lock", "envlock.lock").returncode == 0
-    assert tool("doctor", "envlock.lock").returncode == 0
-    assert tool("explain", "ENV205").returncode == 0
+
+
+READS_FILES_ONLY = (
+    (["diff", "envlock.lock", "envlock.lock"], 0),
+    (["show", "envlock.lock"], 0),
+    (["doctor", "envlock.lock"], 0),
+    (["explain", "ENV205"], 0),
+    (["portable", "envlock.lock", "envlock.lock"], 1),
+)
+
+
+@pytest.mark.parametrize(("words", "code"), READS_FILES_ONLY)
+def test_what_reads_files_only_needs_no_environment(
+    envlock: Command, tmp_path: Path, words: list[str], code: int
+) -> None:
+    (tmp_path / "envlock.lock").write_bytes(encode(document()))
+    tool = Command([sys.executable, "-c", "from envlock.__main__ import main; main()"], tmp_path)
+    done = tool(*words, environ={"HOME": str(tmp_path)})
+    assert (done.returncode, "environment" in done.stderr) == (code, False)
 
 
 def test_what_was_taken_is_said(envlock: Command, tmp_path: Path) -> None:
