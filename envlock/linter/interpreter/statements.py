@@ -14,6 +14,7 @@ from envlock.linter.interpreter.branches import Branches
 from envlock.linter.interpreter.run_state import Frame
 from envlock.linter.interpreter.values import (
     CLEAN,
+    HASHES,
     Class,
     Constant,
     FileValue,
@@ -23,6 +24,7 @@ from envlock.linter.interpreter.values import (
     Made,
     Scope,
     Sequence,
+    Taints,
     Value,
     as_mode,
     in_mode,
@@ -164,10 +166,18 @@ class Statements(Branches):
             self.set_variable(key, value)
             return
         # `picture[randrange(9)] = 1`: the array shows which place was drawn.
-        drawn = frozenset(each for each in self.collect_taints(key) if each[0].kind == "draw")
+        drawn = self.find_picks(key)
         if drawn:
             value = self.copy_value(value).add_taints(as_mode(drawn, "pick"))
         self.store(owner, key, value)
+
+    def find_picks(self, key: Value) -> Taints:
+        """Return how chance is in the place that a key names: by a draw, or by a hash."""
+        return frozenset(
+            each
+            for each in self.collect_taints(key)
+            if each[0].kind == "draw" or each[0].rule == HASHES
+        )
 
     def set_variable(self, key: Value, value: Value) -> None:
         """Set an environment variable: one of them turns op determinism on."""
@@ -204,14 +214,18 @@ class Statements(Branches):
     def run_augmented(self, node: ast.AugAssign) -> bool:
         value = self.evaluate(node.value)
         target = node.target
-        if isinstance(target, ast.Subscript):
-            self.evaluate(target)
-            return False
         known = self.evaluate(target)
+        name = target
+        if isinstance(target, ast.Subscript):
+            key = self.evaluate(target.slice)
+            # Of another key, each round adds to an element of its own: `sizes[name] += 1`.
+            if not isinstance(key, Constant) and not self.find_picks(key):
+                return False
+            name = target.value
         if isinstance(known, Sequence) and isinstance(node.op, ast.Add):
             self.extend(known, value, node.value)
             return False
-        born = self.scope.times.get(target.id, 0) if isinstance(target, ast.Name) else 0
+        born = self.scope.times.get(name.id, 0) if isinstance(name, ast.Name) else 0
         orders = self.find_orders_since(born)
         kind = known.kind if known.kind == value.kind else ""
         result = self.combine([known, value], kind)

@@ -49,6 +49,8 @@ class Chance:
 
 Taints = frozenset[tuple[Chance, Mode]]
 CLEAN: Taints = frozenset()
+HASHES = "ENV305"
+"""The rule for numbers of hash() and id()."""
 LIMIT = 24
 """Taints of one value. In Keras 3.15.1 one union in fifty has more, 30 at most, and with twice the
 limit its findings are the same.
@@ -586,8 +588,8 @@ def as_picks(taints: Taints) -> Taints:
         return CLEAN
     found: set[tuple[Chance, Mode]] = set()
     for chance, mode in taints:
-        # A clock is reported where it seeds, sorts or is reduced, not for what it picks.
-        if mode == "place" or chance.kind == "clock":
+        # A clock is reported where it seeds or sorts, not for what it picks. A hash picks a bucket.
+        if mode == "place" or (chance.kind == "clock" and chance.rule != HASHES):
             continue
         if mode == "value" and chance.kind == "draw":
             mode = "pick"
