@@ -215,7 +215,7 @@ class Statements(Branches):
         value = self.evaluate(node.value)
         target = node.target
         known = self.evaluate(target)
-        name = target
+        name: ast.expr = target
         if isinstance(target, ast.Subscript):
             key = self.evaluate(target.slice)
             # Of another key, each round adds to an element of its own: `sizes[name] += 1`.
