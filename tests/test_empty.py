@@ -17,7 +17,7 @@ from envlock.numerics.outcome import Outcome
 from envlock.numerics.outcome import report as report_outcome
 from envlock.numerics.results import Run
 from envlock.runtime.collectors import Snapshot
-from envlock.runtime.errors import EnvlockError
+from envlock.runtime.errors import EnvlockError, UsageError
 from envlock.runtime.judgement import judge
 from envlock.runtime.lockfile import read_file
 from envlock.runtime.policies import Policy, names
@@ -66,9 +66,21 @@ def test_traces_without_entries(tmp_path: Path) -> None:
     empty = tmp_path / "empty.trace"
     empty.write_bytes(b"")
     with pytest.raises(TraceError):
-        compare_traces(empty, empty)
+        compare_traces(empty, write(tmp_path / "c.trace", []))
     one, other = (write(tmp_path / name, []) for name in ("a.trace", "b.trace"))
     assert not compare_traces(one, other).match
+
+
+def test_results_are_not_compared_with_themselves(tmp_path: Path) -> None:
+    trace = write(tmp_path / "a.trace", [])
+    (tmp_path / "b.trace").symlink_to(trace)
+    for compare_both, one, other in (
+        (compare_traces, trace, tmp_path / "b.trace"),
+        (compare_saved, tmp_path, tmp_path),
+    ):
+        with pytest.raises(UsageError) as refused:
+            compare_both(one, other)
+        assert refused.value.message == f"{one} and {other} are the same"
 
 
 def test_a_folder_without_statements(tmp_path: Path) -> None:

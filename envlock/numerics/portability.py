@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from envlock.data.portable_table import Cap
 from envlock.lock.numerics import Numerics
@@ -18,6 +18,7 @@ TITLES = {
     "other-software": "the software differs",
     "not-capped": "a machine was not locked under the cap",
     "no-canary": "a machine has no canary",
+    "same-machine": "lockfiles that count as one machine",
     "other-bits": "machines compute other bits under the cap",
     "estimate": "what an emulated processor computes under the cap",
 }
@@ -121,17 +122,34 @@ def find_missing(member: Member, variables: Mapping[str, str]) -> list[str]:
     return [name for name, value in variables.items() if member.variables.get(name) != value]
 
 
+def take_once(members: Sequence[Member]) -> tuple[list[Member], list[Finding]]:
+    """Return the machines that differ in what their lockfiles say, and a finding for each that repeats one.
+
+    A copy of a lockfile, or one that is named twice, is no evidence of a second machine.
+    """
+    once: list[Member] = []
+    findings = []
+    for member in members:
+        same = [each for each in once if replace(member, name=each.name) == each]
+        if same:
+            findings.append(_report_repeated(member, same[0]))
+        else:
+            once.append(member)
+    return once, findings
+
+
 def judge_portability(
     members: Sequence[Member], cap: Cap | None, estimate: Estimate | None = None
 ) -> Report[PortableEvidence]:
     """Return whether these machines compute the same bits under a cap, as a report."""
+    members, repeated = take_once(members)
     if cap is None:
         evidence = PortableEvidence(None, {})
-        findings = [_report_no_cap(members)]
+        findings = [_report_no_cap(members), *repeated]
         headline = f"no cap fits {count(len(members), 'machine')}"
         return _make_report(findings, evidence, headline)
     variables = make_variables(cap, members)
-    findings = list(_compare_software(members))
+    findings = [*repeated, *_compare_software(members)]
     ready: list[Member] = []
     for member in members:
         problem = _find_problem(member, variables)
@@ -229,6 +247,18 @@ def _report_unproven(rule: str, member: Member, reason: str, fix: str) -> Findin
         f"{clean(member.name)} ({clean(member.processor)}): {clean(reason)}",
         "only the canary on the machine itself shows that the cap works there",
         fix,
+        SOURCE,
+    )
+
+
+def _report_repeated(member: Member, earlier: Member) -> Finding:
+    return Finding(
+        "same-machine",
+        INFO,
+        member.name,
+        f"{clean(member.name)}: the same machine as in {clean(earlier.name)}, which counts once",
+        "a lockfile equals its own copy on any machine",
+        "name the lockfiles of machines with other processors",
         SOURCE,
     )
 

@@ -14,7 +14,7 @@ from envlock.lock.live_facts import collect_live
 from envlock.runtime.report import Report
 from envlock.workflows.program import Program
 from envlock.workflows.progress import SILENT, Progress
-from envlock.workflows.repeat import need_folder_of
+from envlock.workflows.repeat import need_folder_of, refuse_one_source
 
 
 def diverge_script(
@@ -101,6 +101,7 @@ def compare_traces(a: str | Path, b: str | Path) -> Report[two_traces.TracesEvid
 
     Raises:
         TraceError: a trace cannot be read, or is damaged.
-        UsageError: they cannot be compared, for example because one run was eager.
+        UsageError: they cannot be compared, for example because one run was eager; or both are one file.
     """
+    refuse_one_source(Path(a), Path(b))
     return two_traces.report(str(a), str(b))

@@ -195,9 +195,10 @@ def compare_saved(
     ...
 
     Raises:
-        UsageError: a folder was not written by `save`, or is damaged.
+        UsageError: a folder was not written by `save`, or is damaged; or both are one folder.
         FactError: distances cannot be computed.
     """
+    refuse_one_source(a, b)
     sets = {"A": results.read(a, "A"), "B": results.read(b, "B")}
     wanted = 0
     about = []
@@ -215,6 +216,16 @@ def compare_saved(
     circumstances["envlock"] = __version__
     outcome = replace(outcome, about=tuple(about), circumstances=circumstances)
     return report(outcome, str(b))
+
+
+def refuse_one_source(a: Path, b: Path) -> None:
+    """Refuse to compare results with themselves, which are the same whatever they hold.
+
+    Raises:
+        UsageError: both paths lead to one file or folder.
+    """
+    if a.exists() and b.exists() and a.samefile(b):
+        raise UsageError(f"{a} and {b} are the same", hint="name the results of two runs")
 
 
 def need_folder_of(*paths: Path | None) -> None:

@@ -546,8 +546,8 @@ VICTIMS: dict[str, Victim] = {
         is_whole=_are_whole_results,
     ),
     "repeat --html --png": Victim(
-        holding(a___runs__jsonl=RUNS, page__html=b"old", matrix__png=b"old"),
-        command("repeat", "--compare", "a", "a", "--html", "page.html", "--png", "matrix.png", "-q"),
+        holding(a___runs__jsonl=RUNS, b___runs__jsonl=RUNS, page__html=b"old", matrix__png=b"old"),
+        command("repeat", "--compare", "a", "b", "--html", "page.html", "--png", "matrix.png", "-q"),
         ("page.html", "matrix.png"),
         ("cli/repeat.py:_write",),
         _drawing,

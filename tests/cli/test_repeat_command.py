@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -376,7 +377,8 @@ def test_saved_results_of_two_machines_are_compared(repeat: Repeat) -> None:
     assert saved == ["arrays", "runs.jsonl"]
     assert str(repeat.folder) not in (repeat.folder / "a" / "runs.jsonl").read_text(encoding="ascii")
     assert sorted(path.name for path in repeat.folder.iterdir()) == ["__pycache__", "a", "b", "mine.py", "whole.py"]
-    same = repeat("--compare", "a", "a")
+    assert repeat("mine.py:apart", "-n", "1", "--save", "c").returncode == 0
+    same = repeat("--compare", "a", "c")
     assert (same.returncode, same.stdout.splitlines()[2]) == (0, "the same bits in 2 runs, at all 3 steps")
     done = repeat("--compare", "a", "b")
     lines = done.stdout.splitlines()
@@ -499,7 +501,8 @@ def test_ctrl_c_gives_the_matrix_of_the_finished_runs(repeat: Repeat) -> None:
 @pytest.mark.slow
 def test_ctrl_c_saves_the_finished_runs(repeat: Repeat) -> None:
     assert interrupted(repeat, "--save", "kept").returncode == 130
-    done = repeat("--compare", "kept", "kept")
+    shutil.copytree(repeat.folder / "kept", repeat.folder / "copy")
+    done = repeat("--compare", "kept", "copy")
     assert done.stdout.splitlines()[0].startswith("A: 3 runs of slow.py:step in kept, 3 different results (")
 
 

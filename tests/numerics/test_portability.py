@@ -67,6 +67,17 @@ def test_the_widest_cap_that_all_machines_have(flags: tuple[frozenset[str], ...]
     assert (cap.name if cap else None) == name
 
 
+def test_a_machine_that_is_named_twice_is_no_second_machine() -> None:
+    one = capped("a.lock", numerics())
+    report = judge(one, one, replace(one, name="copy.lock"))
+    assert (report.exit_code, report.evidence.proven, report.evidence.compared) == (4, (), 0)
+    assert [finding.message for finding in report.findings] == [
+        "a.lock: the same machine as in a.lock, which counts once",
+        "copy.lock: the same machine as in a.lock, which counts once",
+        "a.lock (processor of a.lock): it is the only machine, so nothing was compared",
+    ]
+
+
 def test_a_cap_sets_the_smallest_number_of_threads_and_keeps_other_flags() -> None:
     one = member("a", variables={"XLA_FLAGS": "--xla_a=1 --xla_cpu_max_isa=AVX512"})
     assert make_variables(CAPS[-1], [one])["XLA_FLAGS"] == "--xla_a=1 --xla_cpu_max_isa=AVX2"

@@ -258,7 +258,8 @@ def portable(word: str, folder: Path, patch: pytest.MonkeyPatch) -> list[Report]
         return changed
 
     estimate = portability.Estimate(word, (word,), (word,))
-    teams = [[member(word), member("b", variables={}, versions={})], [member(word), member("b")]]
+    older = member("b", threads={"intra_op_threads": 2})
+    teams = [[member(word), member("b", variables={}, versions={})], [member(word), older], [member(word), member("b")]]
     found = [portability.judge_portability(team, cap, estimate) for team in teams]
     return [*found, portability.judge_portability(teams[0], None)]
 
