@@ -125,7 +125,7 @@ def find_missing(member: Member, variables: Mapping[str, str]) -> list[str]:
 def take_once(members: Sequence[Member]) -> tuple[list[Member], list[Finding]]:
     """Return the machines that differ in what their lockfiles say, and a finding for each that repeats one.
 
-    A copy of a lockfile, or one that is named twice, is no evidence of a second machine.
+    A copy of a lockfile, or one that is named twice, does not show a second machine.
     """
     once: list[Member] = []
     findings = []
