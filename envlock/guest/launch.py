@@ -234,9 +234,15 @@ def ask_emulated(
     Raises:
         UsageError: the emulator cannot be run.
     """
-    flag, program, *rest = words
-    command = [*emulator[1:], str(python or sys.executable), flag, BOUND, program, *rest]
+    command = build_emulated_arguments(emulator, bind_to_parent(words), python)
     return ask(command, Path(emulator[0]), timeout=timeout, environ=environ)
+
+
+def build_emulated_arguments(
+    emulator: Sequence[str], words: Sequence[str], python: Path | None
+) -> list[str]:
+    """Return the arguments with which an emulator, a command, runs an interpreter with these words."""
+    return [*emulator[1:], str(python or sys.executable), *words]
 
 
 def kill(child: subprocess.Popen[bytes]) -> None:

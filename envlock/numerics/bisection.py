@@ -25,6 +25,8 @@ TITLES = {
 PACKAGES, VARIABLES, PROCESSOR = "packages", "environ", "cpu"
 DERIVED = ("tensorflow", "keras", "numpy")
 """Sections whose facts follow from packages and variables, and change with these."""
+PROCESSOR_MODEL = f"{PROCESSOR}.flags"
+"""The fact that stands for the whole processor where it is emulated."""
 HASHED = "sha256:"
 """The form of a value in a lockfile that is not shown."""
 
@@ -151,6 +153,20 @@ def list_differences(
             paths = list_paths(section, a.get(section), b.get(section))
             beyond += [path for path in paths if path not in counts]
     return Differences(tuple(causes), tuple(beyond))
+
+
+def add_processor(differences: Differences, model: str, own: str, other: str) -> Differences:
+    """Return the differences with the processor among those that are tried, by emulation.
+
+    Args:
+        differences: those without emulation.
+        model: what is emulated for the second side.
+        own, other: what the two processors call themselves.
+    """
+    paths = [path for path in differences.out_of_reach if path.startswith(f"{PROCESSOR}.")]
+    left = [path for path in differences.out_of_reach if path not in paths]
+    cause = Cause(PROCESSOR_MODEL, own, f"{other}, emulated as {model}")
+    return Differences((*differences.causes, cause), tuple(left))
 
 
 def list_thread_counts(a: Mapping[str, object], b: Mapping[str, object]) -> list[Cause]:

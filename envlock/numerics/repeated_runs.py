@@ -44,6 +44,8 @@ class Plan:
     """The lockfile's hash seed, if it has one and this process was started without one."""
     environ: Mapping[str, str] | None = None
     """The variables to start with; those of this process when not given."""
+    emulator: tuple[str, ...] = ()
+    """The command that runs it on an emulated processor; empty for this machine's."""
 
 
 def repeat(
@@ -127,10 +129,15 @@ def _run_batch(
     elif plan.seed is not None:
         # Python takes 32 bits: https://docs.python.org/3/using/cmdline.html#envvar-PYTHONHASHSEED
         environ.setdefault("PYTHONHASHSEED", str(plan.seed % 2**32))
+    words = launch.bind_to_parent(launch.build_module_arguments(PROGRAM, request))
+    program = plan.python
+    if plan.emulator:
+        words = launch.build_emulated_arguments(plan.emulator, words, plan.python)
+        program = Path(plan.emulator[0])
     with folder.with_name(OUTPUT).open("ab") as log:
         child = launch.start(
-            launch.bind_to_parent(launch.build_module_arguments(PROGRAM, request)),
-            plan.python,
+            words,
+            program,
             output=_choose_output(plan, log),
             errors=subprocess.STDOUT,
             environ=environ,

@@ -23,12 +23,15 @@ from envlock.numerics import repeated_runs as numerics
 from envlock.numerics.bisection import (
     PACKAGES,
     PROCESSOR,
+    PROCESSOR_MODEL,
     SOURCE,
     VARIABLES,
     BisectEvidence,
     Cause,
     Causes,
+    Differences,
     FirstOperation,
+    add_processor,
     digest_run,
     find_smallest,
     judge_bisection,
@@ -37,6 +40,7 @@ from envlock.numerics.bisection import (
     read_variables,
     read_versions,
 )
+from envlock.numerics.canary.emulation import Emulation, open_emulation
 from envlock.numerics.repeated_runs import Plan
 from envlock.packages.overlay import build_environ, install_overlay, make_overlay_folder
 from envlock.runtime.errors import EnvlockError, UsageError
@@ -54,6 +58,8 @@ if TYPE_CHECKING:
 
 FAILED = "failed"
 DIGESTS = "digests.json"
+MODEL_WORDS = 3
+"""The emulator, `-cpu` and the model: what follows is a temporary folder."""
 THREAD_VARIABLES = {fact: name for name, fact in THREADS.items()}
 
 
@@ -72,6 +78,7 @@ class Bench:
         progress: shows what is being done.
         code: the SHA-256 of each Python file in the program's folder, on which stored digests depend.
         digests: the digest of each combination that was run.
+        emulation: the second side's processor, where it is emulated.
         runs: how often the program ran.
     """
 
@@ -84,6 +91,7 @@ class Bench:
     progress: Progress
     code: Mapping[str, str] = field(default_factory=dict)
     digests: dict[str, str] = field(default_factory=dict)
+    emulation: Emulation | None = None
     runs: int = 0
 
     def compute(self, causes: Causes, *, again: bool = False) -> str:
@@ -95,7 +103,8 @@ class Bench:
             UsageError: the program cannot be run at all, or records nothing.
         """
         versions, variables = self.describe(causes)
-        request = [
+        emulator = self.choose_emulator(causes)
+        request: list[object] = [
             versions,
             variables,
             str(self.program),
@@ -104,12 +113,14 @@ class Bench:
             self.seed,
             again,
         ]
+        if emulator:
+            request.append(list(emulator[:MODEL_WORDS]))
         key = hashlib.sha256(json.dumps(request, sort_keys=True).encode("utf-8")).hexdigest()
         if key not in self.digests:
             self.progress.say(
                 f"run {self.runs + 1}: {len(causes)} of the differences from the second"
             )
-            self.digests[key] = self.run(versions, variables)
+            self.digests[key] = self.run(versions, variables, emulator)
             self.runs += 1
             # After every run: a run can be a whole training, and a call that is killed loses one.
             text = json.dumps(self.digests, indent=2, sort_keys=True)
@@ -127,6 +138,8 @@ class Bench:
             section, name = cause.path.split(".", 1)
             if section == PACKAGES:
                 versions[name.removesuffix(".version")] = cause.b
+            elif cause.path == PROCESSOR_MODEL:
+                continue
             elif section == PROCESSOR:
                 variables[THREAD_VARIABLES[name]] = cause.b
             else:
@@ -138,11 +151,30 @@ class Bench:
         }
         return overlaid, variables
 
-    def run(self, versions: Mapping[str, str], variables: Mapping[str, str | None]) -> str:
+    def choose_emulator(self, causes: Causes) -> tuple[str, ...]:
+        """Return the command that emulates the second side's processor; empty for this machine's."""
+        if self.emulation is None:
+            return ()
+        if any(cause.path == PROCESSOR_MODEL for cause in causes):
+            return self.emulation.command
+        return ()
+
+    def run(
+        self,
+        versions: Mapping[str, str],
+        variables: Mapping[str, str | None],
+        emulator: tuple[str, ...],
+    ) -> str:
         """Run the program once in its own process, and return the digest of its results."""
         environ = self.make_environ(versions, variables)
         plan = Plan(
-            self.program, 1, fresh=True, seed=self.seed, python=self.python, environ=environ
+            self.program,
+            1,
+            fresh=True,
+            seed=self.seed,
+            python=self.python,
+            environ=environ,
+            emulator=emulator,
         )
         with open_draft_folder(None) as folder:
             results, interrupted = numerics.repeat(plan, folder)
@@ -168,6 +200,8 @@ class Bench:
 
     def find_first(self, causes: Causes) -> FirstOperation:
         """Return the first operation that computes other bits with these causes from B, or why none is named."""
+        if self.choose_emulator(causes):
+            return FirstOperation(None, "a program is not traced on an emulated processor")
         for cause in causes:
             # A traced run takes variables beside those of this process, and unsets none.
             if cause.path.startswith(VARIABLES) and None in (cause.a, cause.b):
@@ -199,6 +233,7 @@ def bisect(
     program: Program | str,
     *,
     state: Path | None = None,
+    emulated: str | None = None,
     progress: Progress = SILENT,
 ) -> Report[BisectEvidence]:
     """Return the smallest set of differences between two lockfiles that turns the first one's bits
@@ -212,18 +247,24 @@ def bisect(
         program: what is run; a text is its script.
         state: folder for the packages and the results, from which a second call goes on; in the
             cache when not given.
+        emulated: the model of a processor that QEMU emulates for the second lockfile; the first one must
+            be of this machine's processor. Such a run takes minutes.
         progress: shows what is being done.
 
     Raises:
         LockfileError: a lockfile cannot be read.
         OutsideError: a package of a lockfile cannot be installed beside the environment.
-        UsageError: the program cannot be run, or the lockfiles do not differ.
+        UsageError: the program cannot be run, the lockfiles do not differ, or there is no processor to emulate.
+        FactError: the emulator does not work.
         WriteError: the folder cannot be written.
     """
     one, other = read_facts(load_lock(a)), read_facts(load_lock(b))
     program = Program.of(program)
     live = read_facts(capture(python=program.python))
     differences = list_differences(one, other, live)
+    if emulated is not None:
+        titles = name_processors(one, other, live)
+        differences = add_processor(differences, emulated, *titles)
     if not differences.causes and not differences.out_of_reach:
         raise UsageError(
             "the two lockfiles do not differ", hint="name two that do: `envlock diff A B` shows it"
@@ -246,6 +287,45 @@ def bisect(
     )
     if state is not None:
         bench.digests = read_digests(folder / DIGESTS)
+    if emulated is None:
+        return search(bench, differences)
+    with open_emulation(emulated, program.python) as emulation:
+        bench.emulation = emulation
+        return search(bench, differences)
+
+
+def name_processors(
+    a: Mapping[str, object], b: Mapping[str, object], live: Mapping[str, object]
+) -> tuple[str, str]:
+    """Return what the processors of two lockfiles call themselves.
+
+    Raises:
+        UsageError: both lockfiles have one processor, or the first one's is not this machine's.
+    """
+    one, other, here = (_read_processor(facts) for facts in (a, b, live))
+    if one == other:
+        raise UsageError(
+            "both lockfiles have the same processor, so there is none to emulate",
+            hint="leave out `--as`",
+        )
+    if one != here:
+        raise UsageError(
+            f"the first lockfile's processor, {one[0]}, is not this machine's, {here[0]}",
+            hint="name this machine's lockfile first: the other one's processor is emulated",
+        )
+    return one[0], other[0]
+
+
+def _read_processor(facts: Mapping[str, object]) -> tuple[str, object]:
+    """Return the name and the flags of the processor in a lockfile."""
+    processor = facts.get(PROCESSOR)
+    if not isinstance(processor, dict):
+        return "unknown", None
+    return str(processor.get("model_name", "unknown")), processor.get("flags")
+
+
+def search(bench: Bench, differences: Differences) -> Report[BisectEvidence]:
+    """Return which of the differences turn the bits of the first side into those of the second."""
     everything = frozenset(differences.causes)
     first, second = bench.compute(frozenset()), bench.compute(everything)
     problem = find_problem(bench, first, second, everything)
@@ -260,7 +340,7 @@ def bisect(
         evidence = BisectEvidence(differences, (), None, None, bench.runs)
     else:
         evidence = BisectEvidence(differences, smallest, *digests, bench.runs, operation)
-    return judge_bisection(evidence, problem, wanted.title)
+    return judge_bisection(evidence, problem, bench.program.title)
 
 
 def digest_code(folder: Path, state: Path) -> dict[str, str]:

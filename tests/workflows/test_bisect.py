@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,14 +13,17 @@ import pytest
 from envlock.divergence import two_traces
 from envlock.guest.target import Target
 from envlock.lock.document import validate
+from envlock.lock.live_facts import collect_live
 from envlock.lock.models import Lockfile
 from envlock.numerics.bisection import Cause, FirstOperation, list_differences
+from envlock.numerics.canary import emulation
 from envlock.runtime.errors import UsageError
 from envlock.runtime.finding_place import Where
 from envlock.runtime.report import Finding, Report
 from envlock.workflows import bisect as workflow
 from envlock.workflows.bisect import bisect
 from envlock.workflows.progress import SILENT
+from tests.conftest import absent
 from tests.locks import document
 
 pytestmark = pytest.mark.processes
@@ -47,6 +51,10 @@ def fails():
 
 def quiet():
     pass
+
+def processor():
+    with open("/proc/cpuinfo") as file:
+        return float("Nehalem" in file.read())
 
 def asserted():
     return float(os.environ.get("ENVLOCK_MODE") == "off")
@@ -97,6 +105,39 @@ def test_two_that_only_act_together(program: str, tmp_path: Path) -> None:
     assert report.findings[0].message == (
         "environ.TF_XLA_FLAGS: none -> b: this moves the bits, together with the others that are named"
     )
+
+
+OLD = {"model_name": "Intel Xeon X5550", "flags": ["sse4_1", "sse4_2"]}
+
+
+def test_a_processor_is_emulated_where_that_is_wanted(program: str, tmp_path: Path) -> None:
+    if not any(map(shutil.which, emulation.PROGRAMS)):
+        absent("QEMU's user-mode emulator is missing: apt-get install qemu-user")
+    here = collect_live(None).facts["cpu"]
+    a, b = lock(None, cpu=here), lock("b", cpu={**here, **OLD})
+    wanted = f"{program}:processor"
+    report = bisect(a, b, wanted, state=tmp_path / "state", emulated="nehalem")
+    own = here["model_name"]
+    assert report.evidence.smallest == (Cause("cpu.flags", own, "Intel Xeon X5550, emulated as nehalem"),)
+    assert (report.exit_code, report.evidence.differences.out_of_reach) == (1, ())
+    reason = "a program is not traced on an emulated processor"
+    assert report.evidence.first_operation == FirstOperation(None, reason)
+    again = bisect(a, b, wanted, state=tmp_path / "state", emulated="nehalem")
+    assert (again.evidence.smallest, again.evidence.runs) == (report.evidence.smallest, 0), "nothing runs twice"
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "message"),
+    [
+        (OLD, OLD, "both lockfiles have the same processor, so there is none to emulate"),
+        (OLD, {**OLD, "flags": []}, "the first lockfile's processor, Intel Xeon X5550, is not this machine's, HERE"),
+    ],
+)
+def test_a_processor_that_cannot_be_emulated(program: str, a: Any, b: Any, message: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        bisect(lock(None, cpu=a), lock("b", cpu=b), f"{program}:one", emulated="Nehalem")
+    here = collect_live(None).facts["cpu"]["model_name"]
+    assert refused.value.message == message.replace("HERE", here)
 
 
 def test_a_number_of_threads_is_put_by_its_variable(program: str, tmp_path: Path) -> None:
