@@ -305,7 +305,7 @@ def name_processors(
     one, other, here = (_read_processor(facts) for facts in (a, b, live))
     if one == other:
         raise UsageError(
-            "both lockfiles have the same processor, so there is none to emulate",
+            "both lockfiles have the same processor: nothing needs to be emulated",
             hint="leave out `--as`",
         )
     if one != here:

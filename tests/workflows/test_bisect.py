@@ -129,7 +129,7 @@ def test_a_processor_is_emulated_where_that_is_wanted(program: str, tmp_path: Pa
 @pytest.mark.parametrize(
     ("a", "b", "message"),
     [
-        (OLD, OLD, "both lockfiles have the same processor, so there is none to emulate"),
+        (OLD, OLD, "both lockfiles have the same processor: nothing needs to be emulated"),
         (OLD, {**OLD, "flags": []}, "the first lockfile's processor, Intel Xeon X5550, is not this machine's, HERE"),
     ],
 )
