@@ -7,6 +7,7 @@ additions. Source: https://www.tensorflow.org/guide/saved_model#the_savedmodel_f
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import stat
@@ -36,10 +37,17 @@ VERSION = 1
 MEMBER = "envlock.json"
 EXTRA = "assets.extra"
 GRAPH = "saved_model.pb"
+SAVED = (GRAPH, "fingerprint.pb", "variables/variables.index")
+"""Files that change when a SavedModel is saved again: the graph; TensorFlow's own fingerprint, which
+has another UUID each time, but which TensorFlow before 2.12 does not write; the checksums of all
+weights. Source: https://www.tensorflow.org/guide/saved_model#the_savedmodel_format_on_disk
+"""
 KERAS = ("config.json", "metadata.json")
 """Members that every `.keras` file has."""
 MEMBER_LIMIT = 10_000
 """Members of a `.keras` file, one for each asset; Keras does not write a file with more."""
+CHUNK = 1 << 20
+"""Bytes that are read at a time."""
 MAGIC = b"PK\x03\x04"
 BROKEN = "save the model again, and stamp it"
 
@@ -67,11 +75,14 @@ def stamp(path: Path, lock: Optional[Path] = None, *, whole: bool = True) -> str
     content: Document = {"stamp_version": VERSION, "line": line}
     if whole:
         content["lock"] = document
-    data = _encode(content)
     model = os.path.realpath(os.fspath(path))
     if os.path.isfile(os.path.join(model, GRAPH)):
+        # A SavedModel can be saved again into its folder, where the stamp stays.
+        content["saved"] = _digest_saved(model)
+        data = _encode(content)
         _replace(os.path.join(model, EXTRA, MEMBER), lambda stream: stream.write(data))
     elif _is_zip(model):
+        data = _encode(content)
         _replace(model, lambda stream: _copy_with(model, stream, data))
     else:
         raise UsageError(
@@ -99,7 +110,38 @@ def read_stamp(path: Path) -> Optional[Document]:
         raise LockfileError(
             f"model {name} has no stamp", hint="stamp it where it is saved: `envlock.stamp(path)`"
         )
-    return _check_stamp(data, name)
+    found = _check_stamp(data, name)
+    if "saved" in found and found["saved"] != _digest_saved(name):
+        raise LockfileError(
+            f"the stamp of model {name} is that of another model: it was saved again later",
+            hint="stamp it where it was saved: `envlock.stamp(path)`",
+        )
+    return found
+
+
+def _digest_saved(folder: str) -> str:
+    """Return a digest of the files that change when a SavedModel is saved again.
+
+    Raises:
+        LockfileError: one of them cannot be read.
+    """
+    digest = hashlib.sha256()
+    for name in SAVED:
+        path = os.path.join(folder, *name.split("/"))
+        if not os.path.isfile(path):
+            continue
+        digest.update(f"{name} {os.path.getsize(path)}\n".encode("ascii"))
+        try:
+            with open(path, "rb") as stream:
+                block = stream.read(CHUNK)
+                while block:
+                    digest.update(block)
+                    block = stream.read(CHUNK)
+        except OSError as error:
+            raise LockfileError(
+                f"cannot read model {folder}: {error.strerror}", hint="check its permissions"
+            ) from None
+    return digest.hexdigest()
 
 
 def _check_stamp(data: bytes, name: str) -> Document:

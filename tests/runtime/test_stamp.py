@@ -63,11 +63,15 @@ def refusal(model: Path, kind: type[EnvlockError] = LockfileError) -> str:
     return str(caught.value).replace(str(model), "M")
 
 
-@pytest.mark.parametrize("make", [keras, saved])
-def test_a_stamped_model_gives_its_lockfile_back(make: Any, tmp_path: Path, lock: Path) -> None:
+SAVED = "23bb9b01e3f9dc0d747011ccb88034409085530dcc4f9cfcb4594fd8150d728d"
+"""The SHA-256 of `saved_model.pb 5`, a line break, and `graph`."""
+
+
+@pytest.mark.parametrize(("make", "more"), [(keras, {}), (saved, {"saved": SAVED})])
+def test_a_stamped_model_gives_its_lockfile_back(make: Any, more: Any, tmp_path: Path, lock: Path) -> None:
     model = make(tmp_path / "model.keras")
     assert envlock.stamp(model, lock) == GOLDEN
-    assert read_stamp(model) == {"stamp_version": 1, "line": GOLDEN, "lock": document()}
+    assert read_stamp(model) == {"stamp_version": 1, "line": GOLDEN, "lock": document(), **more}
 
 
 def test_all_else_in_the_model_stays_as_it_is(tmp_path: Path, lock: Path) -> None:
@@ -79,6 +83,27 @@ def test_all_else_in_the_model_stays_as_it_is(tmp_path: Path, lock: Path) -> Non
     assert {name: found[name] for name in MEMBERS} == MEMBERS
     assert model.stat().st_mode & 0o777 == 0o640
     assert sorted(os.listdir(tmp_path)) == ["made.lock", "model.keras"]
+
+
+@pytest.mark.parametrize("file", ["saved_model.pb", "fingerprint.pb", "variables/variables.index"])
+@pytest.mark.parametrize("existed", [True, False])
+def test_a_savedmodel_that_was_saved_again_has_a_stale_stamp(
+    file: str, existed: bool, tmp_path: Path, lock: Path
+) -> None:
+    """TensorFlow leaves `assets.extra` as it was; versions before 2.12 write no fingerprint."""
+    model = saved(tmp_path / "model")
+    changed = model / file
+    changed.parent.mkdir(exist_ok=True)
+    if existed:
+        changed.write_bytes(b"before")
+    stamp(model, lock)
+    assert read_stamp(model) is not None
+    changed.write_bytes(b"later")
+    with pytest.raises(LockfileError) as caught:
+        read_stamp(model)
+    assert caught.value.message == f"the stamp of model {model} is that of another model: it was saved again later"
+    stamp(model, lock)
+    assert read_stamp(model) is not None
 
 
 def test_a_new_stamp_takes_the_place_of_the_old(tmp_path: Path, lock: Path) -> None:
