@@ -72,6 +72,8 @@ def _make_error(path: Path, what: str, error: OSError) -> WriteError:
     hint = "the old file, if there was one, is untouched"
     if error.errno == errno.ELOOP:
         hint = "remove one of the symbolic links: they form a loop"
+    elif error.errno == errno.ENOENT and not path.absolute().parent.is_dir():
+        hint = f"create the folder first: {path.parent}"
     return WriteError(f"cannot write {what} {path}: {error.strerror}", hint=hint)
 
 

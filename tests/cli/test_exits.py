@@ -109,7 +109,7 @@ def test_bad_lockfiles_are_exit_3_quick_small_and_without_a_traceback(envlock: C
             ["capture", "-o", "no/such/folder/x.lock"],
             6,
             "error: cannot write lockfile no/such/folder/x.lock: No such file or directory\n"
-            "hint: the old file, if there was one, is untouched\n",
+            "hint: create the folder first: no/such/folder\n",
         ),
     ],
 )

@@ -131,7 +131,7 @@ def test_paths_are_as_seen_from_the_file(output: str | None, envlock: Command, t
             ["--format", "requirements", "-q", "-o", "no/such/folder.txt"],
             6,
             "error: cannot write file no/such/folder.txt: No such file or directory\n"
-            "hint: the old file, if there was one, is untouched\n",
+            "hint: create the folder first: no/such\n",
         ),
     ],
 )

@@ -86,7 +86,7 @@ def test_the_longest_name_can_be_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "message", "hint"),
     [
-        ("no/such/x.lock", "No such file or directory", UNTOUCHED),
+        ("no/such/x.lock", "No such file or directory", "create the folder first: FOLDER/no/such"),
         ("file/x.lock", "Not a directory", UNTOUCHED),
         ("folder", "it is not a regular file", "name a file"),
         ("fifo", "it is not a regular file", "name a file"),
@@ -100,7 +100,7 @@ def test_what_cannot_be_written_is_said_and_leaves_nothing(name: str, message: s
     path = tmp_path / name
     with pytest.raises(WriteError) as caught:
         write_atomically(path, b"new")
-    expected = (f"cannot write lockfile {path}: {message}", hint)
+    expected = (f"cannot write lockfile {path}: {message}", hint.replace("FOLDER", str(tmp_path)))
     assert ((caught.value.message, caught.value.hint), caught.value.exit_code) == (expected, 6)
     assert names(tmp_path) == ["fifo", "file", "folder"]
 
