@@ -66,10 +66,19 @@ TESTS = {
         f"tests/workflows/test_{name}.py" for name in ("verify", "verify_proof")
     ],
     "envlock/runtime/stamp.py": ["tests/runtime/test_stamp.py"],
-    "envlock/numerics/portability.py": ["tests/numerics/test_portability.py", "tests/test_empty.py"],
-    "envlock/numerics/upgrade_verdict.py": ["tests/numerics/test_upgrade.py", "tests/test_empty.py"],
-    "envlock/numerics/invariance.py": ["tests/numerics/test_invariance.py", "tests/test_empty.py"],
-    "envlock/numerics/bisection.py": ["tests/numerics/test_bisection.py", "tests/test_empty.py"],
+    **{
+        f"envlock/numerics/{module}.py": [
+            f"tests/numerics/test_{tests}.py",
+            "tests/numerics/test_whole_reports.py",
+            "tests/test_empty.py",
+        ]
+        for module, tests in (
+            ("portability", "portability"),
+            ("upgrade_verdict", "upgrade"),
+            ("invariance", "invariance"),
+            ("bisection", "bisection"),
+        )
+    },
     "envlock/containers/quoting.py": ["tests/containers/test_quoting.py"],
     "envlock/containers/plan.py": ["tests/containers/test_plan.py"],
 }

@@ -96,25 +96,41 @@ def test_an_unmet_requirement_is_a_warning() -> None:
     assert (report.exit_code, [finding.severity for finding in report.findings]) == (0, ["warning"])
 
 
+OTHER = Part("train", "graph", "b", 3, ("a of ", "%0 = Add  (@0:0)"))
+
+
 @pytest.mark.parametrize(
-    ("changes", "kinds"),
+    ("changes", "kind", "message"),
     [
-        ({}, []),
-        ({"tensorflow": "2.22.0"}, [UNPROVEN]),
-        ({"switches": {"jit": "on"}}, [PROGRAM]),
-        ({"parts": {}}, [PROGRAM]),
-        ({"parts": {}, "failed": {"train": "no module"}}, [UNPROVEN]),
-        ({"is_cut": True}, [UNPROVEN]),
-        ({"parts": {"train": Part("train", "graph", "b", 3, ("a of ", "%0 = Add  (@0:0)"))}}, [PROGRAM]),
+        (
+            {"tensorflow": "2.22.0"},
+            UNPROVEN,
+            "the program of TensorFlow 2.21.0 cannot be compared with that of 2.22.0: "
+            "each rewrites and compiles it in its own way",
+        ),
+        ({"switches": {"jit": "on"}}, PROGRAM, "jit: off -> on"),
+        ({"switches": {}}, PROGRAM, "jit: off -> unset"),
+        ({"parts": {}}, PROGRAM, "train runs with the locked version only"),
+        ({"parts": {**observed().parts, "eager": OTHER}}, PROGRAM, "eager runs with the new version only"),
+        ({"parts": {}, "failed": {"train": "no module"}}, UNPROVEN, "train was not seen: no module"),
+        ({"is_cut": True}, UNPROVEN, "the time was up before the steps had run"),
+        ({"parts": {"train": OTHER}}, PROGRAM, "train: gone 1 MatMul; new 1 Add"),
+        ({"parts": {"train": replace(OTHER, digest="a", kind="xla")}}, PROGRAM, "train: gone 1 MatMul; new 1 Add"),
     ],
 )
-def test_programs_are_compared_within_one_tensorflow(changes: Any, kinds: list[str]) -> None:
-    assert [each.kind for each in compare_observed(observed(), observed(**changes))] == kinds
+def test_programs_are_compared_within_one_tensorflow(changes: Any, kind: str, message: str) -> None:
+    assert compare_observed(observed(), observed(**changes)) == [Found(kind, message)]
+
+
+def test_equal_programs_have_no_difference() -> None:
+    assert compare_observed(observed(), observed()) == []
 
 
 def test_a_program_that_varies_by_itself_proves_nothing() -> None:
     other = observed(parts={"train": Part("train", "graph", "b", 3)})
-    assert [each.kind for each in find_unsteady(observed(), other)] == [UNPROVEN]
+    message = "train is another program in each run of the locked environment"
+    assert find_unsteady(observed(), other) == [Found(UNPROVEN, message)]
+    assert find_unsteady(observed(), observed(parts={})) == [Found(UNPROVEN, message)]
     assert find_unsteady(observed(), observed()) == []
 
 
@@ -122,6 +138,7 @@ def test_operations_are_named_with_how_far_they_are_apart() -> None:
     apart = [Difference("program", f"matmul_{number}", "a", "b", f"MatMul {number}: 2 ulp") for number in range(6)]
     missing = Incomparable("numerics.program.cast_1", "failed", "failed", "again")
     found = compare_operations(Comparison(equal=["x"], differences=apart, incomparable=[missing]))
+    assert found[1] == Found(UNPROVEN, "cast_1 was not compared: failed")
     assert [each.kind for each in found] == [KERNELS, UNPROVEN]
     assert found[0].message == (
         "6 of 7 operations compute other bits: MatMul 0: 2 ulp; MatMul 1: 2 ulp; MatMul 2: 2 ulp; MatMul 3: 2 ulp; "

@@ -101,7 +101,10 @@ def test_a_savedmodel_that_was_saved_again_has_a_stale_stamp(
     changed.write_bytes(b"later")
     with pytest.raises(LockfileError) as caught:
         read_stamp(model)
-    assert caught.value.message == f"the stamp of model {model} is that of another model: it was saved again later"
+    assert str(caught.value) == (
+        f"the stamp of model {model} is that of another model: it was saved again later\n"
+        "hint: stamp it where it was saved: `envlock.stamp(path)`"
+    )
     stamp(model, lock)
     assert read_stamp(model) is not None
 
@@ -203,18 +206,25 @@ def test_a_stamp_that_unpacks_to_gigabytes_is_not_unpacked(tmp_path: Path) -> No
     )
 
 
+BROKEN = "hint: save the model again, and stamp it"
 FAULTS = {
-    b"nul": "the stamp of model M is not JSON: it is not JSON (line 1, column 1: a value is missing)",
-    b"[]": "the stamp of model M is not valid",
-    b"{}": "the stamp of model M is not valid",
-    b'{"stamp_version": 2}': "the stamp of model M has version 2; this envlock reads up to 1",
-    b'{"stamp_version": true, "line": "x"}': "the stamp of model M is not valid",
-    b'{"stamp_version": 1, "line": "x"}': "the stamp of model M is not valid: not a line of `envlock show --line`: x",
+    b"nul": f"the stamp of model M is not JSON: it is not JSON (line 1, column 1: a value is missing)\n{BROKEN}",
+    b"[]": f"the stamp of model M is not valid\n{BROKEN}",
+    b"{}": f"the stamp of model M is not valid\n{BROKEN}",
+    b'{"stamp_version": 2}': "the stamp of model M has version 2; this envlock reads up to 1\nhint: upgrade envlock",
+    b'{"stamp_version": 0, "line": "x"}': f"the stamp of model M is not valid\n{BROKEN}",
+    b'{"stamp_version": 1, "line": 7}': f"the stamp of model M is not valid\n{BROKEN}",
+    b'{"stamp_version": true, "line": "x"}': f"the stamp of model M is not valid\n{BROKEN}",
+    b'{"stamp_version": 1, "line": "x"}': (
+        "the stamp of model M is not valid: not a line of `envlock show --line`: x\n"
+        "hint: give the whole line: `envlock:1:sha256:` and 64 hexadecimal digits"
+    ),
     json.dumps(
         {"stamp_version": 1, "line": GOLDEN, "lock": 3}
-    ).encode(): "lockfile in M is not valid: it is a number, not an object",
+    ).encode(): "lockfile in M is not valid: it is a number, not an object\n"
+    "hint: restore it from version control, or create it again with `envlock capture`",
     json.dumps({"stamp_version": 1, "line": GOLDEN, "lock": document(unavailable={})}).encode(): (
-        "the stamp of model M has a line that is not its lockfile's"
+        f"the stamp of model M has a line that is not its lockfile's\n{BROKEN}"
     ),
 }
 
@@ -230,7 +240,7 @@ def test_a_stamp_that_somebody_changed(make: Any, data: bytes, tmp_path: Path) -
         (model / "assets.extra/envlock.json").write_bytes(data)
     with pytest.raises(LockfileError) as caught:
         read_stamp(model)
-    assert caught.value.message.replace(str(model), "M") == FAULTS[data]
+    assert str(caught.value).replace(str(model), "M") == FAULTS[data]
 
 
 def test_a_stamp_of_a_folder_is_a_regular_file(tmp_path: Path) -> None:
@@ -238,7 +248,48 @@ def test_a_stamp_of_a_folder_is_a_regular_file(tmp_path: Path) -> None:
     (model / "assets.extra/envlock.json").mkdir(parents=True)
     with pytest.raises(LockfileError) as caught:
         read_stamp(model)
-    assert caught.value.message == f"the stamp of model {model} is not a regular file"
+    assert str(caught.value) == f"the stamp of model {model} is not a regular file\n{BROKEN}"
+
+
+@pytest.mark.parametrize(("make", "file"), [(saved, "saved_model.pb"), (saved, "envlock.json"), (keras, "model.keras")])
+def test_a_file_that_cannot_be_read(
+    make: Any, file: str, tmp_path: Path, lock: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = make(tmp_path / "model.keras")
+    stamp(model, lock)
+    opened: list[str] = []
+
+    def deny(path: Any, *words: Any) -> Any:
+        opened.append(str(path))
+        # The first look at a `.keras` file is at its first bytes: without these, it is no model.
+        if str(path).endswith(file) and (make is saved or opened.count(str(path)) > 1):
+            raise OSError(5, "Input/output error")
+        return open(path, *words)
+
+    monkeypatch.setattr("builtins.open", deny)
+    with pytest.raises(LockfileError) as caught:
+        read_stamp(model)
+    assert str(caught.value) == f"cannot read model {model}: Input/output error\nhint: check its permissions"
+
+
+def test_the_whole_graph_is_digested(tmp_path: Path, lock: Path) -> None:
+    model = saved(tmp_path / "model")
+    graph = model / "saved_model.pb"
+    graph.write_bytes(bytes(3 << 20) + b"a")
+    stamp(model, lock)
+    assert read_stamp(model) is not None
+    graph.write_bytes(bytes(3 << 20) + b"b")
+    with pytest.raises(LockfileError, match="that of another model"):
+        read_stamp(model)
+
+
+def test_the_bytes_of_a_stamp(tmp_path: Path, lock: Path) -> None:
+    """Indented, with sorted keys and as UTF-8, so that a change of it can be read."""
+    model = saved(tmp_path / "model")
+    stamp(model, lock)
+    text = (model / "assets.extra/envlock.json").read_bytes()
+    held = {"stamp_version": 1, "line": GOLDEN, "saved": SAVED, "lock": document()}
+    assert text == (json.dumps(held, indent=2, sort_keys=True, ensure_ascii=False) + "\n").encode()
 
 
 def test_a_disk_that_fails_leaves_the_model(tmp_path: Path, lock: Path, monkeypatch: pytest.MonkeyPatch) -> None:

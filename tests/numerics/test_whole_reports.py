@@ -1,0 +1,21 @@
+"""Whole reports of what is measured, as text and as JSON, against files: every sentence and every key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from envlock.reports import render
+from tests.golden_files import assert_as_golden
+from tests.reports.commands import COMMANDS
+
+GOLDEN = Path(__file__).with_name("golden")
+NAMES = ("bisect", "invariance", "portable", "upgrade")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_reports_of_a_command(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reports = COMMANDS[name]("word", tmp_path, monkeypatch)
+    texts = [render(report, form) for report in reports for form in ("text", "json")]
+    assert_as_golden("\n".join(texts) + "\n", GOLDEN / f"{name}.txt")
