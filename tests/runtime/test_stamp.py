@@ -258,13 +258,14 @@ def test_a_file_that_cannot_be_read(
     model = make(tmp_path / "model.keras")
     stamp(model, lock)
     opened: list[str] = []
+    really_open = open
 
     def deny(path: Any, *words: Any) -> Any:
         opened.append(str(path))
         # The first look at a `.keras` file is at its first bytes: without these, it is no model.
         if str(path).endswith(file) and (make is saved or opened.count(str(path)) > 1):
             raise OSError(5, "Input/output error")
-        return open(path, *words)
+        return really_open(path, *words)
 
     monkeypatch.setattr("builtins.open", deny)
     with pytest.raises(LockfileError) as caught:
