@@ -24,7 +24,7 @@ from envlock.runtime.errors import UsageError
 from envlock.workflows.images import find_gpu_support
 
 app = make_app()
-SHOWN = 5
+SHOWN = 5  # the others are mostly older releases of the same; `--all` lists them
 
 RankedLockArgument = Annotated[
     str | None,

@@ -33,7 +33,7 @@ one.
 """
 
 NAMESPACE = "io.github.tf-envlock"
-SEED = 42
+SEED = 42  # in the lines that a plan shows; the program chooses its own
 IMPORTED_TOOL = "setuptools"
 """The one installer or development tool that `import tensorflow` loads, as pkg_resources: seen with 2.15.1, 2.18.1
 and 2.21.0.

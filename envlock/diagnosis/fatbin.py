@@ -20,7 +20,7 @@ from envlock.runtime.loader.elf import check_header, read_at
 SECTION = b".nv_fatbin"
 IMAGE_LIMIT = 200_000
 """Headers; TensorFlow 2.21 has 1734."""
-_MAGIC = 0xBA55ED50
+_MAGIC = 0xBA55ED50  # fatbinary.h: the `magic` of `fatBinaryHeader`
 _PTX, _SASS = 1, 2
 
 

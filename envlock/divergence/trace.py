@@ -21,7 +21,7 @@ from envlock.runtime.report import clean
 
 DEFINITIONS_BYTES = 64 << 20
 """How much text all operations that are known at a time may have."""
-CONDITIONS_LIMIT = 256
+CONDITIONS_LIMIT = 256  # facts of the environment; a recording without a GPU has 36
 CUT_OFF = "record it again, or copy it again: the run crashed, or the copy is incomplete"
 _CHUNK = 1 << 16
 

@@ -15,7 +15,7 @@ from envlock.forms.kubernetes import build_container, build_job, build_pod
 from envlock.lock.models import Lockfile
 from envlock.packages.licenses import License
 
-PODS = 2
+PODS = 2  # the fewest that show a job of several; the manifest is edited for more
 SHARED = "/fleet"
 COMMAND = ("python", "train.py")
 PORT = 2222

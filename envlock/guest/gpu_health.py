@@ -22,7 +22,7 @@ UNCORRECTED = 1  # nvml.h: NVML_MEMORY_ERROR_TYPE_UNCORRECTED
 SINCE_LOADED = 0  # nvml.h: NVML_VOLATILE_ECC, since the driver was loaded
 DOUBLE_BIT = 1  # nvml.h: NVML_PAGE_RETIREMENT_CAUSE_DOUBLE_BIT_ECC_ERROR
 FAILED = 3  # of what nvmlDeviceGetRemappedRows returns: corrected, uncorrected, pending, failed
-PENDING = 2
+PENDING = 2  # the same list
 
 
 def collect_health(folder: str) -> Dict[str, object]:

@@ -22,8 +22,8 @@ from envlock.web.web_errors import WebError, make_status_error
 # `maxManifestBodySize` of the registry that most others are made of, which takes no larger one:
 # https://github.com/distribution/distribution/blob/main/registry/handlers/manifests.go
 MANIFEST_LIMIT = 4 * 1024 * 1024
-CONFIG_LIMIT = 8 * 1024 * 1024
-TOKEN_LIMIT = 1024 * 1024
+CONFIG_LIMIT = 8 * 1024 * 1024  # bytes of an image's history and labels, which come from outside
+TOKEN_LIMIT = 1024 * 1024  # bytes; the answer of a token server comes from outside
 PROBE = Limits(connect=2, silence=2, answer=4, attempts=1)
 
 LATER_HINT = "try again later, after `docker login {0}`, or with a mirror: `--mirror {0}=...`"

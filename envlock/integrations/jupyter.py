@@ -23,7 +23,7 @@ COLOURS = {"error": "#c62828", "unknown": "#b26a00", "warning": "#b26a00", "info
 """Readable on white and on black."""
 MATCH_COLOUR = "#2e7d32"
 
-ROWS = 50
+ROWS = 50  # a notebook keeps its output, and 50 facts are enough to see what kind of change it is
 HINT = "write `%envlock [verify|doctor|line] [LOCK] [--policy POLICY]`"
 
 

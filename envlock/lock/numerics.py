@@ -9,7 +9,7 @@ from pydantic import Field, ValidationError, model_validator
 from envlock.data.replay_table import load_replay_table
 from envlock.lock.fact_models import Count, Sha256, Strict, Version, Word
 
-SAMPLES = 64
+SAMPLES = 64  # values of a result that a lockfile keeps beside its digest, to say how far results are apart
 # A number with a larger or smaller exponent does not exist in float64.
 _EXPONENT = r"(\+([0-9]{1,3}|10[01][0-9]|102[0-3])|-([0-9]{1,3}|10[01][0-9]|102[0-2]))"
 _NUMBER = rf"(nan|-?inf|-?0x[01](\.[0-9a-f]{{1,13}})?p{_EXPONENT})"

@@ -69,7 +69,7 @@ COLUMNS = {
     "os": "system",
     "libc": "glibc",
 }
-WIDTH = 100
+WIDTH = 100  # columns
 FEW = 4
 """If there are more images than this, only the first and the last are named."""
 Lines = Iterable[tuple[str, str]]

@@ -26,8 +26,8 @@ NAME = "envlock.lock"
 LOCK_VERSION = 1
 SIZE_LIMIT = 4 * 1024 * 1024  # bytes; a lockfile of 500 packages has 0.2 MB
 ENTRY_LIMIT = 1000  # entries of `unavailable`, and of the overrides
-MACHINE_LIMIT = 100
-DATA_LIMIT = 100
+MACHINE_LIMIT = 100  # each is compared with the live one
+DATA_LIMIT = 100  # names in pyproject.toml; a folder counts once
 DEPTH_LIMIT = 12  # facts.gpu.devices.0.mig.0.x is 7
 
 DIGITS = {"sha256": 64, "md5": 32}

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 SITES = ("site-packages", "dist-packages")
 READ_LIMIT = 1 << 20  # bytes of a file
-NAME_LIMIT = 100
+NAME_LIMIT = 100  # characters of a fact's path; file names can have 255
 ENDINGS = (".py", ".pyc", ".abi3.so", ".so")
 
 

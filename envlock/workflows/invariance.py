@@ -28,7 +28,7 @@ FEW = (1, 2, 3, 4, 8, 16, 33)
 """Sizes around which kernels change: one row, a processor's vector, a block of a matrix product,
 and neighbours.
 """
-SEED = 0
+SEED = 0  # of the inputs that are made up: any number, but the same in each mode
 LIMIT = 1800.0  # seconds for one measurement: a large model has hundreds of batches, and XLA compiles some of them
 
 

@@ -26,8 +26,8 @@ HOME = os.path.dirname(os.path.abspath(__file__))
 LOCK = os.path.join(HOME, "envlock.lock")
 UNSET = os.path.join(HOME, "unset.json")
 
-BUG = 70
-NO_COMMAND = 127
+BUG = 70  # EX_SOFTWARE of sysexits.h
+NO_COMMAND = 127  # as shells: https://pubs.opengroup.org/onlinepubs/9699919799/utilities/V3_chap02.html#tag_18_08_02
 
 
 def main(argv: List[str]) -> int:

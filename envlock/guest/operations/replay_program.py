@@ -50,6 +50,7 @@ MOST_OUTPUTS = 10_000
 """Outputs of one operation; TensorFlow creates them all to compute their sizes, and `Unpack`
 accepts 2**31.
 """
+# A digest says whether results differ; these say by how much, of up to 500 operations in one lockfile.
 SAMPLES = 8
 DEVICES = {"cpu": "/CPU:0", "gpu": "/GPU:0"}
 

@@ -21,7 +21,7 @@ INSTALL = "install it: `apt-get install qemu-user` on Debian and Ubuntu"
 MACHINE = "x86_64"
 TIMEOUT = 1800.0
 """Seconds that an emulated child may take: it computes at a fiftieth of the speed."""
-SHORT = 60.0
+SHORT = 60.0  # seconds for what answers in one: the list of models, and CPUID
 PROCESSORS = 2
 """As many as the canary has threads."""
 

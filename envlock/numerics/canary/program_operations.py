@@ -27,7 +27,7 @@ MOST_SECONDS = 10 * SECONDS
 """How long the operations of a lockfile may take, which can come from anyone. A capture keeps those
 that took `SECONDS` together.
 """
-STEPS = 2
+STEPS = 2  # the first step creates variables, often with operations that the others lack
 # Each operation can crash its process.
 MOST_CHILDREN = 10
 POISON = ("85", "170")

@@ -17,7 +17,7 @@ from envlock.runtime.errors import FactError
 from envlock.runtime.report import clean
 from envlock.runtime.tables import table
 
-STEPS = 2
+STEPS = 2  # the first step creates variables and is often another graph than the others
 SECONDS = 60.0
 """How long a program is watched; a call that has begun then ends."""
 LIMIT = 10 * SECONDS

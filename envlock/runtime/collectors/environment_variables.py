@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from envlock.runtime.facts import Tree
     from envlock.runtime.host import Host
 
+# Characters. A longer number or list of words is recorded as a digest: it could hold something else.
 _WORD_LIMIT = 64
 _WORDS_LIMIT = 300
 _SHOWN_LIMIT = 200

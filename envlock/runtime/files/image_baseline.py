@@ -25,7 +25,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-FOR_ANYBODY = 0o004
+FOR_ANYBODY = 0o004  # S_IROTH: an image also runs as another user than the one that built it
 
 
 class BaselineEntry(NamedTuple):

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 NOT_SUPPORTED = 3  # nvml.h: NVML_ERROR_NOT_SUPPORTED, "not supported on target device"
 FUNCTION_NOT_FOUND = 13  # the driver's library is older than this function
-GPU_IS_LOST = 15
+GPU_IS_LOST = 15  # NVML_ERROR_GPU_IS_LOST: it has fallen off the bus, or cannot be reached
 
 DEVICE_FIELDS = (
     *("architecture", "compute_capability", "compute_mode", "cores", "ecc", "memory_bytes", "mig"),

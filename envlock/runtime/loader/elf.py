@@ -23,7 +23,7 @@ _NEEDED, _STRSZ, _SONAME, _RPATH, _RUNPATH, _FLAGS_1 = 1, 10, 14, 15, 29, 0x6FFF
 STRTAB, SYMTAB, GNU_HASH = 5, 6, 0x6FFFFEF5
 _NODEFLIB = 0x800
 """DF_1_NODEFLIB: the folders of the cache and the built-in ones are not searched for this library."""
-_GNU_BUILD_ID = 3
+_GNU_BUILD_ID = 3  # elf.h: NT_GNU_BUILD_ID
 
 HEAD_LIMIT = 4096
 """Bytes: the ELF header and program headers of every library seen are in the first 1 KiB."""
