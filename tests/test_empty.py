@@ -24,6 +24,7 @@ from envlock.runtime.policies import Policy, names
 from envlock.runtime.report import Report
 from envlock.workflows.diverge import compare_traces
 from envlock.workflows.fleet import check_fleet
+from envlock.workflows.lint import lint
 from envlock.workflows.repeat import compare_saved
 from tests.divergence.traces import write
 from tests.locks import document
@@ -81,6 +82,16 @@ def test_results_are_not_compared_with_themselves(tmp_path: Path) -> None:
         with pytest.raises(UsageError) as refused:
             compare_both(one, other)
         assert refused.value.message == f"{one} and {other} are the same"
+
+
+def test_a_folder_without_code(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as refused:
+        lint([tmp_path])
+    assert str(refused.value) == (
+        f"no Python files or notebooks in {tmp_path}\nhint: name files, or folders that have some"
+    )
+    (tmp_path / "made_pb2.py").touch()
+    assert lint([tmp_path], exclude=["*_pb2.py"]).exit_code == 0
 
 
 def test_a_folder_without_statements(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from envlock.runtime.report import (
     Evidence,
     Finding,
     Report,
+    clean,
     count,
     count_severities,
 )
@@ -79,7 +80,7 @@ def lint(
         progress: shows what is being done.
 
     Raises:
-        UsageError: a path, a rule or the version does not exist.
+        UsageError: a path, a rule or the version does not exist, or the paths have no code.
         LockfileError: the lockfile cannot be read.
     """
     options = LintOptions(tensorflow, lock, tuple(select), tuple(ignore), exclude=tuple(exclude))
@@ -111,12 +112,20 @@ def lint_with(
     """Return the findings as `lint` does, less those that the options leave out.
 
     Raises:
-        UsageError: a path, a rule or the version does not exist, or the baseline is not one.
+        UsageError: a path, a rule or the version does not exist, the paths have no code, or the
+            baseline is not one.
         LockfileError: the lockfile cannot be read.
     """
     version, origin, switched_on = _choose_version(options.tensorflow, options.lock)
     per_file = [(each, tuple(rules)) for each, rules in options.per_file.items()]
-    files = find([os.fspath(path) for path in paths], list(options.exclude))
+    wanted = [os.fspath(path) for path in paths]
+    files = find(wanted, list(options.exclude))
+    # What the settings leave out is left out on purpose; a folder without code is a wrong path.
+    if not files and not find(wanted):
+        raise UsageError(
+            f"no Python files or notebooks in {', '.join(map(clean, wanted))}",
+            hint="name files, or folders that have some",
+        )
     settings = Settings(
         version,
         switched_on=switched_on,
