@@ -336,7 +336,9 @@ def judge_mode(
             f"{bits.mode}: {len(bits.classes)} classes of bits: {show_classes(bits.class_texts)}"
         )
         if bits.layer is not None and bits.layer.name is not None:
-            message += f"; first in layer {clean(bits.layer.name)} ({clean(bits.layer.kind or '')})"
+            message += f"; first in layer {clean(bits.layer.name)}"
+            if bits.layer.kind:
+                message += f" ({clean(bits.layer.kind)})"
         yield Finding("batch-size", ERROR, bits.mode, message, WHY, fix, SOURCE)
     for rule, kind, measured in (
         ("batch-place", "places", bits.places),

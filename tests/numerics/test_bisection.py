@@ -4,10 +4,27 @@ from __future__ import annotations
 
 import math
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envlock.numerics.bisection import Cause, Causes, find_smallest, split_evenly
+from envlock.numerics.bisection import (
+    BisectEvidence,
+    Cause,
+    Causes,
+    Differences,
+    add_processor,
+    digest_run,
+    find_smallest,
+    judge_bisection,
+    list_differences,
+    read_thread_counts,
+    read_variables,
+    read_versions,
+    split_evenly,
+)
+from envlock.numerics.results import Run, Value
+from envlock.runtime.report import UNKNOWN, Finding
 
 MANY = [Cause(f"packages.p{number:03}.version", "1", "2") for number in range(250)]
 
@@ -49,3 +66,120 @@ def test_what_is_found_is_enough_and_nothing_of_it_can_be_left_out(sets: list[se
     found = frozenset(find_smallest(causes, runs))
     assert runs(found)
     assert not any(runs(found - {cause}) for cause in found)
+
+
+CPU = {"intra_op_threads": 4, "inter_op_threads": 2, "model_name": "old", "flags": ["avx2"]}
+A: dict[str, object] = {
+    "packages": {"numpy": {"version": "2.2.6"}, "h5py": {"version": "3.13.0"}, "gone": {"version": "1.0"}, "odd": None},
+    "environ": {
+        "XLA_FLAGS": None,
+        "TF_NUM_INTRAOP_THREADS": "4",
+        "NCCL_CONF_FILE": "sha256:aa",
+        "OMP_NUM_THREADS": "2",
+    },
+    "cpu": CPU,
+    "gpu": {"driver": "1"},
+    "numpy": {"version": "2.2.6"},
+}
+B: dict[str, object] = {
+    "packages": {"numpy": {"version": "2.4.6"}, "h5py": {"version": "3.13.0"}, "new": {"version": "7"}, "odd": {}},
+    "environ": {"XLA_FLAGS": "b", "TF_NUM_INTRAOP_THREADS": "8", "NCCL_CONF_FILE": "sha256:bb", "OMP_NUM_THREADS": "2"},
+    "cpu": {**CPU, "intra_op_threads": 8, "model_name": "new", "flags": ["avx512f"]},
+    "gpu": {"driver": "2", "devices": ["one"]},
+    "numpy": {"version": "2.4.6"},
+}
+
+
+def test_differences_are_what_an_overlay_a_variable_or_nothing_can_put_here() -> None:
+    """What an installed package and a hashed variable are cannot be put; a thread count is put by its variable."""
+    found = list_differences(A, B, {"packages": {"gone": {"version": "1.0"}}})
+    assert found.causes == (
+        Cause("cpu.intra_op_threads", "4", "8"),
+        Cause("packages.new.version", None, "7"),
+        Cause("packages.numpy.version", "2.2.6", "2.4.6"),
+        Cause("environ.XLA_FLAGS", None, "b"),
+    )
+    assert found.out_of_reach == (
+        "packages.gone.version",
+        "environ.NCCL_CONF_FILE",
+        "cpu.flags",
+        "cpu.model_name",
+        "gpu.devices",
+        "gpu.driver",
+    )
+    assert Cause("packages.gone.version", "1.0", None) in list_differences(A, B, {}).causes
+    assert list_differences(A, A, {}) == Differences((), ())
+
+
+def test_one_side_of_a_variable_that_is_hashed_is_enough() -> None:
+    one: dict[str, object] = {"environ": {"NCCL_CONF_FILE": "sha256:aa"}}
+    other: dict[str, object] = {"environ": {"NCCL_CONF_FILE": "nccl.conf"}}
+    for a, b in ((one, other), (other, one)):
+        assert list_differences(a, b, {}) == Differences((), ("environ.NCCL_CONF_FILE",))
+
+
+def test_a_processor_that_is_emulated_stands_for_its_facts() -> None:
+    found = add_processor(list_differences(A, B, {}), "Haswell", "old", "new")
+    assert found.causes[-1] == Cause("cpu.flags", "old", "new, emulated as Haswell")
+    assert found.out_of_reach == ("environ.NCCL_CONF_FILE", "gpu.devices", "gpu.driver")
+
+
+def test_facts_of_another_shape_are_no_versions_and_no_variables() -> None:
+    others: list[dict[str, object]] = [{}, {"packages": [], "environ": [], "cpu": []}]
+    for facts in others:
+        assert (read_versions(facts), read_variables(facts), read_thread_counts(facts)) == ({}, {}, {})
+    assert read_versions(A) == {"numpy": "2.2.6", "h5py": "3.13.0", "gone": "1.0"}
+    assert read_thread_counts(A) == {"TF_NUM_INTRAOP_THREADS": "4", "TF_NUM_INTEROP_THREADS": "2"}
+
+
+def test_a_digest_changes_with_each_part_of_a_result() -> None:
+    own = Value("<f4", (2,), "aa")
+
+    def digest(step: int = 0, name: str = "loss", value: Value = own) -> str:
+        return digest_run(Run("0", {step: {name: value}}))
+
+    others = [
+        digest(step=1),
+        digest(name="weights"),
+        digest(value=Value("<f8", (2,), "aa")),
+        digest(value=Value("<f4", (2, 1), "aa")),
+        digest(value=Value("<f4", (2,), "bb")),
+        digest_run(Run("0", {})),
+    ]
+    assert len({digest(), *others}) == 7
+    assert digest() == digest()
+
+
+@pytest.mark.parametrize(("a", "b"), [(None, "b"), ("a", None), (None, None)])
+def test_a_side_without_a_result_is_not_compared(a: str | None, b: str | None) -> None:
+    report = judge_bisection(BisectEvidence(Differences((MANY[0],), ()), (), a, b, 2), None, "train.py:step")
+    assert (report.exit_code, report.headline) == (4, "cannot say what moves the bits: 2 runs of train.py:step")
+    assert [finding.message for finding in report.findings] == ["a side has no result, so nothing was compared"]
+
+
+@pytest.mark.parametrize(
+    ("number", "beyond", "smallest", "headline"),
+    [
+        (1, 0, 1, "1 of 1 difference turns the first bits into the second"),
+        (3, 0, 2, "2 of 3 differences turn the first bits into the second"),
+        (1, 0, 0, "1 difference moves no bit"),
+        (2, 0, 0, "2 differences move no bit"),
+        (1, 2, 0, "1 difference that can be put on this machine moves no bit, 2 cannot be put on it"),
+        (2, 1, 0, "2 differences that can be put on this machine move no bit, 1 cannot be put on it"),
+    ],
+)
+def test_the_answer_in_one_line(number: int, beyond: int, smallest: int, headline: str) -> None:
+    differences = Differences(tuple(MANY[:number]), ("cpu.vendor", "gpu.driver")[:beyond])
+    evidence = BisectEvidence(differences, tuple(MANY[:smallest]), "a", "b" if smallest else "a", 5)
+    report = judge_bisection(evidence, None, "train.py:step")
+    assert report.headline == f"{headline}: 5 runs of train.py:step"
+    severities = [finding.severity for finding in report.findings]
+    assert severities == ["error"] * smallest + ["unknown" if not smallest else "info"] * beyond
+
+
+def test_a_side_that_varies_is_the_first_finding() -> None:
+    problem = Finding("run-varies", UNKNOWN, "program", "it varies", "", "", "")
+    evidence = BisectEvidence(Differences((MANY[0],), ("cpu.vendor",)), (), None, None, 3)
+    report = judge_bisection(evidence, problem, "train.py:step")
+    assert (report.exit_code, report.findings[0]) == (4, problem)
+    assert [finding.severity for finding in report.findings] == ["unknown", "info"]
