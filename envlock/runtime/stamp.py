@@ -185,7 +185,7 @@ def _check_stamp(data: bytes, name: str) -> Document:
 
 def _encode(value: Document) -> bytes:
     text = json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False)
-    return (text + "\n").encode("utf-8", "surrogatepass")
+    return (text + "\n").encode("utf-8")
 
 
 def _is_zip(path: str) -> bool:

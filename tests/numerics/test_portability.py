@@ -81,6 +81,9 @@ def test_a_machine_that_is_named_twice_is_no_second_machine() -> None:
 def test_a_cap_sets_the_smallest_number_of_threads_and_keeps_other_flags() -> None:
     one = member("a", variables={"XLA_FLAGS": "--xla_a=1 --xla_cpu_max_isa=AVX512"})
     assert make_variables(CAPS[-1], [one])["XLA_FLAGS"] == "--xla_a=1 --xla_cpu_max_isa=AVX2"
+    assert make_variables(CAPS[-1], [member("b")])["XLA_FLAGS"] == "--xla_cpu_max_isa=AVX2"
+    odd = member("c", variables={"XLA_FLAGS": "--xla_b=c=d --xla_cpu_max_isa=x=y"})
+    assert make_variables(CAPS[-1], [odd])["XLA_FLAGS"] == "--xla_b=c=d --xla_cpu_max_isa=AVX2"
     assert "TF_NUM_INTRAOP_THREADS" not in make_variables(CAPS[-1], [one, member("b")])
     few = member("b", threads={"intra_op_threads": 4, "inter_op_threads": 8})
     variables = make_variables(CAPS[-1], [one, few])

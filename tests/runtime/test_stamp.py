@@ -186,6 +186,13 @@ def test_too_many_members(tmp_path: Path, lock: Path) -> None:
     assert refusal(model) == f"model M has more than 10,000 members\n{AGAIN}"
 
 
+@pytest.mark.parametrize("more", [0, 10_000 - len(MEMBERS)])
+def test_the_fewest_and_the_most_members(more: int, tmp_path: Path, lock: Path) -> None:
+    members = dict.fromkeys(("config.json", "metadata.json"), b"{}") if not more else MEMBERS
+    model = keras(tmp_path / "model.keras", [(f"assets/{number}", b"") for number in range(more)], members)
+    assert stamp(model, lock) == GOLDEN
+
+
 def test_a_model_that_is_cut_off(tmp_path: Path, lock: Path) -> None:
     model = keras(tmp_path / "model.keras")
     model.write_bytes(model.read_bytes()[:-30])
@@ -207,6 +214,26 @@ def test_a_stamp_that_unpacks_to_gigabytes_is_not_unpacked(tmp_path: Path) -> No
 
 
 BROKEN = "hint: save the model again, and stamp it"
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [(0, "the stamp of model M is not JSON: "), (1, "the stamp of model M is larger than 8 MB")],
+)
+@pytest.mark.parametrize("make", [keras, saved])
+def test_the_largest_stamp(make: Any, more: int, message: str, tmp_path: Path) -> None:
+    data = b" " * (8 * 2**20 + more)
+    if make is keras:
+        model = keras(tmp_path / "model.keras", [("envlock.json", data)])
+    else:
+        model = saved(tmp_path / "model")
+        (model / "assets.extra").mkdir()
+        (model / "assets.extra/envlock.json").write_bytes(data)
+    with pytest.raises(LockfileError) as caught:
+        read_stamp(model)
+    assert caught.value.message.replace(str(model), "M").startswith(message)
+
+
 FAULTS = {
     b"nul": f"the stamp of model M is not JSON: it is not JSON (line 1, column 1: a value is missing)\n{BROKEN}",
     b"[]": f"the stamp of model M is not valid\n{BROKEN}",
@@ -223,6 +250,9 @@ FAULTS = {
         {"stamp_version": 1, "line": GOLDEN, "lock": 3}
     ).encode(): "lockfile in M is not valid: it is a number, not an object\n"
     "hint: restore it from version control, or create it again with `envlock capture`",
+    json.dumps(
+        {"stamp_version": 1, "line": GOLDEN, "lock": document(created_by="\udc80")}
+    ).encode(): f"the stamp of model M is not JSON: a string holds half a surrogate pair\n{BROKEN}",
     json.dumps({"stamp_version": 1, "line": GOLDEN, "lock": document(unavailable={})}).encode(): (
         f"the stamp of model M has a line that is not its lockfile's\n{BROKEN}"
     ),
@@ -291,6 +321,15 @@ def test_the_bytes_of_a_stamp(tmp_path: Path, lock: Path) -> None:
     text = (model / "assets.extra/envlock.json").read_bytes()
     held = {"stamp_version": 1, "line": GOLDEN, "saved": SAVED, "lock": document()}
     assert text == (json.dumps(held, indent=2, sort_keys=True, ensure_ascii=False) + "\n").encode()
+
+
+def test_a_text_of_any_letters_is_readable_in_a_stamp(tmp_path: Path) -> None:
+    file = tmp_path / "made.lock"
+    file.write_bytes(encode(document(created_by="gr\u00f6\u00dfer")))
+    model = saved(tmp_path / "model")
+    stamp(model, file)
+    assert "gr\u00f6\u00dfer".encode() in (model / "assets.extra/envlock.json").read_bytes()
+    assert read_stamp(model) is not None
 
 
 def test_a_disk_that_fails_leaves_the_model(tmp_path: Path, lock: Path, monkeypatch: pytest.MonkeyPatch) -> None:
