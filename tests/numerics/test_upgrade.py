@@ -146,6 +146,21 @@ def test_operations_are_named_with_how_far_they_are_apart() -> None:
     )
 
 
+def test_as_many_operations_are_named_as_a_sentence_can_hold() -> None:
+    apart = [Difference("program", f"matmul_{number}", "a", "b", f"MatMul {number}") for number in range(4)]
+    (found,) = compare_operations(Comparison(equal=[], differences=apart, incomparable=[]))
+    assert found.message == "4 of 4 operations compute other bits: MatMul 0; MatMul 1; MatMul 2; MatMul 3"
+
+
+def test_without_one_kind_of_evidence_no_trial_proves_anything() -> None:
+    evidence = UpgradeEvidence(trial(KERAS, NUMPY, kinds=(VALUES,)), (trial(KERAS), trial(NUMPY)), Compared(2, 0, 9, 2))
+    report = judge_upgrade(evidence, "train.py:step")
+    lacking = Found(UNPROVEN, "no operation could be computed again")
+    assert [each.differences for each in report.evidence.alone] == [(lacking,), (lacking,)]
+    assert report.evidence.together.differences == (Found(VALUES, "about values-differ"), lacking)
+    assert report.subject == "train.py:step"
+
+
 def test_instructions_are_named_though_all_numbers_have_moved() -> None:
     before = Part("train", "graph", "a", 2, ("%0 = MatMul  (@0:0)", "%1 = Add  (%0:0)"))
     after = Part("train", "graph", "b", 3, ("%0 = Cast  (@0:0)", "%1 = MatMul  (@0:0)", "%2 = Mul  (%1:0)"))
