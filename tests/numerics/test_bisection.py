@@ -76,14 +76,24 @@ A: dict[str, object] = {
         "TF_NUM_INTRAOP_THREADS": "4",
         "NCCL_CONF_FILE": "sha256:aa",
         "OMP_NUM_THREADS": "2",
+        "A": "1",
+        "X": "1",
     },
     "cpu": CPU,
     "gpu": {"driver": "1"},
+    "system": {"libc": "2.36"},
     "numpy": {"version": "2.2.6"},
 }
 B: dict[str, object] = {
     "packages": {"numpy": {"version": "2.4.6"}, "h5py": {"version": "3.13.0"}, "new": {"version": "7"}, "odd": {}},
-    "environ": {"XLA_FLAGS": "b", "TF_NUM_INTRAOP_THREADS": "8", "NCCL_CONF_FILE": "sha256:bb", "OMP_NUM_THREADS": "2"},
+    "environ": {
+        "XLA_FLAGS": "b",
+        "TF_NUM_INTRAOP_THREADS": "8",
+        "NCCL_CONF_FILE": "sha256:bb",
+        "OMP_NUM_THREADS": "2",
+        "B": "1",
+        "X": "2",
+    },
     "cpu": {**CPU, "intra_op_threads": 8, "model_name": "new", "flags": ["avx512f"]},
     "gpu": {"driver": "2", "devices": ["one"]},
     "numpy": {"version": "2.4.6"},
@@ -97,6 +107,9 @@ def test_differences_are_what_an_overlay_a_variable_or_nothing_can_put_here() ->
         Cause("cpu.intra_op_threads", "4", "8"),
         Cause("packages.new.version", None, "7"),
         Cause("packages.numpy.version", "2.2.6", "2.4.6"),
+        Cause("environ.A", "1", None),
+        Cause("environ.B", None, "1"),
+        Cause("environ.X", "1", "2"),
         Cause("environ.XLA_FLAGS", None, "b"),
     )
     assert found.out_of_reach == (
@@ -106,6 +119,7 @@ def test_differences_are_what_an_overlay_a_variable_or_nothing_can_put_here() ->
         "cpu.model_name",
         "gpu.devices",
         "gpu.driver",
+        "system",
     )
     assert Cause("packages.gone.version", "1.0", None) in list_differences(A, B, {}).causes
     assert list_differences(A, A, {}) == Differences((), ())
@@ -121,7 +135,7 @@ def test_one_side_of_a_variable_that_is_hashed_is_enough() -> None:
 def test_a_processor_that_is_emulated_stands_for_its_facts() -> None:
     found = add_processor(list_differences(A, B, {}), "Haswell", "old", "new")
     assert found.causes[-1] == Cause("cpu.flags", "old", "new, emulated as Haswell")
-    assert found.out_of_reach == ("environ.NCCL_CONF_FILE", "gpu.devices", "gpu.driver")
+    assert found.out_of_reach == ("environ.NCCL_CONF_FILE", "gpu.devices", "gpu.driver", "system")
 
 
 def test_facts_of_another_shape_are_no_versions_and_no_variables() -> None:
@@ -147,14 +161,23 @@ def test_a_digest_changes_with_each_part_of_a_result() -> None:
         digest_run(Run("0", {})),
     ]
     assert len({digest(), *others}) == 7
-    assert digest() == digest()
+    names = {"loss": own, "weights": Value("<f4", (1,), "cc")}
+    turned = dict(reversed(names.items()))
+    assert digest_run(Run("0", {0: names})) == digest_run(Run("1", {0: turned})), "their order says nothing"
 
 
 @pytest.mark.parametrize(("a", "b"), [(None, "b"), ("a", None), (None, None)])
 def test_a_side_without_a_result_is_not_compared(a: str | None, b: str | None) -> None:
     report = judge_bisection(BisectEvidence(Differences((MANY[0],), ()), (), a, b, 2), None, "train.py:step")
     assert (report.exit_code, report.headline) == (4, "cannot say what moves the bits: 2 runs of train.py:step")
-    assert [finding.message for finding in report.findings] == ["a side has no result, so nothing was compared"]
+    (finding,) = report.findings
+    assert (finding.rule, finding.severity, finding.where.fact) == ("run-failed", "unknown", "program")
+    assert (finding.message, finding.why, finding.fix, finding.source) == (
+        "a side has no result, so nothing was compared",
+        "a program that ends early has no bits to compare",
+        "run `envlock repeat` on it in that environment",
+        "docs/bisect.md",
+    )
 
 
 @pytest.mark.parametrize(
@@ -172,7 +195,11 @@ def test_the_answer_in_one_line(number: int, beyond: int, smallest: int, headlin
     differences = Differences(tuple(MANY[:number]), ("cpu.vendor", "gpu.driver")[:beyond])
     evidence = BisectEvidence(differences, tuple(MANY[:smallest]), "a", "b" if smallest else "a", 5)
     report = judge_bisection(evidence, None, "train.py:step")
-    assert report.headline == f"{headline}: 5 runs of train.py:step"
+    assert (report.headline, report.subject) == (f"{headline}: 5 runs of train.py:step", "train.py:step")
+    together = ", together with the others that are named" if smallest > 1 else ""
+    for cause, finding in zip(evidence.smallest, report.findings, strict=False):
+        assert finding.message == f"{cause.path}: 1 -> 2: this moves the bits{together}"
+        assert (finding.expected, finding.actual) == ("1", "2")
     severities = [finding.severity for finding in report.findings]
     assert severities == ["error"] * smallest + ["unknown" if not smallest else "info"] * beyond
 

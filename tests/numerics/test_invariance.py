@@ -13,8 +13,11 @@ from envlock.numerics.invariance import (
     Layer,
     ModeBits,
     find_padding,
+    find_remedies,
     judge_invariance,
+    read_layer,
     read_modes,
+    show_classes,
     show_sizes,
 )
 from envlock.reports import FORMATS, render
@@ -157,6 +160,43 @@ def test_taking_evidence_away_never_makes_a_yes(one: str, other: str) -> None:
         alone = judge(cut)
         assert not alone.match
     assert both.match == (len(set(one)) == 1 and len(set(other)) == 1)
+
+
+def test_a_layer_is_read_with_what_is_known_of_it() -> None:
+    answer = {"between": [1, 2], "layer": "dense", "kind": "Dense"}
+    assert read_layer(answer) == Layer((1, 2), "dense", "Dense", None)
+    reason = {"between": [1, 2], "reason": "a subclass has no graph"}
+    assert read_layer(reason) == Layer((1, 2), None, None, "a subclass has no graph")
+    others: list[dict[str, object]] = [{}, {"between": "12"}, {"between": [1]}, {"between": [1, 2, 3]}]
+    for damaged in others:
+        assert read_layer(damaged) is None
+
+
+def test_what_is_measured_at_another_size_says_nothing_of_this_one() -> None:
+    bits = ModeBits("graph", {1: "a", 2: "a"}, {2: {0: "a"}}, {2: {"zeros": "a"}})
+    assert bits.is_steady_at(2)
+    assert not bits.is_steady_at(1)
+    only_rows = replace(bits, places={}, neighbors={2: {"zeros": "a", "others": "b"}})
+    assert not only_rows.is_steady_at(2)
+
+
+def test_each_mode_has_its_remedies() -> None:
+    modes = (measured("eager", "abb"), measured("graph", "abb"))
+    switched = (measured("eager", "aaa"), measured("graph", "aaa"))
+    for onednn, other in (("0", "1"), ("1", "0"), (None, "0")):
+        remedies = find_remedies(InvarianceEvidence(VERSIONS, onednn, modes, switched))
+        texts = [remedy.text for remedy in remedies if remedy.mode == "eager"]
+        assert f"set TF_ENABLE_ONEDNN_OPTS={other}: every batch has the same bits" in texts
+        assert {remedy.mode for remedy in remedies} == {"eager", "graph"}
+
+
+def test_two_modes_and_seven_classes_for_people() -> None:
+    report = judge(measured("eager", "ab"), measured("graph", "ab"))
+    assert report.headline == "model.keras depends on the batch in eager, graph: 2 sizes of batches in 2 modes compared"
+    assert report.subject == "model.keras"
+    texts = [str(number) for number in range(1, 9)]
+    assert show_classes(texts[:6]) == "{1} {2} {3} {4} {5} {6}"
+    assert show_classes(texts) == "{1} {2} {3} {4} {5} {6} and 2 more"
 
 
 def test_sizes_for_people() -> None:
