@@ -127,7 +127,7 @@ def _digest_saved(folder: str) -> str:
     """
     digest = hashlib.sha256()
     for name in SAVED:
-        path = os.path.join(folder, *name.split("/"))
+        path = os.path.join(folder, name)
         if not os.path.isfile(path):
             continue
         digest.update(f"{name} {os.path.getsize(path)}\n".encode("ascii"))

@@ -117,6 +117,7 @@ def test_a_canary_that_does_not_compare_is_no_proof() -> None:
     report = judge(capped("a", numerics()), capped("b", other))
     assert (report.exit_code, rules(report)) == (4, ["other-bits"])
     assert report.attachments["proven"] == []
+    assert judge(member("a"), member("b")).attachments["compared"] == 0
 
 
 @pytest.mark.parametrize(
@@ -143,6 +144,9 @@ def test_a_cap_makes_no_versions_equal() -> None:
     report = judge(capped("a", numerics()), other)
     assert (report.exit_code, rules(report)) == (1, ["other-software", "other-software"])
     assert report.findings[0].message == "numpy: a has 2.4.6, b has none"
+    assert (report.findings[0].expected, report.findings[1].actual) == ("2.4.6", "2.20.0")
+    turned = judge(other, capped("c", numerics()))
+    assert turned.findings[0].message == "numpy: b has none, c has 2.4.6"
 
 
 def test_without_a_common_cap_the_answer_is_no() -> None:

@@ -340,6 +340,7 @@ def test_a_disk_that_fails_leaves_the_model(tmp_path: Path, lock: Path, monkeypa
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "replace", full)
+    monkeypatch.chdir("/proc")  # the draft lies beside the model, wherever the program runs
     with pytest.raises(WriteError) as caught:
         stamp(model, lock)
     assert str(caught.value) == (f"cannot write {model}: No space left on device\nhint: check its folder and the disk")
