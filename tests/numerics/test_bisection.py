@@ -70,7 +70,7 @@ def test_what_is_found_is_enough_and_nothing_of_it_can_be_left_out(sets: list[se
 
 CPU = {"intra_op_threads": 4, "inter_op_threads": 2, "model_name": "old", "flags": ["avx2"]}
 A: dict[str, object] = {
-    "packages": {"numpy": {"version": "2.2.6"}, "h5py": {"version": "3.13.0"}, "gone": {"version": "1.0"}, "odd": None},
+    "packages": {"odd": None, "numpy": {"version": "2.2.6"}, "h5py": {"version": "3.13.0"}, "gone": {"version": "1.0"}},
     "environ": {
         "XLA_FLAGS": None,
         "TF_NUM_INTRAOP_THREADS": "4",
@@ -143,6 +143,8 @@ def test_facts_of_another_shape_are_no_versions_and_no_variables() -> None:
     for facts in others:
         assert (read_versions(facts), read_variables(facts), read_thread_counts(facts)) == ({}, {}, {})
     assert read_versions(A) == {"numpy": "2.2.6", "h5py": "3.13.0", "gone": "1.0"}
+    assert read_variables({"environ": {"XLA_FLAGS": None, "TF_X": 3}}) == {"XLA_FLAGS": None}
+    assert str(Cause("environ.X", None, None)) == "environ.X: none -> none"
     assert read_thread_counts(A) == {"TF_NUM_INTRAOP_THREADS": "4", "TF_NUM_INTEROP_THREADS": "2"}
 
 

@@ -139,14 +139,23 @@ def test_answers_of_the_guest_are_read() -> None:
         {"mode": "graph", "size": 1, "digest": "a"},
         {"mode": "graph", "size": 2, "digest": "b"},
         {"mode": "graph", "size": 2, "place": 1, "digest": "b"},
+        {"mode": "graph", "size": 2, "place": 0, "digest": "c"},
         {"mode": "graph", "size": 2, "neighbors": "zeros", "digest": "b"},
+        {"mode": "graph", "size": 2, "neighbors": "others", "digest": "d"},
         {"mode": "graph", "between": [1, 2], "layer": "dense", "kind": "Dense", "number": 1},
         {"mode": "xla", "failed": "no kernel"},
         {"mode": "eager", "unstable": 2},
-        {"mode": "eager", "size": "many", "digest": 3},
+        {"mode": "eager", "size": "many", "digest": "e"},
+        {"mode": "eager", "size": 3, "digest": 3},
     ]
     assert read_modes(answers) == (
-        ModeBits("graph", {1: "a", 2: "b"}, {2: {1: "b"}}, {2: {"zeros": "b"}}, layer=Layer((1, 2), "dense", "Dense")),
+        ModeBits(
+            "graph",
+            {1: "a", 2: "b"},
+            {2: {1: "b", 0: "c"}},
+            {2: {"zeros": "b", "others": "d"}},
+            layer=Layer((1, 2), "dense", "Dense"),
+        ),
         ModeBits("xla", {}, {}, {}, failed="no kernel"),
         ModeBits("eager", {}, {}, {}, unstable=2),
     )
