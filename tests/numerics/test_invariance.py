@@ -187,6 +187,13 @@ def test_what_is_measured_at_another_size_says_nothing_of_this_one() -> None:
     assert not bits.is_steady_at(1)
     only_rows = replace(bits, places={}, neighbors={2: {"zeros": "a", "others": "b"}})
     assert not only_rows.is_steady_at(2)
+    assert not replace(bits, neighbors={2: {"zeros": "b"}}).is_steady_at(2)
+
+
+def test_the_smallest_size_of_a_padding_has_to_be_steady_too() -> None:
+    bits = replace(measured(classes="abbb"), places={2: {0: "b", 1: "z"}, 4: {0: "b", 3: "b"}})
+    assert find_padding(bits) is None
+    assert find_padding(replace(bits, places={2: {0: "b", 1: "b"}}, neighbors={2: {"zeros": "b"}})) is not None
 
 
 def test_each_mode_has_its_remedies() -> None:
