@@ -332,13 +332,7 @@ def judge_mode(
     if not fixes:
         fix = "none was found by measuring: compare results with a tolerance"
     if len(bits.classes) > 1:
-        message = (
-            f"{bits.mode}: {len(bits.classes)} classes of bits: {show_classes(bits.class_texts)}"
-        )
-        if bits.layer is not None and bits.layer.name is not None:
-            message += f"; first in layer {clean(bits.layer.name)}"
-            if bits.layer.kind:
-                message += f" ({clean(bits.layer.kind)})"
+        message = describe_sizes(bits)
         yield Finding("batch-size", ERROR, bits.mode, message, WHY, fix, SOURCE)
     for rule, kind, measured in (
         ("batch-place", "places", bits.places),
@@ -349,6 +343,17 @@ def judge_mode(
             if number > 1:
                 message = f"{bits.mode}: {number} classes of bits for {len(digests)} {kind} in batches of {size}"
                 yield Finding(rule, ERROR, bits.mode, message, WHY, fix, SOURCE)
+
+
+def describe_sizes(bits: ModeBits) -> str:
+    """Return which batch sizes give the same bits in a mode, and the first layer that differs."""
+    text = f"{bits.mode}: {len(bits.classes)} classes of bits: {show_classes(bits.class_texts)}"
+    if bits.layer is None or bits.layer.name is None:
+        return text
+    text += f"; first in layer {clean(bits.layer.name)}"
+    if bits.layer.kind:
+        text += f" ({clean(bits.layer.kind)})"
+    return text
 
 
 def report_failure(mode: str, reason: str, severity: str) -> Finding:
