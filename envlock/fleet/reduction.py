@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
     Members = List[Statement]
 
-# Most jobs have one group of odd ranks, and a report of 10,000 ranks stays below 200 lines.
+# So that a report on 10,000 ranks stays below 200 lines.
 GROUPS_SHOWN = 5
 SECTIONS_SHOWN = 12
 """Sections of the facts that ranks state and a report lists."""

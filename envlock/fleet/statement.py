@@ -49,7 +49,7 @@ LIMIT = 1024
 """Bytes of a statement."""
 SECTION = 32
 """Hexadecimal digits of the digest of a section: enough to show which section differs."""
-PROBLEM_LIMIT = 300  # characters: a sentence; rank 0 reads that of each of its ranks
+PROBLEM_LIMIT = 300  # characters: a sentence; rank 0 reads that of each rank
 DIGEST_LIMIT = 64
 """Hexadecimal digits of SHA-256; the name of a section is shorter."""
 MOST = 1_000_000

@@ -22,9 +22,8 @@ from envlock.images.reference import DOCKER_HUB
 from envlock.runtime.errors import UsageError
 
 Login = tuple[str, str]
-SIZE_LIMIT = (
-    1024 * 1024
-)  # bytes of config.json, and of what a helper answers: both come from outside
+# Bytes of config.json, and of what a helper answers: both come from outside.
+SIZE_LIMIT = 1024 * 1024
 SECONDS = 15
 """Seconds for a credential helper, which may ask a keyring."""
 TOKEN_SERVERS = "ENVLOCK_TOKEN_SERVERS"  # noqa: S105 (a name)

@@ -189,9 +189,8 @@ _DEBIAN_NAME = r"[a-z0-9][a-z0-9+.-]{1,127}"
 _DEBIAN_VERSION = r"([0-9]{1,9}:)?[0-9][A-Za-z0-9.+~-]{0,127}"
 DEBIAN_WISH = rf"{_DEBIAN_NAME}(={_DEBIAN_VERSION})?"
 DEBIAN_SOURCE = r"https?://[A-Za-z0-9.:\[\]-]+(/[A-Za-z0-9._~+:%-]*)*( [A-Za-z0-9._~+/-]+)+"
-MOST_DEBIAN_PACKAGES = (
-    1000  # a lockfile comes from outside; all that the wanted ones need is among them
-)
+# A lockfile comes from outside; among them is all that the wanted packages need.
+MOST_DEBIAN_PACKAGES = 1000
 
 
 class DebianPackage(Strict):

@@ -16,7 +16,7 @@ from envlock.runtime import strict_json
 from envlock.runtime.errors import UsageError
 from envlock.runtime.report import clean, count
 
-DAYS = 7.0  # longer than a job waits in a queue, so that the folder of a job that still runs stays
+DAYS = 7.0  # clusters commonly limit a job to less, so its folder is not that of a running one
 MOST_FILES = 1_000_000  # files examined in one call
 LARGEST = 1 << 26  # bytes that are read of a file
 SHOWN = 20  # lines about single jobs
