@@ -24,19 +24,19 @@ PROGRAMS = {
 ELSEWHERE = {
     "README.md": r"envlock capture",  # tests/test_picture.py
     "docs/fleet/": r"",  # tests/fleet/test_pages.py
+    "docs/workers.md": r"^from dask",  # the same
     "docs/integrations.md": r"^(?:import|from|\$) ",  # tests/integrations
     "docs/signing.md": r"",  # tests/integrations/test_signing.py
     "docs/guides/vendor.md": r"envlock (?:hash|export|vendor)",  # tests/packages/test_vendor_guide.py
     "docs/guides/container.md": r"envlock build|docker run",  # tests/containers/test_guides.py
     "docs/guides/deploy.md": r"docker (?!run)|envlock",  # the same, and tests/containers/test_push.py
-    "docs/ngc-ended.md": r"envlock images",  # tests/containers/test_guides.py
+    "docs/ngc-ended.md": r"envlock (?:images|build)",  # tests/containers/test_guides.py
     "docs/guides/base-image.md": r"envlock images",  # the same
 }
 """Beginnings of pages, with what their blocks have that another test runs."""
 
 NEEDS = {
     "conda": r"conda activate",
-    "Dask": r"dask",
     "pipx": r"pipx install",
     "a repository of somebody else": r"git clone",
     "a registry": r"docker login|docker push|--push\b|--resolve\b|nvcr\.io|ghcr\.io|export --format compose",

@@ -54,7 +54,8 @@ class Shell:
         shutil.copytree(bed.engine.environ["DOCKER_CONFIG"], folder / "config")
         config = json.loads((folder / "config/config.json").read_bytes())
         key = base64.b64encode(f"{registry.USER}:{registry.KEY}".encode()).decode()
-        logged_in = {**config, "auths": {"nvcr.io": {"auth": key}}}
+        hosts = ("nvcr.io", "https://index.docker.io/v1/")
+        logged_in = {**config, "auths": {host: {"auth": key} for host in hosts}}
         (folder / "config/config.json").write_text(json.dumps(logged_in), encoding="utf-8")
         tools = folder / "bin"
         tools.mkdir()
@@ -65,7 +66,9 @@ class Shell:
             "HOME": str(folder),
             "PYTHONPATH": str(ROOT),
             "PYTHONSAFEPATH": "1",
-            "ENVLOCK_TOKEN_SERVERS": f"nvcr.io={bed.registry.tokens_address}",
+            "ENVLOCK_TOKEN_SERVERS": " ".join(
+                f"{name}={bed.registry.tokens_address}" for name in ("nvcr.io", "docker.io")
+            ),
             **bed.engine.environ,
             "DOCKER_CONFIG": str(folder / "config"),
         }
@@ -125,3 +128,9 @@ def test_a_base_after_the_last_of_nvidias(shell: Shell, bed: Bed) -> None:
     assert len(commands) == 5
     for command in commands:
         shell.run(command.replace("--base wheels", f"--base {shell.base}"))
+    # The registry also stands for docker.io, and so for a mirror there.
+    both = (images.ngc(CACHE), images.ngc(CACHE, "arm64"))
+    bed.registry.push("nvcr/nvidia/tensorflow", "25.02-tf2-py3", *both)
+    shell.base = bed.ngc
+    for command in list_commands("ngc-ended", r"^envlock capture --image", r"--mirror"):
+        shell.run(command.replace("harbor.example/nvcr", "docker.io/nvcr"))

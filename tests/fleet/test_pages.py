@@ -97,6 +97,43 @@ def test_every_page_is_run() -> None:
     assert stems == {*run, "kubernetes", "node_check", "torchrun"}
 
 
+@pytest.fixture
+def run_with_dask(tmp_path: Path) -> Callable[[list[str | Path], Path], bed.Started]:
+    """Return what runs a command beside Dask, in a name space of processes, so that no worker outlives it."""
+    try:
+        environ = active(tmp_path, bed.python("dask"))
+    except BedError as reason:
+        absent(f"no Dask: {reason}")
+    own: list[str | Path] = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    return lambda words, cwd: bed.run([*own, *words], cwd, environ, timeout=500)
+
+
+@exhaustive  # its environment takes a minute to make
+@pytest.mark.fleet
+@pytest.mark.slow
+@pytest.mark.processes
+def test_the_program_of_the_page_on_workers(
+    run_with_dask: Callable[[list[str | Path], Path], bed.Started], tmp_path: Path
+) -> None:
+    """Where it stands it starts, and on line 1 the workers say what the page says. The environment has no TensorFlow."""
+    page = (pages.PAGES.parent / "workers.md").read_text(encoding="utf-8")
+    ((_, block),) = (found for found in FENCE.findall(page) if found[0] == "python")
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "pyproject.toml").touch()
+    program = project / "train.py"
+    program.write_text(block.replace("import tensorflow as tf", "import math"), encoding="utf-8")
+    assert run_with_dask(["envlock", "capture", "-q", "--without-tensorflow"], project).code == 0
+    done = run_with_dask(["python", "train.py"], project)
+    assert (done.code, done.output) == (0, "None\n"), done.errors
+    below = program.read_text(encoding="utf-8").replace("    import envlock\n\n    envlock.assert_locked()\n", "")
+    program.write_text(f"import envlock\nenvlock.assert_locked()\n{below}", encoding="utf-8")
+    refused = run_with_dask(["python", "train.py"], project)
+    (said,) = re.findall(r"^    (this process is a worker .*?), \.\.\.$", page, re.MULTILINE)
+    errors = refused.errors.replace(f"{project}/", "")
+    assert (refused.code, said in errors) == (1, True), errors
+
+
 class TestRun:
     """On real launchers."""
 
@@ -117,14 +154,8 @@ class TestRun:
         check("files", tmp_path, lambda words, cwd: bed.run(words, cwd, active(tmp_path, Path(sys.executable))))
 
     @exhaustive  # its environment takes a minute to make
-    def test_dask(self, tmp_path: Path) -> None:
-        """In a name space of processes, so that no worker outlives the page."""
-        try:
-            environ = active(tmp_path, bed.python("dask"))
-        except BedError as reason:
-            absent(f"no Dask: {reason}")
-        own: list[str | Path] = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
-        check("dask", tmp_path, lambda words, cwd: bed.run([*own, *words], cwd, environ, timeout=500))
+    def test_dask(self, run_with_dask: Callable[[list[str | Path], Path], bed.Started], tmp_path: Path) -> None:
+        check("dask", tmp_path, run_with_dask)
 
     @exhaustive  # its environment takes minutes to make
     def test_ray(self, ray_python: Path, tmp_path: Path) -> None:
