@@ -22,7 +22,7 @@ PROGRAMS = {
 """What the commands of an indented block begin with; others are text."""
 
 ELSEWHERE = {
-    "README.md": r"envlock capture",  # tests/test_picture.py
+    "README.md": r"envlock capture|make demo",  # tests/test_picture.py, .ci/run
     "docs/fleet/": r"",  # tests/fleet/test_pages.py
     "docs/workers.md": r"^from dask",  # the same
     "docs/integrations.md": r"^(?:import|from|\$) ",  # tests/integrations
