@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import stat
@@ -12,6 +11,7 @@ from envlock.runtime.assertion import say
 from envlock.runtime.collectors import take_snapshot
 from envlock.runtime.errors import EnvlockError
 from envlock.runtime.files.deep import verify_files
+from envlock.runtime.files.file_digest import hash_file
 from envlock.runtime.host import Host
 from envlock.runtime.image import explain
 from envlock.runtime.judgement import collect_here
@@ -91,11 +91,7 @@ def identify_content(path: str, mode: int) -> str:
         return os.readlink(path)
     if not stat.S_ISREG(mode):
         return ""
-    digest = hashlib.sha256()
     try:
-        with open(path, "rb") as stream:
-            for chunk in iter(lambda: stream.read(1 << 20), b""):
-                digest.update(chunk)
+        return hash_file(path)
     except OSError as error:
         return str(error.strerror)
-    return digest.hexdigest()

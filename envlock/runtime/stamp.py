@@ -21,6 +21,7 @@ from envlock.runtime.assertion import locate
 from envlock.runtime.drafts import PREFIX, SUFFIX, hold, sweep
 from envlock.runtime.environment_line import make_line, parse_line
 from envlock.runtime.errors import LockfileError, UsageError, WriteError
+from envlock.runtime.files.file_digest import hash_file
 from envlock.runtime.lockfile import SIZE_LIMIT, parse, read_file
 from envlock.runtime.report import clean
 
@@ -46,8 +47,6 @@ KERAS = ("config.json", "metadata.json")
 """Members that every `.keras` file has."""
 MEMBER_LIMIT = 10_000
 """Members of a `.keras` file, one for each asset; Keras does not write a file with more."""
-CHUNK = 1 << 20
-"""Bytes that are read at a time."""
 MAGIC = b"PK\x03\x04"
 BROKEN = "save the model again, and stamp it"
 
@@ -100,7 +99,8 @@ def read_stamp(path: Path) -> Optional[Document]:
         LockfileError: the model has no stamp, or the stamp or the model is damaged.
     """
     name = os.fspath(path)
-    if os.path.isfile(os.path.join(name, GRAPH)):
+    is_folder = os.path.isfile(os.path.join(name, GRAPH))
+    if is_folder:
         data = _read_folder(name)
     elif _is_zip(name):
         data = _read_zip(name)
@@ -111,7 +111,7 @@ def read_stamp(path: Path) -> Optional[Document]:
             f"model {name} has no stamp", hint="stamp it where it is saved: `envlock.stamp(path)`"
         )
     found = _check_stamp(data, name)
-    if "saved" in found and found["saved"] != _digest_saved(name):
+    if is_folder and found.get("saved") != _digest_saved(name):
         raise LockfileError(
             f"the stamp of model {name} is that of another model: it was saved again later",
             hint="stamp it where it was saved: `envlock.stamp(path)`",
@@ -130,13 +130,8 @@ def _digest_saved(folder: str) -> str:
         path = os.path.join(folder, name)
         if not os.path.isfile(path):
             continue
-        digest.update(f"{name} {os.path.getsize(path)}\n".encode("ascii"))
         try:
-            with open(path, "rb") as stream:
-                block = stream.read(CHUNK)
-                while block:
-                    digest.update(block)
-                    block = stream.read(CHUNK)
+            digest.update(f"{name} {hash_file(path)}\n".encode("ascii"))
         except OSError as error:
             raise LockfileError(
                 f"cannot read model {folder}: {error.strerror}", hint="check its permissions"

@@ -7,6 +7,7 @@ import json
 import os
 import warnings
 import zipfile
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,16 @@ def saved(path: Path) -> Path:
     return path
 
 
+def hold(make: Any, data: bytes, folder: Path) -> Path:
+    """Return a model of either kind with these bytes as its stamp."""
+    if make is keras:
+        return keras(folder / "model.keras", [("envlock.json", data)])
+    model = saved(folder / "model")
+    (model / "assets.extra").mkdir()
+    (model / "assets.extra/envlock.json").write_bytes(data)
+    return model
+
+
 def contents(path: Path) -> dict[str, bytes]:
     with zipfile.ZipFile(path) as archive:
         assert archive.testzip() is None
@@ -63,8 +74,8 @@ def refusal(model: Path, kind: type[EnvlockError] = LockfileError) -> str:
     return str(caught.value).replace(str(model), "M")
 
 
-SAVED = "23bb9b01e3f9dc0d747011ccb88034409085530dcc4f9cfcb4594fd8150d728d"
-"""The SHA-256 of `saved_model.pb 5`, a line break, and `graph`."""
+GRAPH = sha256(b"graph").hexdigest()
+SAVED = sha256(f"saved_model.pb {GRAPH}\n".encode()).hexdigest()
 
 
 @pytest.mark.parametrize(("make", "more"), [(keras, {}), (saved, {"saved": SAVED})])
@@ -186,9 +197,11 @@ def test_too_many_members(tmp_path: Path, lock: Path) -> None:
     assert refusal(model) == f"model M has more than 10,000 members\n{AGAIN}"
 
 
-@pytest.mark.parametrize("more", [0, 10_000 - len(MEMBERS)])
-def test_the_fewest_and_the_most_members(more: int, tmp_path: Path, lock: Path) -> None:
-    members = dict.fromkeys(("config.json", "metadata.json"), b"{}") if not more else MEMBERS
+FEWEST = {"config.json": b"{}", "metadata.json": b"{}"}
+
+
+@pytest.mark.parametrize(("members", "more"), [(FEWEST, 0), (MEMBERS, 10_000 - len(MEMBERS))])
+def test_the_fewest_and_the_most_members(members: Any, more: int, tmp_path: Path, lock: Path) -> None:
     model = keras(tmp_path / "model.keras", [(f"assets/{number}", b"") for number in range(more)], members)
     assert stamp(model, lock) == GOLDEN
 
@@ -223,12 +236,7 @@ BROKEN = "hint: save the model again, and stamp it"
 @pytest.mark.parametrize("make", [keras, saved])
 def test_the_largest_stamp(make: Any, more: int, message: str, tmp_path: Path) -> None:
     data = b" " * (8 * 2**20 + more)
-    if make is keras:
-        model = keras(tmp_path / "model.keras", [("envlock.json", data)])
-    else:
-        model = saved(tmp_path / "model")
-        (model / "assets.extra").mkdir()
-        (model / "assets.extra/envlock.json").write_bytes(data)
+    model = hold(make, data, tmp_path)
     with pytest.raises(LockfileError) as caught:
         read_stamp(model)
     assert caught.value.message.replace(str(model), "M").startswith(message)
@@ -262,12 +270,7 @@ FAULTS = {
 @pytest.mark.parametrize("data", FAULTS)
 @pytest.mark.parametrize("make", [keras, saved])
 def test_a_stamp_that_somebody_changed(make: Any, data: bytes, tmp_path: Path) -> None:
-    if make is keras:
-        model = keras(tmp_path / "model.keras", [("envlock.json", data)])
-    else:
-        model = saved(tmp_path / "model")
-        (model / "assets.extra").mkdir()
-        (model / "assets.extra/envlock.json").write_bytes(data)
+    model = hold(make, data, tmp_path)
     with pytest.raises(LockfileError) as caught:
         read_stamp(model)
     assert str(caught.value).replace(str(model), "M") == FAULTS[data]
@@ -321,6 +324,17 @@ def test_the_bytes_of_a_stamp(tmp_path: Path, lock: Path) -> None:
     text = (model / "assets.extra/envlock.json").read_bytes()
     held = {"stamp_version": 1, "line": GOLDEN, "saved": SAVED, "lock": document()}
     assert text == (json.dumps(held, indent=2, sort_keys=True, ensure_ascii=False) + "\n").encode()
+
+
+def test_a_savedmodel_whose_stamp_does_not_say_which_one(tmp_path: Path, lock: Path) -> None:
+    model = saved(tmp_path / "model")
+    stamp(model, lock)
+    file = model / "assets.extra/envlock.json"
+    held = json.loads(file.read_bytes())
+    del held["saved"]
+    file.write_text(json.dumps(held))
+    with pytest.raises(LockfileError, match="that of another model"):
+        read_stamp(model)
 
 
 def test_a_text_of_any_letters_is_readable_in_a_stamp(tmp_path: Path) -> None:

@@ -16,8 +16,9 @@ from typing import NamedTuple
 
 from envlock.runtime.errors import FactError
 from envlock.runtime.files.check_file import UNSIGNED, can_be_checked
+from envlock.runtime.files.file_digest import hash_file
 from envlock.runtime.files.findings import Fault
-from envlock.runtime.files.read_file import BUFFER, ODD_SIZE_LIMIT
+from envlock.runtime.files.read_file import ODD_SIZE_LIMIT
 from envlock.runtime.files.survey import Survey, guess_trees
 from envlock.runtime.report import INFO
 
@@ -185,17 +186,9 @@ def _describe_path(path: str) -> str:
             return f"{mode:o}"
         digest = ""
         if mode & FOR_ANYBODY and status.st_size <= ODD_SIZE_LIMIT:
-            digest = _hash_file(path)
+            digest = hash_file(path)
     except FileNotFoundError:
         return "missing"
     except OSError as error:
         return str(error.strerror)
     return f"{mode:o} {status.st_size} {digest}"
-
-
-def _hash_file(path: str) -> str:
-    digest = hashlib.sha256()
-    with open(path, "rb") as stream:
-        for chunk in iter(lambda: stream.read(BUFFER), b""):
-            digest.update(chunk)
-    return digest.hexdigest()
