@@ -28,7 +28,7 @@ WithOption = Annotated[
     ),
 ]
 StepsOption = Annotated[
-    int, typer.Option("--steps", help="Number of steps that are traced.", min=1, max=10_000)
+    int, typer.Option("--steps", help="Trace at most this many steps.", min=1, max=10_000)
 ]
 
 

@@ -27,6 +27,10 @@ DERIVED = ("tensorflow", "keras", "numpy")
 """Sections whose facts follow from packages and variables, and change with these."""
 PROCESSOR_MODEL = f"{PROCESSOR}.flags"
 """The fact that stands for the whole processor where it is emulated."""
+IDENTITY = tuple(
+    f"{PROCESSOR}.{name}" for name in ("vendor", "family", "model", "model_name", "flags")
+)
+"""What an emulated processor has of another one; it has this machine's number of CPUs."""
 HASHED = "sha256:"
 """The form of a value in a lockfile that is not shown."""
 
@@ -163,8 +167,7 @@ def add_processor(differences: Differences, model: str, own: str, other: str) ->
         model: what is emulated for the second side.
         own, other: what the two processors call themselves.
     """
-    paths = [path for path in differences.out_of_reach if path.startswith(f"{PROCESSOR}.")]
-    left = [path for path in differences.out_of_reach if path not in paths]
+    left = [path for path in differences.out_of_reach if path not in IDENTITY]
     cause = Cause(PROCESSOR_MODEL, own, f"{other}, emulated as {model}")
     return Differences((*differences.causes, cause), tuple(left))
 
@@ -252,6 +255,9 @@ def judge_bisection(
         findings.append(problem)
     elif evidence.a is None or evidence.b is None:
         findings.append(report_unmeasured())
+    is_emulated = any(cause.path == PROCESSOR_MODEL for cause in evidence.differences.causes)
+    if is_emulated and not findings:
+        findings.append(report_estimate())
     # What could not be measured decides only if nothing else does.
     severity = UNKNOWN
     if findings:
@@ -303,6 +309,19 @@ def report_unmeasured() -> Finding:
         "a side has no result, so nothing was compared",
         "a program that ends early has no bits to compare",
         "run `envlock repeat` on it in that environment",
+        SOURCE,
+    )
+
+
+def report_estimate() -> Finding:
+    """Return the finding that an emulated processor was not seen to move a bit, which the real one may."""
+    return Finding(
+        "out-of-reach",
+        UNKNOWN,
+        PROCESSOR_MODEL,
+        "the second side's processor is emulated, and moved no bit",
+        "an emulator approximates some instructions, and has no AVX-512",
+        "run `envlock bisect` on a machine of the other kind",
         SOURCE,
     )
 

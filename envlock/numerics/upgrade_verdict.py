@@ -112,7 +112,7 @@ class Compared:
         parts: parts of the program.
         operations: its operations that were computed again.
         entries: entries of the trace.
-        steps: the most steps that a trace has: what comes later was not compared.
+        steps: steps that were traced: what comes later was not compared.
         left_out: its operations that cannot be computed alone, such as those that draw or write a variable: only the
             trace has their values.
     """

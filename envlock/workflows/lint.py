@@ -120,11 +120,10 @@ def lint_with(
     per_file = [(each, tuple(rules)) for each, rules in options.per_file.items()]
     wanted = [os.fspath(path) for path in paths]
     files = find(wanted, list(options.exclude))
-    # What the settings leave out is left out on purpose; a folder without code is a wrong path.
-    if not files and not find(wanted):
+    if not files:
         raise UsageError(
             f"no Python files or notebooks in {', '.join(map(clean, wanted))}",
-            hint="name files, or folders that have some",
+            hint="name files, or folders that have some besides those of `exclude` in the settings",
         )
     settings = Settings(
         version,

@@ -107,7 +107,7 @@ class Stage:
         environment: the locked one.
         overlays: the folder of the new versions.
         folder: where traces lie.
-        steps: how many steps are traced.
+        steps: how many steps are traced at most.
         progress: shows what is being done.
     """
 
@@ -242,7 +242,7 @@ def upgrade(
         lock: the lockfile; this environment must be the one that it describes.
         program: what is run; a text is its script. It must be a function.
         wanted: packages, each `NAME` or `NAME==VERSION`; `all` for everything in the lockfile.
-        steps: how many steps are traced: the verdict is about these.
+        steps: how many steps are traced at most: the verdict is about these.
         progress: shows what is being done.
 
     Raises:
@@ -282,7 +282,7 @@ def upgrade(
         alone: tuple[Trial, ...] = ()
         if len(changes) > 1 and together.verdict != UNCHANGED:
             alone = tuple(stage.attempt([change], seen) for change in changes)
-        compared = count_compared(seen, steps)
+        compared = count_compared(seen)
     before, after = find_tensorflow(installed), find_tensorflow(versions)
     switches: tuple[str, ...] = ()
     if before is not None and after is not None:
@@ -324,15 +324,16 @@ def make_numerics(section: Mapping[str, object]) -> Numerics:
     )
 
 
-def count_compared(seen: Seen, steps: int) -> Compared:
+def count_compared(seen: Seen) -> Compared:
     """Return how much can be compared with another environment."""
     operations, left_out = 0, 0
     if seen.numerics.program is not None:
         operations = len(seen.numerics.program.operations)
         coverage = seen.numerics.program.targets[NAME]
         left_out = coverage.distinct - coverage.covered
-    entries = _count_entries(seen.trace).total()
-    return Compared(len(seen.program.parts), operations, entries, steps, left_out)
+    entries = _count_entries(seen.trace)
+    steps = len({entry.step for entry in entries})
+    return Compared(len(seen.program.parts), operations, entries.total(), steps, left_out)
 
 
 def find_unreadable(file: Path) -> list[Difference]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -10,8 +13,19 @@ from pathlib import Path
 from typing import Any
 
 from envlock.lock.document import load
+from tests.containers.bed import registry
 from tests.containers.bed.session import ROOT, Bed
 from tests.locks import encode
+
+
+def log_in(bed: Bed, folder: Path, *hosts: str) -> Path:
+    """Return a folder of Docker's configuration with a login to the bed's registry, under these names."""
+    shutil.copytree(bed.engine.environ["DOCKER_CONFIG"], folder)
+    file = folder / "config.json"
+    config = json.loads(file.read_bytes())
+    key = base64.b64encode(f"{registry.USER}:{registry.KEY}".encode()).decode()
+    file.write_text(json.dumps({**config, "auths": {host: {"auth": key} for host in hosts}}), encoding="utf-8")
+    return folder
 
 
 class Project:

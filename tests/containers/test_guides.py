@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import base64
-import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import textwrap
@@ -14,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.containers.bed import images, registry
+from tests.containers.bed import images
 from tests.containers.bed.session import CACHE, ROOT, Bed
+from tests.containers.project import log_in
 from tests.containers.stocked import captured, demo_wheel
 from tests.exhaustive import exhaustive
 from tests.locks import encode
@@ -51,12 +49,6 @@ class Shell:
         (folder / "train.py").write_text(PROGRAM, encoding="utf-8")
         page = (ROOT / "docs/guides/container.md").read_text(encoding="utf-8")
         (folder / "pyproject.toml").write_text(SETTINGS.findall(page)[0], encoding="utf-8")
-        shutil.copytree(bed.engine.environ["DOCKER_CONFIG"], folder / "config")
-        config = json.loads((folder / "config/config.json").read_bytes())
-        key = base64.b64encode(f"{registry.USER}:{registry.KEY}".encode()).decode()
-        hosts = ("nvcr.io", "https://index.docker.io/v1/")
-        logged_in = {**config, "auths": {host: {"auth": key} for host in hosts}}
-        (folder / "config/config.json").write_text(json.dumps(logged_in), encoding="utf-8")
         tools = folder / "bin"
         tools.mkdir()
         (tools / "envlock").write_text(f'#!/bin/sh\nexec {sys.executable} -m envlock "$@"\n', encoding="utf-8")
@@ -70,7 +62,7 @@ class Shell:
                 f"{name}={bed.registry.tokens_address}" for name in ("nvcr.io", "docker.io")
             ),
             **bed.engine.environ,
-            "DOCKER_CONFIG": str(folder / "config"),
+            "DOCKER_CONFIG": str(log_in(bed, folder / "config", "nvcr.io", "https://index.docker.io/v1/")),
         }
         self.environ["PATH"] = f"{tools}:{self.environ.get('PATH', os.environ['PATH'])}"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import re
@@ -17,9 +16,9 @@ import pytest
 
 from envlock.images.manifest import compute_digest
 from envlock.lock.document import load
-from tests.containers.bed import registry
 from tests.containers.bed.fixtures import StartEngine
 from tests.containers.bed.session import ROOT, Bed
+from tests.containers.project import log_in
 from tests.containers.stocked import captured, demo_wheel
 from tests.exhaustive import exhaustive
 from tests.locks import encode
@@ -42,10 +41,7 @@ def project(bed: Bed, tmp_path: Path, stock: Path) -> Path:
     folder = tmp_path / "project"
     shutil.copytree(stock, folder / "wheelhouse")
     (folder / "envlock.lock").write_bytes(encode(captured(bed, bed.python, stock, system=False)))
-    shutil.copytree(bed.engine.environ["DOCKER_CONFIG"], folder / "config")
-    config = json.loads((folder / "config/config.json").read_bytes())
-    key = base64.b64encode(f"{registry.USER}:{registry.KEY}".encode()).decode()
-    (folder / "config/config.json").write_text(json.dumps({**config, "auths": {"nvcr.io": {"auth": key}}}))
+    log_in(bed, folder / "config", "nvcr.io")
     return folder
 
 

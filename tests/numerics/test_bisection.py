@@ -132,7 +132,22 @@ def test_one_side_of_a_variable_that_is_hashed_is_enough() -> None:
         assert list_differences(a, b, {}) == Differences((), ("environ.NCCL_CONF_FILE",))
 
 
-def test_a_processor_that_is_emulated_stands_for_its_facts() -> None:
+def test_a_processor_that_is_emulated_moves_a_bit_or_proves_nothing() -> None:
+    cause = Cause("cpu.flags", "old", "new, emulated as Haswell")
+    differences = Differences((cause, MANY[0]), ())
+    same = judge_bisection(BisectEvidence(differences, (), "a", "a", 4), None, "train.py:step")
+    (finding,) = same.findings
+    assert (same.exit_code, finding.where.fact) == (4, "cpu.flags")
+    assert finding.message == "the second side's processor is emulated, and moved no bit"
+    moved = judge_bisection(BisectEvidence(differences, (cause,), "a", "b", 4), None, "train.py:step")
+    assert (moved.exit_code, [each.rule for each in moved.findings]) == (1, ["moved-bits"])
+    varies = judge_bisection(BisectEvidence(differences, (), None, None, 4), None, "train.py:step")
+    assert [each.rule for each in varies.findings] == ["run-failed"]
+
+
+def test_a_processor_that_is_emulated_stands_for_its_facts_and_not_for_its_number() -> None:
+    more: dict[str, object] = {**B, "cpu": {**CPU, "model_name": "new", "flags": [], "affinity_count": 64}}
+    assert "cpu.affinity_count" in add_processor(list_differences(A, more, {}), "Haswell", "a", "b").out_of_reach
     found = add_processor(list_differences(A, B, {}), "Haswell", "old", "new")
     assert found.causes[-1] == Cause("cpu.flags", "old", "new, emulated as Haswell")
     assert found.out_of_reach == ("environ.NCCL_CONF_FILE", "gpu.devices", "gpu.driver", "system")
@@ -202,8 +217,7 @@ def test_the_answer_in_one_line(number: int, beyond: int, smallest: int, headlin
     for cause, finding in zip(evidence.smallest, report.findings, strict=False):
         assert finding.message == f"{cause.path}: 1 -> 2: this moves the bits{together}"
         assert (finding.expected, finding.actual) == ("1", "2")
-    severities = [finding.severity for finding in report.findings]
-    assert severities == ["error"] * smallest + ["unknown" if not smallest else "info"] * beyond
+    assert [finding.severity for finding in report.findings] == ["error"] * smallest + ["unknown"] * beyond
 
 
 def test_a_side_that_varies_is_the_first_finding() -> None:
