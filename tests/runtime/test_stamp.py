@@ -45,7 +45,7 @@ def saved(path: Path) -> Path:
     return path
 
 
-def hold(make: Any, data: bytes, folder: Path) -> Path:
+def hold(make: object, data: bytes, folder: Path) -> Path:
     """Return a model of either kind with these bytes as its stamp."""
     if make is keras:
         return keras(folder / "model.keras", [("envlock.json", data)])
