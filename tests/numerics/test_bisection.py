@@ -138,7 +138,13 @@ def test_a_processor_that_is_emulated_moves_a_bit_or_proves_nothing() -> None:
     same = judge_bisection(BisectEvidence(differences, (), "a", "a", 4), None, "train.py:step")
     (finding,) = same.findings
     assert (same.exit_code, finding.where.fact) == (4, "cpu.flags")
-    assert finding.message == "the second side's processor is emulated, and moved no bit"
+    assert (finding.rule, finding.message, finding.why, finding.fix, finding.source) == (
+        "out-of-reach",
+        "the second side's processor is emulated, and moved no bit",
+        "an emulator approximates some instructions, and has no AVX-512",
+        "run `envlock bisect` on a machine of the other kind",
+        "docs/bisect.md",
+    )
     moved = judge_bisection(BisectEvidence(differences, (cause,), "a", "b", 4), None, "train.py:step")
     assert (moved.exit_code, [each.rule for each in moved.findings]) == (1, ["moved-bits"])
     varies = judge_bisection(BisectEvidence(differences, (), None, None, 4), None, "train.py:step")
