@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import multiprocessing.pool
 import os
@@ -9,6 +10,7 @@ import queue
 import random
 import time
 import uuid
+import weakref
 from collections.abc import Callable
 from concurrent import futures
 from pathlib import Path
@@ -75,10 +77,32 @@ def test_a_line_is_noted_and_held_it_gives_the_same(name: str, call: Callable[[]
     assert first == again
 
 
+def test_what_a_finalizer_asks_while_garbage_is_collected_is_not_noted() -> None:
+    """urllib3 empties the queue of a pool that nobody holds, at whatever line Python collects."""
+
+    class Pool:
+        def __init__(self) -> None:
+            self.itself = self
+            connections: queue.LifoQueue[None] = queue.LifoQueue()
+            connections.put(None)
+            weakref.finalize(self, connections.get, block=False)
+
+    def collect_in_cycle() -> int:
+        Pool()
+        return gc.collect()
+
+    gc.collect()
+    collected, seen = watched(collect_in_cycle)
+    assert collected
+    assert seen == []
+
+
 def test_afterwards_all_is_as_it_was() -> None:
     names = [name for row in load_makers() for name in row.functions]
     before = [getattr(*_find_owner(name), None) for name in names]
+    collected = list(gc.callbacks)
     watched(random.random)
+    assert gc.callbacks == collected
     assert [getattr(*_find_owner(name), None) for name in names] == before
     assert multiprocessing.pool.IMapUnorderedIterator.__next__.__module__ == "multiprocessing.pool"
 

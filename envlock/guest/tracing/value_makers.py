@@ -7,6 +7,7 @@ can keep such a replacement for longer: it then calls the original.
 
 from __future__ import annotations
 
+import gc
 import random
 import sys
 import threading
@@ -134,16 +135,20 @@ class Makers:
         self._counts: Dict[Key, int] = {}
         self._importing: Set[Key] = set()
         self._undo: List[Tuple[Owner, str, Function]] = []
+        self._collector: Optional[int] = None
+        """The thread that collects garbage now."""
 
     @contextmanager
     def watch(self) -> Iterator[None]:
         """Watch the calls inside."""
         self.watch_module()
+        gc.callbacks.append(self._note_collection)
         _current.append(self)
         try:
             yield
         finally:
             _current.remove(self)
+            gc.callbacks.remove(self._note_collection)
             for owner, last, original in reversed(self._undo):
                 setattr(owner, last, original)
             self._undo.clear()
@@ -163,7 +168,7 @@ class Makers:
         """Record a call and return its result, or the constant result if its line is held."""
         # Two frames of envlock lie between the user's line and this one: this one and the wrapper.
         place = self._places.find_caller(3, through_libraries=call.how not in DIRECT)
-        if place is None or _is_seeded(call):
+        if place is None or _is_seeded(call) or self._collector == threading.get_ident():
             return call.run()
         if call.how == "given" and _is_seeded_by_keras(sys._getframe(2)):
             call.name = SET_SEED
@@ -205,6 +210,14 @@ class Makers:
             self._number += 1
             calls = self._calls.setdefault(key, [])
             calls.append((self._entries(), self._number, fingerprint))
+
+    def _note_collection(self, phase: str, _: Dict[str, int]) -> None:
+        """Remember which thread collects garbage: what a finalizer calls, as that of urllib3's pool
+        does, is no doing of the line at which Python happens to collect.
+        """
+        self._collector = None
+        if phase == "start":
+            self._collector = threading.get_ident()
 
     def to_json(self) -> List[Dict[str, object]]:
         """Return each function with its line and its calls: after how many entries, which call of
