@@ -151,7 +151,9 @@ def exit_code(judged: Sequence[Outcome]) -> int:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument(
-        "python", type=Path, help="interpreter of an environment with TensorFlow and envlock"
+        "python",
+        type=lambda name: Path(name).absolute(),  # it is called in other folders
+        help="interpreter of an environment with TensorFlow and envlock",
     )
     parser.add_argument(
         "--only",
