@@ -135,6 +135,19 @@ def test_the_folder_that_is_looked_at_may_be_a_package(folder: Path) -> None:
     assert find_parts(folder, {}) == [("data.py", 5, "uncalled")]
 
 
+def test_the_package_that_is_looked_at_may_have_folders(folder: Path) -> None:
+    """As google-research/seed_rl has, which no `__init__.py` makes packages."""
+    main = "from seed_rl.agents import draws\nfrom seed_rl.common.data import draw\nimport numpy as np\nnp.random.seed(draws.SEED)\n"
+    files = {
+        "common/data.py": DRAW.format("draw"),
+        "agents/draws.py": "SEED = 7\n",
+        "main.py": f"{main}np.save('x', draw())\n",
+    }
+    assert find_parts(folder, files) == []
+    (folder / "agents" / "draws.py").unlink()
+    assert find_parts(folder, {}) == [("common/data.py", 5, "uncalled")]
+
+
 def test_a_library_is_no_package_of_the_folder(folder: Path) -> None:
     main = "from keras import layers, models\nimport numpy as np\nlayers.seed_all()\nnp.save('x', np.random.rand(3))\n"
     files = {

@@ -256,7 +256,7 @@ class Containers(Orders):
         A word that was picked is still that word.
         """
         taints = self.collect_all_taints(call.arguments)
-        drawn = frozenset(each for each in taints if each[0].kind == "draw" and each[1] != "pick")
+        drawn = frozenset(each for each in taints if each[0].kind == "draw" and each[1] == "value")
         self.ledger.show(drawn)
         return Value(taints - drawn, "text")
 

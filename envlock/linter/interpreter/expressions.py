@@ -11,9 +11,10 @@ from envlock.linter.interpreter.chances import find_chance
 from envlock.linter.interpreter.library import LIBRARY
 from envlock.linter.interpreter.operators import Operators
 from envlock.linter.interpreter.orders import UNFILLED
-from envlock.linter.interpreter.run_state import Loop
+from envlock.linter.interpreter.run_state import Loop, is_buffer
 from envlock.linter.interpreter.values import (
     CLEAN,
+    OPTIONS,
     Class,
     Constant,
     Either,
@@ -154,7 +155,11 @@ class Expressions(Operators):
         """Return an attribute of an object of the project."""
         owner.read.add(name)
         if name in owner.attributes:
-            return owner.attributes[name]
+            held = owner.attributes[name]
+            # `row.text` of one of the rows that were shuffled: ENV206/bad_written_item.py.
+            if owner.taints:
+                return self.copy_value(held).add_taints(owner.taints)
+            return held
         found = owner.owner.find_member(name)
         if isinstance(found, Function):
             if self.has_decorator(found, "staticmethod"):
@@ -300,16 +305,7 @@ class Expressions(Operators):
         if isinstance(owner, Sequence):
             return self.get_sequence_item(owner, plain, taken, drawn)
         if isinstance(owner, Table):
-            try:
-                if plain in owner.items:
-                    return owner.items[plain]
-            except TypeError:  # a slice or a list: no dictionary has it as a key
-                pass
-            found = owner.element or Value()
-            if drawn:
-                return self.copy_value(found).add_taints(drawn)
-            # Itself and not a copy: a list in a dictionary is filled where it lies.
-            return found
+            return self.get_table_item(owner, plain, drawn)
         if isinstance(owner, Made) and not owner.taints and not drawn:
             return owner
         if isinstance(owner, Instance):
@@ -321,16 +317,36 @@ class Expressions(Operators):
         held = frozenset(each for each in self.collect_taints(owner) if each[0].rule != UNFILLED)
         return Value(self.forget(held, "order") | taken | drawn, kind)
 
+    def get_table_item(self, owner: Table, plain: object, drawn: Taints) -> Value:
+        """Return the value under a key, which is `...` if it is not known."""
+        found = owner.element or Value()
+        try:
+            if plain in owner.items:
+                found, drawn = owner.items[plain], CLEAN
+        except TypeError:  # a slice or a list: no dictionary has it as a key
+            pass
+        # `row["text"]` of one of the rows that were shuffled: ENV206/bad_written_item.py.
+        drawn |= in_mode(owner.taints, "each")
+        if drawn:
+            return self.copy_value(found).add_taints(drawn)
+        # Itself and not a copy: a list in a dictionary is filled where it lies.
+        return found
+
     def get_sequence_item(
         self, owner: Sequence, plain: object, taken: Taints, drawn: Taints
     ) -> Value:
         """Return the element at an index, which is `...` if it is not known."""
         items = owner.items
         if items is not None and isinstance(plain, int) and -len(items) <= plain < len(items):
-            return items[plain].add_taints(taken)
-        if owner.element.kind == "unfilled":  # any of them: what fills one is seen there
+            return items[plain].add_taints(taken | in_mode(owner.taints, "each"))
+        # Any of them: what fills one is seen there, and fills all (ENV210/good_buffers.py).
+        if is_buffer(owner.element):
+            if items and len(items) <= OPTIONS:
+                return Either((owner.element, *items))
             return owner.element
-        return self.copy_value(owner.element).add_taints(taken | drawn)
+        return self.copy_value(owner.element).add_taints(
+            taken | drawn | in_mode(owner.taints, "each")
+        )
 
     # ------------------------------------------------------------ texts, and what binds or yields
 

@@ -36,7 +36,8 @@ from envlock.linter.interpreter.values import (
 )
 from envlock.linter.names import DISTRIBUTIONS, RANDOM_OPS, THREADED_QUEUES
 
-ESTIMATOR = "tf.estimator.Estimator"
+ESTIMATORS = ("Estimator", "TPUEstimator")
+"""The last words of the names of TensorFlow's estimators, which several modules have had."""
 SET_TYPES = ("set", "frozenset", "typing.Set", "typing.AbstractSet", "typing.FrozenSet")
 NUMBER_TYPES = ("int", "float", "bool")
 RUNNABLE = frozenset({Function, Partial, Library, Sequence})
@@ -96,7 +97,7 @@ class Functions(GraphFunctions):
             return row(self, name, call)
         if name == NAMED_TUPLE:
             return self.make_named_tuple(call)
-        if name == ESTIMATOR:
+        if name.rpartition(".")[2] in ESTIMATORS:
             return self.make_estimator(name, call)
         if name in LOOPS:
             return self.run_map(name, call)

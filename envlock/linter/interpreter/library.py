@@ -39,8 +39,10 @@ from envlock.linter.names import (
     PYTHON_FUNCTIONS,
     QUEUES,
     RANDOM_LAYERS,
+    RECORDS,
     SHOWERS,
     SORTERS,
+    STEP_MAKERS,
     SWITCH,
     THREADED_QUEUES,
     WEIGHTLESS,
@@ -448,7 +450,7 @@ def _list_rows() -> dict[str, Row]:
         "tf.gfile.Open",
     )
     found.update(dict.fromkeys(writers, Libraries.open_file))
-    found["tf.gradients"] = Libraries.record_gradient
+    found.update(dict.fromkeys(STEP_MAKERS, Libraries.record_gradient))
     found.update(
         {
             **dict.fromkeys(EMPTY, Libraries.make_empty),
@@ -489,6 +491,7 @@ FAMILIES: tuple[tuple[tuple[str, ...], Row], ...] = (
     (KERAS_MADE, Libraries.make_keras),
     (DISTRIBUTIONS, Libraries.make_distribution),
     (("tf.data.",), Libraries.make_dataset),
+    (RECORDS, Libraries.compute),
     (OPTIMIZERS, Libraries.make_special),
     (PURE, Libraries.compute),
 )

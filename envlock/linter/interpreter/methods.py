@@ -25,6 +25,7 @@ from envlock.linter.interpreter.values import (
     Table,
     Taints,
     Value,
+    as_mode,
     in_mode,
     join_all,
 )
@@ -291,17 +292,24 @@ class Methods(Trainings):
     def put(self, owner: Made, name: str, call: Call) -> Value:
         """Fill a queue: workers that a loop started do so in any order."""
         for worker in self.workers[-1:]:
-            if worker.is_many(owner.born) or "fed" in owner.marks:
+            # A worker whose own loop puts something twice is still one.
+            is_second = "fed" in owner.marks and owner not in worker.fed
+            if worker.is_many(owner.born) or is_second:
                 owner.marks.add("many")
-            else:
-                owner.marks.add("fed")
-        owner.add_taints(self.forget(self.collect_all_taints(call.list_values()), "each"))
+            owner.marks.add("fed")
+            worker.fed.append(owner)
+        taints = self.collect_all_taints(call.list_values())
+        orders = in_mode(taints, "each") & self.find_orders_since(owner.born)
+        owner.add_taints(self.forget(taints, "each") | as_mode(orders, "order"))
         return Value()
 
     def take(self, owner: Made, name: str, call: Call) -> Value:
         """Take from a queue: several workers fill it in any order."""
         if "many" not in owner.marks:
-            return Value(self.collect_taints(owner))
+            taints = self.collect_taints(owner)
+            ordered = in_mode(taints, "order")
+            # What comes first is another one in every run, as `names[0]` is.
+            return Value(self.forget(taints, "order") | as_mode(ordered, "value"))
         chance = self.add_chance("ENV307", "order", "queue", call.node)
         return Value(frozenset({(chance, "each")}))
 

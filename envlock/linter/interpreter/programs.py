@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Sequence as Several
 
-from envlock.linter.interpreter.run_state import Frame, State
+from envlock.linter.interpreter.run_state import Frame, State, is_buffer
 from envlock.linter.interpreter.source_files import Source, Sources
 from envlock.linter.interpreter.statements import Statements
 from envlock.linter.interpreter.values import (
@@ -348,7 +348,8 @@ class Programs(Statements):
                     self.count_kept(value)
         for instance in [*self.instances, *self.examples.values()]:
             for name, value in instance.attributes.items():
-                if name not in instance.read:
+                # An array that nothing has filled yet waits for its use.
+                if name not in instance.read and not is_buffer(value):
                     self.count_kept(value)
                 # What an object keeps that was drawn is its state, also where a method reads it.
                 drawn = frozenset(each for each in value.taints if each[0].kind == "draw")

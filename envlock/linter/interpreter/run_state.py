@@ -28,6 +28,7 @@ from envlock.linter.interpreter.values import (
     as_mode,
     in_mode,
     join_all,
+    options,
 )
 
 T = TypeVar("T")
@@ -103,12 +104,17 @@ class Loop:
 
 @dataclass(frozen=True)
 class Worker:
-    """A thread or process that runs: when the loops that started it began, and whether it shares
-    memory.
+    """A thread or process that runs.
+
+    Attributes:
+        rounds: when the loops that started it began.
+        is_thread: whether it shares memory.
+        fed: the queues that it has put something into.
     """
 
     rounds: tuple[int, ...]
     is_thread: bool
+    fed: list[Value] = field(default_factory=list, compare=False)
 
     def is_many(self, born: int) -> bool:
         """Return whether a loop that began after something was made has started several of them."""
@@ -253,17 +259,19 @@ class Base:
             return value.taints if depth else CLEAN
         if depth == 0:
             return CLEAN
+        if isinstance(value, Either):
+            # Theirs, and not those that they had when they were put together: arrays are filled later.
+            return frozenset().union(*(self.collect_taints(each, depth) for each in value.options))
         inside: list[Value] = []
         if isinstance(value, Sequence):
             # Long lists are tables of numbers; what is put in later has been joined into `element`.
             inside = [value.element, *(value.items or [])[:ITEMS]]
         elif isinstance(value, Table):
             inside = [each for each in (value.element, value.key) if each is not None]
-        elif isinstance(value, Either):
-            inside = list(value.options)
         elif isinstance(value, Instance) and depth == DEEP:
             # Not of objects inside objects: they hold each other, as a trainer and its model do.
-            inside = list(value.attributes.values())
+            # Nor of a buffer that its object fills before it is used.
+            inside = [each for each in value.attributes.values() if not is_buffer(each)]
         found = value.taints
         for each in inside:
             taints = (
@@ -335,7 +343,15 @@ class Base:
         ordered = in_mode(value.taints, "order")
         if not ordered:
             return each
-        return self.copy_value(each).add_taints(as_mode(ordered, "each"))
+        return self.mark_one(each, as_mode(ordered, "each"))
+
+    def mark_one(self, value: Value, taints: Taints) -> Value:
+        """Return what is one of several that come in an order by chance."""
+        if isinstance(value, Either):
+            return join_all(self.mark_one(each, taints) for each in value.options)
+        if isinstance(value, Instance):
+            return value.as_one_of(taints)
+        return self.copy_value(value).add_taints(taints)
 
     def copy_value(self, value: Value) -> Value:
         """Return a value whose taints can be changed without changing what it was taken from.
@@ -359,3 +375,14 @@ class Base:
         if not taints:
             return CLEAN
         return frozenset([each for each in taints if each[1] not in modes])
+
+
+def is_buffer(value: Value) -> bool:
+    """Return whether a value is an array without initial values, or a list of them."""
+    for each in options(value):
+        held = each
+        if isinstance(each, Sequence):
+            held = each.element
+        if any(one.kind == "unfilled" for one in options(held)):
+            return True
+    return False

@@ -135,23 +135,25 @@ class Sources:
     def _find_root_package(self) -> str:
         """Return the name under which the files import those of the top folder, or an empty text.
 
-        That is a package whose folder is the one that is looked at, as in google-research/albert:
-        each of its modules that is imported, two or more, lies there.
+        That is a package whose folder is the one that is looked at, as in google-research/albert
+        and seed_rl: whatever is imported from it, two modules or more, lies there.
         """
-        tops: set[str] = set()
+        known: set[tuple[str, ...]] = set()
         for path in self._places.paths:
-            if len(path) == 1:
-                tops.update(path)
+            known.update(path[:length] for length in range(1, len(path) + 1))
         foreign = self._words | LIBRARIES | sys.stdlib_module_names
-        modules: dict[str, set[str]] = defaultdict(set)
+        imported: dict[str, set[tuple[str, ...]]] = defaultdict(set)
         for source in self.all:
             for name in source.module.imports:
-                package, _, rest = name.partition(".")
+                package, *rest = name.split(".")
                 if package and rest and package not in foreign:
-                    modules[package].add(rest.partition(".")[0])
-        # One module may have the name of a file by chance; two or more are a package.
-        for package in sorted(modules):
-            if len(modules[package]) > 1 and modules[package] <= tops:
+                    imported[package].add(tuple(rest))
+        for package in sorted(imported):
+            names = imported[package]
+            # The last word may be of a name in a module.
+            lies_here = all(name in known or name[:-1] in known for name in names)
+            # One module may have the name of a file by chance; two or more are a package.
+            if lies_here and len(names & known) > 1:
                 return package
         return ""
 

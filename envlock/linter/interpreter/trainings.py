@@ -89,7 +89,7 @@ class Trainings(Flags):
     def is_model(self, owner: Value, name: str, call: Call) -> bool:
         """Return whether what is trained or compiled is Keras' or an optimizer of TensorFlow."""
         if isinstance(owner, Made):
-            if owner.name.startswith("keras.optimizers."):
+            if owner.name.startswith(("keras.optimizers.", "tf.train.")):
                 return True
             if owner.name.startswith(OTHERS) or owner.name.endswith("ImageDataGenerator"):
                 return False
@@ -140,7 +140,7 @@ class Trainings(Flags):
         """Note that steps are taken along the gradients of a tape."""
         self.note_training(node, source)
         # Which model a tape trains is not seen: weights that the program has made may be its own.
-        if source.module.uses_keras and (self.state.weights or self.built):
+        if self.state.weights or self.built:
             self.check_weights(Value(), node, source)
 
     def check_weights(self, model: Value, node: ast.AST, source: Source) -> None:

@@ -24,6 +24,8 @@ from envlock.runtime.recipe import find_recipe
 HASH_SEED = "PYTHONHASHSEED"
 AT_START = ("LD_LIBRARY_PATH", "LD_PRELOAD", "GLIBC_TUNABLES")
 """Variables of the loader and of glibc, read before Python starts: man 8 ld.so."""
+STARTERS = ("os.exec", "os.popen", "os.spawn", "os.system", "subprocess.")
+"""How the names of functions begin that start another program."""
 READERS = (
     "tf",
     "keras",
@@ -68,6 +70,8 @@ def find_late(module: Module, tensorflow: str) -> Iterator[Hit]:
     top = [node for node in _list_imports(module) if module.find_function_around(node) is None]
     for setting in settings:
         if setting.name in AT_START:
+            if _starts_programs(module):
+                continue
             message = f"{setting.name} is read when the process starts: set here, it changes nothing in this process"
             yield Hit(
                 setting.node, message, fix="Set it before the process starts (`envlock run` does)."
@@ -109,15 +113,21 @@ def _worked_before(module: Module, setting: Setting) -> ast.Call | None:
 def find_hash_seeds(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV104: PYTHONHASHSEED set inside, unless the program starts Python again."""
     settings = [each for each in list_settings(module) if each.name == HASH_SEED]
-    # A Python that is started from here reads it.
-    starters = ("os.exec", "os.spawn", "subprocess.")
-    if not settings or any(name.startswith(starters) for name in module.call_names):
+    if not settings or _starts_programs(module):
         return
     for setting in settings:
         yield Hit(
             setting.node,
             "Python has read PYTHONHASHSEED already: set here, it changes nothing in this process",
         )
+
+
+def _starts_programs(module: Module) -> bool:
+    """Return whether a file starts other programs, which read variables of its own when they start."""
+    names = module.call_names | {
+        module.resolve_name(each) or "" for each in module.list_nodes(ast.Attribute)
+    }
+    return any(name.startswith(STARTERS) for name in names)
 
 
 def find_bad_values(module: Module, tensorflow: str) -> Iterator[Hit]:

@@ -7,4 +7,4 @@ rows = tf.nn.embedding_lookup(positions, load())
 scores = tf.gather(load(), [1, 2])
 counts = tf.scatter_nd([[0], [0]], tf.ones([2], tf.int32), [9])
 ones = tf.scatter_nd([[0], [0]], tf.ones_like(scores), [9])
-tf.train.AdamOptimizer().minimize(tf.reduce_sum(rows))
+tf.train.AdamOptimizer().minimize(tf.reduce_sum(rows))  # expect: ENV108
