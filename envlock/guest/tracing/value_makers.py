@@ -213,7 +213,7 @@ class Makers:
 
     def _note_collection(self, phase: str, _: Dict[str, int]) -> None:
         """Remember which thread collects garbage: what a finalizer calls, as that of urllib3's pool
-        does, is no doing of the line at which Python happens to collect.
+        does, has nothing to do with the line at which Python collects.
         """
         self._collector = None
         if phase == "start":

@@ -305,13 +305,13 @@ class Methods(Trainings):
 
     def take(self, owner: Made, name: str, call: Call) -> Value:
         """Take from a queue: several workers fill it in any order."""
-        if "many" not in owner.marks:
-            taints = self.collect_taints(owner)
-            ordered = in_mode(taints, "order")
-            # What comes first is another one in every run, as `names[0]` is.
-            return Value(self.forget(taints, "order") | as_mode(ordered, "value"))
-        chance = self.add_chance("ENV307", "order", "queue", call.node)
-        return Value(frozenset({(chance, "each")}))
+        taints = self.collect_taints(owner)
+        ordered = in_mode(taints, "order")
+        # What comes first is another one in every run, as `names[0]` is.
+        taken = self.forget(taints, "order") | as_mode(ordered, "value")
+        if "many" in owner.marks:
+            taken |= {(self.add_chance("ENV307", "order", "queue", call.node), "each")}
+        return Value(taken)
 
     def draw_by_generator(self, owner: Made, name: str, call: Call) -> Value:
         """Draw from a generator of one's own."""

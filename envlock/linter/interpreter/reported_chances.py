@@ -109,17 +109,30 @@ class Findings:
         if chance in self.ledger.counted:
             return True
         if chance in self.ledger.in_weights:
-            return chance in self.ledger.weighed or self.learns(chance.source)
+            return chance in self.ledger.weighed or self.is_learnt(chance)
         return chance not in self.ledger.shown
+
+    def is_learnt(self, chance: Chance) -> bool:
+        """Return whether a training goes on from first values that were drawn so."""
+        met_by = self.ledger.met_by.get(chance.node, set())
+        if not met_by or chance.source in met_by:
+            return self.learns(chance.source)
+        # Programs that have met it may only read weights from a file, where those that train have
+        # seeded it: ENV204/good_restored.py.
+        for program in self.list_training(chance.source):
+            is_seeded = chance.generator in self.programs.ends[program].seeded
+            if program in met_by or not is_seeded:
+                return True
+        return False
 
     def learns(self, source: Source) -> bool:
         """Return whether a file trains, or a program that it is part of does."""
-        if source in self.programs.trains:
-            return True
-        return any(
-            source.index in self.programs.reached.get(program, ())
-            for program in self.programs.trained_in
-        )
+        return source in self.programs.trains or bool(self.list_training(source))
+
+    def list_training(self, source: Source) -> list[Source]:
+        """Return the programs that train and that a file is part of."""
+        reached = self.programs.reached
+        return [each for each in self.programs.trained_in if source.index in reached.get(each, ())]
 
     def find_seeds(self) -> Iterator[Found]:
         """Yield calls that seed by chance, or not at all because no seed is given."""

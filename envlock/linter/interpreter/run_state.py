@@ -340,10 +340,11 @@ class Base:
         else:
             kind = value.kind if value.kind in ("number", "tensor") else ""
             each = Value(in_mode(value.taints, "each", "value", "place", "pick"), kind)
-        ordered = in_mode(value.taints, "order")
+        # A word of one of the rows that were shuffled is one of several as the row is.
+        ordered = as_mode(in_mode(value.taints, "order"), "each") | in_mode(value.taints, "each")
         if not ordered:
             return each
-        return self.mark_one(each, as_mode(ordered, "each"))
+        return self.mark_one(each, ordered)
 
     def mark_one(self, value: Value, taints: Taints) -> Value:
         """Return what is one of several that come in an order by chance."""

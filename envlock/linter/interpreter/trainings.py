@@ -8,7 +8,14 @@ from envlock.data.specifiers import matches_version
 from envlock.linter.interpreter.arguments import Call
 from envlock.linter.interpreter.flags import Flags
 from envlock.linter.interpreter.source_files import Source
-from envlock.linter.interpreter.values import Chance, Instance, Made, Value
+from envlock.linter.interpreter.values import (
+    Chance,
+    Function,
+    Instance,
+    Made,
+    Value,
+    options,
+)
 from envlock.linter.module import Hit
 from envlock.linter.rules.variables import describe_recipe
 
@@ -31,6 +38,13 @@ OTHER_MODELS = frozenset(
 )
 # Arguments of `fit` that no weight depends on.
 NOT_LEARNT = ("validation_data", "verbose")
+OWN_DATASETS = (".Sequence", ".PyDataset")
+"""How the names of the base classes end."""
+BATCHES = ("__getitem__", "on_epoch_end", "on_epoch_begin")
+"""What Keras calls of them, in this order.
+
+Source: https://keras.io/api/utils/python_utils/#pydataset-class
+"""
 IN_TURN = "Let one thread do it, and hand it what the others make in a fixed order."
 
 
@@ -56,12 +70,13 @@ class Trainings(Flags):
         learnt = [value for word, value in call.keywords.items() if word not in NOT_LEARNT]
         self.trains.add(self.source)
         self.trained = True
-        self.count(*call.arguments, *learnt)
+        batches = self.take_batches(call)
+        self.count(*call.arguments, *learnt, *batches)
         # What the model is only tested on, and does not learn from: ENV303/good_aside_fit.py.
         for word in NOT_LEARNT:
             if word in call.keywords:
                 self.ledger.show(self.collect_taints(call.keywords[word]))
-        for value in (*call.arguments, *learnt):
+        for value in (*call.arguments, *learnt, *batches):
             self.teach(owner, value)
         # A step along a tape's gradients is reported where the tape is, once for several
         # optimizers.
@@ -77,6 +92,23 @@ class Trainings(Flags):
         if name not in ("minimize", "compute_gradients"):
             self.note_race(owner, call.node, "train one model")
         return self.make("trained", call.node, "step")
+
+    def take_batches(self, call: Call) -> list[Value]:
+        """Return the batches of datasets that the project defines, whose methods Keras calls."""
+        found: list[Value] = []
+        for value in call.list_values():
+            for each in options(value):
+                if not isinstance(each, Instance):
+                    continue
+                bases = each.owner.list_library_bases()
+                if not any(base.endswith(OWN_DATASETS) for base in bases):
+                    continue
+                for name in BATCHES:
+                    method = each.owner.find_member(name)
+                    if isinstance(method, Function):
+                        given = [Value(kind="number")] if name == "__getitem__" else []
+                        found.append(self.call(method.bind_to(each), Call(call.node, given)))
+        return found
 
     def hands_on(self, name: str) -> bool:
         """Return whether a method only calls the method of its name on what it wraps.
