@@ -42,6 +42,7 @@ TESTS = {
         "tests/data/test_determinism_tables.py",
         "tests/containers/test_plan.py",
     ],
+    "envlock/runtime/host.py": ["tests/runtime/test_host.py", "tests/collectors/test_environ.py"],
     "envlock/runtime/facts.py": [
         f"tests/runtime/test_{name}.py" for name in ("facts", "compare", "line")
     ],
