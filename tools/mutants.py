@@ -66,6 +66,9 @@ TESTS = {
     "envlock/workflows/verify.py": [
         f"tests/workflows/test_{name}.py" for name in ("verify", "verify_proof")
     ],
+    "envlock/workflows/verify_further.py": [
+        f"tests/workflows/test_{name}.py" for name in ("verify", "verify_proof", "verify_further")
+    ],
     "envlock/runtime/stamp.py": ["tests/runtime/test_stamp.py"],
     **{
         f"envlock/numerics/{module}.py": [
