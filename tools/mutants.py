@@ -43,6 +43,11 @@ TESTS = {
         "tests/containers/test_plan.py",
     ],
     "envlock/runtime/host.py": ["tests/runtime/test_host.py", "tests/collectors/test_environ.py"],
+    "envlock/runtime/locked_wheels.py": ["tests/runtime/test_locked_wheels.py"],
+    "envlock/runtime/own_variables.py": [
+        "tests/runtime/test_variables.py",
+        "tests/runtime/test_evidence.py",
+    ],
     "envlock/runtime/facts.py": [
         f"tests/runtime/test_{name}.py" for name in ("facts", "compare", "line")
     ],
