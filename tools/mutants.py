@@ -74,6 +74,7 @@ TESTS = {
     "envlock/workflows/verify_further.py": [
         f"tests/workflows/test_{name}.py" for name in ("verify", "verify_proof", "verify_further")
     ],
+    "envlock/workflows/gate.py": ["tests/workflows/test_gate_settings.py"],
     "envlock/runtime/stamp.py": ["tests/runtime/test_stamp.py"],
     **{
         f"envlock/numerics/{module}.py": [
