@@ -99,7 +99,7 @@ fast: $(DEV)/.ready ## the tests of one case each, without processes and connect
 chaos: $(DEV)/.ready ## attacks, planted ones too: hostile inputs, servers and streams, kills, failing disks, a crowd
 	$(DEV)/bin/python -m pytest tests/chaos -m chaos -n $(WORKERS) --dist worksteal -rP --durations=10
 
-mutants: $(DEV)/.ready ## change what decides in 5,000 ways and list the changes that no test notices: tests/mutants.md
+mutants: $(DEV)/.ready ## change what decides in 8,000 ways and list the changes that no test notices: tests/mutants.md
 	@$(DEV)/bin/python tools/mutants.py $(MODULES)
 
 oracle: $(DEV)/.ready $(TF)/.envlock ## change one thing at a time, and compare each verdict with the bits: an hour and more, goes on where it was stopped

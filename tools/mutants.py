@@ -42,6 +42,12 @@ TESTS = {
         "tests/data/test_determinism_tables.py",
         "tests/containers/test_plan.py",
     ],
+    "envlock/runtime/host.py": ["tests/runtime/test_host.py", "tests/collectors/test_environ.py"],
+    "envlock/runtime/locked_wheels.py": ["tests/runtime/test_locked_wheels.py"],
+    "envlock/runtime/own_variables.py": [
+        "tests/runtime/test_variables.py",
+        "tests/runtime/test_evidence.py",
+    ],
     "envlock/runtime/facts.py": [
         f"tests/runtime/test_{name}.py" for name in ("facts", "compare", "line")
     ],
@@ -65,6 +71,10 @@ TESTS = {
     "envlock/workflows/verify.py": [
         f"tests/workflows/test_{name}.py" for name in ("verify", "verify_proof")
     ],
+    "envlock/workflows/verify_further.py": [
+        f"tests/workflows/test_{name}.py" for name in ("verify", "verify_proof", "verify_further")
+    ],
+    "envlock/workflows/gate.py": ["tests/workflows/test_gate_settings.py"],
     "envlock/runtime/stamp.py": ["tests/runtime/test_stamp.py"],
     **{
         f"envlock/numerics/{module}.py": [

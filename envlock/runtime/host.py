@@ -57,8 +57,6 @@ class Host:
 
     def system(self, path: str) -> str:
         """Return the path of the machine's absolute `path` below `root`."""
-        if self.root == "/":
-            return path
         return self.root.rstrip("/") + path
 
     def read(self, path: str, limit: int = READ_LIMIT) -> Optional[str]:

@@ -70,9 +70,7 @@ def _list_of_another_origin(lock: Document, live: Snapshot) -> List[str]:
 
 
 def _hash_record(text: str) -> str:
-    """Return the digest of the files that a RECORD lists; that of an empty file if the text is not
-    a RECORD.
-    """
+    """Return the digest of the files that a RECORD lists; empty if the text is not a RECORD."""
     try:
         return hash_content(get_common_content(parse_rows(text)))
     except FactError:

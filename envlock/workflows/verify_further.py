@@ -58,8 +58,9 @@ def look_further(question: Question, report: Report, notes: list[str], look: Loo
         UsageError: a proof cannot be kept.
     """
     lock = load_lock(question.lock)
+    answer = None
     if needs_proof(report):
-        report = prove_machine(question, lock, report)
+        report, answer = prove_machine(question, lock, report)
     report.notes += notes
     findings: list[Finding] = []
     extent = Extent()
@@ -69,8 +70,10 @@ def look_further(question: Question, report: Report, notes: list[str], look: Loo
         extent = extent.add(Extent(files=number))
         findings += _find_contradictions(question.environment, question.progress)
     more: list[str] = []
-    if look.numerics:
+    if look.numerics and answer is None:
         answer = _compute_canary(question, lock)
+    # Where they are a proof, results are reported only if they were asked for.
+    if answer is not None and (look.numerics or not answer.equal):
         findings += answer.report.findings
         more += answer.report.notes
         extent = extent.add(answer.report.extent or Extent())
@@ -95,14 +98,17 @@ def _compute_canary(question: Question, lock: Lockfile) -> Answer:
     )
 
 
-def prove_machine(question: Question, lock: Lockfile, report: Report) -> Report:
+def prove_machine(
+    question: Question, lock: Lockfile, report: Report
+) -> tuple[Report, Answer | None]:
     """Compute the canary of the lockfile on this machine, and store a proof if it has the locked
     bits.
 
     If it has others, the findings that a proof would have allowed say what to do instead.
 
     Returns:
-        The report on the facts of a proven machine, or `report` with what speaks against a proof.
+        The report on the facts of a proven machine, or `report` with a note on why there is no
+        proof; and the answer of the canary, None if it was not computed.
 
     Raises:
         FactError: the canary cannot be computed.
@@ -114,26 +120,26 @@ def prove_machine(question: Question, lock: Lockfile, report: Report) -> Report:
     for finding in report.findings:
         is_decisive = finding.rule != PROVEN and finding.severity in report.breaking
         if is_decisive and str(finding.where) not in ignored:
-            return report
+            return report, None
     folder = machine_proof.folder(os.environ)
     key = machine_proof.key(lock.to_document(), question.environment.snapshot)
     if folder is None:
-        return _refuse_proof(report, "this process has no home folder")
+        return _refuse_proof(report, "this process has no home folder"), None
     if key is None:
         reason = "the lockfile has no canary"
         if lock.numerics is not None:
             reason = "the lockfile has the canary of an emulated processor only"
-        return _refuse_proof(report, f"{reason} (`envlock capture --canary`)")
+        return _refuse_proof(report, f"{reason} (`envlock capture --canary`)"), None
     # Before the canary, which takes seconds: without the folder, its result could not be kept.
     make_own_folder(Path(folder))
     answer = _compute_canary(question, lock)
     if answer.equal:
         write_atomically(Path(folder) / key, machine_proof.content(key, answer.equal))
-        return compare_proven_facts(question)
+        return compare_proven_facts(question), answer
     for finding in report.findings:
         if finding.rule == PROVEN:
             finding.fix = REFUTED
-    return report.add_findings(answer.report.findings, answer.report.notes, answer.report.extent)
+    return report, answer
 
 
 def _refuse_proof(report: Report, reason: str) -> Report:

@@ -237,9 +237,11 @@ def test_what_the_process_was_started_with_is_read_from_the_kernel(tmp_path: Pat
 
 def test_where_the_kernel_does_not_tell_it_is_what_is_set_now(tmp_path: Path) -> None:
     assert Host(str(tmp_path), {"A": "now"}, []).start_environ() == {"A": "now"}
+    (tmp_path / "proc/self/environ").mkdir(parents=True)  # to root, too, reading it is an error
+    assert Host(str(tmp_path), {"A": "now"}, []).start_environ() == {"A": "now"}
 
 
-@pytest.mark.parametrize("left", ["\0" * 40, "the title\0\0\0", "A=1\0B\0\0"])
+@pytest.mark.parametrize("left", ["\0" * 40, "\0\0B=2\0", "the title\0\0\0", "A=1\0B\0\0"])
 def test_a_process_that_has_set_its_title_has_what_is_set_now(tmp_path: Path, left: str) -> None:
     machine(tmp_path, files={"proc/self/environ": left})
     assert Host(str(tmp_path), {"A": "now"}, []).start_environ() == {"A": "now"}

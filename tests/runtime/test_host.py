@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,21 @@ def test_a_root_moves_every_absolute_path(tmp_path: Path) -> None:
     assert host.listdir("/etc") == ["os-release", "x"]
     assert Host(f"{tmp_path}/").read("/etc/x") == "content"
     assert Host("/").system("/etc/x") == "/etc/x"
+    assert Host("/images/X/").system("/etc/x") == "/images/X/etc/x"
+
+
+def test_without_arguments_it_is_this_process_on_this_machine() -> None:
+    host = Host()
+    assert (host.system("/etc/x"), host.environ, host.path) == ("/etc/x", os.environ, sys.path)
+    assert (host.has_imported("os"), host.has_imported("no_such_module")) == (True, False)
+
+
+def test_the_processors_of_this_process_are_counted_where_the_system_says_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    masks = {0: {2, 3, 5}}
+    monkeypatch.setattr(os, "sched_getaffinity", masks.__getitem__, raising=False)
+    assert Host().affinity() == 3
+    monkeypatch.delattr(os, "sched_getaffinity")
+    assert Host().affinity() is None
 
 
 def test_what_is_not_there_is_none_and_what_cannot_be_listed_is_empty(tmp_path: Path) -> None:
@@ -36,6 +52,7 @@ def test_a_file_is_read_up_to_a_limit(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"a" * 300_000 + b"b")
     assert read_bytes(str(tmp_path / "x"), 300_000) == b"a" * 300_000
     assert len(read_bytes("/dev/zero", 1_000_000) or b"") == 1_000_000
+    assert Host(str(tmp_path)).read("/x", 3) == "aaa"
 
 
 def test_undecodable_bytes_survive(tmp_path: Path) -> None:

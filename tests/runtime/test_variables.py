@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from envlock.runtime import own_variables
 from envlock.runtime.collectors.environment_variables import collect
 from envlock.runtime.host import Host
 from envlock.runtime.own_variables import ADDED, THREADS, get_additions
@@ -104,6 +106,9 @@ COUNTED: list[tuple[dict[str, str], dict[str, str]]] = [
     ({ADDED: "TF_CUDNN_USE_FRONTEND=0", "TF_CUDNN_USE_FRONTEND": "0"}, {}),  # no value that envlock adds
     ({ADDED: "TF_NUM_INTRAOP_THREADS=x", "TF_NUM_INTRAOP_THREADS": "x"}, {}),
     ({ADDED: "TF_NUM_INTRAOP_THREADS=7", "TF_NUM_INTRAOP_THREADS": "7"}, {"TF_NUM_INTRAOP_THREADS": "7"}),
+    ({ADDED: "TF_CUDNN_DETERMINISTIC=1", "TF_CUDNN_DETERMINISTIC": "1"}, {"TF_CUDNN_DETERMINISTIC": "1"}),
+    ({ADDED: "PYTHONHASHSEED=0", "PYTHONHASHSEED": "0"}, {"PYTHONHASHSEED": "0"}),
+    ({ADDED: "PYTHONHASHSEED=7", "PYTHONHASHSEED": "7"}, {}),  # chosen by somebody
     ({ADDED: "TF_ENABLE_ONEDNN_OPTS=0", "TF_ENABLE_ONEDNN_OPTS": "0"}, {}),  # nothing that envlock adds
     ({ADDED: " =  junk TF_DETERMINISTIC_OPS", "TF_DETERMINISTIC_OPS": ""}, {}),
     ({}, {}),
@@ -112,3 +117,10 @@ COUNTED: list[tuple[dict[str, str], dict[str, str]]] = [
 
 def test_only_what_envlock_adds_and_nobody_has_changed_counts_as_added() -> None:
     assert [(environ, get_additions(environ)) for environ, _ in COUNTED] == COUNTED
+
+
+def test_a_variable_that_replaces_a_call_counts_as_added_whatever_its_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    flags = {"XLA_FLAGS": "--xla_gpu_deterministic_ops=true"}
+    recipes = {"always": {}, "recipes": [{"set": {}, "by_variable": flags}], "nvidia": []}
+    monkeypatch.setattr(own_variables, "table", lambda name: recipes)
+    assert get_additions({**flags, ADDED: "XLA_FLAGS=--xla_gpu_deterministic_ops=true"}) == flags

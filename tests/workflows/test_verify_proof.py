@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from envlock.runtime.collectors import Snapshot
+from envlock.runtime.extent import Extent
 from envlock.runtime.report import ERROR, Finding, Report
 from envlock.workflows import verify, verify_further
+from envlock.workflows.locks import load_lock
 from tests.locks import document, encode
 from tests.numerics.canaries import section
 
@@ -42,7 +44,8 @@ class World:
         self.asked += 1
         found = Finding("bits", ERROR, "numerics.matmul", "other bits", "It matters.", "Find out why.", "")
         findings = [] if self.equal else [found]
-        return SimpleNamespace(report=Report(findings, notes=["2 operations compared"]), equal=self.equal)
+        report = Report(findings, notes=["2 operations compared"], extent=Extent(operations=2))
+        return SimpleNamespace(report=report, equal=self.equal)
 
 
 @pytest.fixture
@@ -69,7 +72,25 @@ def test_other_bits_are_findings_and_change_the_remedy(world: World) -> None:
     errors = {str(finding.where): finding.fix for finding in report.of(ERROR)}
     assert errors == {"cpu.flags": verify_further.REFUTED, "numerics.matmul": "Find out why."}
     assert "2 operations compared" in report.notes
+    assert (report.compared or {})["operations"] == 2
     assert list(world.proofs.iterdir()) == []
+
+
+def test_a_canary_that_is_asked_for_is_computed_once_and_each_result_counts_once(world: World) -> None:
+    world.equal = 0
+    report = verify.verify(world.lock, numerics=True)
+    assert report.headline == "does not match under policy bits: 1 fact differs and 1 canary result differs"
+    assert report.notes.count("2 operations compared") == 1
+    assert ((report.compared or {})["operations"], world.asked) == (2, 1)
+    assert verify.verify(world.lock).to_json() == report.to_json()
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_a_proof_names_the_results_of_the_canary_if_they_were_asked_for(world: World, asked: bool) -> None:
+    report = verify.verify(world.lock, numerics=asked)
+    assert (report.headline, world.asked) == (MATCH, 1)
+    assert report.notes.count("2 operations compared") == int(asked)
+    assert (report.compared or {}).get("operations") == (2 if asked else None)
 
 
 def test_no_canary_can_help_where_the_software_is_another_one(world: World) -> None:
@@ -77,6 +98,14 @@ def test_no_canary_can_help_where_the_software_is_another_one(world: World) -> N
     report = verify.verify(world.lock)
     assert {str(finding.where) for finding in report.of(ERROR)} == {"cpu.flags", "tensorflow.version"}
     assert (world.asked, world.proofs.exists()) == (0, False)
+
+
+def test_another_number_of_threads_counts_and_is_no_obstacle_to_a_proof(world: World) -> None:
+    world.lock.write_bytes(encode({**LOCK, "facts": {**FACTS, "cpu": {**FACTS["cpu"], "intra_op_threads": 8}}}))
+    world.facts["cpu"]["intra_op_threads"] = 2
+    report = verify.verify(world.lock)
+    assert [str(finding.where) for finding in report.of(ERROR)] == ["cpu.intra_op_threads"]
+    assert (world.asked, len(list(world.proofs.iterdir()))) == (1, 1)
 
 
 def test_without_a_canary_in_the_lockfile_a_note_says_why_there_is_no_proof(world: World) -> None:
@@ -120,9 +149,9 @@ def test_the_canary_is_asked_by_the_rules_that_the_facts_are_judged_by(
     given = []
 
     def compare(lock: object, name: str, *_: object, overrides: bool) -> Any:
-        given.append((name, overrides))
+        given.append((lock, name, overrides))
         return world.compare()
 
     monkeypatch.setattr(verify_further, "compare_with_lock", compare)
     verify.verify(world.lock, overrides=overrides, numerics=True)
-    assert given == [(str(world.lock), overrides)] * 2
+    assert given == [(load_lock(world.lock), str(world.lock), overrides)]
