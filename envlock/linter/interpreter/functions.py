@@ -34,7 +34,8 @@ from envlock.linter.interpreter.values import (
     Value,
     join_all,
 )
-from envlock.linter.names import DISTRIBUTIONS, RANDOM_OPS, THREADED_QUEUES
+from envlock.linter.module import Hit
+from envlock.linter.names import CLOCKED_SAVES, DISTRIBUTIONS, RANDOM_OPS, THREADED_QUEUES
 
 ESTIMATORS = ("Estimator", "TPUEstimator")
 """The last words of the names of TensorFlow's estimators, which several modules have had."""
@@ -116,6 +117,13 @@ class Functions(GraphFunctions):
         made = self.call_library(name, call)
         self.state = before
         return made
+
+    def check_saves(self, name: str, call: Call) -> None:
+        """Report checkpoints that are saved, or kept, whenever some time has passed."""
+        word = CLOCKED_SAVES[name]
+        if word in call.keywords and call.get_constant(word) not in (None, 0):
+            message = f"{word}: the clock decides which steps' weights are saved"
+            self.ledger.report("ENV309", self.source, Hit(call.node, message))
 
     def define_flag(self, name: str, call: Call) -> None:
         """Add a flag of absl or of TensorFlow 1."""
@@ -523,6 +531,8 @@ def _find_checks(name: str) -> tuple[Callable[[Functions, str, Call], None], ...
         found.append(Functions.check_operation)
     if name in THREADED_QUEUES:
         found.append(Functions.check_threads)
+    if name in CLOCKED_SAVES:
+        found.append(Functions.check_saves)
     if name.rpartition(".")[2] in FLAG_TYPES:
         found.append(Functions.define_flag)
     return tuple(found)

@@ -35,7 +35,7 @@ DIRECT: dict[str, Check] = {
 """Rules that the text of one file decides."""
 
 INTERPRETED = (
-    *("ENV210", "ENV308"),
+    *("ENV210", "ENV308", "ENV309"),
     *("ENV108", "ENV201", "ENV202", "ENV203", "ENV204", "ENV205", "ENV206", "ENV207", "ENV208"),
     *("ENV209", "ENV301", "ENV302", "ENV303", "ENV304", "ENV305", "ENV306", "ENV307"),
     *("ENV401", "ENV402", "ENV403", "ENV404"),
