@@ -137,7 +137,8 @@ def test_the_folder_that_is_looked_at_may_be_a_package(folder: Path) -> None:
 
 def test_the_package_that_is_looked_at_may_have_folders(folder: Path) -> None:
     """As google-research/seed_rl has, which no `__init__.py` makes packages."""
-    main = "from seed_rl.agents import draws\nfrom seed_rl.common.data import draw\nimport numpy as np\nnp.random.seed(draws.SEED)\n"
+    main = "from seed_rl.agents import draws\nfrom seed_rl.common.data import draw\nimport numpy as np\n"
+    main += "np.random.seed(draws.SEED)\n"
     files = {
         "common/data.py": DRAW.format("draw"),
         "agents/draws.py": "SEED = 7\n",

@@ -350,8 +350,11 @@ class Base:
         """Return what is one of several that come in an order by chance."""
         if isinstance(value, Either):
             return join_all(self.mark_one(each, taints) for each in value.options)
-        if isinstance(value, Instance):
-            return value.as_one_of(taints)
+        if isinstance(value, Instance):  # the same object, seen as one of several
+            one = Instance(value.owner, value.born)
+            one.attributes, one.read, one.marks = value.attributes, value.read, value.marks
+            one.taints = taints
+            return one
         return self.copy_value(value).add_taints(taints)
 
     def copy_value(self, value: Value) -> Value:

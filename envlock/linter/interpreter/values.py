@@ -367,13 +367,6 @@ class Instance(Value):
     def add_taints(self, taints: Taints) -> Value:
         return self
 
-    def as_one_of(self, taints: Taints) -> Instance:
-        """Return the same object as one of several that come in an order by chance."""
-        one = Instance(self.owner, self.born)
-        one.attributes, one.read, one.marks = self.attributes, self.read, self.marks
-        one.taints = taints
-        return one
-
 
 class Sequence(Value):
     """A list, a tuple, a set or what gives elements one after the other.
