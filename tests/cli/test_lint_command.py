@@ -231,7 +231,8 @@ def test_a_concise_line_says_what_lies_apart(envlock: Command, project: Path) ->
     write(project, {"test_draws.py": "import numpy as np\n\n\ndef test():\n    print(np.random.rand() == 1)\n"})
     done = envlock("lint", ".", "--tf", "2.15.1", "--select", "ENV205", "-f", "concise")
     assert done.stdout.splitlines() == [
-        "test_draws.py:5:11: ENV205 warning: numpy.random.rand draws from numpy's global generator, which nothing seeds (in tests)",
+        "test_draws.py:5:11: ENV205 warning: numpy.random.rand draws from numpy's global generator, "
+        "which nothing seeds (in tests)",
         "1 warning in 2 files, for TensorFlow 2.15.1 (as given)",
     ]
 
