@@ -23,7 +23,10 @@ def canonical(dotted: str) -> str:
             del words[:2]
         # `tensorflow.python.ops.math_ops.add_n` is `tf.add_n`: without the file.
         elif inner in (["python", "ops"], ["python", "framework"]):
-            del words[1:4]
+            if words[3:4] in (["rnn_cell"], ["rnn_cell_impl"]):  # a module in TensorFlow, too
+                words[1:4] = ["nn", "rnn_cell"]
+            else:
+                del words[1:4]
         elif words[1:2] == ["keras"]:
             del words[0]
     elif words[0] == "tf_keras":

@@ -283,6 +283,24 @@ def test_a_program_before_it_does_not_keep_another_from_its_training(
     assert "ENV204" in found
 
 
+def test_a_program_that_reads_weights_does_not_accuse_one_that_trains_with_a_seed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    net = "import tensorflow as tf\n\n\ndef build(x):\n    return tf.layers.dense(x, 3)\n"
+    head = "import tensorflow as tf\nimport net\n\n\ndef main(_):\n"
+    tail = "\n\nif __name__ == '__main__':\n    tf.app.run()\n"
+    train = "    {}loss = tf.reduce_mean(net.build(tf.placeholder(tf.float32, [None, 3])))\n"
+    train += "    step = tf.train.AdamOptimizer().minimize(loss)\n    tf.Session().run(step)\n"
+    read = "    result = net.build(tf.placeholder(tf.float32, [None, 3]))\n    with tf.Session() as session:\n"
+    read += "        tf.train.Saver().restore(session, 'saved')\n        print(session.run(result))\n"
+    for seed, expected in (("tf.set_random_seed(1)\n    ", []), ("", ["ENV204"])):
+        files = {"net.py": net, "read.py": head + read + tail, "train.py": head + train.format(seed) + tail}
+        write(tmp_path, files)
+        monkeypatch.chdir(tmp_path)
+        found = lint(list(files), Settings("1.15.5"))
+        assert [finding.rule for finding in found if finding.where.file == "net.py"] == expected
+
+
 def test_each_of_several_programs_of_one_shape_is_accused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A helper that adds flags, or writes what is handed to it, does so for the second and the fifth as for the first."""
     main = (

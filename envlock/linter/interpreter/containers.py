@@ -211,6 +211,9 @@ class Containers(Orders):
     def unpack(self, value: Value, count: int) -> list[Value]:
         """Return the parts of a value that is taken apart."""
         if isinstance(value, Sequence) and value.items is not None and len(value.items) == count:
+            one_of = in_mode(value.taints, "each")  # `for name, label in pairs` of shuffled pairs
+            if one_of:
+                return [self.copy_value(each).add_taints(one_of) for each in value.items]
             return value.items
         if isinstance(value, Instance) and TYPED_TUPLE in value.owner.list_library_bases():
             parts_of_tuple = list(value.attributes.values())

@@ -193,6 +193,10 @@ class Functions(GraphFunctions):
         # The parent is a library's class: what its method does with the arguments is not this one's
         # doing.
         if getattr(current, "name", "") == name:
+            for base in owner.owner.list_library_bases():
+                row = find_chance(base)
+                if name == "__init__" and row is not None:  # such as a DropoutWrapper of one's own
+                    row(self, base, call)
             return Value(self.collect_all_taints(call.list_values()))
         return self.call_method(owner, name, call)
 

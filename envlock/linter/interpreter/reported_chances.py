@@ -65,15 +65,17 @@ class Findings:
 
     def find_direct(self) -> Iterator[Found]:
         """Yield what was reported while programs ran."""
-        first: dict[tuple[str, Source], Hit] = {}
+        first: dict[tuple[str, Source, str], Hit] = {}
         for (rule, _, _), (source, hit) in self.ledger.hits.items():
             if rule not in ONCE:
                 yield source, rule, hit
                 continue
-            known = first.get((rule, source))
+            # One that nothing calls does not stand for one that a program runs.
+            place = rule, source, self.find_part(source, hit.node)
+            known = first.get(place)
             if known is None or _get_line(hit.node) < _get_line(known.node):
-                first[rule, source] = hit
-        for (rule, source), hit in first.items():
+                first[place] = hit
+        for (rule, source, _), hit in first.items():
             yield source, rule, hit
 
     def find_draws(self) -> Iterator[Found]:
@@ -118,7 +120,7 @@ class Findings:
         if not met_by or chance.source in met_by:
             return self.learns(chance.source)
         # Programs that have met it may only read weights from a file, where those that train have
-        # seeded it: ENV204/good_restored.py.
+        # seeded it.
         for program in self.list_training(chance.source):
             is_seeded = chance.generator in self.programs.ends[program].seeded
             if program in met_by or not is_seeded:

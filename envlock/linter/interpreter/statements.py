@@ -401,11 +401,35 @@ class Statements(Branches):
         return False
 
     def run_with(self, node: ast.With | ast.AsyncWith) -> bool:
+        graph: Made | None = None
         for item in node.items:
             value = self.evaluate(item.context_expr)
+            graph = self.find_graph(item.context_expr) or graph
             if item.optional_vars is not None:
                 self.assign_to(item.optional_vars, value)
-        return self.run_body(node.body)
+        if graph is None:
+            return self.run_body(node.body)
+        # A seed is of the graph that is the default where it is set: ENV204/bad_other_graph.py.
+        outside = self.state.seeded.pop("tf", None)
+        if "seeded" in graph.marks:
+            self.state.seeded["tf"] = graph.node, self.source
+        ends = self.run_body(node.body)
+        if self.state.seeded.pop("tf", None) is not None:
+            graph.marks.add("seeded")
+        if outside is not None:
+            self.state.seeded["tf"] = outside
+        return ends
+
+    def find_graph(self, context: ast.expr) -> Made | None:
+        """Return the graph of TensorFlow 1 that `graph.as_default()` makes the default one."""
+        if not isinstance(context, ast.Call) or not isinstance(context.func, ast.Attribute):
+            return None
+        if context.func.attr != "as_default":
+            return None
+        owner = self.evaluate(context.func.value)
+        if isinstance(owner, Made) and owner.name == "tf.Graph":
+            return owner
+        return None
 
     def run_return(self, node: ast.Return) -> bool:
         value: Value = Constant(None)
