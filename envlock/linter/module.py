@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
-from envlock.linter.names import canonical
+from envlock.linter.names import LIBRARIES, canonical
 from envlock.linter.notebooks import Cells
 
 Node = TypeVar("Node", bound=ast.AST)
@@ -288,6 +288,18 @@ class Module:
     def attributes(self) -> list[str]:
         """The names of all attributes that stand in the text."""
         return [each.attr for each in self.list_nodes(ast.Attribute)]
+
+    @cached_property
+    def own_attributes(self) -> frozenset[str]:
+        """The names of the attributes that can be the project's own: not those of a library that
+        the rules know, such as `tf.nn.conv1d`.
+        """
+        found: set[str] = set()
+        for each in self.list_nodes(ast.Attribute):
+            name = self.resolve_name(each)
+            if name is None or name.partition(".")[0] not in LIBRARIES:
+                found.add(each.attr)
+        return frozenset(found)
 
     @cached_property
     def packages(self) -> frozenset[str]:

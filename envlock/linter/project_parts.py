@@ -25,6 +25,8 @@ DEFINITIONS = (
 )
 """Statements that do nothing but define; a text alone says what a file is for."""
 
+DEFINED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
 
 class Parts:
     """The parts of a project whose programs have run."""
@@ -43,6 +45,10 @@ class Parts:
         self.names: dict[tuple[Source, Source | None], set[str]] = {}
         self.called_by_named: dict[tuple[Source, str], bool] = {}
         self.mains = [each for each in sources if not each.is_test and _does_something(each)]
+        # Those that an undefined name ends start nothing that counts.
+        self.mains = [
+            each for each in self.mains if each.undefined.isdisjoint(each.module.tree.body)
+        ]
         self.started: set[Source] = set()  # those, and what they import
         for main in self.mains:
             self.started.update(sources[index] for index in programs.reached.get(main, ()))
@@ -51,6 +57,8 @@ class Parts:
         """Return the part in which a place lies."""
         if source.is_test or not TEST_FOLDERS.isdisjoint(PurePath(source.path).parts[:-1]):
             return TESTS
+        if is_after_error(source, node):
+            return UNCALLED
         # Where nothing is started, as in a folder of modules, any function may be called from
         # outside.
         if self.installed is None or source.path in self.installed or not self.mains:
@@ -122,10 +130,36 @@ class Parts:
                     found |= module.passed_names
                 else:
                     found |= module.read_names
-                found.update(module.attributes)
+                found |= module.own_attributes
                 found |= module.quoted_words
             self.names[main, own] = found
         return self.names[main, own]
+
+
+def is_after_error(source: Source, node: ast.AST) -> bool:
+    """Return whether an undefined name ends the program, or its function, before it comes to a place."""
+    undefined = source.undefined
+    if not undefined:
+        return False
+    inside = node
+    around = source.module.get_parent(inside)
+    while around is not None:
+        if not undefined.isdisjoint(_list_before(around, inside)):
+            return True
+        # A function is called after its file has run, or not at all.
+        if isinstance(around, ast.Module) and isinstance(inside, DEFINED):
+            return not undefined.isdisjoint(around.body)
+        inside, around = around, source.module.get_parent(around)
+    return False
+
+
+def _list_before(around: ast.AST, inside: ast.AST) -> list[ast.stmt]:
+    """Return the statements of a block that run before one of them."""
+    for field in ("body", "orelse", "finalbody"):
+        block = getattr(around, field, None)
+        if isinstance(block, list) and inside in block:
+            return block[: block.index(inside)]
+    return []
 
 
 def _does_something(source: Source) -> bool:

@@ -46,7 +46,7 @@ def _render_doctor(report: Report[DoctorEvidence]) -> Lines:
     yield from report.lines()
 
 
-CODE_PARTS = {"tests": "in tests", "uncalled": "in functions that nothing here calls"}
+CODE_PARTS = {"tests": "in tests", "uncalled": "in code that nothing here runs"}
 
 
 def _render_code(report: Report) -> Lines:

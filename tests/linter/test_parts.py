@@ -71,8 +71,8 @@ def test_settings_alone_make_no_package(folder: Path) -> None:
 @pytest.mark.parametrize(
     "main",
     [
-        "import numpy as np\nimport old\nnp.save('x', getattr(old, name)())\nprint(old.draw_differently.__name__)\n",
-        "import old\nTABLE = {'a': old.draw_differently}\nrun(TABLE)\n",
+        "import numpy as np\nimport old\nnp.save('x', getattr(old, input())())\nprint(old.draw_differently.__name__)\n",
+        "import old\nfrom flow import run\nTABLE = {'a': old.draw_differently}\nrun(TABLE)\n",
     ],
 )
 def test_what_a_program_names_may_be_called(main: str, folder: Path) -> None:
@@ -116,8 +116,38 @@ DEAD = (
 def test_a_function_that_its_file_calls_only_where_nothing_runs_comes_last(
     program: str, part: str, folder: Path
 ) -> None:
-    text = f"import numpy as np\n\n\n{TRAIN}{program}\n"
+    text = f"import numpy as np; from flow import here, run\n\n\n{TRAIN}{program}\n"
     assert find_parts(folder, {"train.py": text}) == [("train.py", 5, part)]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "part"),
+    [
+        ("", "", ""),
+        ("np.random.get_state()\nSIZE = SIZES\n", "", "uncalled"),
+        ("if len(np.__version__) > 9:\n    print(SIZES)\n", "", ""),  # one path of two
+        ("try:\n    SIZE = SIZES\nexcept NameError:\n    SIZE = 3\n", "", ""),
+        ("print(np.pi or SIZES)\n", "", ""),
+        ("", "print(SIZES)\n", ""),  # it comes too late
+        ("from sizes import *\nprint(SIZES)\n", "", ""),
+        ("exec('SIZES = 3')\nprint(SIZES)\n", "", ""),
+    ],
+)
+def test_what_follows_a_name_that_nothing_defines_comes_last(before: str, after: str, part: str, folder: Path) -> None:
+    text = f"import numpy as np\n{before}x = np.random.rand(3)\nnp.save('x', x)\n{after}"
+    line = text[: text.index("x = np")].count("\n") + 1
+    assert find_parts(folder, {"train.py": text}) == [("train.py", line, part)]
+
+
+def test_a_function_does_not_get_past_a_name_that_nothing_defines(folder: Path) -> None:
+    ends = "print(SIZES)\n"
+    draw = "import numpy as np\n\n\ndef draw():\n    {}x = np.random.rand(3)\n    np.save('x', x)\n\n\n{}draw()\n"
+    files = {
+        "draw.py": draw.format(f"{ends}    ", ""),
+        "late.py": draw.format("", ends),
+        "well.py": draw.format("", ""),
+    }
+    assert find_parts(folder, files) == [("well.py", 5, ""), ("draw.py", 6, "uncalled"), ("late.py", 5, "uncalled")]
 
 
 def test_what_a_library_may_call_calls_its_helpers(folder: Path) -> None:
@@ -177,7 +207,7 @@ def test_the_text_says_which_part_it_is(folder: Path) -> None:
         f"tests/helpers.py:5:12: {place}",
         "    return np.random.rand()",
         "",
-        "in functions that nothing here calls:",
+        "in code that nothing here runs:",
         f"data.py:9:12: {place}",
         "    return np.random.rand(3)",
         f"old.py:5:12: {place}",

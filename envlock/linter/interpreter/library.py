@@ -170,6 +170,8 @@ class Libraries(Computations):
         made.arguments, made.keywords = call.arguments, call.keywords
         if name == "tf.Variable":
             made.marks.add("variable")
+            if self.is_on_cpu():
+                made.marks.add("on CPU")
             taints = self.collect_all_taints(call.list_values())
             # First values count where something learns from there:
             # ENV204/good_weights_untrained.py.
@@ -184,6 +186,12 @@ class Libraries(Computations):
         return made
 
     # ------------------------------------------------------------ rows for single names
+
+    def make_context(self, name: str, call: Call) -> Value:
+        """Return what only its name and arguments matter of: a device, a collection of a graph."""
+        made = self.make(name, call.node)
+        made.arguments = call.arguments
+        return made
 
     def print(self, name: str, call: Call) -> Value:
         """Print to the screen, which shows, or into a file, which keeps."""
@@ -470,6 +478,8 @@ def _list_rows() -> dict[str, Row]:
             "itertools.count": Libraries.make_range,
             "print": Libraries.print,
             "tf.print": Libraries.print,
+            "tf.device": Libraries.make_context,
+            "tf.get_collection": Libraries.make_context,
             "getattr": Libraries.get_attribute,
             "setattr": Libraries.set_attribute,
             "next": Libraries.take_next,

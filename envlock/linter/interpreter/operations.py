@@ -63,6 +63,8 @@ class Operations(Methods):
         """Report a noisy operation; what is so on the way back counts where something is trained."""
         if not row.is_active(self.tensorflow) or self.dead:
             return
+        if row.platform == "gpu" and self.is_on_cpu():
+            return
         # What needs only some variables is quiet in a program that sets all of them.
         for each in row.find_solutions(self.tensorflow):
             if each.kind == "env" and each.set and each.set.keys() <= self.variables:
@@ -136,6 +138,8 @@ class Operations(Methods):
         given = call.get("params", 0)
         every = options(given or Value())
         found = [each for each in every if isinstance(each, Made) and not _is_fixed(each)]
+        # A variable on a CPU is looked up and updated there.
+        found = [each for each in found if "on CPU" not in each.marks]
         return any("variable" in each.marks or each.name.endswith("add_weight") for each in found)
 
     def is_trained_filter(self, name: str, call: Call) -> bool:
@@ -226,6 +230,9 @@ class Operations(Methods):
         if not inside and not self.source.has_sessions:
             return
         given = call.get("inputs", ADDERS[name]) or Value()
+        # What a graph collects, such as losses, is mostly used nowhere else: then AddN adds in order.
+        if isinstance(given, Made) and given.name == "tf.get_collection":
+            return
         many = self.count_terms(given)
         if many is not None and many < 3:  # a + b is b + a
             return

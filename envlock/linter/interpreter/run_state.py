@@ -185,6 +185,7 @@ class Base:
         self.in_entry = False  # whether a function runs that no program calls
         self.program: Source | None = None
         self.trained = False  # whether this program has trained so far
+        self.devices: list[Made] = []  # those of `with tf.device(...)` around
         self.drawn_by: defaultdict[Source, set[str]] = defaultdict(set)  # without a seed
         self.drawn_environments: set[ast.AST] = set()
         self.known_flags: dict[Source, dict[str, Value]] = {}
@@ -228,6 +229,12 @@ class Base:
         if self.program is not None:
             self.ledger.met_by[node].add(self.program)
         return self.ledger.add_chance(rule, kind, name, node, self.source, generator)
+
+    def is_on_cpu(self) -> bool:
+        """Return whether `with tf.device("/cpu:0")` is around."""
+        if not self.devices or not self.devices[-1].arguments:
+            return False
+        return "cpu" in str(self.devices[-1].arguments[0].default).lower()
 
     def do(self, kind: str, name: str, node: ast.AST, *, carried: bool = False) -> None:
         """Note something stateful for every function around that is looked at."""

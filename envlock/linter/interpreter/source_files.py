@@ -15,6 +15,7 @@ from envlock.linter.module import Module
 from envlock.linter.names import LIBRARIES, TENSORFLOW_1
 from envlock.linter.notebooks import Cells
 from envlock.linter.places import Places, split_name
+from envlock.linter.undefined_names import find_undefined
 
 LOADERS = (
     *("importlib.import_module", "importlib.util.spec_from_file_location", "imp.load_source"),
@@ -76,6 +77,11 @@ class Source:
             for call in self.module.list_nodes(ast.Call):
                 if isinstance(call.func, ast.Name) and call.func.id == "__import__":
                     yield call
+
+    @cached_property
+    def undefined(self) -> frozenset[ast.stmt]:
+        """The statements that end in a NameError."""
+        return find_undefined(self.module)
 
     @cached_property
     def has_sessions(self) -> bool:

@@ -402,18 +402,28 @@ class Statements(Branches):
 
     def run_with(self, node: ast.With | ast.AsyncWith) -> bool:
         graph: Made | None = None
+        devices = len(self.devices)
         for item in node.items:
             value = self.evaluate(item.context_expr)
             graph = self.find_graph(item.context_expr) or graph
+            if isinstance(value, Made) and value.name == "tf.device":
+                self.devices.append(value)
             if item.optional_vars is not None:
                 self.assign_to(item.optional_vars, value)
         if graph is None:
-            return self.run_body(node.body)
+            ends = self.run_body(node.body)
+        else:
+            ends = self.run_in_graph(graph, node.body)
+        del self.devices[devices:]
+        return ends
+
+    def run_in_graph(self, graph: Made, body: list[ast.stmt]) -> bool:
+        """Run statements while a graph of TensorFlow 1 is the default one."""
         # A seed is of the graph that is the default where it is set: ENV204/bad_other_graph.py.
         outside = self.state.seeded.pop("tf", None)
         if "seeded" in graph.marks:
             self.state.seeded["tf"] = graph.node, self.source
-        ends = self.run_body(node.body)
+        ends = self.run_body(body)
         if self.state.seeded.pop("tf", None) is not None:
             graph.marks.add("seeded")
         if outside is not None:
