@@ -20,7 +20,7 @@ from envlock.linter.interpreter.values import (
     Table,
     Value,
 )
-from envlock.linter.module import Module
+from envlock.linter.module import Module, walk
 
 BUDGET = 20_000
 """Statements of one program, and in FEW of one function that no program calls. In Keras 3.15.1 four
@@ -352,8 +352,9 @@ class Programs(Statements):
                 if name not in instance.read and not is_buffer(value):
                     self.count_kept(value)
                 # What an object keeps that was drawn is its state, also where a method reads it.
-                drawn = frozenset(each for each in value.taints if each[0].kind == "draw")
-                self.ledger.count(drawn)
+                if value.taints:
+                    drawn = frozenset(each for each in value.taints if each[0].kind == "draw")
+                    self.ledger.count(drawn)
 
     def count_kept(self, value: Value) -> None:
         """Let the chances in a value count; the order alone of a dictionary does not.
@@ -361,10 +362,10 @@ class Programs(Statements):
         Dictionaries are there to look up keys in.
         """
         taints = self.collect_taints(value)
+        if not taints or isinstance(value, Constant | Library):
+            return
         if isinstance(value, Table):
             taints = self.forget(taints, "order", "each")
-        if isinstance(value, Constant | Library):
-            return
         arrived = frozenset(
             each for each in taints if self.is_arrival(each[0].rule) and each[1] == "each"
         )
@@ -380,7 +381,7 @@ def _is_plain(source: Source) -> bool:
 def _list_named(node: ast.AST) -> set[str]:
     """Return the names and attributes that a function reads."""
     names = set()
-    for each in ast.walk(node):
+    for each in walk(node):
         if isinstance(each, ast.Name):
             names.add(each.id)
         elif isinstance(each, ast.Attribute):
