@@ -345,19 +345,20 @@ class Programs(Statements):
     def count_unread(self) -> None:
         """Let chances count that a name or an attribute keeps which nothing here reads: others may."""
         # After all programs: until then, a later one may read it.
+        kept: set[Value] = set()  # each once: what is imported has a name in every file
         for scope in self.scopes.values():
-            for name, value in scope.names.items():
-                if name not in scope.read:
-                    self.count_kept(value)
+            kept.update(value for name, value in scope.names.items() if name not in scope.read)
         for instance in [*self.instances, *self.examples.values()]:
             for name, value in instance.attributes.items():
                 # An array that nothing has filled yet waits for its use.
                 if name not in instance.read and not is_buffer(value):
-                    self.count_kept(value)
+                    kept.add(value)
                 # What an object keeps that was drawn is its state, also where a method reads it.
                 if value.taints:
                     drawn = frozenset(each for each in value.taints if each[0].kind == "draw")
                     self.ledger.count(drawn)
+        for value in kept:
+            self.count_kept(value)
 
     def count_kept(self, value: Value) -> None:
         """Let the chances in a value count; the order alone of a dictionary does not.
