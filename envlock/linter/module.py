@@ -350,6 +350,26 @@ def _list_fields() -> dict[type[ast.AST], tuple[str, ...]]:
 _FIELDS = _list_fields()
 
 
+def walk(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield a node and all below it, in no order that counts, but no constants, operators and words.
+
+    `ast.walk` asks for every field of every node, and takes four times as long.
+    """
+    stack = [node]
+    while stack:
+        each = stack.pop()
+        fields = _FIELDS.get(type(each))
+        if fields is None:  # a constant, or a word
+            continue
+        yield each
+        for name in fields:
+            value = getattr(each, name, None)
+            if type(value) is list:
+                stack += value
+            elif value is not None:
+                stack.append(value)
+
+
 def read_literal(node: ast.AST | None) -> object:
     """Return the value of a literal constant, a minus sign included; `...` for any other
     expression.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence as Several
 from dataclasses import dataclass, field
 
 from envlock.linter.interpreter.values import Constant, Value
 from envlock.linter.names import NAMING_KEYWORDS
 
 
-@dataclass
+@dataclass(slots=True)
 class Call:
     """What a call gives.
 
@@ -47,19 +48,25 @@ class Call:
             return ...
         return None
 
-    def list_values(self) -> list[Value]:
+    def list_values(self) -> Several[Value]:
         """Return everything that it gives."""
+        if not self.keywords:
+            return self.arguments
         return [*self.arguments, *self.keywords.values()]
 
-    def list_data(self) -> list[Value]:
+    def list_data(self) -> Several[Value]:
         """Return all arguments but names and titles, which change no result."""
+        if not self.keywords:
+            return self.arguments
         named = [value for word, value in self.keywords.items() if word not in NAMING_KEYWORDS]
         return [*self.arguments, *named]
 
     def list_named_values(self) -> list[tuple[str, Value]]:
         """Return everything that it gives with its name, or with its position as text."""
-        places = map(str, range(len(self.arguments)))
-        return [*zip(places, self.arguments, strict=True), *self.keywords.items()]
+        named = [(str(place), value) for place, value in enumerate(self.arguments)]
+        if self.keywords:
+            named += self.keywords.items()
+        return named
 
     def get_first(self) -> Value:
         """Return the first argument."""

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from envlock.linter.interpreter.imported_names import Imports
 from envlock.linter.interpreter.run_state import State
 from envlock.linter.interpreter.values import Constant, Instance, Value, join
+from envlock.linter.module import walk
 
 
 class Branches(Imports):
@@ -194,7 +195,7 @@ class Branches(Imports):
 
 
 def _calls(statement: ast.stmt) -> bool:
-    return any(isinstance(each, ast.Call) for each in ast.walk(statement))
+    return any(isinstance(each, ast.Call) for each in walk(statement))
 
 
 def _call_all(functions: list[Callable[[], None]]) -> None:

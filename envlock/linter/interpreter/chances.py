@@ -20,7 +20,7 @@ from envlock.linter.interpreter.values import (
     in_mode,
     options,
 )
-from envlock.linter.module import Hit
+from envlock.linter.module import Hit, walk
 from envlock.linter.names import (
     CLOCKS,
     ENVIRONMENTS,
@@ -308,14 +308,14 @@ class Chances(Base):
             made.add_taints(frozenset({(chance, "value")}))
         return made
 
-    def note_unused(self, target: ast.expr, value: Value) -> None:
+    def note_unused(self, target: ast.expr, value: Made) -> None:
         """Note a generator that a function makes and never uses."""
         function = self.frames[-1].node
-        if not isinstance(value, Made) or "unseeded" not in value.marks:
+        if "unseeded" not in value.marks:
             return
         if not isinstance(target, ast.Name) or not isinstance(function, ast.FunctionDef):
             return
-        for each in ast.walk(function):
+        for each in walk(function):
             if not isinstance(each, ast.Name) or each.id != target.id:
                 continue
             if isinstance(each.ctx, ast.Load):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from envlock.linter.interpreter.arguments import Call
 from envlock.linter.interpreter.containers import Containers
 from envlock.linter.interpreter.values import (
@@ -54,8 +56,9 @@ class Computations(Containers):
             made.arguments, made.keywords = call.arguments, call.keywords
             return made.add_taints(self.collect_all_taints(call.list_values()))
         # `name=`, `title=`: a number by chance in it only looks otherwise.
-        for word in NAMING_KEYWORDS & call.keywords.keys():
-            self.ledger.show(self.collect_taints(call.keywords[word]))
+        for word, value in call.keywords.items():
+            if word in NAMING_KEYWORDS:
+                self.ledger.show(self.collect_taints(value))
         return Value(self.collect_all_taints(call.list_data()))
 
     def hand_out(self, call: Call) -> None:
@@ -63,10 +66,10 @@ class Computations(Containers):
         values = call.list_data()
         self.count(*values)
         for value in values:
-            if isinstance(value, Sequence | Table):  # it may be filled there
+            if isinstance(value, Sequence):  # it may be filled there
+                value.most = value.items = None
+            elif isinstance(value, Table):
                 value.most = None
-            if isinstance(value, Sequence):
-                value.items = None
         if not self.loops:
             return
         # `dump(record, file)` in a loop by chance: the file keeps the order of the rounds.
@@ -126,7 +129,7 @@ class Computations(Containers):
             self.hand_out(call)
         self.fill(*(value for word, value in call.keywords.items() if word in ("out", "dst")))
 
-    def find_kind(self, name: str, values: list[Value]) -> str:
+    def find_kind(self, name: str, values: Iterable[Value]) -> str:
         """Return what kind of value a function of a library computes."""
         word = name.rpartition(".")[2]
         if name.startswith("string."):

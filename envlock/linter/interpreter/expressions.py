@@ -45,9 +45,14 @@ class Expressions(Operators):
 
     def evaluate(self, node: ast.AST) -> Value:
         """Return what an expression stands for."""
-        row = EXPRESSIONS.get(type(node))
-        if row is not None:
-            return row(self, node)
+        try:
+            row = EXPRESSIONS[type(node)]
+        except KeyError:
+            return self.evaluate_parts(node)
+        return row(self, node)
+
+    def evaluate_parts(self, node: ast.AST) -> Value:
+        """Evaluate the expressions in one of which nothing is known."""
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.expr):
                 self.evaluate(child)
@@ -192,7 +197,7 @@ class Expressions(Operators):
         arguments: list[Value] = []
         starred = False
         for each in node.args:
-            if isinstance(each, ast.Starred):
+            if type(each) is ast.Starred:
                 value = self.take_in_turn(self.evaluate(each.value), each)
                 if isinstance(value, Sequence) and value.items is not None:
                     arguments.extend(value.items)

@@ -57,6 +57,7 @@ class Functions(GraphFunctions):
         self.defined: dict[ast.AST, Function] = {}
         self.wrappers: dict[ast.AST, list[Function]] = {}
         self.instances: list[Instance] = []
+        self.defaults: dict[ast.arguments, dict[ast.arg, ast.expr]] = {}
 
     def run_file(self, source: Source) -> Scope:
         """Return the names of a file, after it has run."""
@@ -233,24 +234,25 @@ class Functions(GraphFunctions):
         self.note_visit(function)
         handed = self.collect_all_taints(call.list_values())
         # One that calls itself does there what it does here.
-        is_recursive = any(frame.node is node for frame in self.frames)
-        if is_recursive or len(self.frames) >= DEPTH or self.steps <= 0:
+        if len(self.frames) >= DEPTH or self.steps <= 0 or self.is_running(node):
             return Value(handed)
+        named, state = call.list_named_values(), self.state.key()
         # First the cheap question: a call with the same arguments in the same state.
-        key = self.make_exact_key(function, call)
+        key = self.make_exact_key(function, call, named, state)
         if key is not None and key in self.results:
             result, after = self.results[key]
             self.state = after.copy()  # it seeds and switches again as it did from the same state
             return result
         # Then the loose one: a call that differs in nothing that decides what the function does.
-        often = self.make_loose_key(function, call, tainted=bool(handed))
-        if self.is_known(often, tainted=bool(handed)):
-            self.ledger.count(self.collect_all_taints(self.list_counting_values(node, call)))
-            return self.recall(function, often, handed)
-        fresh = self.list_uncounted(call)
+        often = self.make_loose_key(function, named, state, tainted=bool(handed))
+        look = self.find_look(often)
+        if self.is_known(look, self.find_look(often[:2]), tainted=bool(handed)):
+            self.ledger.count(self.collect_all_taints(self.list_counting_values(node, named)))
+            return self.recall(function, look, handed)
+        fresh = self.list_uncounted(named)
         before = len(self.deeds[-1]) if self.deeds else 0
         frame = Frame(node, function.scope.source, Scope(function.scope.source, function.scope))
-        frame.handed = frozenset(chance for chance, _ in handed)
+        frame.handed = frozenset([chance for chance, _ in handed])
         self.bind(function, call, frame.scope)
         owner = function.owner
         attributes: dict[str, Value] = {}
@@ -262,13 +264,21 @@ class Functions(GraphFunctions):
         for word, chances in fresh.items():
             if not chances.isdisjoint(self.ledger.counted):
                 self.counting.setdefault(node, set()).add(word)
+        kept = result, self.state.copy()
         if key is not None:
-            self.results[key] = result, self.state.copy()
-        self.last[often] = result, self.state.copy()
+            self.results[key] = kept
+        look.last = kept
         self.usual[node] = self.collect_taints(result)
         if self.deeds:
             self.done[node] = self.deeds[-1][before:]
         return result
+
+    def is_running(self, node: Code) -> bool:
+        """Return whether a function is one of those that the code which runs is called by."""
+        for frame in self.frames:  # noqa: SIM110 (asked for each call: `any` takes twice as long)
+            if frame.node is node:
+                return True
+        return False
 
     def run_frame(self, function: Function, frame: Frame) -> Value:
         """Run a function whose parameters are bound, and look into it where XLA compiles it."""
@@ -322,7 +332,7 @@ class Functions(GraphFunctions):
         if function.owner is not None:
             given.insert(0, function.owner)
         left = dict(call.keywords)
-        defaults = list_defaults(arguments)
+        defaults = self.list_defaults(arguments)
         for index, each in enumerate((*plain, *arguments.kwonlyargs)):
             if index < len(plain) and index < len(given):
                 value = given[index]
@@ -334,11 +344,20 @@ class Functions(GraphFunctions):
                 value = self.evaluate_default(defaults.get(each), function.scope)
             if isinstance(value, Constant):
                 value = value.make_argument()
-            scope.bind(each.arg, self.apply_annotation(value, each, function.scope))
+            if each.annotation is not None:
+                value = self.apply_annotation(value, each, function.scope)
+            scope.names[each.arg] = value
         self.bind_rest(arguments, given[len(plain) :], left, call, scope)
         # A parameter is new in each round of the loops around: `x = x + 1` goes on from no other
         # round.
         scope.times.update(dict.fromkeys(scope.names, self.tick()))
+
+    def list_defaults(self, arguments: ast.arguments) -> dict[ast.arg, ast.expr]:
+        """Return the parameters that have a default, with it."""
+        found = self.defaults.get(arguments)
+        if found is None:
+            found = self.defaults[arguments] = _list_defaults(arguments)
+        return found
 
     def bind_rest(
         self,
@@ -425,7 +444,7 @@ class Functions(GraphFunctions):
         """Return a call by somebody who is not seen; what has a default can be given another value."""
         arguments = node.args
         values: dict[str, Value] = {}
-        known = list_defaults(arguments)
+        known = self.list_defaults(arguments)
         for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
             default = known.get(each)
             if isinstance(default, ast.Constant):
@@ -499,8 +518,7 @@ class Functions(GraphFunctions):
         return name in map(_get_last_word, node.decorator_list)
 
 
-def list_defaults(arguments: ast.arguments) -> dict[ast.arg, ast.expr]:
-    """Return the parameters that have a default, with it."""
+def _list_defaults(arguments: ast.arguments) -> dict[ast.arg, ast.expr]:
     plain = [*arguments.posonlyargs, *arguments.args]
     # The defaults belong to the last of them.
     found = dict(zip(reversed(plain), reversed(arguments.defaults), strict=False))

@@ -23,7 +23,7 @@ from envlock.linter.interpreter.values import (
     Taints,
     Value,
 )
-from envlock.linter.module import Hit
+from envlock.linter.module import Hit, walk
 
 LOOPS = {"tf.map_fn": 0, "tf.while_loop": 1, "tf.scan": 0, "tf.foldl": 0, "tf.foldr": 0}
 """Loops of TensorFlow, and the position of their body."""
@@ -87,7 +87,7 @@ class GraphFunctions(Environments):
             return [Value() for _ in names]
         # `return i + 1, ...`
         counters: set[str] = set()
-        for each in ast.walk(body.node):
+        for each in walk(body.node):
             if not isinstance(each, ast.BinOp) or not isinstance(each.left, ast.Name):
                 continue
             if getattr(each.right, "value", 0) == 1:

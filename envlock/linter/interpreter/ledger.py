@@ -76,7 +76,7 @@ class Ledger:
         """Note that chances have reached something that counts; one of several is as good as
         another.
         """
-        if not self.silent:
+        if taints and not self.silent:
             # In whatever order they come, all of them come: `each` alone harms nothing.
             self.counted.update(chance for chance, mode in taints if mode != "each")
 

@@ -36,6 +36,11 @@ ORDERED: dict[type[ast.cmpop], Callable[[float, float], object]] = {
     ast.LtE: operator.le,
 }
 SET_OPERATORS = (ast.BitOr, ast.BitAnd, ast.Sub, ast.BitXor)
+REDUCING = (ast.Mod, ast.BitAnd)
+IDENTITY = (ast.Is, ast.IsNot)
+NUMBERS = (int, float)
+MADE = frozenset({Function, Class, Made, Instance, Sequence, Table, Partial})
+"""Values that were made, and are not None."""
 
 
 class Operators(Functions):
@@ -67,7 +72,7 @@ class Operators(Functions):
         if "tensor" in (left.kind, right.kind):
             kind = "tensor"
         # `hash(name) % 1000` is a seed or a bucket; a hash alone is compared, or is a key.
-        if isinstance(node.op, ast.Mod | ast.BitAnd):
+        if isinstance(node.op, REDUCING):
             self.ledger.reduced.update(
                 chance for chance, _ in left.taints if chance.rule == "ENV305"
             )
@@ -96,7 +101,7 @@ class Operators(Functions):
     def evaluate_unary(self, node: ast.UnaryOp) -> Value:
         value = self.evaluate(node.operand)
         number = value.value if isinstance(value, Constant) else None
-        if isinstance(node.op, ast.USub) and isinstance(number, int | float):
+        if isinstance(node.op, ast.USub) and isinstance(number, NUMBERS):
             return Constant(-number, optional=self.is_optional(value))
         if isinstance(node.op, ast.Not):
             truth = value.truth()
@@ -148,16 +153,17 @@ class Operators(Functions):
     def compare(self, left: Value, other: Value, op: ast.cmpop) -> bool | None:
         """Return whether two constants compare so, or None where that is not known."""
         # What has been made is not None, whatever else it is.
-        made = isinstance(left, Function | Class | Made | Instance | Sequence | Table | Partial)
-        none = isinstance(other, Constant) and other.value is None
-        if made and none and isinstance(op, ast.Is | ast.IsNot):
-            return isinstance(op, ast.IsNot)
+        if type(left) in MADE:
+            none = isinstance(other, Constant) and other.value is None
+            if none and isinstance(op, IDENTITY):
+                return isinstance(op, ast.IsNot)
+            return None
         if not isinstance(left, Constant) or not isinstance(other, Constant):
             return None
         one, two = left.value, other.value
         if type(op) in COMPARED:
             return bool(COMPARED[type(op)](one, two))
-        if type(op) in ORDERED and isinstance(one, int | float) and isinstance(two, int | float):
+        if type(op) in ORDERED and isinstance(one, NUMBERS) and isinstance(two, NUMBERS):
             return bool(ORDERED[type(op)](one, two))
         return None
 
@@ -191,6 +197,6 @@ class Operators(Functions):
 
     def decide(self, test: Value) -> None:
         """Let a program go on by a value: what was drawn decides what it does."""
-        self.ledger.count(
-            frozenset(each for each in self.collect_taints(test) if each[0].kind == "draw")
-        )
+        taints = self.collect_taints(test)
+        if taints:
+            self.ledger.count(frozenset(each for each in taints if each[0].kind == "draw"))

@@ -133,9 +133,9 @@ class Orders(Chances):
     def end_unordered(self, name: str, call: Call) -> Call:
         """Return a call of a library without the orders that change nothing of what it does."""
         whole = name.rpartition(".")[2] in UNORDERED_FUNCTIONS
-        words = UNORDERED_KEYWORDS & call.keywords.keys()
-        if not whole and not words:
+        if not whole and (not call.keywords or UNORDERED_KEYWORDS.isdisjoint(call.keywords)):
             return call
+        words = UNORDERED_KEYWORDS & call.keywords.keys()
         arguments, keywords = list(call.arguments), dict(call.keywords)
         if whole:
             arguments = [self.end_any_order(each) for each in arguments]

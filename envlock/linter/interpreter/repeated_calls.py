@@ -5,7 +5,8 @@ running again.
 from __future__ import annotations
 
 import ast
-from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from envlock.linter.interpreter.arguments import Call
 from envlock.linter.interpreter.library import PARSERS
@@ -25,8 +26,11 @@ from envlock.linter.interpreter.values import (
     Taints,
     Value,
 )
+from envlock.linter.module import walk
 
 Key = tuple[object, ...]
+Named = list[tuple[str, Value]]
+"""The arguments of a call with their names, as `Call.list_named_values` returns them."""
 MOST, MOST_TAINTED = 1, 3
 """How often a function runs with the same seeds and switches: more callers tell nothing new.
 
@@ -39,13 +43,25 @@ more.
 """
 
 
+@dataclass(slots=True)
+class Look:
+    """What is kept of calls that have a key in common.
+
+    Attributes:
+        runs: how often they have run.
+        last: what the last of them returned, and the state after it.
+    """
+
+    runs: int = 0
+    last: tuple[Value, State] | None = None
+
+
 class RepeatedCalls(Operations):
     """What is kept of the calls of each function.
 
     Attributes:
         results: what a call with the same arguments returned, and the state after it.
-        last: the same, of calls of one kind.
-        runs: how often each kind of call has run.
+        looks: how often each kind of call has run.
         usual: the chances in what each function returned last.
         done: what each function did last.
         attributes_given: what each method gave its object last.
@@ -57,8 +73,7 @@ class RepeatedCalls(Operations):
     def __init__(self, sources: Sources, tensorflow: str, budget: int) -> None:
         super().__init__(sources, tensorflow, budget)
         self.results: dict[Key, tuple[Value, State]] = {}
-        self.last: dict[Key, tuple[Value, State]] = {}
-        self.runs: Counter[Key] = Counter()
+        self.looks: dict[Key, Look] = {}
         self.usual: dict[ast.AST, Taints] = {}
         self.done: dict[ast.AST, list[Deed]] = {}
         self.attributes_given: dict[ast.AST, dict[str, Value]] = {}
@@ -66,44 +81,35 @@ class RepeatedCalls(Operations):
         self.examples: dict[ast.ClassDef, Instance] = {}
         self.compared: dict[Code, list[str]] = {}
 
-    def make_exact_key(self, function: Function, call: Call) -> Key | None:
+    def make_exact_key(
+        self, function: Function, call: Call, named: Named, state: Key
+    ) -> Key | None:
         """Return what the result of a call hangs on, or None where it cannot be kept."""
         # There its effects matter, and not its result alone: on the chances of the loops, on what
         # is looked into.
         if self.loops or self.deeds or self.dead or call.starred:
             return None
-        parts: list[object] = []
-        for word, value in call.list_named_values():
-            if isinstance(value, Constant):
-                parts.append((word, type(value.value), repr(value.value), value.optional))
-            elif type(value) is Value and not value.taints:
-                parts.append((word, value.kind, value.default is None))
-            elif isinstance(value, Library):
-                parts.append((word, value.name))
-            elif isinstance(value, Instance):
-                parts.append((word, value.born))
-            elif isinstance(value, Function):
-                parts.append(
-                    (word, value.node, value.scope.number, getattr(value.owner, "born", 0))
-                )
-            elif isinstance(value, Class):
-                parts.append((word, value.node))
-            else:
-                return None
-        state = self.state
         where = function.node, getattr(function.owner, "born", 0), function.scope.number
         paths = bool(self.off), self.in_entry, self.unsure > 0, len(self.rounds) > 0
-        return (*where, state.key(), *paths, *parts)
+        parts: list[object] = [*where, state, *paths]
+        for word, value in named:
+            kind = type(value)
+            if (kind is Value and value.taints) or kind not in EXACT:
+                return None
+            parts += word, EXACT[kind](value)
+        return tuple(parts)
 
-    def make_loose_key(self, function: Function, call: Call, *, tainted: bool) -> Key:
+    def make_loose_key(self, function: Function, named: Named, state: Key, *, tainted: bool) -> Key:
         """Return what a call has in common with those that tell nothing new.
 
         That is the state, the switches among its arguments and attributes, and what it closes over:
         the function of a closure that is made twice, once for training, is two functions.
         """
         switches: list[tuple[str, object]] = []
-        for word, each in call.list_named_values():
-            switch: object = each.default if _is_switch(each.default) else ...
+        for word, each in named:
+            switch: object = each.default
+            if switch is not ... and not _is_switch(switch):
+                switch = ...
             if isinstance(each, Made) and each.name in PARSERS:  # to which it adds flags
                 switch = each.born
             switches.append((word, switch))
@@ -114,28 +120,34 @@ class RepeatedCalls(Operations):
                     switches.append((f"self.{word}", own.default))
         closure = function.scope.number if function.scope.parent is not None else 0
         around = tainted, bool(self.off), bool(self.deeds), closure
-        return function.node, self.state.key(), around, tuple(switches)
+        return function.node, state, around, tuple(switches)
 
     def list_compared(self, node: Code) -> list[str]:
         """Return the attributes that a function compares with a text."""
         if node not in self.compared:
             found = self.compared[node] = []
-            for each in ast.walk(node):
+            for each in walk(node):
                 if isinstance(each, ast.Compare) and isinstance(each.left, ast.Attribute):
                     against = each.comparators[0]
                     if isinstance(against, ast.Constant) and isinstance(against.value, str):
                         found.append(each.left.attr)
         return self.compared[node]
 
-    def is_known(self, often: Key, *, tainted: bool) -> bool:
-        """Return whether a function has run often enough in this way, and count the run."""
-        in_all = often[:2]
-        self.runs[often] += 1
-        self.runs[in_all] += 1
-        most = MOST_TAINTED if tainted else MOST
-        return self.runs[often] > most or self.runs[in_all] > IN_ALL * most
+    def find_look(self, key: Key) -> Look:
+        """Return what is kept of the calls that have a key in common."""
+        found = self.looks.get(key)
+        if found is None:
+            found = self.looks[key] = Look()
+        return found
 
-    def recall(self, function: Function, often: Key, handed: Taints) -> Value:
+    def is_known(self, look: Look, in_all: Look, *, tainted: bool) -> bool:
+        """Return whether a function has run often enough in this way, and count the run."""
+        look.runs += 1
+        in_all.runs += 1
+        most = MOST_TAINTED if tainted else MOST
+        return look.runs > most or in_all.runs > IN_ALL * most
+
+    def recall(self, function: Function, look: Look, handed: Taints) -> Value:
         """Return what a function returns that does not run once more, and do what it does to the
         state.
         """
@@ -144,11 +156,13 @@ class RepeatedCalls(Operations):
             deeds.extend(self.done.get(node, ()))
         if isinstance(function.owner, Instance):
             self.give_again(node, function.owner)
-        result, after = self.last.get(often, (Value(), self.state))
-        self.state = after.copy()
-        # A model or a closure that it makes is still one; of a value, only the chances are known.
-        if isinstance(result, Made | Function) and not handed:
-            return result
+        if look.last is not None:
+            result, after = look.last
+            self.state = after.copy()
+            # A model or a closure that it makes is still one; of a value, only the chances are
+            # known.
+            if isinstance(result, (Made, Function)) and not handed:
+                return result
         return Value(handed | self.usual.get(node, CLEAN))
 
     def give_again(self, method: Code, instance: Instance) -> None:
@@ -158,23 +172,49 @@ class RepeatedCalls(Operations):
             if own is None or (isinstance(own, Constant) and own.value is None):
                 instance.attributes[name] = value
 
-    def list_uncounted(self, call: Call) -> dict[str, set[Chance]]:
+    def list_uncounted(self, named: Named) -> dict[str, set[Chance]]:
         """Return the chances in each argument that have reached nothing so far."""
         found = {}
-        for word, value in call.list_named_values():
-            chances = {chance for chance, _ in self.collect_taints(value)} - self.ledger.counted
+        for word, value in named:
+            taints = self.collect_taints(value)
+            if not taints:
+                continue
+            chances = {chance for chance, _ in taints} - self.ledger.counted
             if chances:
                 found[word] = chances
         return found
 
-    def list_counting_values(self, node: Code, call: Call) -> list[Value]:
+    def list_counting_values(self, node: Code, named: Named) -> list[Value]:
         """Return the arguments of which it was seen that the function lets them reach something."""
-        words = self.counting.get(node, set())
-        return [value for word, value in call.list_named_values() if word in words]
+        words = self.counting.get(node)
+        if words is None:
+            return []
+        return [value for word, value in named if word in words]
 
 
 def _is_switch(value: object) -> bool:
     """Return whether a constant may decide what a function does: True, None, or `train`."""
     if isinstance(value, str):
         return value.isidentifier()
-    return isinstance(value, bool | None)
+    return value is None or isinstance(value, bool)
+
+
+def _identify_constant(value: Constant) -> object:
+    return type(value.value), repr(value.value), value.optional
+
+
+def _identify_function(value: Function) -> object:
+    return value.node, value.scope.number, getattr(value.owner, "born", 0)
+
+
+EXACT: dict[type[Value], Callable[..., object]] = {
+    Constant: _identify_constant,
+    Value: lambda value: (value.kind, value.default is None),
+    Library: lambda value: value.name,
+    Instance: lambda value: value.born,
+    Function: _identify_function,
+    Class: lambda value: value.node,
+}
+"""What tells two values of a kind apart in a call with the same arguments; no call with any other
+kind is kept.
+"""

@@ -45,7 +45,7 @@ of its 226 findings come and four go.
 """
 
 
-@dataclass
+@dataclass(slots=True)
 class State:
     """What holds at a point of a path.
 
@@ -61,7 +61,8 @@ class State:
 
     def key(self) -> tuple[object, ...]:
         """Return what tells states apart."""
-        return tuple(sorted(self.seeded)), self.switched, self.weights
+        seeded = tuple(sorted(self.seeded)) if self.seeded else ()
+        return seeded, self.switched, self.weights
 
     def copy(self) -> State:
         """Return the same state."""
@@ -121,7 +122,7 @@ class Worker:
         return any(began > born for began in self.rounds)
 
 
-@dataclass
+@dataclass(slots=True)
 class Frame:
     """A call that runs.
 
@@ -154,6 +155,22 @@ class Deed:
     node: ast.AST
     source: Source
     carried: bool = False
+
+
+def _list_inside(value: Value, depth: int) -> Iterable[Value]:
+    """Return what a value holds of which the taints are asked for."""
+    if isinstance(value, Instance):
+        # Not of objects inside objects: they hold each other, as a trainer and its model do. Nor
+        # of a buffer that its object fills before it is used.
+        if depth != DEEP:
+            return ()
+        return [each for each in value.attributes.values() if not is_buffer(each)]
+    if isinstance(value, Sequence):
+        # Long lists are tables of numbers; what is put in later has been joined into `element`.
+        return [value.element, *(value.items or ())[:ITEMS]]
+    if isinstance(value, Table):
+        return [each for each in (value.element, value.key) if each is not None]
+    return ()
 
 
 class Base:
@@ -262,29 +279,21 @@ class Base:
 
     def collect_taints(self, value: Value, depth: int = DEEP) -> Taints:
         """Return the taints of a value and of what it holds."""
-        if type(value) not in HOLDERS:  # most values hold nothing: this is asked for each of them
-            return value.taints if depth else CLEAN
-        if depth == 0:
-            return CLEAN
+        # Most values hold nothing: this is asked for each of them.
+        if type(value) not in HOLDERS:
+            return value.taints
         if isinstance(value, Either):
-            # Theirs, and not those that they had when they were put together: arrays are filled later.
+            # Theirs, and not those that they had when they were put together: arrays are filled
+            # later.
             return frozenset().union(*(self.collect_taints(each, depth) for each in value.options))
-        inside: list[Value] = []
-        if isinstance(value, Sequence):
-            # Long lists are tables of numbers; what is put in later has been joined into `element`.
-            inside = [value.element, *(value.items or [])[:ITEMS]]
-        elif isinstance(value, Table):
-            inside = [each for each in (value.element, value.key) if each is not None]
-        elif isinstance(value, Instance) and depth == DEEP:
-            # Not of objects inside objects: they hold each other, as a trainer and its model do.
-            # Nor of a buffer that its object fills before it is used.
-            inside = [each for each in value.attributes.values() if not is_buffer(each)]
+        if depth == 1:
+            return value.taints
         found = value.taints
-        for each in inside:
-            taints = (
-                each.taints if type(each) not in HOLDERS else self.collect_taints(each, depth - 1)
-            )
-            if taints and depth > 1:
+        for each in _list_inside(value, depth):
+            taints = each.taints
+            if type(each) in HOLDERS:
+                taints = self.collect_taints(each, depth - 1)
+            if taints:
                 found |= taints
         return found
 
@@ -292,12 +301,14 @@ class Base:
         """Return the taints of several values and of what they hold."""
         found = CLEAN
         for value in values:
-            taints = value.taints if type(value) not in HOLDERS else self.collect_taints(value)
+            taints = value.taints
+            if type(value) in HOLDERS:
+                taints = self.collect_taints(value)
             if taints:
                 found |= taints
         return found
 
-    def collect_array_taints(self, values: list[Value]) -> Taints:
+    def collect_array_taints(self, values: Iterable[Value]) -> Taints:
         """Return the taints of an array that is made of containers.
 
         A list in an order by chance becomes an array in this order: that its elements are each one

@@ -30,6 +30,7 @@ from envlock.linter.interpreter.values import (
     in_mode,
     join,
 )
+from envlock.linter.module import walk
 from envlock.linter.names import FILLING_METHODS, TEST_CASES
 
 _EVERYTHING = ast.arguments([], [], ast.arg("args"), [], [], ast.arg("kwargs"), [])
@@ -76,37 +77,41 @@ class Statements(Branches):
         return False
 
     def run_assign(self, node: ast.Assign) -> bool:
-        if len(node.targets) == 1:
-            self.note_dropped(node.targets[0], node.value)
+        first = node.targets[0]
+        if isinstance(first, ast.Tuple) and len(node.targets) == 1:
+            self.note_dropped(first, node.value)
         # `table[key] = x` does not read the table either; asked before the value, which may.
-        filled = self.find_unread_container(node.targets[0])
+        filled = None
+        if isinstance(first, ast.Subscript):
+            filled = self.find_unread_container(first)
         value = self.evaluate(node.value)
         if filled is not None:
-            self.assign_to(node.targets[0], value)
+            self.assign_to(first, value)
             self.scope.read.discard(filled)
             return False
-        self.note_unused(node.targets[0], value)
+        if isinstance(value, Made):
+            self.note_unused(first, value)
         for target in node.targets:
             if isinstance(target, ast.Name) and self.loops:
                 value = self.carry(target.id, node.value, value)
             self.assign_to(target, value)
         return False
 
-    def find_unread_container(self, target: ast.expr) -> str | None:
+    def find_unread_container(self, target: ast.Subscript) -> str | None:
         """Return the name of the container that an assignment puts something into, if nothing has
         read it.
         """
-        if not isinstance(target, ast.Subscript) or not isinstance(target.value, ast.Name):
+        if not isinstance(target.value, ast.Name):
             return None
         name = target.value.id
         if name in self.scope.read:
             return None
         return name
 
-    def note_dropped(self, target: ast.expr, value: ast.expr) -> None:
+    def note_dropped(self, target: ast.Tuple, value: ast.expr) -> None:
         """Note a call whose first result nothing uses."""
         # `_, places = tf.nn.max_pool_with_argmax(...)`: no gradient flows through the maxima.
-        first = target.elts[0] if isinstance(target, ast.Tuple) and target.elts else None
+        first = target.elts[0] if target.elts else None
         if isinstance(first, ast.Name) and first.id not in self.source.module.read_names:
             self.first_dropped.add(value)
 
@@ -134,9 +139,10 @@ class Statements(Branches):
         if isinstance(target, ast.Name):
             if target.id == "__all__":  # only `import *` reads it
                 value = self.end_any_order(value)
-            self.scope.bind(target.id, value)
-            self.scope.times[target.id] = self.tick()
-        elif isinstance(target, ast.Tuple | ast.List):
+            scope = self.scope
+            scope.bind(target.id, value)
+            scope.times[target.id] = self.tick()
+        elif isinstance(target, (ast.Tuple, ast.List)):
             self.assign_parts(target.elts, value)
         elif isinstance(target, ast.Attribute):
             owner = self.evaluate(target.value)
@@ -374,7 +380,7 @@ class Statements(Branches):
         for _ in range(rounds):
             self.assign_to(node.target, taken)
             # A name that only counts rounds keeps nothing, although the body may not read it.
-            names = [each.id for each in ast.walk(node.target) if isinstance(each, ast.Name)]
+            names = [each.id for each in walk(node.target) if isinstance(each, ast.Name)]
             self.scope.read.update(names)
             self.run_body(node.body)
         self.leave_loop(before)
@@ -472,7 +478,7 @@ class Statements(Branches):
 
 def _names(node: ast.expr, name: str) -> bool:
     """Return whether an expression has a name in it."""
-    return any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(node))
+    return any(isinstance(part, ast.Name) and part.id == name for part in walk(node))
 
 
 def _find_single(test: ast.expr) -> str | None:

@@ -93,6 +93,7 @@ KINDS: dict[type, str] = {
     **dict.fromkeys((str, bytes), "text"),
 }
 """What kind of value a constant of each type is."""
+PLAIN = (str, int, float, bytes, type(None))  # to ask for a union takes four times as long
 
 
 class Constant(Value):
@@ -215,7 +216,7 @@ class Scope:
 
     def find(self, name: str) -> Value | None:
         """Return what a name stands for, or None where nothing has bound it."""
-        scope: Scope | None = self.outer.get(name, self)
+        scope: Scope | None = self.outer.get(name, self) if self.outer else self  # few have any
         while scope is not None:
             found = scope.names.get(name)
             if found is not None:
@@ -295,21 +296,24 @@ class Method(Value):
 class Class(Value):
     """A class of the project."""
 
-    __slots__ = ("bases", "node", "scope")
+    __slots__ = ("_lineage", "bases", "node", "scope")
 
-    def __init__(self, node: ast.ClassDef, scope: Scope, bases: list[Value]) -> None:
+    def __init__(self, node: ast.ClassDef, scope: Scope, bases: Iterable[Value]) -> None:
         super().__init__()
         self.node = node
         self.scope = scope
-        self.bases = bases
+        self.bases = tuple(bases)
+        self._lineage: tuple[Class, ...] | None = None
 
     def add_taints(self, taints: Taints) -> Value:
         return self
 
-    def list_lineage(self) -> list[Class]:
+    def list_lineage(self) -> tuple[Class, ...]:
         """Return the class and the project's classes that it inherits from, in Python's own order:
         each before its parents, and what the first parent brings before the second parent.
         """
+        if self._lineage is not None:  # every attribute of an object is looked up along it
+            return self._lineage
         finished: list[Class] = []
         seen: set[Class] = {self}
         # Depth first, the last parent first: read backwards, this is the order that is wanted.
@@ -324,8 +328,8 @@ class Class(Value):
             if isinstance(base, Class) and base not in seen:
                 seen.add(base)
                 entered.append((base, list(base.bases)))
-        finished.reverse()
-        return finished
+        self._lineage = tuple(reversed(finished))
+        return self._lineage
 
     def list_library_bases(self) -> list[str]:
         """Return the names of the foreign classes that it inherits from."""
@@ -436,7 +440,7 @@ class Table(Value):
 
     def store(self, key: Value, value: Value) -> None:
         """Put a value under a key."""
-        if isinstance(key, Constant) and not key.optional and _is_plain(key.value):
+        if isinstance(key, Constant) and not key.optional and isinstance(key.value, PLAIN):
             self.items[key.value] = value
             if self.most is not None:
                 self.most = len(self.items)
@@ -515,21 +519,24 @@ def _is_merged(value: Value) -> bool:
 
 
 def _merge_unknown(found: list[Value]) -> Value:
-    kind = found[0].kind
-    if any(each.kind != kind for each in found):
-        kind = ""
-    default: object = found[0].default
-    if any(each.default is not default for each in found):
-        default = ...
-    # A seed that is None on one path seeds nothing there.
-    if any(each.default is None for each in found):
-        default = None
-    return Value(_limit_taints(_unite_taints(found)), kind, default)
+    kind, default, taints = found[0].kind, found[0].default, found[0].taints
+    for each in found[1:]:
+        if each.kind != kind:
+            kind = ""
+        # A seed that is None on one path seeds nothing there.
+        if each.default is None:
+            default = None
+        elif default is not None and each.default is not default:
+            default = ...
+        taints |= each.taints
+    return Value(_limit_taints(taints), kind, default)
 
 
 def _is_same(one: Value, other: Value) -> bool:
     if type(one) is not type(other) or one.taints != other.taints:
         return False
+    if type(one) is Value:
+        return one.kind == other.kind and one.default is other.default
     if isinstance(one, Constant) and isinstance(other, Constant):
         # `1 == True`, and a branch that asks for `is True` takes only one of them.
         same = type(one.value) is type(other.value) and one.value == other.value
@@ -538,7 +545,7 @@ def _is_same(one: Value, other: Value) -> bool:
         return one.name == other.name
     if isinstance(one, Function) and isinstance(other, Function):
         return one.node is other.node and one.owner is other.owner and one.scope is other.scope
-    return type(one) is Value and one.kind == other.kind and one.default is other.default
+    return False
 
 
 def _unite_taints(values: Iterable[Value]) -> Taints:
@@ -548,10 +555,6 @@ def _unite_taints(values: Iterable[Value]) -> Taints:
         if value.taints:
             found |= value.taints
     return found
-
-
-def _is_plain(value: object) -> bool:
-    return isinstance(value, str | int | float | bool | bytes | None)
 
 
 def _limit_taints(taints: Taints) -> Taints:
