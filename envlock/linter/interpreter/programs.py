@@ -33,9 +33,6 @@ RECURSION = 6_000
 a term of a long sum two. Python's own limit is 1,000.
 """
 
-CHUNK = 2**16
-"""Places for values in one frame, of eight bytes each: half a megabyte."""
-
 Entry = tuple[Source, ast.FunctionDef | ast.AsyncFunctionDef]
 """A function that no program calls, and its file."""
 
@@ -399,20 +396,8 @@ def run(modules: Several[Module], tensorflow: str, *, switched: bool) -> Program
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(max(limit, RECURSION))
     try:
-        _run_in_one_chunk(programs)
+        programs.run_all()
+        programs.count_unread()
     finally:
         sys.setrecursionlimit(limit)
     return programs
-
-
-def _run_in_one_chunk(programs: Programs) -> None:
-    programs.run_all()
-    programs.count_unread()
-
-
-# CPython keeps the frames of calls in chunks of 16 KB, and gives a chunk back as soon as the first
-# frame in it ends: calls that go up and down at its border asked the system for memory 140,000
-# times for Keras 3.15.1, a tenth of the time. A frame that needs half a chunk of a megabyte
-# leaves the other half to the calls inside it.
-# `push_chunk` in https://github.com/python/cpython/blob/v3.11.7/Python/pystate.c
-_run_in_one_chunk.__code__ = _run_in_one_chunk.__code__.replace(co_stacksize=CHUNK)
