@@ -343,15 +343,14 @@ class Expressions(Operators):
         """Return the element at an index, which is `...` if it is not known."""
         items = owner.items
         if items is not None and isinstance(plain, int) and -len(items) <= plain < len(items):
-            return items[plain].add_taints(taken | in_mode(owner.taints, "each"))
+            return self.mark_one(items[plain], taken | in_mode(owner.taints, "each"))
         # Any of them: what fills one is seen there, and fills all (ENV210/good_buffers.py).
         if is_buffer(owner.element):
             if items and len(items) <= OPTIONS:
                 return Either((owner.element, *items))
             return owner.element
-        return self.copy_value(owner.element).add_taints(
-            taken | drawn | in_mode(owner.taints, "each")
-        )
+        one_of = taken | drawn | in_mode(owner.taints, "each")
+        return self.mark_one(self.copy_value(owner.element), one_of)
 
     # ------------------------------------------------------------ texts, and what binds or yields
 

@@ -94,7 +94,8 @@ class RepeatedCalls(Operations):
         parts: list[object] = [*where, state, *paths]
         for word, value in named:
             kind = type(value)
-            if (kind is Value and value.taints) or kind not in EXACT:
+            is_tainted = value.taints and kind in (Value, Instance)
+            if is_tainted or kind not in EXACT:
                 return None
             parts += word, EXACT[kind](value)
         return tuple(parts)

@@ -362,10 +362,12 @@ class Base:
         ordered = as_mode(in_mode(value.taints, "order"), "each") | in_mode(value.taints, "each")
         if not ordered:
             return each
-        return self.mark_one(each, ordered)
+        return self.mark_one(self.copy_value(each), ordered)
 
     def mark_one(self, value: Value, taints: Taints) -> Value:
         """Return what is one of several that come in an order by chance."""
+        if not taints:
+            return value
         if isinstance(value, Either):
             return join_all(self.mark_one(each, taints) for each in value.options)
         if isinstance(value, Instance):  # the same object, seen as one of several
@@ -373,7 +375,7 @@ class Base:
             one.attributes, one.read, one.marks = value.attributes, value.read, value.marks
             one.taints = taints
             return one
-        return self.copy_value(value).add_taints(taints)
+        return value.add_taints(taints)
 
     def copy_value(self, value: Value) -> Value:
         """Return a value whose taints can be changed without changing what it was taken from.
