@@ -121,6 +121,17 @@ class Operations(Methods):
         """Return whether what is counted has weights."""
         return call.get("weights", 1) is not None and call.get_constant("weights", 1) is not None
 
+    def is_overlapping(self, name: str, call: Call) -> bool:
+        """Return whether windows overlap: otherwise each number gets one gradient, in any order."""
+        if name.startswith("keras."):
+            sizes, strides = call.get("pool_size", 0), call.get("strides", 1)
+            if strides is None or call.get_constant("strides", 1) is None:  # as large as a window
+                return False
+        else:
+            sizes, strides = call.get("ksize", 1), call.get("strides", 2)
+        found = list(zip(_list_numbers(sizes), _list_numbers(strides), strict=False))
+        return not found or any(size > stride for size, stride in found)
+
     def is_frozen(self, name: str, call: Call) -> bool:
         """Return whether a normalization is not trained."""
         return name == "tf.nn.fused_batch_norm" and call.get_constant("is_training") is False
@@ -341,6 +352,7 @@ CONDITIONS: dict[str, Condition] = {
     "bias-add-backprop": Operations.is_trained_filter,
     "depthwise-conv-backprop-filter": Operations.is_trained_filter,
     "resize-bilinear-backprop": Operations.is_bilinear,
+    "cudnn-max-pool-backprop": Operations.is_overlapping,
     "max-pool-with-argmax-backprop": Operations.goes_on,
     "bincount": Operations.is_weighted,
     "bincount-weighted-cpu": Operations.is_weighted,
@@ -352,6 +364,17 @@ CONDITIONS: dict[str, Condition] = {
     "resource-scatter-add-cpu": Operations.is_sparsely_updated,
 }
 """When a call that the table lists is noisy; without an entry: always."""
+
+
+def _list_numbers(value: Value | None) -> list[int]:
+    """Return the sizes that a call gives, as a number or a list of them; none where one is unknown."""
+    items = [value]
+    if isinstance(value, Sequence):
+        items = list(value.items or [])
+    numbers = [each.default for each in items if each is not None]
+    if any(type(each) is not int for each in numbers):
+        return []
+    return [each for each in numbers if isinstance(each, int)]
 
 
 def is_listed(name: str) -> bool:

@@ -67,7 +67,7 @@ class RepeatedCalls(Operations):
         attributes_given: what each method gave its object last.
         counting: the arguments of each function that have reached something in its body.
         examples: the first object of each class.
-        compared: the attributes that each function compares with a text.
+        asked: the attributes by which each function decides.
     """
 
     def __init__(self, sources: Sources, tensorflow: str, budget: int) -> None:
@@ -79,7 +79,7 @@ class RepeatedCalls(Operations):
         self.attributes_given: dict[ast.AST, dict[str, Value]] = {}
         self.counting: dict[ast.AST, set[str]] = {}
         self.examples: dict[ast.ClassDef, Instance] = {}
-        self.compared: dict[Code, list[str]] = {}
+        self.asked: dict[Code, list[tuple[str, str, bool]]] = {}
 
     def make_exact_key(
         self, function: Function, call: Call, named: Named, state: Key
@@ -114,25 +114,37 @@ class RepeatedCalls(Operations):
             if isinstance(each, Made) and each.name in PARSERS:  # to which it adds flags
                 switch = each.born
             switches.append((word, switch))
-        if isinstance(function.owner, Instance):
-            for word in self.list_compared(function.node):
-                own = function.owner.attributes.get(word)
+        asked = self.list_asked(function.node)
+        owners = _name_arguments(function, named) if asked else {}
+        for owner, word, is_text in asked:
+            held = owners.get(owner)
+            # Of its own object a method may ask for much: it would run for each of its states.
+            if isinstance(held, Instance) and (is_text or held is not function.owner):
+                own = held.attributes.get(word)
                 if own is not None and _is_switch(own.default):
-                    switches.append((f"self.{word}", own.default))
+                    switches.append((f"{owner}.{word}", own.default))
         closure = function.scope.number if function.scope.parent is not None else 0
         around = tainted, bool(self.off), bool(self.deeds), closure
         return function.node, state, around, tuple(switches)
 
-    def list_compared(self, node: Code) -> list[str]:
-        """Return the attributes that a function compares with a text."""
-        if node not in self.compared:
-            found = self.compared[node] = []
-            for each in walk(node):
-                if isinstance(each, ast.Compare) and isinstance(each.left, ast.Attribute):
-                    against = each.comparators[0]
-                    if isinstance(against, ast.Constant) and isinstance(against.value, str):
-                        found.append(each.left.attr)
-        return self.compared[node]
+    def list_asked(self, node: Code) -> list[tuple[str, str, bool]]:
+        """Return the attributes by which a function decides: of which of its names, which, and
+        whether it compares them with a text.
+        """
+        if node in self.asked:
+            return self.asked[node]
+        found: dict[tuple[str, str], bool] = {}
+        for each in walk(node):
+            if isinstance(each, (ast.If, ast.IfExp)):
+                for test in walk(each.test):
+                    if isinstance(test, ast.Attribute) and isinstance(test.value, ast.Name):
+                        found.setdefault((test.value.id, test.attr), False)
+            if isinstance(each, ast.Compare) and _is_text(each.comparators[0]):
+                compared = each.left
+                if isinstance(compared, ast.Attribute) and isinstance(compared.value, ast.Name):
+                    found[compared.value.id, compared.attr] = True
+        self.asked[node] = [(*names, is_text) for names, is_text in found.items()]
+        return self.asked[node]
 
     def find_look(self, key: Key) -> Look:
         """Return what is kept of the calls that have a key in common."""
@@ -191,6 +203,22 @@ class RepeatedCalls(Operations):
         if words is None:
             return []
         return [value for word, value in named if word in words]
+
+
+def _name_arguments(function: Function, named: Named) -> dict[str, Value]:
+    """Return the arguments of a call by the names of the parameters that get them."""
+    parameters = [each.arg for each in function.node.args.args]
+    found: dict[str, Value] = {}
+    if function.owner is not None and parameters:
+        found[parameters.pop(0)] = function.owner
+    for word, value in named:
+        place = int(word) if word.isdigit() else len(parameters)
+        found[parameters[place] if place < len(parameters) else word] = value
+    return found
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
 def _is_switch(value: object) -> bool:
