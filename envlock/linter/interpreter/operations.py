@@ -124,13 +124,17 @@ class Operations(Methods):
     def is_overlapping(self, name: str, call: Call) -> bool:
         """Return whether windows overlap: otherwise each number gets one gradient, in any order."""
         if name.startswith("keras."):
-            sizes, strides = call.get("pool_size", 0), call.get("strides", 1)
-            if strides is None or call.get_constant("strides", 1) is None:  # as large as a window
+            if call.get_constant("strides", 1) is None:  # as large as a window
                 return False
+            sizes, strides = call.get("pool_size", 0), call.get("strides", 1)
         else:
             sizes, strides = call.get("ksize", 1), call.get("strides", 2)
-        found = list(zip(_list_numbers(sizes), _list_numbers(strides), strict=False))
-        return not found or any(size > stride for size, stride in found)
+        every, steps = _list_numbers(sizes), _list_numbers(strides)
+        if not every or not steps:
+            return True
+        if len(every) != len(steps):  # one number stands for all
+            return max(every) > min(steps)
+        return any(size > step for size, step in zip(every, steps, strict=True))
 
     def is_frozen(self, name: str, call: Call) -> bool:
         """Return whether a normalization is not trained."""
@@ -241,7 +245,8 @@ class Operations(Methods):
         if not inside and not self.source.has_sessions:
             return
         given = call.get("inputs", ADDERS[name]) or Value()
-        # What a graph collects, such as losses, is mostly used nowhere else: then AddN adds in order.
+        # What a graph collects, such as losses, is mostly used nowhere else: then AddN adds in order
+        # (benchmarks/README.md, round 41).
         if isinstance(given, Made) and given.name == "tf.get_collection":
             return
         many = self.count_terms(given)
@@ -371,10 +376,12 @@ def _list_numbers(value: Value | None) -> list[int]:
     items = [value]
     if isinstance(value, Sequence):
         items = list(value.items or [])
-    numbers = [each.default for each in items if each is not None]
-    if any(type(each) is not int for each in numbers):
-        return []
-    return [each for each in numbers if isinstance(each, int)]
+    numbers: list[int] = []
+    for each in items:
+        if each is None or not isinstance(each.default, int):
+            return []
+        numbers.append(each.default)
+    return numbers
 
 
 def is_listed(name: str) -> bool:

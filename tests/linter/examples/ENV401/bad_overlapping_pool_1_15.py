@@ -10,5 +10,6 @@ def pool(y, size):
 tf.set_random_seed(1)
 x = tf.placeholder(tf.float32, [None, 8, 8, 3])
 y = tf.keras.layers.MaxPooling2D(3, strides=2)(tf.layers.conv2d(x, 3, 1))  # expect: ENV401
-loss = tf.reduce_sum(pool(y, int(input())))
+z = tf.nn.max_pool(y, [1, 3, 3, 1], 1, "SAME")  # expect: ENV401
+loss = tf.reduce_sum(pool(z, int(input())))
 step = tf.train.AdamOptimizer(0.1).minimize(loss)  # expect: ENV108
