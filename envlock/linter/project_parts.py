@@ -8,6 +8,7 @@ from pathlib import PurePath
 
 from envlock.linter.interpreter.programs import Programs
 from envlock.linter.interpreter.source_files import Source
+from envlock.linter.undefined_names import is_after_error
 
 TESTS = "tests"
 UNCALLED = "uncalled"
@@ -24,8 +25,6 @@ DEFINITIONS = (
     ast.AnnAssign,
 )
 """Statements that do nothing but define; a text alone says what a file is for."""
-
-DEFINED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 class Parts:
@@ -45,10 +44,6 @@ class Parts:
         self.names: dict[tuple[Source, Source | None], set[str]] = {}
         self.called_by_named: dict[tuple[Source, str], bool] = {}
         self.mains = [each for each in sources if not each.is_test and _does_something(each)]
-        # Those that an undefined name ends start nothing that counts.
-        self.mains = [
-            each for each in self.mains if each.undefined.isdisjoint(each.module.tree.body)
-        ]
         self.started: set[Source] = set()  # those, and what they import
         for main in self.mains:
             self.started.update(sources[index] for index in programs.reached.get(main, ()))
@@ -57,7 +52,7 @@ class Parts:
         """Return the part in which a place lies."""
         if source.is_test or not TEST_FOLDERS.isdisjoint(PurePath(source.path).parts[:-1]):
             return TESTS
-        if is_after_error(source, node):
+        if is_after_error(source.module, source.undefined, node):
             return UNCALLED
         # Where nothing is started, as in a folder of modules, any function may be called from
         # outside.
@@ -136,34 +131,10 @@ class Parts:
         return self.names[main, own]
 
 
-def is_after_error(source: Source, node: ast.AST) -> bool:
-    """Return whether an undefined name ends the program, or its function, before it comes to a place."""
-    undefined = source.undefined
-    if not undefined:
-        return False
-    inside = node
-    around = source.module.get_parent(inside)
-    while around is not None:
-        if not undefined.isdisjoint(_list_before(around, inside)):
-            return True
-        # A function is called after its file has run, or not at all.
-        if isinstance(around, ast.Module) and isinstance(inside, DEFINED):
-            return not undefined.isdisjoint(around.body)
-        inside, around = around, source.module.get_parent(around)
-    return False
-
-
-def _list_before(around: ast.AST, inside: ast.AST) -> list[ast.stmt]:
-    """Return the statements of a block that run before one of them."""
-    for field in ("body", "orelse", "finalbody"):
-        block = getattr(around, field, None)
-        if isinstance(block, list) and inside in block:
-            return block[: block.index(inside)]
-    return []
-
-
 def _does_something(source: Source) -> bool:
-    """Return whether a file does something when it is started."""
+    """Return whether a file does something when it is started, and comes to its end."""
+    if not source.undefined.isdisjoint(source.module.tree.body):
+        return False
     if source.is_program:
         return True
     for each in source.module.tree.body:

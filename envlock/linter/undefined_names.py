@@ -29,7 +29,10 @@ DEFINES = re.compile(
 HEADS = (ast.Assign, ast.AugAssign, ast.Expr, ast.For, ast.If, ast.Return, ast.While, ast.With)
 """Statements whose expressions are evaluated when they run: annotations, for example, may not be."""
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-MAYBE = (ast.BoolOp, ast.IfExp, ast.Lambda, ast.comprehension)
+MAYBE = (
+    *(ast.BoolOp, ast.IfExp, ast.Lambda),
+    *(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
+)
 """Expressions of which a part may not be evaluated."""
 
 
@@ -49,6 +52,31 @@ def find_undefined(module: Module) -> frozenset[ast.stmt]:
     return frozenset(found)
 
 
+def is_after_error(module: Module, undefined: frozenset[ast.stmt], node: ast.AST) -> bool:
+    """Return whether an undefined name ends the program, or its function, before it comes to a place."""
+    if not undefined:
+        return False
+    inside = node
+    around = module.get_parent(inside)
+    while around is not None:
+        if not undefined.isdisjoint(_list_before(around, inside)):
+            return True
+        # A function is called after its file has run, or not at all.
+        if isinstance(around, ast.Module) and isinstance(inside, DEFINITIONS):
+            return not undefined.isdisjoint(around.body)
+        inside, around = around, module.get_parent(around)
+    return False
+
+
+def _list_before(around: ast.AST, inside: ast.AST) -> list[ast.stmt]:
+    """Return the statements of a block that run before one of them."""
+    for field in ("body", "orelse", "finalbody"):
+        block = getattr(around, field, None)
+        if isinstance(block, list) and inside in block:
+            return block[: block.index(inside)]
+    return []
+
+
 def _list_defined(module: Module) -> Iterator[str]:
     """Yield every name that a file binds anywhere."""
     for name in module.list_nodes(ast.Name):
@@ -56,17 +84,20 @@ def _list_defined(module: Module) -> Iterator[str]:
             yield name.id
     for alias in module.list_nodes(ast.alias):
         yield alias.asname or alias.name.partition(".")[0]
-    yield from (each.arg for each in module.list_nodes(ast.arg))
+    for parameter in module.list_nodes(ast.arg):
+        yield parameter.arg
     for kind in (*DEFINITIONS, ast.ExceptHandler, ast.MatchAs, ast.MatchStar):
-        yield from (getattr(each, "name", None) or "" for each in module.list_nodes(kind))
-    yield from (each.rest or "" for each in module.list_nodes(ast.MatchMapping))
+        for each in module.list_nodes(kind):
+            yield getattr(each, "name", None) or ""
+    for mapping in module.list_nodes(ast.MatchMapping):
+        yield mapping.rest or ""
 
 
 def _find_statement(module: Module, name: ast.Name) -> ast.stmt | None:
     """Return the statement that certainly evaluates a name, unless something catches its error."""
     node: ast.AST | None = name
     while node is not None and not isinstance(node, ast.stmt):
-        if isinstance(node, MAYBE) or isinstance(module.get_parent(node), ast.comprehension):
+        if isinstance(node, MAYBE):
             return None
         node = module.get_parent(node)
     around: ast.AST | None = node

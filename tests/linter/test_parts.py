@@ -128,6 +128,7 @@ def test_a_function_that_its_file_calls_only_where_nothing_runs_comes_last(
         ("if len(np.__version__) > 9:\n    print(SIZES)\n", "", ""),  # one path of two
         ("try:\n    SIZE = SIZES\nexcept NameError:\n    SIZE = 3\n", "", ""),
         ("print(np.pi or SIZES)\n", "", ""),
+        ("print([SIZES for _ in ()])\n", "", ""),
         ("", "print(SIZES)\n", ""),  # it comes too late
         ("from sizes import *\nprint(SIZES)\n", "", ""),
         ("exec('SIZES = 3')\nprint(SIZES)\n", "", ""),
