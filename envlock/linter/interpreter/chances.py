@@ -278,8 +278,6 @@ class Chances(Base):
             # Without a shape it returns a variable that exists.
             given = given or call.get("initializer", 3) is not None or call.get("shape", 1) is None
         result = self.make(name, call.node, mark)
-        if self.is_on_cpu():
-            result.marks.add("on CPU")
         result.keywords = call.keywords
         result.add_taints(self.collect_all_taints(call.list_values()))
         if given or call.starred or self.is_seeded(call):

@@ -45,14 +45,9 @@ class Expressions(Operators):
 
     def evaluate(self, node: ast.AST) -> Value:
         """Return what an expression stands for."""
-        try:
-            row = EXPRESSIONS[type(node)]
-        except KeyError:
-            return self.evaluate_parts(node)
-        return row(self, node)
-
-    def evaluate_parts(self, node: ast.AST) -> Value:
-        """Evaluate the expressions in one of which nothing is known."""
+        row = EXPRESSIONS.get(type(node))
+        if row is not None:
+            return row(self, node)
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.expr):
                 self.evaluate(child)

@@ -194,12 +194,19 @@ class Functions(GraphFunctions):
         # The parent is a library's class: what its method does with the arguments is not this one's
         # doing.
         if getattr(current, "name", "") == name:
-            for base in owner.owner.list_library_bases():
-                row = find_chance(base)
-                if name == "__init__" and row is not None:  # such as a DropoutWrapper of one's own
-                    row(self, base, call)
+            if name == "__init__":
+                self.draw_as_base(owner, call)
             return Value(self.collect_all_taints(call.list_values()))
         return self.call_method(owner, name, call)
+
+    def draw_as_base(self, owner: Instance, call: Call) -> None:
+        """Draw as the library's class does from which an object is derived: a DropoutWrapper of
+        one's own (ENV204/bad_own_dropout.py).
+        """
+        for base in owner.owner.list_library_bases():
+            row = find_chance(base)
+            if row is not None:
+                row(self, base, call)
 
     def call_instance(self, called: Instance, call: Call) -> Value:
         """Call an object of the project.

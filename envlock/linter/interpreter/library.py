@@ -170,8 +170,6 @@ class Libraries(Computations):
         made.arguments, made.keywords = call.arguments, call.keywords
         if name == "tf.Variable":
             made.marks.add("variable")
-            if self.is_on_cpu():
-                made.marks.add("on CPU")
             taints = self.collect_all_taints(call.list_values())
             # First values count where something learns from there:
             # ENV204/good_weights_untrained.py.

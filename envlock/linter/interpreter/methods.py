@@ -413,6 +413,12 @@ class Methods(Trainings):
             self.check_weights_file(call.get_constant("filepath", 0), call)
         return None
 
+    def name_graph(self, owner: Value, name: str, call: Call) -> Value | None:
+        """Return the graph of TensorFlow 1 that becomes the default one."""
+        if isinstance(owner, Made) and owner.name == "tf.Graph":
+            return owner
+        return None
+
     def write_away(self, owner: Value, name: str, call: Call) -> Value | None:
         """Record the values that an unknown object is given to store."""
         if not isinstance(owner, Library | Instance):
@@ -455,6 +461,7 @@ ANY_METHODS: dict[str, AnyRow] = {
     ),
     **dict.fromkeys(("submit", "apply_async"), Methods.submit),
     "add_done_callback": Methods.call_back,
+    "as_default": Methods.name_graph,
     "compile": Methods.compile_model,
     "execute": Methods.execute,
     "save_weights": Methods.save_weights,

@@ -115,7 +115,9 @@ class RepeatedCalls(Operations):
                 switch = each.born
             switches.append((word, switch))
         asked = self.list_asked(function.node)
-        owners = _name_arguments(function, named) if asked else {}
+        owners: dict[str, Value] = {}
+        if asked:
+            owners = _name_arguments(function, named)
         for owner, word, is_text in asked:
             held = owners.get(owner)
             # Of its own object a method may ask for much: it would run for each of its states.
@@ -212,8 +214,10 @@ def _name_arguments(function: Function, named: Named) -> dict[str, Value]:
     if function.owner is not None and parameters:
         found[parameters.pop(0)] = function.owner
     for word, value in named:
-        place = int(word) if word.isdigit() else len(parameters)
-        found[parameters[place] if place < len(parameters) else word] = value
+        name = word
+        if word.isdigit() and int(word) < len(parameters):  # given by its place
+            name = parameters[int(word)]
+        found[name] = value
     return found
 
 

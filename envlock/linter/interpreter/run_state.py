@@ -61,8 +61,7 @@ class State:
 
     def key(self) -> tuple[object, ...]:
         """Return what tells states apart."""
-        seeded = tuple(sorted(self.seeded)) if self.seeded else ()
-        return seeded, self.switched, self.weights
+        return tuple(sorted(self.seeded)), self.switched, self.weights
 
     def copy(self) -> State:
         """Return the same state."""
@@ -267,6 +266,8 @@ class Base:
         """Return a new object of a library."""
         made = Made(name, node, self.tick())
         made.marks.update(marks)
+        if self.is_on_cpu():
+            made.marks.add("on CPU")
         return made
 
     def make_sequence(

@@ -411,9 +411,10 @@ class Statements(Branches):
         devices = len(self.devices)
         for item in node.items:
             value = self.evaluate(item.context_expr)
-            graph = self.find_graph(item.context_expr) or graph
             if isinstance(value, Made) and value.name == "tf.device":
                 self.devices.append(value)
+            elif isinstance(value, Made) and value.name == "tf.Graph":
+                graph = value
             if item.optional_vars is not None:
                 self.assign_to(item.optional_vars, value)
         if graph is None:
@@ -435,17 +436,6 @@ class Statements(Branches):
         if outside is not None:
             self.state.seeded["tf"] = outside
         return ends
-
-    def find_graph(self, context: ast.expr) -> Made | None:
-        """Return the graph of TensorFlow 1 that `graph.as_default()` makes the default one."""
-        if not isinstance(context, ast.Call) or not isinstance(context.func, ast.Attribute):
-            return None
-        if context.func.attr != "as_default":
-            return None
-        owner = self.evaluate(context.func.value)
-        if isinstance(owner, Made) and owner.name == "tf.Graph":
-            return owner
-        return None
 
     def run_return(self, node: ast.Return) -> bool:
         value: Value = Constant(None)

@@ -39,9 +39,9 @@ OTHER_MODELS = frozenset(
 # Arguments of `fit` that no weight depends on.
 NOT_LEARNT = ("validation_data", "verbose")
 OWN_DATASETS = (".Sequence", ".PyDataset")
-"""How the names of the base classes end."""
-BATCHES = ("__getitem__", "on_epoch_end", "on_epoch_begin")
-"""What Keras calls of them, in this order.
+"""How the names of the classes end from which a project derives datasets for Keras."""
+BATCHES = {"__getitem__": 1, "on_epoch_end": 0, "on_epoch_begin": 0}
+"""What Keras calls of them, in this order, and with how many arguments.
 
 Source: https://keras.io/api/utils/python_utils/#pydataset-class
 """
@@ -98,16 +98,18 @@ class Trainings(Flags):
         found: list[Value] = []
         for value in call.list_values():
             for each in options(value):
-                if not isinstance(each, Instance):
-                    continue
-                bases = each.owner.list_library_bases()
-                if not any(base.endswith(OWN_DATASETS) for base in bases):
-                    continue
-                for name in BATCHES:
-                    method = each.owner.find_member(name)
-                    if isinstance(method, Function):
-                        given = [Value(kind="number")] if name == "__getitem__" else []
-                        found.append(self.call(method.bind_to(each), Call(call.node, given)))
+                if isinstance(each, Instance) and _is_own_dataset(each):
+                    found += self.call_dataset_methods(each, call.node)
+        return found
+
+    def call_dataset_methods(self, dataset: Instance, node: ast.AST) -> list[Value]:
+        """Return what the methods return that Keras calls of a dataset."""
+        found: list[Value] = []
+        for name, count in BATCHES.items():
+            method = dataset.owner.find_member(name)
+            if isinstance(method, Function):
+                given = [Value(kind="number")] * count
+                found.append(self.call(method.bind_to(dataset), Call(node, given)))
         return found
 
     def hands_on(self, name: str) -> bool:
@@ -227,3 +229,9 @@ class Trainings(Flags):
         if self.is_shared(getattr(owner, "born", 0)):
             hit = Hit(node, f"several threads {what}, each whenever it comes to it", fix=IN_TURN)
             self.ledger.report("ENV307", self.source, hit)
+
+
+def _is_own_dataset(instance: Instance) -> bool:
+    """Return whether an object is a dataset for Keras that the project defines."""
+    bases = instance.owner.list_library_bases()
+    return any(base.endswith(OWN_DATASETS) for base in bases)

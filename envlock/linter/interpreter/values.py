@@ -216,7 +216,7 @@ class Scope:
 
     def find(self, name: str) -> Value | None:
         """Return what a name stands for, or None where nothing has bound it."""
-        scope: Scope | None = self.outer.get(name, self) if self.outer else self  # few have any
+        scope: Scope | None = self.outer.get(name, self)
         while scope is not None:
             found = scope.names.get(name)
             if found is not None:

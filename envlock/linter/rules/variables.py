@@ -124,9 +124,10 @@ def find_hash_seeds(module: Module, tensorflow: str) -> Iterator[Hit]:
 
 def _starts_programs(module: Module) -> bool:
     """Return whether a file starts other programs, which read variables of its own when they start."""
-    names = module.call_names | {
-        module.resolve_name(each) or "" for each in module.list_nodes(ast.Attribute)
-    }
+    names = set(module.call_names)
+    # `pool.submit(subprocess.run, command)` calls it later.
+    for each in module.list_nodes(ast.Attribute):
+        names.add(module.resolve_name(each) or "")
     return any(name.startswith(STARTERS) for name in names)
 
 

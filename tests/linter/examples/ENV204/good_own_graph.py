@@ -2,8 +2,7 @@
 """What is set in a graph holds wherever it is the default one again, and not outside."""
 import tensorflow as tf
 
-graph = tf.Graph()
-with graph.as_default():
+with tf.Graph().as_default() as graph:
     tf.set_random_seed(8964)
 with graph.as_default():
     noise = tf.random_uniform([3])
