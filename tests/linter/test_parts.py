@@ -120,6 +120,18 @@ def test_a_function_that_its_file_calls_only_where_nothing_runs_comes_last(
     assert find_parts(folder, {"train.py": text}) == [("train.py", 5, part)]
 
 
+def test_what_keras_calls_of_an_own_dataset_belongs_to_the_training(folder: Path) -> None:
+    batches = (
+        "import keras\nimport numpy as np\n\n\nclass Batches(keras.utils.Sequence):\n    def __init__(self, rows):\n"
+        "        self.rows = rows\n\n    def __getitem__(self, at):\n        return self.rows[at]\n\n"
+        "    def on_epoch_end(self):\n        np.random.shuffle(self.rows)\n\n\nkeras.utils.set_random_seed(1)\n"
+        "np.random.seed()\nmodel = keras.Sequential([keras.layers.Dense(1)])\nmodel.compile('sgd', 'mse')\n"
+    )
+    fit = batches + "model.fit(Batches([1, 2]))\n"
+    assert ("train.py", 13, "") in find_parts(folder, {"train.py": fit})
+    assert ("train.py", 13, "uncalled") in find_parts(folder, {"train.py": batches + "model.fit([1, 2])\n"})
+
+
 @pytest.mark.parametrize(
     ("before", "after", "part"),
     [

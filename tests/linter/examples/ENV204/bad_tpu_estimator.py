@@ -1,0 +1,16 @@
+# tf: 1.15.5
+"""The seed of the default graph does not reach the graph of an estimator."""
+import tensorflow as tf
+from tensorflow_estimator.python.estimator.tpu import tpu_config
+from tensorflow_estimator.python.estimator.tpu.tpu_estimator import TPUEstimator
+
+
+def model_fn(features, labels, mode, params):
+    loss = tf.reduce_mean(tf.layers.dense(features, 3))  # expect: ENV204
+    train = tf.train.AdamOptimizer().minimize(loss, global_step=tf.train.get_global_step())  # expect: ENV108
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train)
+
+
+tf.set_random_seed(42)
+estimator = TPUEstimator(model_fn, "models", tpu_config.RunConfig(), use_tpu=False)
+estimator.train(read)
