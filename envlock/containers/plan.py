@@ -18,7 +18,7 @@ from envlock.lock.document import dump
 from envlock.lock.models import DebianPackage, DebianPackages, Lockfile, PackageIdentity
 from envlock.lock.route import COMPLETE, Route
 from envlock.packages.identity import list_unhashed, split_by_policy
-from envlock.packages.proofs import DISTRIBUTIONS_OWN, LeftOut, get_identities
+from envlock.packages.proofs import LeftOut, get_identities
 from envlock.runtime.collectors.environment_variables import make_recordable
 from envlock.runtime.collectors.tensorflow import DISTRIBUTIONS
 from envlock.runtime.comparison_rules import parse_version
@@ -434,7 +434,7 @@ def _select_wheels(lock: Lockfile, route: Route, wheelhouse: Collection[str] | N
                 missing.append(name)
         selection.skipped.append((name, reason))
     if missing:
-        raise _make_missing_error(missing, dict(selection.skipped), lock.identity.packages)
+        raise _make_missing_error(missing, dict(selection.skipped))
     return selection
 
 
@@ -501,20 +501,13 @@ def _is_only_here(package: PackageIdentity) -> bool:
     return package.origin == "editable" or (package.origin in OWN and package.wheel is not None)
 
 
-def _make_missing_error(
-    missing: list[str], reasons: Mapping[str, str], packages: Mapping[str, PackageIdentity]
-) -> UsageError:
+def _make_missing_error(missing: list[str], reasons: Mapping[str, str]) -> UsageError:
     names = missing[0]
     if len(missing) > 1:
         names += f" and {len(missing) - 1} more"
     reason = reasons[missing[0]]
     hint = "run `envlock vendor`, or name another folder with `--wheelhouse`"
-    if DISTRIBUTIONS_OWN in reason:
-        wanted = f"{missing[0]}=={packages[missing[0]].version}"
-        hint = (
-            f"run `python -m pip install --force-reinstall --no-deps {wanted}` in the environment"
-        )
-    elif reason != NOT_AT_HAND:
+    if reason != NOT_AT_HAND:
         hint = (
             "run `envlock hash --build` to build its wheel from its sources, "
             "or install it from an index's wheel"

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
 SOURCES_ONLY = "the index has only a source archive of"
 """Begins the reason of a package whose wheel can be built again."""
-DISTRIBUTIONS_OWN = "it is the distribution's own build"
-"""Begins the reason of a pip or setuptools that Debian, say, puts into each virtual environment."""
 OTHER_FILES = "its RECORD is not the one that was proven (`envlock hash` looks for its wheel)"
 
 
@@ -80,6 +78,12 @@ def describe_proofs(lock: Lockfile) -> Iterator[str]:
             f"hint: the project's own package, {own}, is left out: if it is installed and belongs "
             "into an image, use `envlock hash --build`"
         )
+    only_here = [name for name, package in packages.items() if _is_only_here(package)]
+    if only_here:
+        yield (
+            f"hint: no index gave the wheels of {', '.join(only_here)}: to build on another machine, "
+            "reinstall them from an index and capture again, or copy the wheelhouse"
+        )
     if any(package.wheel is None and _has_sources(package) for package in packages.values()):
         sources = "checkouts, folders and source archives"
         yield f"hint: `envlock hash --build` builds the wheels of {sources}"
@@ -99,6 +103,14 @@ def _describe_weak(proven: Sequence[PackageIdentity]) -> str:
     if not parts:
         return ""
     return f" ({', '.join(parts)})"
+
+
+def _is_only_here(package: PackageIdentity) -> bool:
+    """Return whether a package of an index has a wheel without an address.
+
+    Such as the setuptools that Debian's `python -m venv` installs.
+    """
+    return package.origin == "index" and package.wheel is not None and package.wheel.url is None
 
 
 def _has_sources(package: PackageIdentity) -> bool:

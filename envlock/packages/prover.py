@@ -13,7 +13,6 @@ from envlock.packages.identity import explain_misfit
 from envlock.packages.indexes.page import IndexFile, choose, find_source_archives
 from envlock.packages.installed_distributions import NO_RECORD, InstalledPackage
 from envlock.packages.parallel import Advance, Done, run_all
-from envlock.packages.proofs import DISTRIBUTIONS_OWN
 from envlock.packages.sources import Source
 from envlock.runtime.collectors.packages import strip_url_secrets
 from envlock.runtime.errors import EnvlockError, FactError, OutsideError
@@ -193,9 +192,18 @@ class _Prover:
         found = self._search_index(package)
         if found.wheel is not None or self.local_wheels is None:
             return found
-        if package.source is None and self.index is not None and self.local_wheels.build:
-            package = package._replace(source=_fetch_sources(package, self.index))
+        if package.source is None:
+            package = package._replace(source=self._find_source(package, self.local_wheels))
         return _prove_locally(package, found.reason or "", self.local_wheels)
+
+    def _find_source(self, package: InstalledPackage, local_wheels: LocalWheels) -> Source | None:
+        """Return what a package of an index may have been installed from instead; None if nothing."""
+        bundled = _find_bundled(package)
+        if bundled is not None:
+            return Source("wheel", str(bundled))
+        if self.index is None or not local_wheels.build:
+            return None
+        return _fetch_sources(package, self.index)
 
     def _can_build(self) -> bool:
         return self.local_wheels is not None and self.local_wheels.build
@@ -218,13 +226,6 @@ class _Prover:
             if isinstance(proven, PackageIdentity):
                 return proven
             first_mismatch = first_mismatch or proven
-        bundled = _find_bundled(package.name, package.version, package.files)
-        if bundled is not None:
-            return _describe_unproven(
-                package,
-                f"{DISTRIBUTIONS_OWN} ({bundled}), which no index has; "
-                f"reinstall {package.name}=={package.version} from an index to have its wheel",
-            )
         reason = f"the installed files are not those of {wheels[0].name}: {first_mismatch}"
         return _describe_unproven(package, reason)
 
@@ -327,14 +328,14 @@ def _drop_metadata(files: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _find_bundled(name: str, version: str, files: Mapping[str, str]) -> Path | None:
+def _find_bundled(package: InstalledPackage) -> Path | None:
     """Return the operating system's own wheel with exactly the installed files."""
-    start = f"{name.replace('-', '_')}-{version}-"
+    start = f"{package.name.replace('-', '_')}-{package.version}-"
     wheels = [wheel for wheel in sorted(BUNDLED.glob("*.whl")) if wheel.name.startswith(start)]
     if not wheels:
         return None
     try:
-        is_same = get_common_content(parse_rows(_read_record(wheels[0]))) == files
+        is_same = get_common_content(parse_rows(_read_record(wheels[0]))) == package.files
     except EnvlockError:  # damaged
         return None
     if not is_same:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import socket
+import sys
 import threading
 import time
 from dataclasses import dataclass, field, replace
@@ -18,6 +19,7 @@ from envlock.lock.models import Lockfile, PackageIdentity, WheelFile
 from envlock.packages.indexes.online import Glance, Whole
 from envlock.packages.indexes.page import IndexFile, choose
 from envlock.packages.installed_distributions import InstalledPackage, describe_installed
+from envlock.packages.local_wheels import Workshop
 from envlock.packages.proofs import describe_proofs
 from envlock.packages.prover import prove
 from envlock.packages.sources import Source
@@ -170,6 +172,17 @@ def test_how_a_wheel_is_built_is_said_where_its_sources_are_known(file: str, hin
     assert list(describe_proofs(Lockfile.model_validate(document(identity=identity))))[2:] == hint
 
 
+def test_that_only_this_machine_has_a_wheel_is_said() -> None:
+    proven = ask(FakeIndex({WHEEL: RECORD}))
+    assert proven.wheel is not None
+    bundled = proven.model_copy(update={"wheel": proven.wheel.model_copy(update={"url": None, "index": None})})
+    identity = {"packages": {"pip": proven.model_dump(), "setuptools": bundled.model_dump()}}
+    assert list(describe_proofs(Lockfile.model_validate(document(identity=identity))))[1:] == [
+        "hint: no index gave the wheels of setuptools: to build on another machine, reinstall them from an index and "
+        "capture again, or copy the wheelhouse"
+    ]
+
+
 def test_that_the_project_itself_is_left_out_is_said() -> None:
     """An image of such a lockfile would lack the very program."""
     identity = {"packages": {"six": ask(FakeIndex({"six-1.17.0.tar.gz": ""})).model_dump()}}
@@ -219,8 +232,9 @@ def test_an_earlier_proof_of_other_files_or_of_less_is_not_taken(
         (None, False),
     ],
 )
-def test_what_came_with_the_distributions_python_says_what_to_do(
-    files: dict[str, bytes] | None, is_bundled: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("offline", [False, True])
+def test_what_came_with_the_distributions_python_has_its_wheel_there(
+    files: dict[str, bytes] | None, is_bundled: bool, offline: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = record_in(make_wheel(tmp_path / "other", "setuptools", "66.1.1", {"setuptools.py": b"patched"})).decode()
     monkeypatch.setattr("envlock.packages.prover.BUNDLED", tmp_path / "system")
@@ -234,12 +248,18 @@ def test_what_came_with_the_distributions_python_says_what_to_do(
     each = InstalledPackage(
         "setuptools", "66.1.1", ("py3-none-any",), "index", None, get_common_content(parse_rows(own)), None
     )
-    found = ask(FakeIndex({name: RECORD}), each)
-    fix = "reinstall setuptools==66.1.1 from an index to have its wheel"
-    sentence = f"it is the distribution's own build ({bundled}), which no index has; {fix}"
+    index = None if offline else FakeIndex({name: RECORD})
+    workshop = Workshop(Path(sys.executable), tmp_path / "cache")
+    found = prove([each], index, known={}, here=workshop).packages["setuptools"]
+    if is_bundled:
+        assert found.wheel is not None
+        digest = hashlib.sha256(bundled.read_bytes()).hexdigest()
+        assert (found.proof, found.wheel.sha256, found.wheel.url) == ("file", digest, None)
+        assert (tmp_path / "cache" / "wheels" / digest / name).is_file()
+        return
     assert found.reason is not None
-    assert (found.wheel, found.reason == sentence) == (None, is_bundled)
-    assert is_bundled or found.reason.startswith(f"the installed files are not those of {name}: ")
+    reason = "no index was used" if offline else f"the installed files are not those of {name}: "
+    assert found.reason.startswith(reason)
 
 
 def test_a_wheel_that_changes_between_two_requests_proves_nothing() -> None:

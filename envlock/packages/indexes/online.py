@@ -27,7 +27,7 @@ from envlock.web.client import Client
 NO_INDEX = "no index has a file of its name and hash"
 NOWHERE = (
     f"{NO_INDEX}; `envlock hash --build` builds it, "
-    "or copy it into the folder from where it was built"
+    "or copy it into the folder from the machine that locked it"
 )
 
 
