@@ -29,6 +29,8 @@ def canonical(dotted: str) -> str:
                 del words[1:4]
         elif words[1:2] == ["keras"]:
             del words[0]
+        elif words[1:4] == ["contrib", "rnn", "core_rnn_cell"]:  # TensorFlow 1.0 and 1.1
+            del words[3]
     elif words[0] == "tf_keras":
         words[0] = "keras"
     if words[0] == "keras":

@@ -9,7 +9,7 @@ from functools import lru_cache
 from envlock.linter.interpreter.arguments import Call
 from envlock.linter.interpreter.chances import find_chance
 from envlock.linter.interpreter.containers import NAMED_TUPLE
-from envlock.linter.interpreter.graph_functions import LOOPS, GraphFunctions
+from envlock.linter.interpreter.graph_functions import LOOPS, MAP_AND_BATCH, GraphFunctions
 from envlock.linter.interpreter.library import LIBRARY, STARTERS
 from envlock.linter.interpreter.methods import FLAG_TYPES
 from envlock.linter.interpreter.operations import is_listed
@@ -103,6 +103,8 @@ class Functions(GraphFunctions):
             return self.make_estimator(name, call)
         if name in LOOPS:
             return self.run_map(name, call)
+        if name in MAP_AND_BATCH:
+            return self.map_batches(call)
         return self.call_library(name, call)
 
     def make_estimator(self, name: str, call: Call) -> Value:

@@ -25,6 +25,7 @@ from envlock.linter.interpreter.values import (
 )
 from envlock.linter.module import Hit, walk
 
+MAP_AND_BATCH = ("tf.contrib.data.map_and_batch", "tf.data.experimental.map_and_batch")
 LOOPS = {"tf.map_fn": 0, "tf.while_loop": 1, "tf.scan": 0, "tf.foldl": 0, "tf.foldr": 0}
 """Loops of TensorFlow, and the position of their body."""
 # Loops whose rounds get what the round before has made; the rounds of `map_fn` are independent.
@@ -54,6 +55,17 @@ class GraphFunctions(Environments):
         ):
             self.call(mapped, Call(call.node, [each]))
         return self.deeds.pop()
+
+    def map_batches(self, call: Call) -> Value:
+        """Run a function on each element of batches.
+
+        As many elements as a batch has are mapped at a time, unless fewer are asked for. Source:
+        https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/data/experimental/map_and_batch
+        """
+        deeds = self.look_into(call.get("map_func", 0), Value(), call)
+        if call.get_constant("num_parallel_calls", 4) != 1:
+            self.report_parallel(deeds, call)
+        return Value(self.collect_all_taints(call.list_values()))
 
     def run_map(self, name: str, call: Call) -> Value:
         """Run the body of a loop of TensorFlow, whose rounds run in parallel."""

@@ -197,13 +197,19 @@ class Methods(Trainings):
                 return self.work_each(owner, name, call)
             return None
         mapped = call.get("map_func", 0)
-        # What Python itself draws, it draws once: while the function is traced.
-        deeds = [deed for deed in self.look_into(mapped, owner, call) if deed.kind != "python"]
-        if is_parallel and deeds:
-            what = self.describe_deed(deeds[0])
-            self.report_fixed_by_switch("ENV301", call.node, f"{what} runs in parallel", SERIAL)
+        deeds = self.look_into(mapped, owner, call)
+        if is_parallel:
+            self.report_parallel(deeds, call)
         made = self.make("tf.data.Dataset", call.node)
         return made.add_taints(self.collect_taints(owner))
+
+    def report_parallel(self, deeds: list[Deed], call: Call) -> None:
+        """Report what is stateful in a function that runs on several elements at a time."""
+        # What Python itself draws, it draws once: while the function is traced.
+        in_graph = [deed for deed in deeds if deed.kind != "python"]
+        if in_graph:
+            what = self.describe_deed(in_graph[0])
+            self.report_fixed_by_switch("ENV301", call.node, f"{what} runs in parallel", SERIAL)
 
     def describe_deed(self, deed: Deed) -> str:
         """Return what is done, and where, as the subject of a message."""
