@@ -13,6 +13,7 @@ from envlock.packages.identity import explain_misfit
 from envlock.packages.indexes.page import IndexFile, choose, find_source_archives
 from envlock.packages.installed_distributions import NO_RECORD, InstalledPackage
 from envlock.packages.parallel import Advance, Done, run_all
+from envlock.packages.proofs import DISTRIBUTIONS_OWN, IMPORTED_TOOL
 from envlock.packages.sources import Source
 from envlock.runtime.collectors.packages import strip_url_secrets
 from envlock.runtime.errors import EnvlockError, FactError, OutsideError
@@ -198,9 +199,12 @@ class _Prover:
 
     def _find_source(self, package: InstalledPackage, local_wheels: LocalWheels) -> Source | None:
         """Return what a package of an index may have been installed from instead; None if nothing."""
-        bundled = _find_bundled(package)
-        if bundled is not None:
-            return Source("wheel", str(bundled))
+        # Not pip, which nothing needs at runtime: with a wheel that only this machine has, an image
+        # could not be built elsewhere.
+        if package.name == IMPORTED_TOOL:
+            bundled = _find_bundled(package)
+            if bundled is not None:
+                return Source("wheel", str(bundled))
         if self.index is None or not local_wheels.build:
             return None
         return _fetch_sources(package, self.index)
@@ -226,6 +230,13 @@ class _Prover:
             if isinstance(proven, PackageIdentity):
                 return proven
             first_mismatch = first_mismatch or proven
+        bundled = _find_bundled(package)
+        if bundled is not None and package.name != IMPORTED_TOOL:
+            return _describe_unproven(
+                package,
+                f"{DISTRIBUTIONS_OWN} ({bundled}), which no index has; "
+                f"reinstall {package.name}=={package.version} from an index to have its wheel",
+            )
         reason = f"the installed files are not those of {wheels[0].name}: {first_mismatch}"
         return _describe_unproven(package, reason)
 

@@ -227,38 +227,38 @@ def test_an_earlier_proof_of_other_files_or_of_less_is_not_taken(
     ("files", "is_bundled"),
     [
         ({}, False),
-        ({"setuptools.py": b"patched"}, True),
-        ({"setuptools.py": b"patched once more"}, False),
+        ({"module.py": b"patched"}, True),
+        ({"module.py": b"patched once more"}, False),
         (None, False),
     ],
 )
-@pytest.mark.parametrize("offline", [False, True])
-def test_what_came_with_the_distributions_python_has_its_wheel_there(
-    files: dict[str, bytes] | None, is_bundled: bool, offline: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("name", ["setuptools", "pip"])
+def test_what_the_distributions_venv_installs_is_found_there(
+    name: str, files: dict[str, bytes] | None, is_bundled: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own = record_in(make_wheel(tmp_path / "other", "setuptools", "66.1.1", {"setuptools.py": b"patched"})).decode()
+    own = record_in(make_wheel(tmp_path / "other", name, "66.1.1", {"module.py": b"patched"})).decode()
     monkeypatch.setattr("envlock.packages.prover.BUNDLED", tmp_path / "system")
-    name = "setuptools-66.1.1-py3-none-any.whl"
-    bundled = tmp_path / "system" / name
+    wheel = f"{name}-66.1.1-py3-none-any.whl"
+    bundled = tmp_path / "system" / wheel
     if files:
-        make_wheel(bundled.parent, "setuptools", "66.1.1", files)
+        make_wheel(bundled.parent, name, "66.1.1", files)
     elif files is None:
         bundled.parent.mkdir()
         bundled.write_bytes(b"damaged")
-    each = InstalledPackage(
-        "setuptools", "66.1.1", ("py3-none-any",), "index", None, get_common_content(parse_rows(own)), None
-    )
-    index = None if offline else FakeIndex({name: RECORD})
+    each = InstalledPackage(name, "66.1.1", ("py3-none-any",), "index", None, get_common_content(parse_rows(own)), None)
     workshop = Workshop(Path(sys.executable), tmp_path / "cache")
-    found = prove([each], index, known={}, here=workshop).packages["setuptools"]
-    if is_bundled:
+    found = prove([each], FakeIndex({wheel: RECORD}), known={}, here=workshop).packages[name]
+    if is_bundled and name == "setuptools":
         assert found.wheel is not None
         digest = hashlib.sha256(bundled.read_bytes()).hexdigest()
         assert (found.proof, found.wheel.sha256, found.wheel.url) == ("file", digest, None)
-        assert (tmp_path / "cache" / "wheels" / digest / name).is_file()
+        assert (tmp_path / "cache" / "wheels" / digest / wheel).is_file()
         return
+    reason = f"the installed files are not those of {wheel}: "
+    if is_bundled:
+        fix = "reinstall pip==66.1.1 from an index to have its wheel"
+        reason = f"it is the distribution's own build ({bundled}), which no index has; {fix}"
     assert found.reason is not None
-    reason = "no index was used" if offline else f"the installed files are not those of {name}: "
     assert found.reason.startswith(reason)
 
 

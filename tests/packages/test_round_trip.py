@@ -54,17 +54,20 @@ def _uv(python: str, *args: str) -> list[str]:
 
 
 @exhaustive
-def test_what_python_itself_brings_is_proven(envlock: Command, tmp_path: Path, environ: dict[str, str]) -> None:
-    """Debian's, Ubuntu's and Fedora's `venv` brings a pip and a setuptools that are patched."""
+def test_what_python_itself_brings_is_proven_or_the_reason_mends_it(
+    envlock: Command, tmp_path: Path, environ: dict[str, str]
+) -> None:
+    """Debian's, Ubuntu's and Fedora's `venv` brings a pip and, up to Python 3.11, a setuptools that are patched."""
     _run([sys.executable, "-m", "venv", "env"], tmp_path, environ)
     python = str(tmp_path / "env" / "bin" / "python")
     environ |= {"PATH": f"{tmp_path}/env/bin:{environ['PATH']}"}
-    proofs = {
-        name: (each["proof"], each["wheel"]["url"]) for name, each in _identities(envlock, python, environ).items()
-    }
-    assert {proof for proof, _ in proofs.values()} == {"file"}
-    if sysconfig.get_config_var("WHEEL_PKG_DIR"):
-        assert {url for _, url in proofs.values()} == {None}
+    reasons = {name: each["reason"] for name, each in _identities(envlock, python, environ).items() if each["reason"]}
+    assert set(reasons) == ({"pip"} if sysconfig.get_config_var("WHEEL_PKG_DIR") else set())
+    for reason in reasons.values():
+        assert reason.startswith("it is the distribution's own build (")
+        wanted = reason.partition("; reinstall ")[2].split()[0]
+        _run([python, "-m", "pip", "install", "--force-reinstall", wanted], tmp_path, environ)
+    assert {each["proof"] for each in _identities(envlock, python, environ).values()} == {"file"}
 
 
 def _identities(envlock: Command, python: str, environ: dict[str, str]) -> dict[str, Any]:
