@@ -58,19 +58,26 @@ def pins(name: str) -> dict[str, list[Pin]]:
     return found
 
 
-def asked(group: str) -> Iterator[Requirement]:
-    """Yield what pyproject.toml asks for by a group, and by the groups in it; `cli` is an extra."""
-    for each in PYPROJECT["dependency-groups"].get(group, ()):
-        if isinstance(each, dict):
-            yield from asked(each["include-group"])
-        else:
-            yield Requirement(each)
+def lists(value: object) -> Iterator[list[object]]:
+    """Yield every list in a document."""
+    if isinstance(value, list):
+        yield value
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    for each in inner:
+        yield from lists(each)
+
+
+def test_pip_of_ubuntu_20_04_reads_the_project() -> None:
+    """Its `toml` 0.10 stops at a list of several types; TOML 1.0 allows it."""
+    found = list(lists(PYPROJECT))
+    assert len(found) > 20
+    assert [each for each in found if len({type(item) for item in each}) > 1] == []
 
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_a_file_locks_what_pyproject_asks_for(group: str) -> None:
     locked = pins(group)
-    wanted = list(asked(group))
+    wanted = [Requirement(each) for each in PYPROJECT["dependency-groups"].get(group, ())]  # `cli` is an extra
     pythons: tuple[str, ...] = PYTHONS
     if group == "cli":
         pythons = ("3.10", *PYTHONS)  # users have older ones than development
