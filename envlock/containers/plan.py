@@ -18,7 +18,7 @@ from envlock.lock.document import dump
 from envlock.lock.models import DebianPackage, DebianPackages, Lockfile, PackageIdentity
 from envlock.lock.route import COMPLETE, Route
 from envlock.packages.identity import list_unhashed, split_by_policy
-from envlock.packages.proofs import IMPORTED_TOOL, LeftOut, get_identities
+from envlock.packages.proofs import LeftOut, get_identities
 from envlock.runtime.collectors.environment_variables import make_recordable
 from envlock.runtime.collectors.tensorflow import DISTRIBUTIONS
 from envlock.runtime.comparison_rules import parse_version
@@ -34,6 +34,10 @@ one.
 
 NAMESPACE = "io.github.tf-envlock"
 SEED = 42  # in the lines that a plan shows; the program chooses its own
+IMPORTED_TOOL = "setuptools"
+"""The one installer or development tool that `import tensorflow` loads, as pkg_resources: seen with 2.15.1, 2.18.1
+and 2.21.0.
+"""
 NOT_AT_HAND = "its wheel is not in the wheelhouse"
 
 # With the epoch of PEP 440 in front, as `parse_version` returns it.

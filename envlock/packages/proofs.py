@@ -16,10 +16,6 @@ SOURCES_ONLY = "the index has only a source archive of"
 """Begins the reason of a package whose wheel can be built again."""
 DISTRIBUTIONS_OWN = "it is the distribution's own build"
 """Begins the reason of a pip that Debian, say, puts into each virtual environment."""
-IMPORTED_TOOL = "setuptools"
-"""The one installer or development tool that `import tensorflow` loads, as pkg_resources: seen with
-2.15.1, 2.18.1 and 2.21.0.
-"""
 OTHER_FILES = "its RECORD is not the one that was proven (`envlock hash` looks for its wheel)"
 
 

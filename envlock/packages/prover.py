@@ -13,7 +13,7 @@ from envlock.packages.identity import explain_misfit
 from envlock.packages.indexes.page import IndexFile, choose, find_source_archives
 from envlock.packages.installed_distributions import NO_RECORD, InstalledPackage
 from envlock.packages.parallel import Advance, Done, run_all
-from envlock.packages.proofs import DISTRIBUTIONS_OWN, IMPORTED_TOOL
+from envlock.packages.proofs import DISTRIBUTIONS_OWN
 from envlock.packages.sources import Source
 from envlock.runtime.collectors.packages import strip_url_secrets
 from envlock.runtime.errors import EnvlockError, FactError, OutsideError
@@ -36,6 +36,11 @@ BUNDLED = Path("/usr/share/python-wheels")
 
 They changed these wheels, so no index has the same files. Source:
 https://docs.python.org/3/using/configure.html#cmdoption-with-wheel-pkg-dir
+"""
+
+INSTALLER = "pip"
+"""Nothing needs it at runtime: with a wheel of it that only one machine has, no other could build
+the image.
 """
 
 Proof = Literal["file", "record", "built"]
@@ -199,12 +204,9 @@ class _Prover:
 
     def _find_source(self, package: InstalledPackage, local_wheels: LocalWheels) -> Source | None:
         """Return what a package of an index may have been installed from instead; None if nothing."""
-        # Not pip, which nothing needs at runtime: with a wheel that only this machine has, an image
-        # could not be built elsewhere.
-        if package.name == IMPORTED_TOOL:
-            bundled = _find_bundled(package)
-            if bundled is not None:
-                return Source("wheel", str(bundled))
+        bundled = _find_bundled(package)
+        if bundled is not None and package.name != INSTALLER:
+            return Source("wheel", str(bundled))
         if self.index is None or not local_wheels.build:
             return None
         return _fetch_sources(package, self.index)
@@ -231,7 +233,7 @@ class _Prover:
                 return proven
             first_mismatch = first_mismatch or proven
         bundled = _find_bundled(package)
-        if bundled is not None and package.name != IMPORTED_TOOL:
+        if bundled is not None and package.name == INSTALLER:
             return _describe_unproven(
                 package,
                 f"{DISTRIBUTIONS_OWN} ({bundled}), which no index has; "

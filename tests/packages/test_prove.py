@@ -232,23 +232,24 @@ def test_an_earlier_proof_of_other_files_or_of_less_is_not_taken(
         (None, False),
     ],
 )
-@pytest.mark.parametrize("name", ["setuptools", "pip"])
+@pytest.mark.parametrize("name", ["setuptools", "pkg-resources", "pip"])
 def test_what_the_distributions_venv_installs_is_found_there(
     name: str, files: dict[str, bytes] | None, is_bundled: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own = record_in(make_wheel(tmp_path / "other", name, "66.1.1", {"module.py": b"patched"})).decode()
+    written = name.replace("-", "_")
+    own = record_in(make_wheel(tmp_path / "other", written, "66.1.1", {"module.py": b"patched"})).decode()
     monkeypatch.setattr("envlock.packages.prover.BUNDLED", tmp_path / "system")
-    wheel = f"{name}-66.1.1-py3-none-any.whl"
+    wheel = f"{written}-66.1.1-py3-none-any.whl"
     bundled = tmp_path / "system" / wheel
     if files:
-        make_wheel(bundled.parent, name, "66.1.1", files)
+        make_wheel(bundled.parent, written, "66.1.1", files)
     elif files is None:
         bundled.parent.mkdir()
         bundled.write_bytes(b"damaged")
     each = InstalledPackage(name, "66.1.1", ("py3-none-any",), "index", None, get_common_content(parse_rows(own)), None)
     workshop = Workshop(Path(sys.executable), tmp_path / "cache")
     found = prove([each], FakeIndex({wheel: RECORD}), known={}, here=workshop).packages[name]
-    if is_bundled and name == "setuptools":
+    if is_bundled and name != "pip":
         assert found.wheel is not None
         digest = hashlib.sha256(bundled.read_bytes()).hexdigest()
         assert (found.proof, found.wheel.sha256, found.wheel.url) == ("file", digest, None)
