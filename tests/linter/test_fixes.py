@@ -16,7 +16,7 @@ FILES = "import glob\nfiles = {}\nnp.save('x', np.stack([np.load(file) for file 
 WORDS = "words = {}\nnp.save('x', {{word: at for at, word in enumerate(words)}})\n"
 POOL = "from multiprocessing import Pool\nwith Pool(2) as pool:\n    np.save('x', list(pool.{}(np.load, ['a', 'b'])))\n"
 MAP = "ds = tf.data.Dataset.range(9).map(lambda x: tf.random.uniform([]){})\n"
-ADD = "@tf.function\ndef f(x, y, z):\n    return {}\n"
+ADD = "@tf.function\ndef f(x, y, z):\n    return x, {}\n"
 LOOP = "y = tf.map_fn(lambda x: x + tf.random.normal([]), [1.0]{})\n"
 XLA = "@tf.function{}\ndef f(x):\n    return x + tf.random.normal([3])\n"
 ABOVE = "#above\n"

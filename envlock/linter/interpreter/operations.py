@@ -14,6 +14,7 @@ from envlock.data.determinism import Source as Row
 from envlock.data.specifiers import matches_version
 from envlock.linter.interpreter.arguments import Call
 from envlock.linter.interpreter.methods import Methods
+from envlock.linter.interpreter.shared_terms import ADDERS, is_first_shared
 from envlock.linter.interpreter.values import (
     Constant,
     Either,
@@ -29,19 +30,11 @@ from envlock.linter.names import (
     LEGACY_KERAS,
     SPARSE_OPTIMIZERS,
     TRAINING_METHODS,
-    UNSHARED_RESULTS,
     canonical,
 )
 
 # Rows of the table that rules of their own judge: ENV402, ENV403, ENV404.
 ONE_RULE_EACH = ("addn-buffer-order", "map-fn-parallel-random", "xla-stateful-random")
-ADDERS = {
-    "tf.add_n": 0,
-    "tf.math.add_n": 0,
-    "tf.raw_ops.AddN": -1,
-    "tf.accumulate_n": 0,
-    "tf.math.accumulate_n": 0,
-}
 NEAREST = ("nearest", "NEAREST_NEIGHBOR")
 SCATTER = "resource-scatter-add-cpu"
 IN_MODELS = ("call", "train_step", "build")
@@ -252,12 +245,10 @@ class Operations(Methods):
         many = self.count_terms(given)
         if many is not None and many < 3:  # a + b is b + a
             return
-        # Below 2.5 nothing was measured (determinism_sources.toml, addn-buffer-order): only what
-        # surely has three terms is reported there.
-        measured = matches_version([">=2.5"], self.tensorflow)
-        if not measured and given.kind == "given":
+        if self.is_counted(given) or self.is_asserted(call):
             return
-        if self.is_counted(given) or self.is_asserted(call) or self.is_first_unshared(name, call):
+        assert isinstance(call.node, ast.Call)  # noqa: S101 (for the type checker)
+        if "accumulate" not in name and not is_first_shared(self.source.module, call.node):
             return
         if many is not None and isinstance(given, Sequence) and given.items is not None:
             message = f"{name} adds {many} tensors in any order"
@@ -283,57 +274,6 @@ class Operations(Methods):
     def is_counted(self, given: Value) -> bool:
         """Return whether each of what is added is a size: whole numbers add up alike in any order."""
         return isinstance(given, Sequence) and given.element.kind == "whole"
-
-    def is_first_unshared(self, name: str, call: Call) -> bool:
-        """Return whether nothing else reads the first of the tensors: then AddN adds into it, in
-        order.
-
-        None of 6,000 calls differed where the first is used nowhere else; where all are used, they
-        did (TensorFlow 2.21, 2 cores).
-        """
-        if "accumulate" in name or not isinstance(call.node, ast.Call) or not call.node.args:
-            return False
-        added = call.node.args[0]
-        lists = [added]
-        if isinstance(added, ast.Name):
-            lists = self.find_lists(added)
-        return bool(lists) and all(map(self.begins_unshared, lists))
-
-    def begins_unshared(self, added: ast.expr) -> bool:
-        """Return whether a list, as it is written, begins with a result that nothing else reads."""
-        if isinstance(added, ast.List | ast.Tuple) and added.elts:
-            first = added.elts[0]
-        elif isinstance(added, ast.ListComp | ast.GeneratorExp):
-            first = added.elt
-        else:
-            return False
-        # As with those operations, their gradients need only what was given to them.
-        if isinstance(first, ast.BinOp):
-            return isinstance(first.op, ast.Add | ast.Sub | ast.Mult)
-        return (
-            isinstance(first, ast.Call)
-            and self.source.module.resolve_name(first.func) in UNSHARED_RESULTS
-        )
-
-    def find_lists(self, name: ast.Name) -> list[ast.expr]:
-        """Return what a name may stand for; nothing if it is read for more than to add, or to ask
-        whether it is empty.
-        """
-        module = self.source.module
-        around = module.find_function_around(name)
-        found: list[ast.expr] = []
-        for each in module.list_nodes(ast.Name):
-            if each.id != name.id or module.find_function_around(each) is not around:
-                continue
-            parent = module.get_parent(each)
-            if isinstance(parent, ast.Assign) and parent.targets == [each]:
-                found.append(parent.value)
-                continue
-            is_asked = isinstance(parent, ast.If) and parent.test is each
-            is_added = isinstance(parent, ast.Call) and module.resolve_name(parent.func) in ADDERS
-            if not is_asked and not is_added:
-                return []
-        return found
 
     def is_asserted(self, call: Call) -> bool:
         """Return whether a test reads the sum at once: then it is not part of a graph."""

@@ -8,11 +8,3 @@ def total(model, truth, guess):
     losses["pixels"] = tf.reduce_sum(truth - guess)
     losses["edges"] = tf.reduce_sum(tf.abs(truth - guess))
     return tf.add_n([loss for loss in losses.values()]), losses  # expect: ENV402
-
-
-@tf.function
-def of_any(names, guess):
-    losses = {}
-    for name in names:
-        losses[name] = tf.reduce_sum(guess)
-    return tf.add_n(list(losses.values()))  # expect: ENV402

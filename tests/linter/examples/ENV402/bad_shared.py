@@ -6,7 +6,7 @@ def add(x, y, z):
     activations = tf.add_n([tf.tanh(x), tf.tanh(y), tf.tanh(z)])  # expect: ENV402
     quotients = tf.add_n([x / y, y, z])  # expect: ENV402
     arrivals = tf.math.accumulate_n([x * y, y * y, z * y])  # expect: ENV402
-    return activations, quotients, arrivals, tf.add_n(inputs=[x * y, y, z])  # expect: ENV402
+    return activations, quotients, arrivals, tf.add_n(inputs=[x / y, y, z])  # expect: ENV402
 
 
 @tf.function
@@ -21,3 +21,16 @@ def add_either(x, y, z, wide):
     if wide:
         losses = [x, y, z]
     return tf.add_n(losses)  # expect: ENV402
+
+
+@tf.function
+def add_given(x, y, z):
+    tf.summary.scalar("x", x)
+    return tf.add_n([x, y, z])  # expect: ENV402
+
+
+@tf.function
+def add_cells(tensors, used, name):
+    inputs = [tensors[number] for number in used]
+    tf.summary.scalar(name, tensors[0])
+    return tf.add_n(inputs)  # expect: ENV402

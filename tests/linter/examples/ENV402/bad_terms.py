@@ -8,18 +8,7 @@ def in_a_loop(edges):
     return tf.add_n(terms)  # expect: ENV402
 
 
-def three(a, b, c):
-    terms = [a]
-    terms.append(b)
-    terms.append(c)
-    return tf.add_n(terms)  # expect: ENV402
-
-
 def filled_elsewhere(fill):
     terms = []
     fill(terms)
-    return tf.add_n(terms)  # expect: ENV402
-
-
-def given(terms):
     return tf.add_n(terms)  # expect: ENV402
