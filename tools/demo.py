@@ -1,7 +1,8 @@
 """The demo: lock the environment that runs this, verify it, change one thing that changes bits, be refused, build.
 
 Needs a real TensorFlow and envlock in its environment, no GPU. `make demo` makes one and runs this. With a container
-engine it builds an image; without one, what an image consists of is installed into a scratch environment and verified.
+engine and a registry it builds an image, and the script computes the same bits in it; else, what an image consists of
+is installed into a scratch environment and verified.
 """
 
 from __future__ import annotations
@@ -36,6 +37,10 @@ print("bits of the gradient:", hashlib.sha256(gradient.tobytes()).hexdigest()[:1
 
 NOISE = ("I0000 ", "WARNING: All log messages before absl")
 """What TensorFlow says before its log level counts."""
+
+IMAGE = "envlock-demo"
+UNREACHABLE = 5
+"""The exit code of `envlock build` where the registry or the index is not reached."""
 
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1"}
 
@@ -78,33 +83,56 @@ def main() -> int:
                 0,
                 environ={"TF_ENABLE_ONEDNN_OPTS": "0"},
             ),
-            *(image(folder) if has_engine() else scratch(folder)),
+            *build(folder),
         ]
     failed = steps.count(False)
     print(f"demo: {len(steps) - failed} steps came out as they must, {failed} did not")
     return 1 if failed else 0
 
 
-def has_engine() -> bool:
-    """Return whether there is a container engine, and say why not."""
+def build(folder: str) -> list[bool]:
+    """Build an image, or what it consists of where no engine or no registry is; return how the steps came out."""
     try:
-        find("auto")
+        engine = find("auto")
     except EnvlockError as error:
         print(f"\nno container engine: {error.message}")
-        return False
-    return True
+        return scratch(folder)
+    title = "9. Build a container that is this environment, from the lockfile alone."
+    code = run(folder, title, ["envlock", "build", "--tag", IMAGE])
+    if code == UNREACHABLE:
+        print("(no registry is reached, so here is what the image consists of)")
+        return scratch(folder)
+    print_verdict(code, 0)
+    if code != 0:
+        return [False]
+    if engine.name == "buildah":  # it builds, and runs no container by its name
+        return [True]
+    program = "docker"
+    if engine.name == "podman":
+        program = "podman"
+    return [True, *start(folder, program)]
 
 
-def image(folder: str) -> list[bool]:
-    """Build an image, which is verified inside; return whether it came out as it must."""
-    build = ["envlock", "build", "--tag", "envlock-demo"]
+def start(folder: str, program: str) -> list[bool]:
+    """Run the script in the image, as it was locked and with the change; return how the steps came out."""
+    begin = [program, "run", "--rm", "--interactive", "--network=none"]
+    inside = [IMAGE, "python", "-"]
+    quiet = [f"--env={name}={value}" for name, value in QUIET.items()]
     return [
         step(
             folder,
-            "9. Build a container that is this environment, from the lockfile alone.",
-            build,
+            "10. In it the script computes the same bits.",
+            [*begin, *quiet, *inside],
             0,
-        )
+            script="train.py",
+        ),
+        step(
+            folder,
+            "11. The container refuses to start, too, where something differs.",
+            [*begin, "--env=TF_ENABLE_ONEDNN_OPTS=0", *inside],
+            1,
+            script="train.py",
+        ),
     ]
 
 
@@ -116,12 +144,10 @@ def scratch(folder: str) -> list[bool]:
     dry_run = ["envlock", "build", "--dry-run", "--quiet"]
     out = [step(folder, "9. The Dockerfile, before anything is downloaded.", dry_run, 0, lines=24)]
     write = ["envlock", "build", "--output", "context"]
-    if step(
-        folder,
-        "10. What it is built from: wheels, proven by their RECORD, and the base by digest.",
-        write,
-        None,
-    ):
+    title = "10. What it is built from: wheels, proven by their RECORD, and the base by digest."
+    code = run(folder, title, write)
+    print(f"(exit code {code})", flush=True)
+    if code == 0:
         requirements = unpacked(Path(folder, "context"), Path(folder, "layers"))
     else:
         out.append(step(folder, "Without the registry: prove the wheels.", ["envlock", "hash"], 0))
@@ -185,36 +211,71 @@ def step(
     folder: str,
     title: str,
     command: list[str],
-    expected: int | None,
+    expected: int,
     *,
     environ: dict[str, str] | None = None,
     lines: int = 0,
+    script: str | None = None,
 ) -> bool:
-    """Say, run and show one command; return whether its exit code was the expected one; 0 where it may be any."""
-    shown = " ".join([*(f"{name}={value}" for name, value in (environ or {}).items()), *command])
-    print(
-        f"\n\033[1m{title}\033[0m\n$ {shown}" if sys.stdout.isatty() else f"\n{title}\n$ {shown}",
-        flush=True,
-    )
-    done = subprocess.run(
-        [str(BIN / command[0]), *command[1:]],
-        cwd=folder,
-        env={**os.environ, **QUIET, **(environ or {})},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    output = [line for line in done.stdout.splitlines() if not line.startswith(NOISE)]
-    if lines and lines < len(output):
-        output[lines:] = [f"... ({len(output) - lines} more lines)"]
-    print("\n".join(output))
-    if expected is None:
-        print(f"(exit code {done.returncode})", flush=True)
-        return done.returncode == 0
-    verdict = "as it must be" if done.returncode == expected else f"but {expected} was expected"
-    print(f"(exit code {done.returncode}, {verdict})", flush=True)
-    return done.returncode == expected
+    """Say, run and show one command; return whether its exit code was the expected one."""
+    code = run(folder, title, command, environ=environ, lines=lines, script=script)
+    print_verdict(code, expected)
+    return code == expected
+
+
+def print_verdict(code: int, expected: int) -> None:
+    """Say whether an exit code is the expected one."""
+    verdict = "as it must be"
+    if code != expected:
+        verdict = f"but {expected} was expected"
+    print(f"(exit code {code}, {verdict})", flush=True)
+
+
+def run(
+    folder: str,
+    title: str,
+    command: list[str],
+    *,
+    environ: dict[str, str] | None = None,
+    lines: int = 0,
+    script: str | None = None,
+) -> int:
+    """Say, run and show one command, of whose output the first lines, if a number is given; return its exit code.
+
+    A script is given to its standard input.
+    """
+    changed = environ or {}
+    shown = " ".join([*(f"{name}={value}" for name, value in changed.items()), *command])
+    if script is not None:
+        shown += f" < {script}"
+    if sys.stdout.isatty():
+        title = f"\033[1m{title}\033[0m"
+    print(f"\n{title}\n$ {shown}", flush=True)
+    program = command[0]
+    if (BIN / program).exists():
+        program = str(BIN / program)
+    with Path(folder, script or os.devnull).open(encoding="utf-8") as given:
+        started = subprocess.Popen(
+            [program, *command[1:]],
+            cwd=folder,
+            env={**os.environ, **QUIET, **changed},
+            stdin=given,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+    with started as process:
+        # Line by line, as a build takes a minute.
+        printed = 0
+        for line in process.stdout or ():
+            if line.startswith(NOISE):
+                continue
+            printed += 1
+            if not lines or printed <= lines:
+                print(line, end="", flush=True)
+    if lines and printed > lines:
+        print(f"... ({printed - lines} more lines)")
+    return process.returncode
 
 
 if __name__ == "__main__":
