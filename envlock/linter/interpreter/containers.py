@@ -350,6 +350,20 @@ class Containers(Orders):
         element = join_all([owner.element, *parts])
         return self.make_sequence(None, self.strip_orders(element), "set")
 
+    def set_subtract(self, owner: Sequence, call: Call) -> Value:
+        """Take elements out of a set: what is left are its own."""
+        if self.collect_all_taints(call.arguments):
+            return self.set_combine(owner, call)
+        return self.make_sequence(None, self.strip_orders(owner.element), "set")
+
+    def set_intersect(self, owner: Sequence, call: Call) -> Value:
+        """Return what several sets have: whole numbers, if one of them has nothing else."""
+        if not self.collect_all_taints(call.arguments):
+            for each in (owner, *call.arguments):
+                if isinstance(each, Sequence) and self.is_whole(each.element):
+                    return self.make_sequence(None, self.strip_orders(each.element), "set")
+        return self.set_combine(owner, call)
+
     def table_keys(self, owner: Table, call: Call) -> Value:
         """Return the keys in their order."""
         return self.make_sequence(None, owner.key, "iterator").add_taints(
@@ -390,9 +404,9 @@ class Containers(Orders):
 LIST_METHODS: dict[str, Callable[[Containers, Sequence, Call], Value]] = {
     **dict.fromkeys(("append", "add", "appendleft", "insert"), Containers.list_append),
     **dict.fromkeys(("extend", "update", "extendleft"), Containers.list_extend),
-    **dict.fromkeys(
-        ("union", "difference", "intersection", "symmetric_difference"), Containers.set_combine
-    ),
+    **dict.fromkeys(("union", "symmetric_difference"), Containers.set_combine),
+    "difference": Containers.set_subtract,
+    "intersection": Containers.set_intersect,
     "sort": Containers.list_sort,
     "pop": Containers.list_pop,
     "popleft": Containers.list_pop,

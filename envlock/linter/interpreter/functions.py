@@ -44,6 +44,9 @@ NUMBER_TYPES = ("int", "float", "bool")
 RUNNABLE = frozenset({Function, Partial, Library, Sequence})
 """Values that are a function, or can hold some."""
 
+NEVER = 1_000_000
+"""Seconds, eleven days: so long a time between two checkpoints is a way to have none by the clock."""
+
 
 class Functions(GraphFunctions):
     """Calls of anything."""
@@ -124,7 +127,10 @@ class Functions(GraphFunctions):
     def check_saves(self, name: str, call: Call) -> None:
         """Report checkpoints that are saved, or kept, whenever some time has passed."""
         word = CLOCKED_SAVES[name]
-        if word in call.keywords and call.get_constant(word) not in (None, 0):
+        seconds = call.get_constant(word)
+        if isinstance(seconds, int) and seconds >= NEVER:
+            return
+        if word in call.keywords and seconds not in (None, 0):
             message = f"{word}: the clock decides which steps' weights are saved"
             self.ledger.report("ENV309", self.source, Hit(call.node, message))
 

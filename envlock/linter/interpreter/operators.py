@@ -7,6 +7,7 @@ import operator
 from collections.abc import Callable
 
 from envlock.linter.interpreter.arguments import Call
+from envlock.linter.interpreter.containers import LIST_METHODS
 from envlock.linter.interpreter.functions import Functions
 from envlock.linter.interpreter.values import (
     Class,
@@ -35,7 +36,14 @@ ORDERED: dict[type[ast.cmpop], Callable[[float, float], object]] = {
     ast.Lt: operator.lt,
     ast.LtE: operator.le,
 }
-SET_OPERATORS = (ast.BitOr, ast.BitAnd, ast.Sub, ast.BitXor)
+SET_OPERATORS: dict[type[ast.operator], str] = {
+    ast.BitOr: "union",
+    ast.BitAnd: "intersection",
+    ast.Sub: "difference",
+    ast.BitXor: "symmetric_difference",
+}
+SMALL = 64
+"""Numbers below it are raised to a power."""
 REDUCING = (ast.Mod, ast.BitAnd)
 IDENTITY = (ast.Is, ast.IsNot)
 NUMBERS = (int, float)
@@ -48,8 +56,8 @@ class Operators(Functions):
 
     def evaluate_binary(self, node: ast.BinOp) -> Value:
         left, right = self.evaluate(node.left), self.evaluate(node.right)
-        if isinstance(left, Sequence) and left.form == "set" and isinstance(node.op, SET_OPERATORS):
-            return self.set_combine(left, Call(node, [right]))
+        if isinstance(left, Sequence) and left.form == "set" and type(node.op) in SET_OPERATORS:
+            return LIST_METHODS[SET_OPERATORS[type(node.op)]](self, left, Call(node, [right]))
         if (
             isinstance(left, Sequence)
             and isinstance(right, Sequence)
@@ -91,11 +99,14 @@ class Operators(Functions):
             return Constant((one + other)[:1000], optional=left.optional or right.optional)
         if type(one) is not int or type(other) is not int:
             return None
-        # No products and no powers: `9 ** 9 ** 9` would not end.
+        optional = left.optional or right.optional
         if isinstance(op, ast.Add):
-            return Constant(one + other, optional=left.optional or right.optional)
+            return Constant(one + other, optional=optional)
         if isinstance(op, ast.Sub):
             return Constant(one - other, optional=left.optional)
+        # Of small numbers only: `9 ** 9 ** 9` would not end.
+        if isinstance(op, ast.Pow) and 0 <= one < SMALL and 0 <= other < SMALL:
+            return Constant(one**other, optional=optional)
         return None
 
     def evaluate_unary(self, node: ast.UnaryOp) -> Value:
