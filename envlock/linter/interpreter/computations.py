@@ -25,6 +25,7 @@ WHOLE = frozenset(
     f"tf.{name}"
     for name in ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
 )
+CASTS = ("cast", "to_int32", "to_int64")
 TEXTS = ("str", "bytes", "object")
 
 
@@ -135,12 +136,15 @@ class Computations(Containers):
         if name.startswith("string."):
             return "letters"
         # Each place once, so that a sum scattered there has one order: ENV401/good_unique.py.
-        if word == "unique":
+        given = list(values)
+        if word == "unique" or (name == "tf.where" and len(given) == 1):
+            return "unique"
+        if word in CASTS and given and given[0].kind == "unique":
             return "unique"
         # Ones and zeros count mostly, and whole numbers add up alike in any order.
         if word in ("ones", "ones_like", "zeros", "zeros_like"):
             return "whole"
-        if any(isinstance(each, Library) and each.name in WHOLE for each in values):
+        if any(isinstance(each, Library) and each.name in WHOLE for each in given):
             return "whole"
         if "path" in name:
             return "text"

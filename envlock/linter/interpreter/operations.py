@@ -160,13 +160,15 @@ class Operations(Methods):
         )
 
     def is_fraction(self, name: str, call: Call) -> bool:
-        """Return whether what is added can be anything but whole numbers, which add up alike in any
-        order.
+        """Return whether an order can matter to what is added: not to whole numbers, and not where
+        each place comes once.
         """
-        position = 1
-        if "tensor_scatter" in name:  # after the tensor and the indices
-            position = 2
-        given = call.get("updates", position)
+        first = 0
+        if "tensor_scatter" in name:  # after the tensor
+            first = 1
+        places, given = call.get("indices", first), call.get("updates", first + 1)
+        if places is not None and places.kind == "unique":
+            return False
         return given is None or "whole" not in given.kind
 
     def is_repeated_index(self, name: str, call: Call) -> bool:
