@@ -452,8 +452,21 @@ class Functions(GraphFunctions):
             found = self.examples[owner.node] = Instance(owner, self.tick())
             init = owner.find_member("__init__")
             if isinstance(init, Function):
-                self.call_function(init.bind_to(found), self.make_unknown_call(init.node))
+                self.construct(found, init, self.make_unknown_call(init.node))
+        else:
+            # Whoever calls its methods has made it, so that what its constructor seeds is seeded.
+            seeds = self.constructor_seeds.get(owner.node, {})
+            self.state.seeded = {**seeds, **self.state.seeded}
         return found
+
+    def construct(self, instance: Instance, init: Function, call: Call) -> None:
+        """Run a constructor, and note what it seeds that was not seeded yet."""
+        before = set(self.state.seeded)
+        self.call_function(init.bind_to(instance), call)
+        seeds = self.constructor_seeds.setdefault(instance.owner.node, {})
+        for name, seed in self.state.seeded.items():
+            if name not in before:
+                seeds[name] = seed
 
     def make_unknown_call(self, node: Code, *, defaults: bool = False) -> Call:
         """Return a call by somebody who is not seen; what has a default can be given another value."""
@@ -480,7 +493,7 @@ class Functions(GraphFunctions):
         self.examples.setdefault(owner.node, instance)
         init = owner.find_member("__init__")
         if isinstance(init, Function):
-            self.call_function(init.bind_to(instance), call)
+            self.construct(instance, init, call)
         else:
             returned = self.use_functions(call)
             if owner.node.bases:  # what is above the project may call them

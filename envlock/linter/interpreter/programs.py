@@ -281,13 +281,14 @@ class Programs(Statements):
 
     def run_entry(self, source: Source, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         """Run one function as somebody who is not seen would call it."""
-        function = self.find_function(source, node)
-        if function is None:
-            return
         self.program = source
+        # Before its object is made, whose constructor may seed: ENV205/good_constructor.py.
         self.state = self.find_state(source)
         self.steps = FEW
-        self.call_entry(function, source)
+        function = self.find_function(source, node)
+        if function is not None:
+            self.steps = FEW
+            self.call_entry(function, source)
 
     def find_function(self, source: Source, node: ast.AST) -> Function | None:
         """Return a function at the top of a file or in a class, as it stands there after the file

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from envlock.linter.interpreter.arguments import Call
 from envlock.linter.interpreter.library import PARSERS
 from envlock.linter.interpreter.operations import Operations
-from envlock.linter.interpreter.run_state import Deed, State
+from envlock.linter.interpreter.run_state import Deed, Seed, State
 from envlock.linter.interpreter.source_files import Sources
 from envlock.linter.interpreter.values import (
     CLEAN,
@@ -79,6 +79,7 @@ class RepeatedCalls(Operations):
         self.attributes_given: dict[ast.AST, dict[str, Value]] = {}
         self.counting: dict[ast.AST, set[str]] = {}
         self.examples: dict[ast.ClassDef, Instance] = {}
+        self.constructor_seeds: dict[ast.ClassDef, dict[str, Seed]] = {}
         self.asked: dict[Code, list[tuple[str, str, bool]]] = {}
 
     def make_exact_key(

@@ -44,6 +44,9 @@ DEPTH = 12
 of its 226 findings come and four go.
 """
 
+Seed = tuple[ast.AST, Source]
+"""The call that seeds a generator, and its file."""
+
 
 @dataclass(slots=True)
 class State:
@@ -55,7 +58,7 @@ class State:
         weights: whether weights of Keras have been made.
     """
 
-    seeded: dict[str, tuple[ast.AST, Source]] = field(default_factory=dict)
+    seeded: dict[str, Seed] = field(default_factory=dict)
     switched: bool = False
     weights: bool = False
 
