@@ -39,9 +39,7 @@ https://docs.python.org/3/using/configure.html#cmdoption-with-wheel-pkg-dir
 """
 
 INSTALLER = "pip"
-"""Nothing needs it at runtime: with a wheel of it that only one machine has, no other could build
-the image.
-"""
+"""Nothing needs it at runtime: if only one machine had its wheel, no other could build the image."""
 
 Proof = Literal["file", "record", "built"]
 

@@ -119,7 +119,7 @@ def _are_alternatives(module: Module, one: ast.AST, other: ast.AST) -> bool:
 
 
 def _list_branches(module: Module, node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
-    """Yield each `if` around an expression, and the side of it that it lies on."""
+    """Yield each `if` around an expression, and in which branch that lies."""
     around = module.get_parent(node)
     while around is not None:
         if isinstance(around, ast.If) and node is not around.test:
