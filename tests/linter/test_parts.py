@@ -179,8 +179,9 @@ def test_the_folder_that_is_looked_at_may_be_a_package(folder: Path) -> None:
 
 
 def test_the_package_that_is_looked_at_may_have_folders(folder: Path) -> None:
-    """As google-research/seed_rl has, which no `__init__.py` makes packages."""
+    """As google-research/seed_rl has, which no `__init__.py` makes packages; protoc writes some of bgshih/aster."""
     main = "from seed_rl.agents import draws\nfrom seed_rl.common.data import draw\nimport numpy as np\n"
+    main += "from seed_rl.protos import data_pb2\n"
     main += "np.random.seed(draws.SEED)\n"
     files = {
         "common/data.py": DRAW.format("draw"),

@@ -539,9 +539,9 @@ def test_the_other_places_of_one_cause_are_named() -> None:
     draws = "".join(f"x{at} = np.random.rand()\n" for at in range(3))
     (finding,) = check([parse("x.py", f"import numpy as np\n{draws}np.save('x', x0 + x1 + x2)\n")], Settings("2.21.0"))
     assert finding.message.startswith("numpy.random.rand draws from numpy's global generator, and 2 more (lines 3, 4)")
-    many = draws + "".join(f"y{at} = np.random.rand()\nnp.save('y', y{at})\n" for at in range(20))
+    many = draws + "".join(f"y{at} = np.random.rand()\nnp.save('y', y{at})\n" for at in range(60))
     (finding,) = check([parse("x.py", f"import numpy as np\n{many}np.save('x', x0 + x1 + x2)\n")], Settings("2.21.0"))
-    assert ", and 22 more below" in finding.message
+    assert ", and 62 more below" in finding.message
 
 
 def test_a_function_that_a_second_program_calls_seeds_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
