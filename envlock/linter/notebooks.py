@@ -66,10 +66,16 @@ def code(text: str) -> tuple[str, Cells]:
 
 
 def _get_language(notebook: dict[str, object]) -> str:
+    """Return the language of a notebook: that of its kernel, or of the one that ran it last."""
     metadata = notebook.get("metadata")
-    kernel = metadata.get("kernelspec") if isinstance(metadata, dict) else None
-    language = kernel.get("language", "python") if isinstance(kernel, dict) else "python"
-    return str(language).lower()
+    if not isinstance(metadata, dict):
+        return "python"
+    for key, word in (("kernelspec", "language"), ("language_info", "name")):
+        about = metadata.get(key)
+        language = about.get(word) if isinstance(about, dict) else None
+        if language:
+            return str(language).lower()
+    return "python"
 
 
 def _join_source(cell: dict[str, object]) -> str:

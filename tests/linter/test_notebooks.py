@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from envlock.linter.files import find
 from envlock.linter.linter import Settings, lint
 
@@ -25,6 +27,22 @@ def notebook(cells: list[tuple[str, str]], language: str = "python") -> str:
     """Return a notebook as Jupyter writes it: sources are lists of lines."""
     written = [{"cell_type": kind, "source": source.splitlines(keepends=True)} for kind, source in cells]
     return json.dumps({"cells": written, "metadata": {"kernelspec": {"language": language}}, "nbformat": 4})
+
+
+@pytest.mark.parametrize(
+    ("metadata", "is_read"),
+    [
+        ({}, True),
+        ({"kernelspec": {"language": "julia"}}, False),
+        ({"kernelspec": {"language": ""}, "language_info": {"name": "python"}}, True),
+        ({"kernelspec": {"name": "ir"}, "language_info": {"name": "R"}}, False),
+    ],
+)
+def test_the_language_is_that_of_the_kernel_or_of_the_last_run(
+    metadata: dict[str, object], is_read: bool, tmp_path: Path
+) -> None:
+    document = {**json.loads(notebook(CELLS)), "metadata": metadata}
+    assert bool(places(tmp_path, json.dumps(document))) is is_read
 
 
 def places(folder: Path, text: str) -> list[tuple[str, int, str]]:

@@ -97,7 +97,9 @@ class Orders(Chances):
         if value.most is not None and value.most < 2:  # one element has one order
             return True
         # Of strings it is not: https://docs.python.org/3/using/cmdline.html#envvar-PYTHONHASHSEED
-        return all(self.is_whole(each) for each in options(value.element))
+        # A None among numbers is mostly what stood there before them.
+        numbers = [each for each in options(value.element) if not self.is_written_none(each)]
+        return bool(numbers) and all(self.is_whole(each) for each in numbers)
 
     def is_whole(self, value: Value) -> bool:
         """Return whether a value is a number, or a tuple of numbers.

@@ -20,7 +20,7 @@ from envlock.linter.module import Hit
 from envlock.linter.rules.variables import describe_recipe
 
 # Methods by which Keras trains a model whose weights it has made.
-FITS = ("fit", "fit_generator", "train_on_batch")
+FITS = ("fit", "fit_generator", "get_updates", "train_on_batch")
 # Methods, and the constructor of a PyDataset, that take `workers`.
 FEEDS = (
     "fit",

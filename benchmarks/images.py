@@ -1,0 +1,166 @@
+"""Compares the image of `envlock build` with those of a Dockerfile written by hand and of cog's.
+
+    python benchmarks/images.py BASE [--packages 'tensorflow-cpu==2.21.0 six==1.16.0'] [--then six==1.17.0]
+
+Needs Docker with BuildKit, whose builds reach a package index by the host's network, and BASE, an image with the
+Python that runs this, its venv module and pip. Each of the three is built from nothing and then, as on the day after,
+with one other version of a package. Printed are seconds, MB received from the network, layers and MB above the base,
+and MB of layers that the second image does not share with the first: what is pushed and pulled.
+
+cog itself is not run. Its Dockerfile is what its generator writes for a CPU model with python_requirements
+(https://github.com/replicate/cog/blob/6110c912/pkg/dockerfile/standard_generator.go), without tini, weights and the line
+that asks for another frontend.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+MB = 1_000_000
+
+HAND = """\
+FROM {base}
+COPY requirements.txt .
+RUN python3 -m venv /opt/venv && /opt/venv/bin/pip install --no-cache-dir -r requirements.txt
+ENV PATH="/opt/venv/bin:$PATH"
+COPY train.py .
+"""
+COG = """\
+FROM {base}
+ENV DEBIAN_FRONTEND=noninteractive
+ENV PYTHONUNBUFFERED=1
+RUN python3 -m venv /opt/venv
+ENV PATH="/opt/venv/bin:$PATH"
+RUN --mount=type=cache,target=/root/.cache/pip pip install --cache-dir /root/.cache/pip uv
+COPY requirements.txt /tmp/requirements.txt
+RUN --mount=type=cache,target=/root/.cache/pip pip install --cache-dir /root/.cache/pip -r /tmp/requirements.txt
+RUN --mount=type=cache,target=/root/.cache/pip pip install --cache-dir /root/.cache/pip coglet cog
+RUN find / -type f -name "*python*.so" -printf "%h\\n" | sort -u > /etc/ld.so.conf.d/cog.conf && ldconfig
+WORKDIR /src
+EXPOSE 5000
+CMD ["python", "-m", "cog.server.http"]
+COPY . /src
+"""
+
+
+class Built(NamedTuple):
+    """What one build took and gave; sizes in bytes, layers by their digest."""
+
+    seconds: float
+    received: int
+    layers: dict[str, int]
+
+
+def main() -> None:
+    """Build all images twice, and print a table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("base")
+    parser.add_argument("--packages", default="tensorflow-cpu==2.21.0 six==1.16.0")
+    parser.add_argument("--then", default="six==1.17.0")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="envlock-images-") as name:
+        folder = Path(name)
+        python = folder / "env" / "bin" / "python"
+        run([sys.executable, "-m", "venv", folder / "env"], folder)
+        run([python, "-m", "pip", "install", "--quiet", *given.packages.split()], folder)
+        (folder / "train.py").write_text("import tensorflow\n", encoding="utf-8")
+        first = build_all(folder, python, given.base)
+        run([python, "-m", "pip", "install", "--quiet", given.then], folder)
+        second = build_all(folder, python, given.base)
+    base = list_layers(given.base)
+    print(
+        "| image | build, s | received, MB | layers | MB | next day, s | received, MB | new layers, MB |"
+    )
+    print("|---|--:|--:|--:|--:|--:|--:|--:|")
+    for kind, one in first.items():
+        other = second[kind]
+        own = {digest: size for digest, size in one.layers.items() if digest not in base}
+        new = sum(size for digest, size in other.layers.items() if digest not in one.layers)
+        cells = [
+            kind,
+            f"{one.seconds:.0f}",
+            f"{one.received / MB:.0f}",
+            str(len(own)),
+            f"{sum(own.values()) / MB:.0f}",
+        ]
+        cells += [f"{other.seconds:.0f}", f"{other.received / MB:.0f}", f"{new / MB:.0f}"]
+        print(f"| {' | '.join(cells)} |")
+
+
+def build_all(folder: Path, python: Path, base: str) -> dict[str, Built]:
+    """Build the three images of an environment."""
+    frozen = run([python, "-m", "pip", "freeze", "--exclude", "tf-envlock"], folder)
+    (folder / "requirements.txt").write_text(frozen, encoding="utf-8")
+    found = {}
+    for kind, text in (("by hand", HAND), ("cog's", COG)):
+        context = folder / kind.replace(" ", "-").replace("'", "")
+        context.mkdir(exist_ok=True)
+        (context / "Dockerfile").write_text(text.format(base=base), encoding="utf-8")
+        for file in ("requirements.txt", "train.py"):
+            (context / file).write_bytes((folder / file).read_bytes())
+        tag = f"envlock-benchmark-{context.name}"
+        found[kind] = measure(
+            ["docker", "build", "--quiet", "--network=host", "-t", tag, context], folder, tag
+        )
+    # Its own caches, so that the first build has none.
+    environ = {"PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(folder / "cache")}
+    envlock = [sys.executable, "-m", "envlock"]
+    run([*envlock, "capture", "--python", python], folder, environ)
+    tag = "envlock-benchmark-envlock"
+    found["envlock"] = measure(
+        [*envlock, "build", "--quiet", "--python", python, "--tag", tag], folder, tag, environ
+    )
+    return found
+
+
+def measure(
+    command: list[str | Path], folder: Path, tag: str, environ: dict[str, str] | None = None
+) -> Built:
+    """Run a build, and measure it."""
+    received, begin = count_received(), time.monotonic()
+    run(command, folder, environ)
+    return Built(time.monotonic() - begin, count_received() - received, list_layers(tag))
+
+
+def count_received() -> int:
+    """Return the bytes that this machine has received from the network, its own left out."""
+    lines = Path("/proc/net/dev").read_text(encoding="utf-8").splitlines()[2:]
+    fields = [line.replace(":", " ").split() for line in lines]
+    return sum(int(each[1]) for each in fields if each[0] != "lo")
+
+
+def list_layers(image: str) -> dict[str, int]:
+    """Return the size of each layer of an image, unpacked, by its digest."""
+    shown = run(["docker", "image", "inspect", "--format", "{{json .RootFS.Layers}}", image], ROOT)
+    with tempfile.TemporaryFile() as file:
+        subprocess.run(["docker", "save", image], stdout=file, check=True)
+        file.seek(0)
+        with tarfile.open(fileobj=file) as saved:
+            manifest = json.load(saved.extractfile("manifest.json"))  # type: ignore[arg-type]
+            sizes = [saved.getmember(name).size for name in manifest[0]["Layers"]]
+    return dict(zip(json.loads(shown), sizes, strict=True))
+
+
+def run(command: list[str | Path], folder: Path, environ: dict[str, str] | None = None) -> str:
+    """Return what a command prints; its errors are shown, and end this."""
+    variables = {**os.environ, "DOCKER_BUILDKIT": "1", **(environ or {})}
+    done = subprocess.run(
+        command, cwd=folder, env=variables, stdout=subprocess.PIPE, text=True, check=True
+    )
+    return done.stdout
+
+
+if __name__ == "__main__":
+    main()
