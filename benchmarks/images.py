@@ -70,6 +70,7 @@ def main() -> None:
     parser.add_argument("--packages", default="tensorflow-cpu==2.21.0 six==1.16.0")
     parser.add_argument("--then", default="six==1.17.0")
     given = parser.parse_args()
+    run(["docker", "pull", "--quiet", given.base], ROOT)
     with tempfile.TemporaryDirectory(prefix="envlock-images-") as name:
         folder = Path(name)
         python = folder / "env" / "bin" / "python"

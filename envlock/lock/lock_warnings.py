@@ -8,6 +8,7 @@ import os
 
 from envlock.runtime.compare import STEADY
 from envlock.runtime.cuda.gpu_code import judge
+from envlock.runtime.device_ranges import merge_devices
 from envlock.runtime.gpu.nvml_failures import explain_binding
 
 TYPE_CHECKING = False
@@ -86,7 +87,7 @@ def _warn_of_gpus(lock: Lockfile) -> list[str]:
         if verdict.kind != "native":
             sentence = _describe_failure(tensorflow, device.compute_capability) or verdict.sentence
             found.append(f"GPU {index} ({device.name}): {sentence}")
-    return found
+    return merge_devices(found)
 
 
 def _describe_failure(tensorflow: TensorflowFacts, capability: str) -> str | None:

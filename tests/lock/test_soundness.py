@@ -80,6 +80,13 @@ def test_a_gpu_on_which_official_wheels_fail_is_told_what_works(capability: str,
     assert "the driver compiles it at first use" in list_warnings(validate(held, "a test"))[0]
 
 
+def test_equal_gpus_without_machine_code_are_one_warning() -> None:
+    held = lock("5.2", "12.8").to_document()
+    held["facts"]["gpu"]["devices"] = {str(index): held["facts"]["gpu"]["devices"]["0"] for index in range(8)}
+    (warning,) = list_warnings(validate(held, "a test"))
+    assert warning.startswith("GPUs 0-7 (Card): TensorFlow holds no code for compute capability 5.2, only ")
+
+
 def test_a_cpu_build_has_nothing_to_warn_of() -> None:
     assert [] == list_warnings(lock("5.2", cuda_build=False))
 
