@@ -12,7 +12,7 @@ from envlock.linter.interpreter.containers import NAMED_TUPLE
 from envlock.linter.interpreter.graph_functions import LOOPS, MAP_AND_BATCH, GraphFunctions
 from envlock.linter.interpreter.library import LIBRARY, STARTERS
 from envlock.linter.interpreter.methods import FLAG_TYPES
-from envlock.linter.interpreter.operations import is_listed
+from envlock.linter.interpreter.operations import WIDTHS, is_listed
 from envlock.linter.interpreter.own_environments import SEED_METHODS
 from envlock.linter.interpreter.run_state import DEPTH, ITEMS, Frame, list_changes
 from envlock.linter.interpreter.source_files import Source, Sources
@@ -97,6 +97,13 @@ class Functions(GraphFunctions):
         for check in _find_checks(name):
             check(self, name, call)
         call = self.end_unordered(name, call)
+        result = self.find_result(name, call)
+        if name in WIDTHS:
+            self.note_width(name, call, result)
+        return result
+
+    def find_result(self, name: str, call: Call) -> Value:
+        """Return what a function of a library returns, by the first table that knows it."""
         row = find_chance(name)
         if row is not None:
             return row(self, name, call)

@@ -35,6 +35,16 @@ from envlock.linter.names import (
 
 # Rows of the table that rules of their own judge: ENV402, ENV403, ENV404.
 ONE_RULE_EACH = ("addn-buffer-order", "map-fn-parallel-random", "xla-stateful-random")
+WIDTHS = {
+    "tf.contrib.layers.fully_connected": ("num_outputs", 1),
+    "tf.contrib.slim.fully_connected": ("num_outputs", 1),
+    "tf.layers.dense": ("units", 1),
+    "tf.one_hot": ("depth", 1),
+    "tf.placeholder": ("shape", 1),
+}
+"""What makes a tensor of known rows: the argument that says how many numbers each has."""
+FEW_CLASSES = 128
+"""Up to this number of classes the kernel adds each row in one thread (determinism_sources.toml)."""
 NEAREST = ("nearest", "NEAREST_NEIGHBOR")
 SCATTER = "resource-scatter-add-cpu"
 IN_MODELS = ("call", "train_step", "build")
@@ -128,6 +138,19 @@ class Operations(Methods):
         if len(every) != len(steps):  # one number stands for all
             return max(every) > min(steps)
         return any(size > step for size, step in zip(every, steps, strict=True))
+
+    def note_width(self, name: str, call: Call, made: Value) -> None:
+        """Note how many numbers each row of a tensor has, where that is written or a setting."""
+        size = call.get(*WIDTHS[name])
+        if isinstance(size, Sequence) and size.items:  # the shape of a placeholder
+            size = size.items[-1]
+        if size is not None and type(size.default) is int:
+            self.widths[made] = size.default
+
+    def has_many_classes(self, name: str, call: Call) -> bool:
+        """Return whether there can be more classes than one thread adds up."""
+        known = [self.widths[each] for each in call.list_values() if each in self.widths]
+        return not known or min(known) > FEW_CLASSES
 
     def is_frozen(self, name: str, call: Call) -> bool:
         """Return whether a normalization is not trained."""
@@ -307,6 +330,8 @@ CONDITIONS: dict[str, Condition] = {
     "indexed-slices-to-tensor": Operations.is_never,
     "gather-backprop": Operations.is_trained,
     "scatter-nd": Operations.is_fraction,
+    "softmax-cross-entropy": Operations.has_many_classes,
+    "sparse-softmax-cross-entropy": Operations.has_many_classes,
     "scatter-ref-variables": Operations.is_repeated_index,
     "resource-scatter-add-cpu": Operations.is_sparsely_updated,
 }

@@ -191,6 +191,7 @@ class Base:
             0  # a clock that counts what is made: what is older than a loop outlives its rounds
         )
         self.steps = budget  # statements that may still run
+        self.widths: dict[Value, int] = {}  # of tensors: how many numbers each row has, at most
         # Enclosing branches that are not taken by default: the depth of their calls.
         self.off: list[int] = []
         self.workers: list[Worker] = []
