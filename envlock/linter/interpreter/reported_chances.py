@@ -163,8 +163,8 @@ class Findings:
         )
 
     def find_environments(self) -> Iterator[Found]:
-        """Yield environments that nothing seeds, one of a file."""
-        said: set[Source] = set()
+        """Yield environments that nothing seeds, those of a file as one."""
+        by_file: dict[Source, list[tuple[str, ast.AST]]] = {}
         for node, made in self.ledger.environments.items():
             source, environment, in_entry = made[0]
             # What programs make tells more than what a function makes that no program calls.
@@ -176,10 +176,13 @@ class Findings:
             unseeded = any("left unseeded" in each.marks for each in judged)
             if in_entry:
                 unseeded = all("seeded" not in each.marks for each in judged)
-            if unseeded and source not in said:
-                said.add(source)
-                message = f"{environment.name} makes an environment that nothing seeds"
-                yield source, "ENV209", Hit(node, message)
+            if unseeded:
+                by_file.setdefault(source, []).append((environment.name, node))
+        for source, found in by_file.items():
+            name, first = found[0]
+            more = describe_more(source, [node for _, node in found])
+            message = f"{name} makes an environment{more}, which nothing seeds"
+            yield source, "ENV209", Hit(first, message)
 
     def find_order(self, chance: Chance) -> Iterator[Found]:
         """Yield an order by chance that reaches data."""
