@@ -8,6 +8,7 @@ from pathlib import PurePath
 
 from envlock.linter.interpreter.programs import Programs
 from envlock.linter.interpreter.source_files import Source
+from envlock.linter.module import Module, walk
 from envlock.linter.undefined_names import is_after_error
 
 TESTS = "tests"
@@ -15,6 +16,7 @@ UNCALLED = "uncalled"
 PARTS = ("", TESTS, UNCALLED)
 """In the order in which a report shows them."""
 TEST_FOLDERS = frozenset({"test", "tests", "testing"})
+LOOK_UPS = frozenset({"eval", "getattr", "globals", "locals", "vars"})
 DEFINITIONS = (
     ast.Import,
     ast.ImportFrom,
@@ -41,7 +43,8 @@ class Parts:
         self.programs = programs
         self.installed = installed
         sources = programs.sources.all
-        self.names: dict[tuple[Source, Source | None], set[str]] = {}
+        self.imported: dict[Source, set[int]] = {}
+        self.quoted: dict[Source, set[str]] = {}
         self.called_by_named: dict[tuple[Source, str], bool] = {}
         self.mains = [each for each in sources if not each.is_test and _does_something(each)]
         self.started: set[Source] = set()  # those, and what they import
@@ -70,29 +73,77 @@ class Parts:
         return UNCALLED
 
     def is_named(self, source: Source, function: ast.AST) -> bool:
-        """Return whether a file that belongs to one program with this one names the function, or
-        its class.
+        """Return whether a program that a file is part of names a function of it, or its class.
 
         Names are enough: a table or `getattr` may call what no run has shown.
         """
         name = getattr(function, "name", "")
         owner = source.module.get_parent(function)
-        if isinstance(owner, ast.ClassDef):
-            words = {owner.name}
-            if not name.startswith("__"):  # Python calls it
-                words.add(name)
-            return self.is_read(source, words, None)
-        return self.is_read(source, {name}, source) or self.is_called_by_named(source, name)
+        if not isinstance(owner, ast.ClassDef):
+            passed = list_names_outside(source.module, function, called=False)
+            return self.is_read(source, name, passed) or self.is_called_by_named(source, name)
+        read = list_names_outside(source.module, owner, called=True)
+        if not self.is_read(source, owner.name, read):
+            return False
+        # Python calls the others; who calls an object's methods need not import its class.
+        return name.startswith("__") or self.is_spoken(source, name)
 
-    def is_read(self, source: Source, words: Set[str], own: Source | None) -> bool:
-        """Return whether a program that a file is part of reads some names; those that `own` only
-        calls do not count.
+    def is_read(self, source: Source, name: str, own: Set[str]) -> bool:
+        """Return whether a program that a file is part of reads a name of it: among those that it
+        reads itself, or in a file that imports it.
         """
-        for main in self.mains:
-            files = self.programs.reached.get(main, ())
-            if source.index in files and words <= self.list_names(main, own):
+        for main in self.list_mains(source):
+            for each in self.list_files(main):
+                words = own
+                if each is not source:
+                    if source.index not in self.list_imported(each):
+                        continue
+                    words = each.module.read_names | each.module.own_attributes
+                if name in words:
+                    return True
+            if self.looks_up(main) and name in self.list_quoted(main):
                 return True
         return False
+
+    def is_spoken(self, source: Source, name: str) -> bool:
+        """Return whether a program that a file is part of has a name or a text anywhere."""
+        for main in self.list_mains(source):
+            if name in self.list_quoted(main):
+                return True
+            for each in self.list_files(main):
+                if name in each.module.read_names or name in each.module.own_attributes:
+                    return True
+        return False
+
+    def list_mains(self, source: Source) -> list[Source]:
+        """Return the programs that a file is part of."""
+        reached = self.programs.reached
+        return [main for main in self.mains if source.index in reached.get(main, ())]
+
+    def list_files(self, main: Source) -> list[Source]:
+        """Return the files of a program."""
+        return [self.programs.sources.all[index] for index in self.programs.reached[main]]
+
+    def list_imported(self, source: Source) -> set[int]:
+        """Return the files that a file imports, itself or by others; looked up once."""
+        if source not in self.imported:
+            self.imported[source] = self.programs.list_imported(source)
+        return self.imported[source]
+
+    def list_quoted(self, main: Source) -> Set[str]:
+        """Return the words in quotes of a program, which a look-up by name may take."""
+        if main not in self.quoted:
+            found: set[str] = set()
+            for each in self.list_files(main):
+                found |= each.module.quoted_words
+            self.quoted[main] = found
+        return self.quoted[main]
+
+    def looks_up(self, main: Source) -> bool:
+        """Return whether a program looks functions up by their names."""
+        return any(
+            not LOOK_UPS.isdisjoint(each.module.read_names) for each in self.list_files(main)
+        )
 
     def is_called_by_named(self, source: Source, name: str) -> bool:
         """Return whether a function of the same file calls it, and may run although no program did.
@@ -111,24 +162,20 @@ class Parts:
             self.called_by_named[asked] = any(self.is_named(source, each) for each in unseen)
         return self.called_by_named[asked]
 
-    def list_names(self, main: Source, own: Source | None) -> set[str]:
-        """Return the names, attributes and words in quotes of a program and what it imports.
 
-        Of the file `own`, the names that it only calls are left out.
-        """
-        if (main, own) not in self.names:
-            found: set[str] = set()
-            for index in self.programs.reached[main]:
-                each = self.programs.sources.all[index]
-                module = each.module
-                if each is own:
-                    found |= module.passed_names
-                else:
-                    found |= module.read_names
-                found |= module.own_attributes
-                found |= module.quoted_words
-            self.names[main, own] = found
-        return self.names[main, own]
+def list_names_outside(module: Module, definition: ast.AST, *, called: bool) -> Set[str]:
+    """Return the names that a file reads outside of a function or a class; those that are only
+    called as well if asked.
+    """
+    inside = set(walk(definition))
+    callees = {each.func for each in module.list_nodes(ast.Call)}
+    found: set[str] = set()
+    for name in module.list_nodes(ast.Name):
+        if not isinstance(name.ctx, ast.Load) or name in inside:
+            continue
+        if called or name not in callees:
+            found.add(name.id)
+    return found
 
 
 def _does_something(source: Source) -> bool:

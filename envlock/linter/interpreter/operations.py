@@ -148,9 +148,13 @@ class Operations(Methods):
             self.widths[made] = size.default
 
     def has_many_classes(self, name: str, call: Call) -> bool:
-        """Return whether there can be more classes than one thread adds up."""
+        """Return whether there are more classes than one thread adds up, as far as that is written.
+
+        Where it is not, there are mostly fewer: of 13 findings of rounds 43 to 45 without a number
+        10 were false.
+        """
         known = [self.widths[each] for each in call.list_values() if each in self.widths]
-        return not known or min(known) > FEW_CLASSES
+        return bool(known) and min(known) > FEW_CLASSES
 
     def is_frozen(self, name: str, call: Call) -> bool:
         """Return whether a normalization is not trained."""

@@ -46,6 +46,7 @@ class Programs(Statements):
         self.ends: dict[Source, State] = {}  # the state that each program ends with
         self.import_effects: dict[Source, State] = {}  # what each file seeds when it is imported
         self.loaded_files: set[Source] = set()  # the files that the program which runs has imported
+        self.edges = sources.list_edges()  # which files each file imports
         self.reached: dict[Source, set[int]] = {}
         self.trained_in: set[Source] = set()
         self.called: frozenset[ast.AST] = frozenset()  # the functions that a program has called
@@ -53,7 +54,7 @@ class Programs(Statements):
 
     def run_all(self) -> None:
         """Run every program, then every function that none of them called."""
-        edges = self.sources.list_edges()
+        edges = self.edges
         imported: set[int] = set()
         imported.update(*edges)
         for each in self.sources.all:
@@ -66,7 +67,7 @@ class Programs(Statements):
                 self.run_program(source)
         # What `importlib` imports belongs to its programs, too, but need not run with them.
         self.add_loaded(edges, imported)
-        self.find_reached(edges)
+        self.find_reached()
         self.prepare_tests()
         # Before functions run that no program calls: what those seed is not seeded in a program.
         for made in self.ledger.environments.values():
@@ -154,17 +155,21 @@ class Programs(Statements):
                 if each.is_test and each is not conftest and self.sources.is_below(each, folder):
                     self.reached[conftest].add(each.index)
 
-    def find_reached(self, edges: list[set[int]]) -> None:
+    def find_reached(self) -> None:
         """Find out which programs each file is part of."""
         for source in self.ends:
-            seen: set[int] = set()
-            stack = [source.index]
-            while stack:
-                index = stack.pop()
-                if index not in seen:
-                    seen.add(index)
-                    stack.extend(edges[index])
-            self.reached[source] = seen
+            self.reached[source] = self.list_imported(source)
+
+    def list_imported(self, source: Source) -> set[int]:
+        """Return the files that a file imports, and those that they import; itself, too."""
+        seen: set[int] = set()
+        stack = [source.index]
+        while stack:
+            index = stack.pop()
+            if index not in seen:
+                seen.add(index)
+                stack.extend(self.edges[index])
+        return seen
 
     def find_state(self, source: Source) -> State:
         """Return what holds where a function of a file is called by somebody who is not seen.

@@ -251,7 +251,9 @@ class Base:
         return self.ledger.add_chance(rule, kind, name, node, self.source, generator)
 
     def is_on_cpu(self) -> bool:
-        """Return whether `with tf.device("/cpu:0")` is around."""
+        """Return whether `with tf.device("/cpu:0")` is around, or a file whose sessions have no GPU."""
+        if any(frame.source.has_no_gpu for frame in self.frames):
+            return True
         if not self.devices or not self.devices[-1].arguments:
             return False
         return "cpu" in str(self.devices[-1].arguments[0].default).lower()

@@ -91,6 +91,15 @@ class Source:
         return bool(self.module.find_calls(TENSORFLOW_1))
 
     @cached_property
+    def has_no_gpu(self) -> bool:
+        """Whether the sessions that it makes have none: `tf.ConfigProto(device_count={"GPU": 0})`."""
+        counts: list[object] = []
+        for call, _ in self.module.find_calls(("tf.ConfigProto",)):
+            written = {word.arg: ast.unparse(word.value) for word in call.keywords}
+            counts.append(written.get("device_count"))
+        return bool(counts) and set(counts) == {"{'GPU': 0}"}
+
+    @cached_property
     def functions(self) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
         """Every function in it, in the order of the text."""
         found: list[ast.FunctionDef | ast.AsyncFunctionDef] = [

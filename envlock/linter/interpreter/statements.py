@@ -491,6 +491,7 @@ KNOWN_DECORATORS = frozenset(
         "property", "cached_property", "staticmethod", "classmethod", "contextmanager", "wraps", "lru_cache",
         "cache", "function", "setter", "getter", "abstractmethod", "overload", "dataclass", "jit", "override",
         "singledispatch", "no_grad", "defun", "map_fn", "capture", "config", "named_config", "automain",
+        "add_arg_scope",
     }
 )  # fmt: skip
 

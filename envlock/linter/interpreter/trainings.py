@@ -164,7 +164,7 @@ class Trainings(Flags):
         self.trains.add(source)
         self.trained = True
         # Asked here and not at the end: to switch on after a training is too late for it.
-        if not self.state.switched:
+        if not self.state.switched and not self.is_on_cpu():
             message = "training starts here, but nothing turns op determinism on"
             self.ledger.report(
                 "ENV108", source, Hit(node, message, fix=describe_recipe(self.tensorflow))
