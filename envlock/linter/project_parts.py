@@ -73,7 +73,7 @@ class Parts:
         return UNCALLED
 
     def is_named(self, source: Source, function: ast.AST) -> bool:
-        """Return whether a program that a file is part of names a function of it, or its class.
+        """Return whether a program with a file names one of its functions, or the class of a method.
 
         Names are enough: a table or `getattr` may call what no run has shown.
         """
