@@ -89,8 +89,8 @@ class Parts:
         return name.startswith("__") or self.is_spoken(source, name)
 
     def is_read(self, source: Source, name: str, own: Set[str]) -> bool:
-        """Return whether a program that a file is part of reads a name of it: among those that it
-        reads itself, or in a file that imports it.
+        """Return whether a program with a file reads one of its names: among those that the file
+        itself reads, or in a file that imports it.
         """
         for main in self.list_mains(source):
             for each in self.list_files(main):
