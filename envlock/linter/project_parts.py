@@ -80,9 +80,9 @@ class Parts:
         name = getattr(function, "name", "")
         owner = source.module.get_parent(function)
         if not isinstance(owner, ast.ClassDef):
-            passed = list_names_outside(source.module, function, called=False)
+            passed = _list_names_outside(source.module, function, called=False)
             return self.is_read(source, name, passed) or self.is_called_by_named(source, name)
-        read = list_names_outside(source.module, owner, called=True)
+        read = _list_names_outside(source.module, owner, called=True)
         if not self.is_read(source, owner.name, read):
             return False
         # Python calls the others; who calls an object's methods need not import its class.
@@ -94,12 +94,11 @@ class Parts:
         """
         for main in self.list_mains(source):
             for each in self.list_files(main):
-                words = own
-                if each is not source:
-                    if source.index not in self.list_imported(each):
-                        continue
-                    words = each.module.read_names | each.module.own_attributes
-                if name in words:
+                if each is source:
+                    is_read = name in own
+                else:
+                    is_read = _has_name(each, name) and source.index in self.list_imported(each)
+                if is_read:
                     return True
             if self.looks_up(main) and name in self.list_quoted(main):
                 return True
@@ -110,9 +109,8 @@ class Parts:
         for main in self.list_mains(source):
             if name in self.list_quoted(main):
                 return True
-            for each in self.list_files(main):
-                if name in each.module.read_names or name in each.module.own_attributes:
-                    return True
+            if any(_has_name(each, name) for each in self.list_files(main)):
+                return True
         return False
 
     def list_mains(self, source: Source) -> list[Source]:
@@ -163,7 +161,12 @@ class Parts:
         return self.called_by_named[asked]
 
 
-def list_names_outside(module: Module, definition: ast.AST, *, called: bool) -> Set[str]:
+def _has_name(source: Source, name: str) -> bool:
+    """Return whether a file reads a name, or an attribute with this name."""
+    return name in source.module.read_names or name in source.module.own_attributes
+
+
+def _list_names_outside(module: Module, definition: ast.AST, *, called: bool) -> Set[str]:
     """Return the names that a file reads outside of a function or a class; those that are only
     called as well if asked.
     """

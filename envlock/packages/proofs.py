@@ -80,10 +80,10 @@ def describe_proofs(lock: Lockfile) -> Iterator[str]:
             f"hint: the project's own package, {own}, is left out: if it is installed and belongs "
             "into an image, use `envlock hash --build`"
         )
-    only_here = [name for name, package in packages.items() if _is_only_here(package)]
-    if only_here:
+    unaddressed = [name for name, package in packages.items() if _lacks_address(package)]
+    if unaddressed:
         yield (
-            f"hint: no index gave the wheels of {', '.join(only_here)}: to build on another machine, "
+            f"hint: no index gave the wheels of {', '.join(unaddressed)}: to build on another machine, "
             "reinstall them from an index and capture again, or copy the wheelhouse"
         )
     if any(package.wheel is None and _has_sources(package) for package in packages.values()):
@@ -107,7 +107,7 @@ def _describe_weak(proven: Sequence[PackageIdentity]) -> str:
     return f" ({', '.join(parts)})"
 
 
-def _is_only_here(package: PackageIdentity) -> bool:
+def _lacks_address(package: PackageIdentity) -> bool:
     """Return whether a package of an index has a wheel without an address.
 
     Such as the setuptools that Debian's `python -m venv` installs.

@@ -32,24 +32,33 @@ def is_first_shared(module: Module, call: ast.Call) -> bool:
     return bool(added) and _begins_shared(module, added[0])
 
 
-def _begins_shared(module: Module, added: ast.expr) -> bool:
-    """Return whether a list, as it is written, begins with what something else reads, too."""
+def _begins_shared(module: Module, added: ast.expr, seen: frozenset[str] = frozenset()) -> bool:
+    """Return whether a list, as it is written, begins with what something else reads, too.
+
+    Two names may stand for each other: one that has been `seen` is not followed again.
+    """
     if isinstance(added, ast.Name):
-        if _is_read(module, added):
-            return True
-        return any(_begins_shared(module, each) for each in _list_values(module, added))
+        if added.id in seen:
+            return False
+        seen |= {added.id}
+        values = _list_values(module, added)
+        return _is_read(module, added) or any(_begins_shared(module, each, seen) for each in values)
     if isinstance(added, ast.List | ast.Tuple):
         return bool(added.elts) and _is_shared(module, added.elts[0])
     if isinstance(added, ast.ListComp | ast.GeneratorExp):
         rounds = added.generators[0]
-        if ast.dump(added.elt) == ast.dump(rounds.target).replace("Store()", "Load()"):
-            return _begins_shared(module, rounds.iter)
+        if _is_same_name(added.elt, rounds.target):
+            return _begins_shared(module, rounds.iter, seen)
         return _is_shared(module, added.elt)
     if isinstance(added, ast.BinOp):  # `[first] + others`
-        return _begins_shared(module, added.left)
+        return _begins_shared(module, added.left, seen)
     if isinstance(added, ast.Call) and isinstance(added.func, ast.Attribute):
-        return added.func.attr == "values" and _begins_shared(module, added.func.value)
+        return added.func.attr == "values" and _begins_shared(module, added.func.value, seen)
     return False
+
+
+def _is_same_name(one: ast.expr, other: ast.expr) -> bool:
+    return isinstance(one, ast.Name) and isinstance(other, ast.Name) and one.id == other.id
 
 
 def _is_shared(module: Module, term: ast.expr) -> bool:

@@ -51,3 +51,14 @@ def given(terms):
 def weigh(network, names):
     odds = network.score(names)
     return tf.add_n(odds) + network.score("y")
+
+
+@tf.function
+def exchange(wide, one, other):
+    if wide:
+        total = tf.add_n(one)
+        one = other
+    else:
+        total = 0
+        other = one
+    return total
