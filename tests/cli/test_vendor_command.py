@@ -157,7 +157,7 @@ def test_what_no_index_has_is_told(envlock: Command, tmp_path: Path, environ: di
         done = envlock("vendor", environ=environ)
     reason = (
         "no index has a file of its name and hash; `envlock hash --build` builds it, or copy it into the folder from "
-        "where it was built"
+        "the machine that locked it"
     )
     assert done.returncode == 5
     assert done.stderr == (
