@@ -55,7 +55,7 @@ class Parts:
         """Return the part in which a place lies."""
         if source.is_test or not TEST_FOLDERS.isdisjoint(PurePath(source.path).parts[:-1]):
             return TESTS
-        if is_after_error(source.module, source.undefined, node):
+        if is_after_error(source.module, source.failing, node):
             return UNCALLED
         # Where nothing is started, as in a folder of modules, any function may be called from
         # outside.
@@ -183,7 +183,7 @@ def _list_names_outside(module: Module, definition: ast.AST, *, called: bool) ->
 
 def _does_something(source: Source) -> bool:
     """Return whether a file does something when it is started, and comes to its end."""
-    if not source.undefined.isdisjoint(source.module.tree.body):
+    if not source.failing.isdisjoint(source.module.tree.body):
         return False
     if source.is_program:
         return True

@@ -52,18 +52,20 @@ def find_undefined(module: Module) -> frozenset[ast.stmt]:
     return frozenset(found)
 
 
-def is_after_error(module: Module, undefined: frozenset[ast.stmt], node: ast.AST) -> bool:
-    """Return whether an undefined name ends the program, or its function, before it comes to a place."""
-    if not undefined:
+def is_after_error(module: Module, failing: frozenset[ast.stmt], node: ast.AST) -> bool:
+    """Return whether a failing statement ends the program, or its function, before it comes to a
+    place.
+    """
+    if not failing:
         return False
     inside = node
     around = module.get_parent(inside)
     while around is not None:
-        if not undefined.isdisjoint(_list_before(around, inside)):
+        if not failing.isdisjoint(_list_before(around, inside)):
             return True
         # A function is called after its file has run, or not at all.
         if isinstance(around, ast.Module) and isinstance(inside, DEFINITIONS):
-            return not undefined.isdisjoint(around.body)
+            return not failing.isdisjoint(around.body)
         inside, around = around, module.get_parent(around)
     return False
 

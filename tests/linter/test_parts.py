@@ -193,6 +193,21 @@ def test_the_package_that_is_looked_at_may_have_folders(folder: Path) -> None:
     assert find_parts(folder, {}) == [("common/data.py", 5, "uncalled")]
 
 
+def test_what_follows_an_import_from_above_the_package_does_not_run(folder: Path) -> None:
+    """As in keras-yolo3 of AntonMu/TrainYourOwnYOLO, whose train.py lies beside the package."""
+    main = "from yolo3.model import size\nimport numpy as np\nnp.save('x', np.random.rand(size))\n"
+    files = {
+        "old/train.py": main,
+        "old/yolo3/__init__.py": "",
+        "old/yolo3/model.py": "from ..yolo3.utils import size\n",
+        "old/yolo3/utils.py": "size = 3\n",
+        "main.py": "import numpy as np\nnp.save('y', np.random.rand(3))\n",
+    }
+    assert find_parts(folder, files) == [("main.py", 2, ""), ("old/train.py", 3, "uncalled")]
+    (folder / "old" / "yolo3" / "model.py").write_text("from .utils import size\n")
+    assert find_parts(folder, {}) == [("main.py", 2, ""), ("old/train.py", 3, "")]
+
+
 def test_a_library_is_no_package_of_the_folder(folder: Path) -> None:
     main = "from keras import layers, models\nimport numpy as np\nlayers.seed_all()\nnp.save('x', np.random.rand(3))\n"
     files = {

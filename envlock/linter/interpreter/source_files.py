@@ -31,11 +31,13 @@ class Source:
         module: its tree and the names in it.
         index: its number in the project.
         imported: the files that it imports, as far as it has run.
+        failing_imports: the imports at its top of which other files show that they fail.
     """
 
     module: Module
     index: int
     imported: set[int] = field(default_factory=set)
+    failing_imports: frozenset[ast.stmt] = frozenset()
 
     @property
     def path(self) -> str:
@@ -79,9 +81,9 @@ class Source:
                     yield call
 
     @cached_property
-    def undefined(self) -> frozenset[ast.stmt]:
-        """The statements that end in a NameError."""
-        return find_undefined(self.module)
+    def failing(self) -> frozenset[ast.stmt]:
+        """The statements that end in a NameError, or in an ImportError that the files show."""
+        return find_undefined(self.module) | self.failing_imports
 
     @cached_property
     def has_sessions(self) -> bool:
@@ -148,6 +150,30 @@ class Sources:
         self._words.update(*self._places.paths)
         self._words -= sys.stdlib_module_names | {"tensorflow", "tf_keras", "numpy"}
         self._root = self._find_root_package()
+        for source in self.all:
+            source.failing_imports = frozenset(self._find_failing_imports(source))
+
+    def _find_failing_imports(self, source: Source) -> Iterator[ast.stmt]:
+        """Yield the imports of modules beside a file that import from above their package.
+
+        `from yolo3.model import Model` fails where yolo3/model.py says `from ..yolo3 import utils`:
+        https://docs.python.org/3/reference/import.html#package-relative-imports
+        """
+        if source.module.cells is not None:  # after an error, the next cell of a notebook can run
+            return
+        folder = self._places.folders[source.index]
+        for statement in source.module.tree.body:
+            if not isinstance(statement, ast.ImportFrom) or statement.level or not statement.module:
+                continue
+            name = tuple(statement.module.split("."))
+            for index in self._places.find_files(name, folder):
+                target = self.all[index].module
+                package = len(self._places.folders[index]) - len(folder)
+                if self._places.paths[index] != (*folder, *name):
+                    continue
+                inner = [each for each in target.tree.body if isinstance(each, ast.ImportFrom)]
+                if any(each.level > package for each in inner):
+                    yield statement
 
     def _find_root_package(self) -> str:
         """Return the name under which the files import those of the top folder, or an empty text.
