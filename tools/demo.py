@@ -14,6 +14,7 @@ import sys
 import tarfile
 import tempfile
 from pathlib import Path
+from typing import NamedTuple
 
 from envlock.containers.engines.find import find
 from envlock.runtime.errors import EnvlockError
@@ -46,6 +47,13 @@ UNREACHABLE = 5
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1"}
 
 
+class Ran(NamedTuple):
+    """How a command ended: its exit code, and the lines that it printed."""
+
+    code: int
+    output: list[str]
+
+
 def main() -> int:
     """Run the demo; return 0 when every step came out as it must."""
     with tempfile.TemporaryDirectory(prefix="envlock-demo-") as folder:
@@ -55,7 +63,11 @@ def main() -> int:
             step(folder, "1. Lock this environment.", ["envlock", "capture"], 0),
             step(folder, "2. See what was locked.", ["envlock", "show"], 0, lines=48),
             step(folder, "3. It is still the locked one.", ["envlock", "verify"], 0),
-            step(folder, "4. So the script runs.", ["python", "train.py"], 0),
+        ]
+        locked = run(folder, "4. So the script runs.", ["python", "train.py"])
+        print_verdict(locked.code, 0)
+        steps += [
+            locked.code == 0,
             step(
                 folder,
                 "5. Turn oneDNN off, as a colleague's shell might, with the check switched to a warning: the bits.",
@@ -84,22 +96,32 @@ def main() -> int:
                 0,
                 environ={"TF_ENABLE_ONEDNN_OPTS": "0"},
             ),
-            *build(folder),
+            *build(folder, find_bits(locked)),
         ]
     failed = steps.count(False)
     print(f"demo: {len(steps) - failed} steps came out as they must, {failed} did not")
     return 1 if failed else 0
 
 
-def build(folder: str) -> list[bool]:
-    """Build an image, or what it consists of where no engine or no registry is; return how the steps came out."""
+def find_bits(ran: Ran) -> str | None:
+    """Return what a run of the script printed of its gradient; None if it did not come so far."""
+    return next(
+        (line.strip() for line in ran.output if line.startswith("bits of the gradient")), None
+    )
+
+
+def build(folder: str, bits: str | None) -> list[bool]:
+    """Build an image, or what it consists of where no engine or no registry is; return how the steps came out.
+
+    `bits` is what the script printed outside.
+    """
     try:
         engine = find("auto")
     except EnvlockError as error:
         print(f"\nno container engine: {error.message}")
         return scratch(folder)
     title = "9. Build a container that is this environment, from the lockfile alone."
-    code = run(folder, title, ["envlock", "build", "--tag", IMAGE])
+    code = run(folder, title, ["envlock", "build", "--tag", IMAGE]).code
     if code == UNREACHABLE:
         print("(no registry is reached, so here is what the image consists of)")
         return scratch(folder)
@@ -112,30 +134,28 @@ def build(folder: str) -> list[bool]:
     # buildah builds, and runs no image by its name; a daemon can be reached without a client.
     if program == "buildah" or shutil.which(program) is None:
         return [True]
-    return [True, *start(folder, program)]
+    return [True, *start(folder, program, bits)]
 
 
-def start(folder: str, program: str) -> list[bool]:
+def start(folder: str, program: str, bits: str | None) -> list[bool]:
     """Run the script in the image, as it was locked and with the change; return how the steps came out."""
     begin = [program, "run", "--rm", "--interactive", "--network=none"]
     inside = [IMAGE, "python", "-"]
     quiet = [f"--env={name}={value}" for name, value in QUIET.items()]
-    return [
-        step(
-            folder,
-            "10. In it the script computes the same bits.",
-            [*begin, *quiet, *inside],
-            0,
-            script="train.py",
-        ),
-        step(
-            folder,
-            "11. The container refuses to start, too, where something differs.",
-            [*begin, "--env=TF_ENABLE_ONEDNN_OPTS=0", *inside],
-            1,
-            script="train.py",
-        ),
-    ]
+    inner = run(
+        folder,
+        "10. In it, the script computes the same bits.",
+        [*begin, *quiet, *inside],
+        script="train.py",
+    )
+    is_same = bits is not None and find_bits(inner) == bits
+    verdict = "the same bits"
+    if not is_same:
+        verdict = f"but {bits} was expected"
+    print(f"(exit code {inner.code}, {verdict})", flush=True)
+    title = "11. The container refuses to start, too, where something differs."
+    changed = [*begin, "--env=TF_ENABLE_ONEDNN_OPTS=0", *inside]
+    return [is_same, step(folder, title, changed, 1, script="train.py")]
 
 
 def scratch(folder: str) -> list[bool]:
@@ -147,7 +167,7 @@ def scratch(folder: str) -> list[bool]:
     out = [step(folder, "9. The Dockerfile, before anything is downloaded.", dry_run, 0, lines=24)]
     write = ["envlock", "build", "--output", "context"]
     title = "10. What it is built from: wheels, proven by their RECORD, and the base by digest."
-    code = run(folder, title, write)
+    code = run(folder, title, write).code
     print(f"(exit code {code})", flush=True)
     if code == 0:
         requirements = unpacked(Path(folder, "context"), Path(folder, "layers"))
@@ -220,7 +240,7 @@ def step(
     script: str | None = None,
 ) -> bool:
     """Say, run and show one command; return whether its exit code was the expected one."""
-    code = run(folder, title, command, environ=environ, lines=lines, script=script)
+    code = run(folder, title, command, environ=environ, lines=lines, script=script).code
     print_verdict(code, expected)
     return code == expected
 
@@ -241,8 +261,8 @@ def run(
     environ: dict[str, str] | None = None,
     lines: int = 0,
     script: str | None = None,
-) -> int:
-    """Say, run and show one command, of whose output the first lines, if a number is given; return its exit code.
+) -> Ran:
+    """Say, run and show one command, of whose output the first lines, if a number is given.
 
     A script is given to its standard input.
     """
@@ -268,16 +288,16 @@ def run(
         )
     with started as process:
         # Line by line, as a build takes a minute.
-        printed = 0
+        output: list[str] = []
         for line in process.stdout or ():
             if line.startswith(NOISE):
                 continue
-            printed += 1
-            if not lines or printed <= lines:
+            output.append(line)
+            if not lines or len(output) <= lines:
                 print(line, end="", flush=True)
-    if lines and printed > lines:
-        print(f"... ({printed - lines} more lines)")
-    return process.returncode
+    if lines and len(output) > lines:
+        print(f"... ({len(output) - lines} more lines)")
+    return Ran(process.returncode, output)
 
 
 if __name__ == "__main__":
