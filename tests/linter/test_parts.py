@@ -193,6 +193,20 @@ def test_the_package_that_is_looked_at_may_have_folders(folder: Path) -> None:
     assert find_parts(folder, {}) == [("common/data.py", 5, "uncalled")]
 
 
+def test_a_name_counts_where_a_file_imports_it(folder: Path) -> None:
+    """A variable of another file that is called alike calls nothing, nor does a class that names itself."""
+    own = "import numpy as np\n\n\nclass Noise:\n    def make(self):\n        super(Noise, self)\n"
+    files = {
+        "draws.py": DRAW.format("spare") + "\n\ndef load():\n    return 1\n",
+        "noise.py": own + "        return np.random.rand(2)\n",
+        "other.py": "def show(spare):\n    return spare.make()\n",
+        "main.py": "import draws\nimport noise\nimport other\nprint(other.show(draws.load()))\n",
+    }
+    assert find_parts(folder, files) == [("draws.py", 5, "uncalled"), ("noise.py", 7, "uncalled")]
+    users = {"main.py": files["main.py"] + "table = [draws.spare, noise.Noise]\n"}
+    assert [part for *_, part in find_parts(folder, users)] == ["", ""]
+
+
 def test_what_follows_an_import_from_above_the_package_does_not_run(folder: Path) -> None:
     """As in keras-yolo3 of AntonMu/TrainYourOwnYOLO, whose train.py lies beside the package."""
     main = "from yolo3.model import size\nimport numpy as np\nnp.save('x', np.random.rand(size))\n"

@@ -544,6 +544,21 @@ def test_the_other_places_of_one_cause_are_named() -> None:
     assert ", and 62 more below" in finding.message
 
 
+def test_what_a_constructor_seeds_is_seeded_for_methods_that_another_file_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {
+        "data.py": "import numpy as np\n\n\nclass Data:\n    def __init__(self, seed):\n        np.random.seed(seed)\n\n"
+        "    def draw(self, count):\n        return np.random.choice(range(9), count)\n\n\n"
+        "class Chairs(Data):\n    def __init__(self, seed):\n        super().__init__(seed)\n",
+        "model.py": "import numpy as np\n\n\nclass Model:\n    def __init__(self, data):\n        self.data = data\n\n"
+        "    def train(self):\n        np.save('x', self.data.draw(3))\n",
+    }
+    assert rules(tmp_path, monkeypatch, files) == {}
+    files["data.py"] = files["data.py"].replace("np.random.seed(seed)", "self.seed = seed")
+    assert rules(tmp_path, monkeypatch, files) == {"data.py": ["ENV205"]}
+
+
 def test_a_function_that_a_second_program_calls_seeds_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     main = f"import seeding\nseeding.start()\n{SHUFFLE}load()\n"
     assert rules(tmp_path, monkeypatch, {"seeding.py": DEFINED, "a.py": main, "b.py": main}) == {}

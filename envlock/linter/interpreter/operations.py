@@ -276,7 +276,6 @@ class Operations(Methods):
             return
         if self.is_counted(given) or self.is_asserted(call):
             return
-        assert isinstance(call.node, ast.Call)  # noqa: S101 (for the type checker)
         if "accumulate" not in name and not is_first_shared(self.source.module, call.node):
             return
         if many is not None and isinstance(given, Sequence) and given.items is not None:

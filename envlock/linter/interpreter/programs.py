@@ -287,7 +287,7 @@ class Programs(Statements):
     def run_entry(self, source: Source, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         """Run one function as somebody who is not seen would call it."""
         self.program = source
-        # Before its object is made, whose constructor may seed: ENV205/good_constructor.py.
+        # Before its object is made, whose constructor may seed.
         self.state = self.find_state(source)
         self.steps = FEW
         function = self.find_function(source, node)

@@ -26,9 +26,12 @@ ASKING = ("len", "minimize", "compute_gradients", "gradients", "gradient")
 """Calls that read no value of a term: a gradient begins with ones."""
 
 
-def is_first_shared(module: Module, call: ast.Call) -> bool:
+def is_first_shared(module: Module, call: ast.AST) -> bool:
     """Return whether something besides a sum is seen to read its first term."""
-    added = [*call.args, *(word.value for word in call.keywords)]
+    if not isinstance(call, ast.Call):  # a decorator, or a function that is handed on
+        return False
+    named = [word.value for word in call.keywords if word.arg == "inputs"]
+    added = [*call.args, *named]
     return bool(added) and _begins_shared(module, added[0])
 
 

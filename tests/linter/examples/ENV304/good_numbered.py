@@ -1,3 +1,6 @@
+import numpy as np
+
+
 def group(nodes, adjacent):
     numbers = {node: None for node in nodes}
 
@@ -9,4 +12,4 @@ def group(nodes, adjacent):
 
     for at in range(len(nodes)):
         visit(nodes[at], at)
-    return {number: [] for number in set(numbers.values())}
+    np.save("numbers", list(set(numbers.values())))

@@ -26,7 +26,8 @@ def add_either(x, y, z, wide):
 @tf.function
 def add_given(x, y, z):
     tf.summary.scalar("x", x)
-    return tf.add_n([x, y, z])  # expect: ENV402
+    named = tf.add_n(name="sum", inputs=[x, y, z])  # expect: ENV402
+    return named, tf.add_n([x, y, z])  # expect: ENV402
 
 
 @tf.function
