@@ -16,6 +16,8 @@ SOURCES_ONLY = "the index has only a source archive of"
 """Begins the reason of a package whose wheel can be built again."""
 DISTRIBUTIONS_OWN = "it is the distribution's own build"
 """Begins the reason of a pip that Debian, say, puts into each virtual environment."""
+SHOWN = 3
+"""Packages that one hint names: of an index on a disk, all are such."""
 OTHER_FILES = "its RECORD is not the one that was proven (`envlock hash` looks for its wheel)"
 
 
@@ -82,9 +84,12 @@ def describe_proofs(lock: Lockfile) -> Iterator[str]:
         )
     unaddressed = [name for name, package in packages.items() if _lacks_address(package)]
     if unaddressed:
+        names = ", ".join(unaddressed[:SHOWN])
+        if len(unaddressed) > SHOWN:
+            names += f" and {len(unaddressed) - SHOWN} more"
         yield (
-            f"hint: no index gave the wheels of {', '.join(unaddressed)}: to build on another machine, "
-            "reinstall them from an index and capture again, or copy the wheelhouse"
+            f"hint: another machine cannot download the wheels of {names}: to build there, copy the "
+            "wheelhouse, or reinstall them from an index on the web and capture again"
         )
     if any(package.wheel is None and _has_sources(package) for package in packages.values()):
         sources = "checkouts, folders and source archives"

@@ -172,14 +172,18 @@ def test_how_a_wheel_is_built_is_said_where_its_sources_are_known(file: str, hin
     assert list(describe_proofs(Lockfile.model_validate(document(identity=identity))))[2:] == hint
 
 
-def test_that_only_this_machine_has_a_wheel_is_said() -> None:
+@pytest.mark.parametrize(
+    ("count", "names"),
+    [(1, "package-0"), (3, "package-0, package-1, package-2"), (5, "package-0, package-1, package-2 and 2 more")],
+)
+def test_that_only_this_machine_has_a_wheel_is_said(count: int, names: str) -> None:
     proven = ask(FakeIndex({WHEEL: RECORD}))
     assert proven.wheel is not None
-    bundled = proven.model_copy(update={"wheel": proven.wheel.model_copy(update={"url": None, "index": None})})
-    identity = {"packages": {"pip": proven.model_dump(), "setuptools": bundled.model_dump()}}
-    assert list(describe_proofs(Lockfile.model_validate(document(identity=identity))))[1:] == [
-        "hint: no index gave the wheels of setuptools: to build on another machine, reinstall them from an index and "
-        "capture again, or copy the wheelhouse"
+    local = proven.model_copy(update={"wheel": proven.wheel.model_copy(update={"url": None, "index": None})})
+    packages = {"pip": proven.model_dump(), **{f"package-{number}": local.model_dump() for number in range(count)}}
+    assert list(describe_proofs(Lockfile.model_validate(document(identity={"packages": packages}))))[1:] == [
+        f"hint: another machine cannot download the wheels of {names}: to build there, copy the wheelhouse, or "
+        "reinstall them from an index on the web and capture again"
     ]
 
 
