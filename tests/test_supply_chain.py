@@ -72,6 +72,10 @@ def test_pip_of_ubuntu_20_04_reads_the_project() -> None:
     found = list(lists(PYPROJECT))
     assert len(found) > 20
     assert [each for each in found if len({type(item) for item in each}) > 1] == []
+    # So no group can include another beside its own packages: it repeats them.
+    groups = PYPROJECT["dependency-groups"]
+    assert set(groups["build"]) <= set(groups["dev"])
+    assert set(groups["tensorflow"]) <= set(groups["ray"])
 
 
 @pytest.mark.parametrize("group", GROUPS)
