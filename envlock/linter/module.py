@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
-from envlock.linter.names import LIBRARIES, canonical
+from envlock.linter.names import LIBRARIES, canonical, name_starred
 from envlock.linter.notebooks import Cells
 
 Node = TypeVar("Node", bound=ast.AST)
@@ -217,7 +217,7 @@ class Module:
             meanings.add(meaning)
         # Of several stars the last one hides the names of the others.
         if not meanings and self._stars:
-            return f"{self._stars[-1]}.{name}"
+            return name_starred(self._stars[-1], name)
         if not meanings:
             return None
         # `from keras.layers import Dense` in a `try`, `from tensorflow.keras.layers import Dense`

@@ -11,6 +11,13 @@ from envlock.data.lint_tables import load_lint_names
 
 
 @lru_cache(maxsize=2**14)  # a name is asked for wherever it stands
+def name_starred(star: str, name: str) -> str:
+    """Return the name of a library that `from star import *` gives as a name."""
+    if canonical(star).startswith("keras.") and name in STARRED:
+        return STARRED[name]
+    return canonical(f"{star}.{name}")
+
+
 def canonical(dotted: str) -> str:
     """Return the one way in which the rules write this name."""
     words = dotted.split(".")
@@ -122,6 +129,8 @@ RANDOM_WEIGHTS = _names("random_weights")
 DISTRIBUTIONS = tuple(sorted(_names("distributions")))
 RECORDS = tuple(sorted(_names("records")))
 STEP_MAKERS = _names("step_makers")
+ASSIGNING_FUNCTIONS = _names("assigning_functions")
+STARRED: dict[str, str] = _values("starred")
 SAMPLERS = _list_samplers()
 THREADED_QUEUES: dict[str, int] = _values("threaded_queues")
 NUMPY_METHODS: dict[str, list[str]] = _values("numpy_methods")

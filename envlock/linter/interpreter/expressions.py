@@ -34,7 +34,7 @@ from envlock.linter.interpreter.values import (
     in_mode,
     join_all,
 )
-from envlock.linter.names import canonical
+from envlock.linter.names import canonical, name_starred
 
 BUILTINS = frozenset(dir(builtins))
 FILE_TIMES = ("st_mtime", "st_ctime", "st_atime", "st_birthtime")
@@ -73,7 +73,7 @@ class Expressions(Operators):
         """Return what `from x import *` may have given: of several, what one is known to hold,
         layers before others.
         """
-        every = [canonical(f"{star}.{name}") for star in self.stars.get(scope, ())]
+        every = [name_starred(star, name) for star in self.stars.get(scope, ())]
         if not every:
             return Value()
         # Python takes the last star that has the name. Which ones have it is not known, except for

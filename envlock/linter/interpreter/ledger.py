@@ -42,6 +42,7 @@ class Ledger:
         noisy: operations that are noisy, by place; with whether only their gradients are.
         reduced: hashes of which a number in a range was made.
         seeded_later: generators that are seeded after they are made, or never used.
+        compiled: where Keras models are compiled before anything is seeded, with the file.
         silent: above 0 while code runs of which nothing is reported.
         environments: of reinforcement learning, that were made, by place: each with its file, and
             whether a function made it that no program calls.
@@ -58,6 +59,7 @@ class Ledger:
     noisy: dict[ast.AST, tuple[Source, Hit, bool]] = field(default_factory=dict)
     reduced: set[Chance] = field(default_factory=set)
     seeded_later: set[ast.AST] = field(default_factory=set)
+    compiled: dict[ast.AST, Source] = field(default_factory=dict)
     silent: int = 0
     environments: dict[ast.AST, list[tuple[Source, Made, bool]]] = field(
         default_factory=lambda: defaultdict(list)

@@ -31,6 +31,7 @@ from envlock.linter.interpreter.values import (
 from envlock.linter.module import Hit
 from envlock.linter.names import (
     ARRIVALS,
+    ASSIGNING_FUNCTIONS,
     DATASETS,
     DISTRIBUTIONS,
     LISTINGS,
@@ -327,10 +328,26 @@ class Libraries(Computations):
             return Value()
         return Constant("tensorflow")
 
-    def record_gradient(self, name: str, call: Call) -> Value:
-        """Return gradients in a graph."""
+    def make_step(self, name: str, call: Call) -> Value:
+        """Return a step of a training in a graph."""
         self.train(call)
         return Value(self.collect_all_taints(call.list_values()), "tensor")
+
+    def differentiate_in_graph(self, name: str, call: Call) -> Value:
+        """Return gradients in a graph, of which it is not known yet whether they train anything."""
+        chance = self.ledger.add_chance("TAPE", "order", "graph", call.node, self.source)
+        return Value(self.collect_all_taints(call.list_values()) | {(chance, "value")}, "tensor")
+
+    def assign_in_graph(self, name: str, call: Call) -> Value:
+        """Give a variable another value: along a gradient this is a step of a training."""
+        if self.has_gradients(call):
+            self.train(call)
+        return self.compute(name, call)
+
+    def has_gradients(self, call: Call) -> bool:
+        """Return whether a call is given gradients."""
+        taints = self.collect_all_taints(call.list_values())
+        return any(chance.rule == "TAPE" for chance, _ in taints)
 
     def train(self, call: Call, node: ast.AST | None = None) -> None:
         """Note that a training takes place."""
@@ -456,7 +473,8 @@ def _list_rows() -> dict[str, Row]:
         "tf.gfile.Open",
     )
     found.update(dict.fromkeys(writers, Libraries.open_file))
-    found.update(dict.fromkeys(STEP_MAKERS, Libraries.record_gradient))
+    found.update(dict.fromkeys(STEP_MAKERS, Libraries.make_step))
+    found.update(dict.fromkeys(ASSIGNING_FUNCTIONS, Libraries.assign_in_graph))
     found.update(
         {
             **dict.fromkeys(EMPTY, Libraries.make_empty),
@@ -476,6 +494,8 @@ def _list_rows() -> dict[str, Row]:
             "itertools.count": Libraries.make_range,
             "print": Libraries.print,
             "tf.print": Libraries.print,
+            "tf.gradients": Libraries.differentiate_in_graph,
+            "keras.backend.gradients": Libraries.differentiate_in_graph,
             "tf.device": Libraries.make_context,
             "tf.get_collection": Libraries.make_context,
             "getattr": Libraries.get_attribute,

@@ -73,7 +73,7 @@ class Methods(Trainings):
     def call_any(self, owner: Value, name: str, call: Call) -> Value:
         """Return what a method returns that is known by its name only."""
         # `assign_sub` trains where it is given the gradients of a tape.
-        if name in TRAINING_METHODS or (name in STEPS and self.find_tapes(call)):
+        if name in TRAINING_METHODS or (name in STEPS and self.has_gradients(call)):
             return self.call_trainer(owner, name, call)
         if name in ANY_METHODS:
             found = ANY_METHODS[name](self, owner, name, call)
@@ -395,8 +395,11 @@ class Methods(Trainings):
             self.note_race(owner, call.node, "change one variable")
             self.do("write", f"{name} of a tf.Variable", call.node)
         # A step that is written out, without an optimizer: ENV108/bad_assigned.py.
-        for tape in self.find_tapes(call)[:1]:
-            self.train_by_tape(tape.node, tape.source)
+        tapes = self.find_tapes(call)
+        if tapes:
+            self.train_by_tape(tapes[0].node, tapes[0].source)
+        elif self.has_gradients(call):
+            self.train(call)
         if name.startswith("scatter"):
             self.check_scatter(owner, call)
         return Value(self.collect_taints(owner), "tensor")

@@ -56,6 +56,7 @@ class Findings:
         yield from self.find_draws()
         yield from self.find_seeds()
         yield from self.find_environments()
+        yield from self.find_compiled()
         for chance in self.ledger.chances.values():
             if chance.kind != "draw" and chance in self.ledger.counted:
                 yield from self.find_order(chance)
@@ -161,6 +162,20 @@ class Findings:
             chance.generator in generators and chance.source.index in together
             for chance in self.ledger.chances.values()
         )
+
+    def find_compiled(self) -> Iterator[Found]:
+        """Yield a Keras model that is compiled, where nothing in the project trains: another package,
+        or a caller, trains it then.
+        """
+        if self.programs.trains:
+            return
+        first: dict[Source, ast.AST] = {}
+        for node, source in self.ledger.compiled.items():
+            if not _reads_weights(source, node):
+                first.setdefault(source, node)
+        for source, node in first.items():
+            message = "a Keras model is compiled here to be trained, but nothing seeds its weights"
+            yield source, "ENV202", Hit(node, message)
 
     def find_environments(self) -> Iterator[Found]:
         """Yield environments that nothing seeds, those of a file as one."""
@@ -273,3 +288,11 @@ def _writes(source: Source) -> bool:
 
 def _get_line(node: ast.AST) -> int:
     return getattr(node, "lineno", 0)
+
+
+def _reads_weights(source: Source, node: ast.AST) -> bool:
+    """Return whether the function around a place reads weights from a file, into the model there."""
+    around = source.module.find_function_around(node) or source.module.tree
+    return any(
+        isinstance(each, ast.Attribute) and each.attr == "load_weights" for each in ast.walk(around)
+    )

@@ -59,7 +59,7 @@ class Trainings(Flags):
         tapes = [
             chance
             for chance, _ in self.collect_all_taints(call.list_values())
-            if chance.rule == "TAPE"
+            if chance.rule == "TAPE" and chance.name == "tape"
         ]
         return sorted(tapes, key=lambda chance: getattr(chance.node, "lineno", 0))
 
@@ -82,7 +82,9 @@ class Trainings(Flags):
         # optimizers.
         if tapes:
             self.train_by_tape(tapes[0].node, tapes[0].source)
-        elif self.is_model(owner, name, call) and not self.hands_on(name):
+        elif (self.is_model(owner, name, call) or self.has_gradients(call)) and not self.hands_on(
+            name
+        ):
             self.train(call)
             # The others take steps of TensorFlow 1, whose variables are draws of its own: ENV204.
             if name in FITS:
@@ -147,12 +149,15 @@ class Trainings(Flags):
         return self.source.module.uses_keras
 
     def compile_model(self, owner: Value, name: str, call: Call) -> Value | None:
-        """Note the weights of a Keras model that is made out of sight and compiled."""
+        """Note a Keras model that is compiled, and the weights of one that is made out of sight."""
         # A loss tells it from other things that are compiled.
         has_loss = "loss" in call.keywords or len(call.arguments) > 1
-        unseen = type(owner) is Value or (isinstance(owner, Made) and not owner.marks)
-        if unseen and has_loss and self.is_model(owner, name, call):
+        if not has_loss or not self.is_model(owner, name, call):
+            return None
+        if type(owner) is Value or (isinstance(owner, Made) and not owner.marks):
             self.state.weights = True
+        if self.state.weights and not {"tf", "python"} & self.state.seeded.keys():
+            self.ledger.compiled.setdefault(call.node, self.source)
         return None
 
     def train(self, call: Call, node: ast.AST | None = None) -> None:
