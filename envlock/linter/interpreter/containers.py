@@ -208,6 +208,15 @@ class Containers(Orders):
             table.add_taints(in_mode(given.taints, "order"))
         return table
 
+    def make_default_dict(self, name: str, call: Call) -> Value:
+        """Return a dictionary that makes what is missing; an empty `Counter` counts from 0."""
+        if call.arguments and name == "collections.Counter":
+            return self.sort(name, call)
+        table = self.make_dict(name, Call(call.node, call.arguments[1:], call.keywords))
+        if isinstance(table, Table):
+            table.maker = call.arguments[0] if call.arguments else Library("int")
+        return table
+
     def unpack(self, value: Value, count: int) -> list[Value]:
         """Return the parts of a value that is taken apart."""
         if isinstance(value, Sequence) and value.items is not None and len(value.items) == count:
@@ -386,12 +395,22 @@ class Containers(Orders):
         found = self.get_item(owner, call.get_first(), call.node)
         return join(found, call.arguments[1]) if len(call.arguments) > 1 else found
 
+    def table_setdefault(self, owner: Table, call: Call) -> Value:
+        """Return the value of a key, or put one there."""
+        if len(call.arguments) > 1:
+            self.store(owner, call.arguments[0], call.arguments[1])
+        return self.get_item(owner, call.get_first(), call.node)
+
     def table_update(self, owner: Table, call: Call) -> Value:
         """Put the items of another dictionary into it."""
         for given in call.arguments:
             if isinstance(given, Table):
                 self.store(owner, given.key or Value(), given.element or Value())
                 owner.add_taints(in_mode(given.taints, "order"))
+            elif owner.maker is not None:  # a Counter
+                counted = self.take_in_turn(given, call.node)
+                self.store(owner, self.get_element(counted), Value(kind="number"))
+                owner.add_taints(in_mode(counted.taints, "order"))
         for word, value in call.keywords.items():
             self.store(owner, Constant(word), value)
         return Constant(None)
@@ -417,8 +436,9 @@ TABLE_METHODS: dict[str, Callable[[Containers, Table, Call], Value]] = {
     "keys": Containers.table_keys,
     "values": Containers.table_values,
     "items": Containers.table_items,
+    "most_common": Containers.table_items,
     "get": Containers.table_get,
-    "setdefault": Containers.table_get,
+    "setdefault": Containers.table_setdefault,
     "pop": Containers.table_get,
     "update": Containers.table_update,
 }

@@ -305,6 +305,7 @@ class Expressions(Operators):
         if isinstance(owner, Sequence):
             return self.get_sequence_item(owner, plain, taken, drawn)
         if isinstance(owner, Table):
+            self.make_missing(owner, key, node)
             return self.get_table_item(owner, plain, drawn)
         if isinstance(owner, Made) and not owner.taints and not drawn:
             return owner
@@ -316,6 +317,17 @@ class Expressions(Operators):
         # A row of an array that nothing has filled yet is mostly taken to be filled.
         held = frozenset(each for each in self.collect_taints(owner) if each[0].rule != UNFILLED)
         return Value(self.forget(held, "order") | taken | drawn, kind)
+
+    def make_missing(self, owner: Table, key: Value, node: ast.AST) -> None:
+        """Put a value under a key that a `defaultdict` may not have yet."""
+        known = isinstance(key, Constant) and key.value in owner.items
+        if owner.maker is None or known:
+            return
+        made = owner.element or self.call(owner.maker, Call(node, []))
+        # It may have been made in any round of a loop that the dictionary is older than.
+        if isinstance(made, Sequence | Table):
+            made.born = owner.born
+        self.store(owner, key, made)
 
     def get_table_item(self, owner: Table, plain: object, drawn: Taints) -> Value:
         """Return the value under a key, which is `...` if it is not known."""
@@ -330,6 +342,16 @@ class Expressions(Operators):
         if drawn:
             return self.copy_value(found).add_taints(drawn)
         # Itself and not a copy: a list in a dictionary is filled where it lies.
+        return self.share(found)
+
+    def share(self, found: Value) -> Value:
+        """Return what stands for the values at several places: in a loop, a set there may hold more
+        than this loop has put into it so far.
+        """
+        if self.rounds and isinstance(found, Sequence) and found.form == "set":
+            found.most = None
+            if found.items:  # an empty one has no elements yet that it could be asked for
+                found.items = None
         return found
 
     def get_sequence_item(
@@ -344,6 +366,8 @@ class Expressions(Operators):
             if items and len(items) <= OPTIONS:
                 return Either((owner.element, *items))
             return owner.element
+        if isinstance(owner.element, Sequence) and owner.element.form == "set" and not owner.taints:
+            return self.share(owner.element)
         one_of = taken | drawn | in_mode(owner.taints, "each")
         return self.mark_one(self.copy_value(owner.element), one_of)
 

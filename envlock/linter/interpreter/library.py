@@ -490,6 +490,8 @@ def _list_rows() -> dict[str, Row]:
             "sum": Libraries.sum,
             "dict": Libraries.make_dict,
             "collections.OrderedDict": Libraries.make_dict,
+            "collections.Counter": Libraries.make_default_dict,
+            "collections.defaultdict": Libraries.make_default_dict,
             "range": Libraries.make_range,
             "itertools.count": Libraries.make_range,
             "print": Libraries.print,

@@ -257,6 +257,8 @@ class Orders(Chances):
     def extend(self, container: Value, values: Value, node: ast.AST) -> None:
         """Put all elements of a value into a container."""
         values = self.take_in_turn(values, node)
+        if isinstance(values, Sequence) and values.items == []:
+            return
         for each in options(container):
             if not isinstance(each, Sequence):
                 self.teach(each, values)

@@ -357,7 +357,9 @@ class Base:
         """Return what any element of a value can be; in an order by chance it is one of several."""
         each: Value
         if isinstance(value, Either):
-            return join_all(self.get_element(option) for option in value.options)
+            # What is empty on one path has no element there.
+            filled = [each for each in value.options if getattr(each, "items", None) != []]
+            return join_all(self.get_element(option) for option in filled or value.options)
         if isinstance(value, Sequence):
             each = value.element
         elif isinstance(value, Table):

@@ -147,7 +147,18 @@ class Library(Value):
         return self
 
 
-class Made(Value):
+class Changeable(Value):
+    """What is changed where it lies."""
+
+    __slots__ = ()
+
+    def add_taints(self, taints: Taints) -> Value:
+        if taints:
+            self.taints = _limit_taints(self.taints | taints)
+        return self
+
+
+class Made(Changeable):
     """The result of calling a name of a library.
 
     Attributes:
@@ -170,11 +181,6 @@ class Made(Value):
         self.keywords: dict[str, Value] = {}
         self.attributes: dict[str, Value] = {}
         self.marks: set[str] = set()
-
-    def add_taints(self, taints: Taints) -> Value:
-        if taints:
-            self.taints = _limit_taints(self.taints | taints)
-        return self
 
 
 class FileValue(Value):
@@ -372,7 +378,7 @@ class Instance(Value):
         return self
 
 
-class Sequence(Value):
+class Sequence(Changeable):
     """A list, a tuple, a set or what gives elements one after the other.
 
     Attributes:
@@ -395,11 +401,6 @@ class Sequence(Value):
         self.most: int | None = None if items is None else len(items)
         self.element: Value = element or join_all(items or [])
 
-    def add_taints(self, taints: Taints) -> Value:
-        if taints:
-            self.taints = _limit_taints(self.taints | taints)
-        return self
-
     def copy_as(self, form: str, born: int) -> Sequence:
         """Return another container of the same elements in the same order."""
         items = None if self.items is None else list(self.items)
@@ -417,26 +418,24 @@ class Sequence(Value):
         self.items = None
 
     def truth(self) -> bool | None:
-        return None if self.items is None else bool(self.items)
+        return None if self.items is None or self.most is None else bool(self.items)
 
 
-class Table(Value):
-    """A dictionary: values by the keys that are known, and what any key and value can be."""
+class Table(Changeable):
+    """A dictionary: values by the keys that are known, what any key and value can be, and what
+    makes a value for a key that is missing.
+    """
 
-    __slots__ = ("born", "element", "items", "key", "most")
+    __slots__ = ("born", "element", "items", "key", "maker", "most")
 
     def __init__(self, born: int) -> None:
         super().__init__()
         self.items: dict[object, Value] = {}
         self.key: Value | None = None
         self.element: Value | None = None
+        self.maker: Value | None = None
         self.born = born
         self.most: int | None = 0
-
-    def add_taints(self, taints: Taints) -> Value:
-        if taints:
-            self.taints = _limit_taints(self.taints | taints)
-        return self
 
     def store(self, key: Value, value: Value) -> None:
         """Put a value under a key."""

@@ -1,0 +1,11 @@
+import collections
+import json
+
+import tensorflow as tf
+
+words = tf.io.gfile.GFile("words.txt").read().split()
+groups = collections.defaultdict(set)
+for word in words:
+    groups[word[0]].add(word)
+with open("groups.json", "w") as file:
+    json.dump([[word for word in group] for group in groups.values()], file)  # expect: ENV304
