@@ -66,6 +66,7 @@ class Computations(Containers):
         """Let chances count that are given to what is not seen."""
         values = call.list_data()
         self.count(*values)
+        self.apply_gradients(values)
         for value in values:
             if isinstance(value, Sequence):  # it may be filled there
                 value.most = value.items = None
@@ -78,6 +79,10 @@ class Computations(Containers):
         for value in values:
             if isinstance(value, Made) and "writer" in value.marks:
                 self.ledger.count(as_mode(orders & self.find_orders_since(value.born), "value"))
+
+    def apply_gradients(self, values: Iterable[Value]) -> None:
+        """Note a training along gradients of a graph that are handed to what is not seen."""
+        raise NotImplementedError
 
     def compute(self, name: str, call: Call) -> Value:
         """Return what is computed from values; a call whose result nothing uses must have an

@@ -124,7 +124,10 @@ class Libraries(Computations):
 
     def make_weights(self, made: Made | None) -> None:
         """Note that weights of Keras are made: their seeds come from Python's random."""
-        self.state.weights = self.built = True
+        self.state.weights = True
+        # What a test makes is not what other programs train.
+        if self.program is None or not self.program.is_test:
+            self.built = True
         seeded = self.state.seeded
         # Which of the two counts depends on the version: one of them is enough here, and Keras
         # without Python's seed from TensorFlow 2.10 on is ENV201, below.
@@ -334,7 +337,9 @@ class Libraries(Computations):
         return Value(self.collect_all_taints(call.list_values()), "tensor")
 
     def differentiate_in_graph(self, name: str, call: Call) -> Value:
-        """Return gradients in a graph, of which it is not known yet whether they train anything."""
+        """Return gradients in a graph; a training is reported where they are applied."""
+        self.trains.add(self.source)
+        self.trained = True
         chance = self.ledger.add_chance("TAPE", "order", "graph", call.node, self.source)
         return Value(self.collect_all_taints(call.list_values()) | {(chance, "value")}, "tensor")
 
@@ -522,6 +527,7 @@ FAMILIES: tuple[tuple[tuple[str, ...], Row], ...] = (
     (DISTRIBUTIONS, Libraries.make_distribution),
     (("tf.data.",), Libraries.make_dataset),
     (RECORDS, Libraries.compute),
+    (("tf.python.training.training_ops.",), Libraries.assign_in_graph),
     (OPTIMIZERS, Libraries.make_special),
     (PURE, Libraries.compute),
 )

@@ -94,6 +94,8 @@ class Methods(Trainings):
     def ask_or_tell(self, owner: Value, name: str, call: Call) -> None:
         """Record that a method of an unknown object is given values that depend on chance."""
         if name == "run" and self.is_only_asked(call):
+            # What is fed has been computed before: a step that NumPy takes (ENV108/bad_fed.py).
+            self.apply_gradients([*call.arguments[1:], *call.keywords.values()])
             return
         if name == "run" and any(
             "step" in each.marks for each in self.list_made([call.get_first()])
@@ -388,6 +390,10 @@ class Methods(Trainings):
         chance = self.ledger.add_chance("TAPE", "order", "tape", owner.node, self.source)
         return Value(self.collect_all_taints(call.list_values()) | {(chance, "value")}, "tensor")
 
+    def compute_gradients(self, owner: Value, name: str, call: Call) -> Value:
+        """Return gradients that an optimizer gives."""
+        return self.differentiate_in_graph(name, call)
+
     def assign(self, owner: Value, name: str, call: Call) -> Value:
         """Change a variable: threads that do so interfere."""
         self.count(*call.list_values())
@@ -472,6 +478,7 @@ ANY_METHODS: dict[str, AnyRow] = {
     "add_done_callback": Methods.call_back,
     "as_default": Methods.name_graph,
     "compile": Methods.compile_model,
+    "compute_gradients": Methods.compute_gradients,
     "execute": Methods.execute,
     "save_weights": Methods.save_weights,
     **dict.fromkeys(LISTING_METHODS, Methods.list_path),

@@ -14,7 +14,7 @@ from envlock.data.determinism import Source as Row
 from envlock.data.specifiers import matches_version
 from envlock.linter.interpreter.arguments import Call
 from envlock.linter.interpreter.methods import Methods
-from envlock.linter.interpreter.shared_terms import ADDERS, is_first_shared
+from envlock.linter.interpreter.shared_terms import ADDERS, is_first_shared, is_only_minimized
 from envlock.linter.interpreter.values import (
     Constant,
     Either,
@@ -277,6 +277,8 @@ class Operations(Methods):
         if self.is_counted(given) or self.is_asserted(call):
             return
         if "accumulate" not in name and not is_first_shared(self.source.module, call.node):
+            return
+        if is_only_minimized(self.source.module, call.node):
             return
         if many is not None and isinstance(given, Sequence) and given.items is not None:
             message = f"{name} adds {many} tensors in any order"

@@ -22,8 +22,9 @@ ADDERS = {
     "tf.math.accumulate_n": 0,
 }
 """Operations that add up tensors, and the position of these; -1 where they have a name only."""
-ASKING = ("len", "minimize", "compute_gradients", "gradients", "gradient")
-"""Calls that read no value of a term: a gradient begins with ones."""
+MINIMIZING = ("minimize", "compute_gradients", "gradients", "gradient")
+"""Calls that read no value of what they are given: a gradient begins with ones."""
+ASKING = ("len", *MINIMIZING)
 
 
 def is_first_shared(module: Module, call: ast.AST) -> bool:
@@ -33,6 +34,40 @@ def is_first_shared(module: Module, call: ast.AST) -> bool:
     named = [word.value for word in call.keywords if word.arg == "inputs"]
     added = [*call.args, *named]
     return bool(added) and _begins_shared(module, added[0])
+
+
+def is_only_minimized(module: Module, call: ast.AST) -> bool:
+    """Return whether a sum is seen to be minimized alone: its gradient does not need its value."""
+    total = call
+    around = module.get_parent(total)
+    while isinstance(around, ast.BinOp) and _keeps_gradient(around, total):
+        total, around = around, module.get_parent(around)
+    if isinstance(around, ast.Call):
+        return _minimizes(around)
+    if not isinstance(around, ast.Assign) or len(around.targets) != 1:
+        return False
+    target = around.targets[0]
+    if not isinstance(target, ast.Name):
+        return False
+    parents = [module.get_parent(each) for each in _list_uses(module, target)]
+    return bool(parents) and all(
+        isinstance(each, ast.Call) and _minimizes(each) for each in parents
+    )
+
+
+def _keeps_gradient(node: ast.BinOp, part: ast.AST) -> bool:
+    """Return whether the gradient of a term does not depend on what the term is."""
+    if isinstance(node.op, ast.Add | ast.Sub):
+        return True
+    # The gradient of a tensor by which it is multiplied would be the sum: numbers have none.
+    other = node.right if node.left is part else node.left
+    calls = [each for each in walk(other) if isinstance(each, ast.Call)]
+    is_scale = all(getattr(each.func, "id", "") in ("float", "len") for each in calls)
+    return is_scale and (isinstance(node.op, ast.Mult) or node.left is part)
+
+
+def _minimizes(call: ast.Call) -> bool:
+    return ast.unparse(call.func).rpartition(".")[2] in MINIMIZING
 
 
 def _begins_shared(module: Module, added: ast.expr, seen: frozenset[str] = frozenset()) -> bool:

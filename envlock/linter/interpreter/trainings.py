@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 
 from envlock.data.specifiers import matches_version
 from envlock.linter.interpreter.arguments import Call
@@ -10,6 +11,7 @@ from envlock.linter.interpreter.flags import Flags
 from envlock.linter.interpreter.source_files import Source
 from envlock.linter.interpreter.values import (
     Chance,
+    Either,
     Function,
     Instance,
     Made,
@@ -66,6 +68,11 @@ class Trainings(Flags):
     def call_trainer(self, owner: Value, name: str, call: Call) -> Value:
         """Return what a method returns by which a model learns."""
         self.use_functions(call)
+        # `fit(images, seed=0)` calls NumPy's, and nothing else does: Keras 2.2.4's
+        # https://github.com/keras-team/keras-preprocessing/blob/1.0.5/keras_preprocessing/image.py
+        seed = call.keywords.get("seed")
+        if seed is not None and getattr(owner, "name", "").endswith("ImageDataGenerator"):
+            return self.seed("numpy.random.seed", Call(call.node, [seed]))
         tapes = self.find_tapes(call)
         learnt = [value for word, value in call.keywords.items() if word not in NOT_LEARNT]
         self.trains.add(self.source)
@@ -86,14 +93,19 @@ class Trainings(Flags):
             name
         ):
             self.train(call)
-            # The others take steps of TensorFlow 1, whose variables are draws of its own: ENV204.
-            if name in FITS:
+            # The others take steps of TensorFlow 1, whose own variables are draws: ENV204.
+            if name in FITS or self.state.weights:
                 self.check_weights(owner, call.node, self.source)
         self.check_workers(name, call)
         # In a graph these two only describe a step, which `run` takes.
         if name not in ("minimize", "compute_gradients"):
             self.note_race(owner, call.node, "train one model")
         return self.make("trained", call.node, "step")
+
+    def apply_gradients(self, values: Iterable[Value]) -> None:
+        for chance, _ in self.collect_all_taints(values):
+            if chance.rule == "TAPE" and chance.name == "graph":
+                self.note_training(chance.node, chance.source)
 
     def take_batches(self, call: Call) -> list[Value]:
         """Return the batches of datasets that the project defines, whose methods Keras calls."""
@@ -124,6 +136,8 @@ class Trainings(Flags):
 
     def is_model(self, owner: Value, name: str, call: Call) -> bool:
         """Return whether what is trained or compiled is Keras' or an optimizer of TensorFlow."""
+        if isinstance(owner, Either):
+            return any(self.is_model(each, name, call) for each in owner.options)
         if isinstance(owner, Made):
             if owner.name.startswith(("keras.optimizers.", "tf.train.")):
                 return True

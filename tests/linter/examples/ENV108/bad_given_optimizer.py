@@ -1,0 +1,9 @@
+# tf: 1.15.5
+"""An optimizer that is not seen has the methods of TensorFlow's."""
+
+import tensorflow as tf
+
+
+def learn(optimizer, inputs):
+    slopes = optimizer.compute_gradients(tf.reduce_sum(tf.nn.relu(inputs)))
+    return optimizer.apply_gradients(slopes)  # expect: ENV108
