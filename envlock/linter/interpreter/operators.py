@@ -44,6 +44,8 @@ SET_OPERATORS: dict[type[ast.operator], str] = {
 }
 SMALL = 64
 """Numbers below it are raised to a power."""
+NUMERIC = (ast.Add, ast.Sub, ast.Div, ast.FloorDiv, ast.Pow)
+"""Of a number and something else these are a number, or an array of them; `3 * "ab"` is a text."""
 REDUCING = (ast.Mod, ast.BitAnd)
 IDENTITY = (ast.Is, ast.IsNot)
 NUMBERS = (int, float)
@@ -76,9 +78,7 @@ class Operators(Functions):
         whole = self.calculate(left, right, node.op)
         if whole is not None:
             return whole
-        kind = left.kind if left.kind == right.kind else ""
-        if "tensor" in (left.kind, right.kind):
-            kind = "tensor"
+        kind = _find_kind(left.kind, right.kind, node.op)
         # `hash(name) % 1000` is a seed or a bucket; a hash alone is compared, or is a key.
         if isinstance(node.op, REDUCING):
             self.ledger.reduced.update(
@@ -211,3 +211,12 @@ class Operators(Functions):
         taints = self.collect_taints(test)
         if taints:
             self.ledger.count(frozenset(each for each in taints if each[0].kind == "draw"))
+
+
+def _find_kind(left: str, right: str, op: ast.operator) -> str:
+    """Return what kind of value an operation on two kinds gives."""
+    if "tensor" in (left, right):
+        return "tensor"
+    if "number" in (left, right) and isinstance(op, NUMERIC):
+        return "number"
+    return left if left == right else ""
