@@ -368,7 +368,8 @@ class Programs(Statements):
 
         Dictionaries are there to look up keys in.
         """
-        taints = self.collect_taints(value)
+        # What an object holds has been looked at by its attributes.
+        taints = value.taints if isinstance(value, Instance) else self.collect_taints(value)
         if not taints or isinstance(value, Constant | Library):
             return
         if isinstance(value, Table):

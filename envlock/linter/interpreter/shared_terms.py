@@ -116,12 +116,25 @@ def _is_shared(module: Module, term: ast.expr) -> bool:
 
 
 def _list_uses(module: Module, name: ast.Name) -> Iterator[ast.Name]:
-    """Yield the other places of a function, or a module's own, at which a name stands."""
+    """Yield the other places of a function, or a module's own, at which a name stands for the same."""
     around = module.find_function_around(name)
+    ends = _is_replaced(module, name)
     for each in module.list_nodes(ast.Name):
         is_other = each.id == name.id and each is not name
+        if ends and each.lineno >= name.lineno:
+            continue
         if is_other and module.find_function_around(each) is around:
             yield each
+
+
+def _is_replaced(module: Module, name: ast.Name) -> bool:
+    """Return whether a statement gives a name that it reads another value: `loss = add_n(loss)`."""
+    statement: ast.AST | None = name
+    while statement is not None and not isinstance(statement, ast.stmt):
+        statement = module.get_parent(statement)
+    if not isinstance(name.ctx, ast.Load) or not isinstance(statement, ast.Assign):
+        return False
+    return any(isinstance(each, ast.Name) and each.id == name.id for each in statement.targets)
 
 
 def _list_values(module: Module, name: ast.Name) -> Iterator[ast.expr]:
