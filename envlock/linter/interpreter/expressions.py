@@ -212,7 +212,15 @@ class Expressions(Operators):
             else:
                 starred = True
         discarded = node in self.discarded
+        if discarded:
+            self.fill_by_part(node.func)
         return self.call(called, Call(node, arguments, keywords, starred, discarded))
+
+    def fill_by_part(self, called: ast.expr) -> None:
+        """Let a method of a part of an array, such as `array[:, 0].fill(1)`, fill the array."""
+        part = called.value if isinstance(called, ast.Attribute) else None
+        if isinstance(part, ast.Subscript) and isinstance(part.value, ast.Name):
+            self.fill(self.evaluate(part.value))
 
     def evaluate_await(self, node: ast.Await) -> Value:
         return self.evaluate(node.value)
