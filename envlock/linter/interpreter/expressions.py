@@ -15,6 +15,7 @@ from envlock.linter.interpreter.run_state import Loop, is_buffer
 from envlock.linter.interpreter.values import (
     CLEAN,
     OPTIONS,
+    PLAIN,
     Class,
     Constant,
     Either,
@@ -328,7 +329,8 @@ class Expressions(Operators):
 
     def make_missing(self, owner: Table, key: Value, node: ast.AST) -> None:
         """Put a value under a key that a `defaultdict` may not have yet."""
-        known = isinstance(key, Constant) and key.value in owner.items
+        plain = key.value if isinstance(key, Constant) else ...
+        known = isinstance(plain, PLAIN) and plain in owner.items
         if owner.maker is None or known:
             return
         made = owner.element or self.call(owner.maker, Call(node, []))

@@ -257,7 +257,7 @@ class Orders(Chances):
     def extend(self, container: Value, values: Value, node: ast.AST) -> None:
         """Put all elements of a value into a container."""
         values = self.take_in_turn(values, node)
-        if isinstance(values, Sequence) and values.items == []:
+        if isinstance(values, Sequence) and values.most == 0:
             return
         for each in options(container):
             if not isinstance(each, Sequence):
