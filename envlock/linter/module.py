@@ -50,6 +50,8 @@ class Module:
         self.text = text
         self.tree = tree
         self._resolved: dict[tuple[str, int], str | None] = {}
+        # How many nodes of each type that is asked for stand before a function and at its end.
+        self._spans: dict[ast.AST, list[int]] = {}
 
     @cached_property
     def lines(self) -> list[str]:
@@ -69,6 +71,7 @@ class Module:
         """
         found: dict[type[ast.AST], list[ast.AST]] = {kind: [] for kind in _FIELDS}
         rows = {kind: (found[kind].append, fields) for kind, fields in _FIELDS.items()}
+        asked = [found[kind] for kind in _ASKED_OF_FUNCTIONS]
         stack: list[ast.AST] = [self.tree]
         # All nodes of all files go through this loop, so that its methods are looked up once.
         take, put = stack.pop, stack.append
@@ -76,9 +79,14 @@ class Module:
             node = take()
             row = rows.get(type(node))
             if row is None:  # a constant, or a word
+                if type(node) is _End:
+                    self._spans[node.function] += [len(nodes) for nodes in asked]
                 continue
             keep, fields = row
             keep(node)
+            if type(node) in _FUNCTIONS:
+                self._spans[node] = [len(nodes) for nodes in asked]
+                put(_End(node))
             # What is put last is taken first: lists from their end, as the fields are.
             for name in fields:
                 value = getattr(node, name, None)
@@ -92,13 +100,27 @@ class Module:
         """Return every node of one type, in the order of the text."""
         return self._by_type.get(kind, [])  # type: ignore[return-value]
 
+    def list_nodes_in(self, function: Function, kind: type[Node]) -> list[Node]:
+        """Return the nodes of one type in a function: ifs, comparisons, names or attributes."""
+        nodes = self.list_nodes(kind)
+        at = _ASKED_OF_FUNCTIONS.index(kind)
+        span = self._spans.get(function)
+        if span is None:  # made by the interpreter, for what a decorator of a library returns
+            return []
+        return nodes[span[at] : span[at + len(_ASKED_OF_FUNCTIONS)]]
+
     @cached_property
     def _parents(self) -> dict[ast.AST, ast.AST]:
         """The node around each; few files are asked for it."""
         found: dict[ast.AST, ast.AST] = {}
-        for node in ast.walk(self.tree):
-            for child in ast.iter_child_nodes(node):
-                found[child] = node
+        for kind, nodes in self._by_type.items():
+            for node in nodes:
+                for name in _FIELDS[kind]:
+                    value = getattr(node, name, None)
+                    if type(value) is list:
+                        found.update((child, node) for child in value)
+                    elif value is not None:
+                        found[value] = node
         return found
 
     def get_parent(self, node: ast.AST) -> ast.AST | None:
@@ -267,7 +289,7 @@ class Module:
     def read_names(self) -> frozenset[str]:
         """The names that are read."""
         names = self.list_nodes(ast.Name)
-        return frozenset(each.id for each in names if isinstance(each.ctx, ast.Load))
+        return frozenset([each.id for each in names if type(each.ctx) is ast.Load])
 
     @cached_property
     def passed_names(self) -> frozenset[str]:
@@ -285,9 +307,9 @@ class Module:
         return frozenset(QUOTED_WORD.findall(self.text))
 
     @cached_property
-    def attributes(self) -> list[str]:
+    def attributes(self) -> frozenset[str]:
         """The names of all attributes that stand in the text."""
-        return [each.attr for each in self.list_nodes(ast.Attribute)]
+        return frozenset([each.attr for each in self.list_nodes(ast.Attribute)])
 
     @cached_property
     def own_attributes(self) -> frozenset[str]:
@@ -348,6 +370,16 @@ def _list_fields() -> dict[type[ast.AST], tuple[str, ...]]:
 
 
 _FIELDS = _list_fields()
+_FUNCTIONS = frozenset({ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda})
+_ASKED_OF_FUNCTIONS = [ast.If, ast.IfExp, ast.Compare, ast.Name, ast.Attribute]
+
+
+class _End(ast.AST):
+    """Stands behind the nodes of a function."""
+
+    def __init__(self, function: ast.AST) -> None:
+        super().__init__()
+        self.function = function
 
 
 def walk(node: ast.AST) -> Iterator[ast.AST]:

@@ -18,6 +18,7 @@ def name_starred(star: str, name: str) -> str:
     return canonical(f"{star}.{name}")
 
 
+@lru_cache(maxsize=65536)
 def canonical(dotted: str) -> str:
     """Return the one way in which the rules write this name."""
     words = dotted.split(".")

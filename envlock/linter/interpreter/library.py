@@ -327,7 +327,7 @@ class Libraries(Computations):
     def name_backend(self, name: str, call: Call) -> Value:
         """Return what Keras computes with: TensorFlow, unless some file speaks of another."""
         # A branch for another backend is not taken by default: ENV205/good_backend.py.
-        if any("KERAS_BACKEND" in each.module.text for each in self.sources.all):
+        if self.sources.names_keras_backend:
             return Value()
         return Constant("tensorflow")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence as Several
 
 from envlock.linter.interpreter.run_state import Frame, State, is_buffer
@@ -20,7 +20,7 @@ from envlock.linter.interpreter.values import (
     Table,
     Value,
 )
-from envlock.linter.module import Module, walk
+from envlock.linter.module import Module
 
 BUDGET = 20_000
 """Statements of one program, and in FEW of one function that no program calls. In Keras 3.15.1 four
@@ -47,7 +47,8 @@ class Programs(Statements):
         self.import_effects: dict[Source, State] = {}  # what each file seeds when it is imported
         self.loaded_files: set[Source] = set()  # the files that the program which runs has imported
         self.edges = sources.list_edges()  # which files each file imports
-        self.reached: dict[Source, set[int]] = {}
+        self.reached: dict[Source, set[int]] = {}  # the files of each program
+        self.users: dict[int, list[Source]] = defaultdict(list)  # the programs of each file
         self.trained_in: set[Source] = set()
         self.called: frozenset[ast.AST] = frozenset()  # the functions that a program has called
         self.begins: dict[Source, State] = {}  # what holds where the caller is not in the project
@@ -69,6 +70,9 @@ class Programs(Statements):
         self.add_loaded(edges, imported)
         self.find_reached()
         self.prepare_tests()
+        for program, files in self.reached.items():
+            for index in files:
+                self.users[index].append(program)
         # Before functions run that no program calls: what those seed is not seeded in a program.
         for made in self.ledger.environments.values():
             for _, environment, _ in made:
@@ -196,8 +200,8 @@ class Programs(Statements):
 
     def find_begin(self, source: Source) -> State:
         """Return what the programs that import a file leave seeded and switched on."""
-        users = [each for each, files in self.reached.items() if source.index in files]
         # A test that seeds does not seed for the programs that use the same file.
+        users = self.users[source.index]
         others = [each for each in users if not each.is_test or source.is_test]
         state = self.start.copy()
         for each in others:
@@ -217,11 +221,7 @@ class Programs(Statements):
 
     def is_switched(self, source: Source) -> bool:
         """Return whether a program that a file is part of turns op determinism on."""
-        return any(
-            self.ends[each].switched
-            for each, files in self.reached.items()
-            if source.index in files
-        )
+        return any(self.ends[each].switched for each in self.users[source.index])
 
     def run_entries(self) -> None:
         """Run the functions that nothing has called: first those whose name nothing calls either.
@@ -233,11 +233,11 @@ class Programs(Statements):
         attributes: Counter[str] = Counter()
         for source in self.sources.all:
             names.update(source.module.read_names)
-            attributes.update(set(source.module.attributes))
+            attributes.update(source.module.attributes)
         late: list[Entry] = []
         self.in_entry = True
         for source in self.sources.all:
-            own = set(source.module.attributes)
+            own = source.module.attributes
             for node in source.functions:
                 if node in self.visited:
                     continue
@@ -258,7 +258,7 @@ class Programs(Statements):
         """Return functions, each after those of its file that name it: what they seed holds in it."""
         callers: dict[tuple[Source, str], list[Entry]] = {}
         for source, node in functions:
-            for name in _list_named(node):
+            for name in _list_named(node, source.module):
                 callers.setdefault((source, name), []).append((source, node))
         ordered: dict[ast.AST, Entry] = {}
         # Those whose callers have been put before them; two that call each other are in there, too.
@@ -386,15 +386,10 @@ def _is_plain(source: Source) -> bool:
     return not (source.loads or source.is_program or source.is_test)
 
 
-def _list_named(node: ast.AST) -> set[str]:
+def _list_named(node: ast.FunctionDef | ast.AsyncFunctionDef, module: Module) -> set[str]:
     """Return the names and attributes that a function reads."""
-    names = set()
-    for each in walk(node):
-        if isinstance(each, ast.Name):
-            names.add(each.id)
-        elif isinstance(each, ast.Attribute):
-            names.add(each.attr)
-    return names
+    names = {each.id for each in module.list_nodes_in(node, ast.Name)}
+    return names | {each.attr for each in module.list_nodes_in(node, ast.Attribute)}
 
 
 def run(modules: Several[Module], tensorflow: str, *, switched: bool) -> Programs:

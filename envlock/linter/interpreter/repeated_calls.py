@@ -26,7 +26,7 @@ from envlock.linter.interpreter.values import (
     Taints,
     Value,
 )
-from envlock.linter.module import walk
+from envlock.linter.module import Module, walk
 
 Key = tuple[object, ...]
 Named = list[tuple[str, Value]]
@@ -115,7 +115,7 @@ class RepeatedCalls(Operations):
             if isinstance(each, Made) and each.name in PARSERS:  # to which it adds flags
                 switch = each.born
             switches.append((word, switch))
-        asked = self.list_asked(function.node)
+        asked = self.list_asked(function.node, function.scope.source.module)
         owners: dict[str, Value] = {}
         if asked:
             owners = _name_arguments(function, named)
@@ -130,22 +130,25 @@ class RepeatedCalls(Operations):
         around = tainted, bool(self.off), bool(self.deeds), closure
         return function.node, state, around, tuple(switches)
 
-    def list_asked(self, node: Code) -> list[tuple[str, str, bool]]:
+    def list_asked(self, node: Code, module: Module) -> list[tuple[str, str, bool]]:
         """Return the attributes by which a function decides: of which of its names, which, and
         whether it compares them with a text.
         """
         if node in self.asked:
             return self.asked[node]
         found: dict[tuple[str, str], bool] = {}
-        for each in walk(node):
-            if isinstance(each, (ast.If, ast.IfExp)):
-                for test in walk(each.test):
-                    if isinstance(test, ast.Attribute) and isinstance(test.value, ast.Name):
-                        found.setdefault((test.value.id, test.attr), False)
-            if isinstance(each, ast.Compare) and _is_text(each.comparators[0]):
-                compared = each.left
-                if isinstance(compared, ast.Attribute) and isinstance(compared.value, ast.Name):
-                    found[compared.value.id, compared.attr] = True
+        tests = [each.test for each in module.list_nodes_in(node, ast.If)]
+        tests += [each.test for each in module.list_nodes_in(node, ast.IfExp)]
+        for test in tests:
+            for each in walk(test):
+                if isinstance(each, ast.Attribute) and isinstance(each.value, ast.Name):
+                    found[each.value.id, each.attr] = False
+        for comparison in module.list_nodes_in(node, ast.Compare):
+            each = comparison.left
+            if not _is_text(comparison.comparators[0]):
+                continue
+            if isinstance(each, ast.Attribute) and isinstance(each.value, ast.Name):
+                found[each.value.id, each.attr] = True
         self.asked[node] = [(*names, is_text) for names, is_text in found.items()]
         return self.asked[node]
 

@@ -161,6 +161,11 @@ class Sources:
         for source in self.all:
             source.failing_imports = frozenset(self._find_failing_imports(source))
 
+    @cached_property
+    def names_keras_backend(self) -> bool:
+        """Whether a file speaks of the variable that chooses what Keras computes with."""
+        return any("KERAS_BACKEND" in each.module.text for each in self.all)
+
     def _find_failing_imports(self, source: Source) -> Iterator[ast.stmt]:
         """Yield the imports of modules beside a file that import from above their package.
 
