@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import PurePath
 
+from envlock.linter.names import LIBRARIES
 from envlock.linter.notebooks import SUFFIX
 
 
@@ -43,6 +44,9 @@ class Places:
         if len(name) > 1:
             return fit
         near = [each for each in fit if self.paths[each][:-1] == folder]
+        # In a package `import gym` is the library also beside a gym.py, which is `.gym`.
+        if folder in self._packages and name[0] in LIBRARIES:
+            near = []
         return near or self._find_elsewhere(name[0], fit, folder)
 
     def _find_elsewhere(self, word: str, fit: list[int], folder: tuple[str, ...]) -> list[int]:

@@ -125,3 +125,23 @@ def test_an_order_that_a_function_returns_counts_where_another_file_makes_data_o
     files = {"mine/__init__.py": "", "mine/files.py": f"import numpy as np\n{LIST}"}
     found = {code: rules(tmp_path, monkeypatch, {**files, "a.py": code}) for code in uses}
     assert found == {code: {"mine/files.py": ["ENV303"]} if data else {} for code, data in uses.items()}
+
+
+def test_a_file_named_as_a_library_hides_it_only_outside_a_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = "import numpy as np\n\nenv = gym.make('CartPole-v1')\nnp.save('state', env.reset())\n"
+    own = {"gym.py": "def make(name):\n    return name\n"}
+    package = {"mine/__init__.py": "", "mine/gym.py": own["gym.py"]}
+    found = {
+        "in a package": rules(tmp_path, monkeypatch, {**package, "mine/a.py": f"import gym\n{made}"}),
+        "in the package's own": rules(tmp_path, monkeypatch, {**package, "mine/gym.py": f"import gym\n{made}"}),
+        "the package's": rules(tmp_path, monkeypatch, {**package, "mine/a.py": f"from . import gym\n{made}"}),
+        "beside a script": rules(tmp_path, monkeypatch, {**own, "a.py": f"import gym\n{made}"}),
+    }
+    assert found == {
+        "in a package": {"mine/a.py": ["ENV209"]},
+        "in the package's own": {"mine/gym.py": ["ENV209"]},
+        "the package's": {},
+        "beside a script": {},
+    }
