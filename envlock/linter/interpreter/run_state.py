@@ -32,9 +32,9 @@ from envlock.linter.interpreter.values import (
 )
 
 T = TypeVar("T")
-DEEP = 4
-"""Containers inside containers whose taints are asked for: with six, three findings of Keras 3.15.1
-go and none come.
+DEEP = 8
+"""Containers inside containers whose taints are asked for: the annotations of a JSON file lie six deep
+(SQuAD's https://rajpurkar.github.io/SQuAD-explorer/), and 12 give the same findings in 142 repositories.
 """
 ITEMS = 8
 """Elements of one container that are looked at one by one."""
