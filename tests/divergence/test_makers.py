@@ -8,6 +8,7 @@ import multiprocessing.pool
 import os
 import queue
 import random
+import sys
 import time
 import uuid
 import weakref
@@ -22,6 +23,7 @@ import pytest
 from envlock.data.determinism import get_source, load_makers
 from envlock.divergence.makers import find_candidates, list_sources
 from envlock.guest.tracing.source_lines import Places
+from envlock.guest.tracing.trace_program import _watch_imports
 from envlock.guest.tracing.value_makers import Held, Makers, _find_owner
 
 HERE = Path(__file__).name
@@ -289,3 +291,21 @@ def test_a_random_number_goes_before_a_clock_and_the_last_call_before_an_earlier
 
 def test_a_line_that_only_some_runs_come_to_is_a_candidate() -> None:
     assert [each.name for each in find_candidates([{"makers": [noted("os.getpid", "1")]}, {}], 3)] == ["os.getpid"]
+
+
+def test_a_module_that_is_imported_later_is_watched_before_a_name_is_taken_from_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in [each for each in sys.modules if each.startswith("concurrent.futures")]:
+        monkeypatch.delitem(sys.modules, name)
+    finders = list(sys.meta_path)
+    seen = Makers(Places(str(Path(__file__).parent)), lambda: 3)
+    with seen.watch(), _watch_imports(seen.watch_module):
+        exec("from concurrent.futures import as_completed", globals())  # as a program's own line does
+        done: futures.Future[int] = futures.Future()
+        done.set_result(7)
+        assert [each.result() for each in globals()["as_completed"]([done])] == [7]
+    assert sys.meta_path == finders
+    # Once: the package has it from its module.
+    names = [each["name"] for each in seen.to_json() for _ in list(each["calls"])]  # type: ignore[call-overload]
+    assert names == ["concurrent.futures.as_completed"]

@@ -30,7 +30,7 @@ from envlock.guest.tracing.line_values import LineValues
 from envlock.guest.tracing.private import CallbacksMissing, find_blindness
 from envlock.guest.tracing.runs import Observed, forget_previous_run, open_trace, perform
 from envlock.guest.tracing.source_lines import Places
-from envlock.guest.tracing.value_makers import Held, Makers
+from envlock.guest.tracing.value_makers import Held, Makers, list_late_modules
 from envlock.guest.training import contract, seed_setting
 from envlock.guest.training.failures import describe_failure, format_traceback
 from envlock.guest.training.repeat_program import read_versions
@@ -234,6 +234,7 @@ class Runs:
             # Outermost, as it looks at who calls `random.seed`.
             calls = stack.enter_context(seed_setting.watch_seeding(count_entries))
             call_when_imported("numpy", makers.watch_module)
+            stack.enter_context(_watch_imports(makers.watch_module))
             stack.enter_context(temporary_names.watch_names())
 
             def begin(tf: ModuleType) -> None:
@@ -334,6 +335,19 @@ def call_when_imported(name: str, action: Action) -> None:
         action(sys.modules[name])
     else:
         sys.meta_path.insert(0, _Watch(name, action))
+
+
+@contextmanager
+def _watch_imports(action: Action) -> Iterator[None]:
+    """Call `action` with each module of Python's that has a watched function, when it is imported
+    inside.
+    """
+    watches = [_Watch(name, action) for name in list_late_modules()]
+    sys.meta_path[:0] = watches
+    try:
+        yield
+    finally:
+        sys.meta_path[:] = [each for each in sys.meta_path if each not in watches]
 
 
 class _Watch(importlib.abc.MetaPathFinder):

@@ -49,12 +49,16 @@ DIRECT = ("clock", "constant")
 """Recorded only if the user's own line calls them: libraries measure durations, and name files
 after their process.
 """
+LIBRARIES = ("numpy", "tensorflow", "keras")
+"""Packages of the table that are not Python's."""
 STEADY = ("monotonic", "perf_counter")
 """Clocks that count from the start of the machine, all the same on Linux."""
 IMPORTING = "<frozen importlib"
 """How the name of the file of Python's own import begins."""
 SET_SEED = "set_random_seed"
 """The function of Keras that seeds all generators."""
+REPLACES = "_envlock_replaces"
+"""The attribute of a function that stands for a watched one: the name of that."""
 _current: List[Makers] = []
 
 
@@ -160,9 +164,12 @@ class Makers:
             for name in row["functions"]:
                 owner, last = _find_owner(name)
                 original = getattr(owner, last, None)
-                if original is not None and (id(owner), last) not in watched:
-                    self._undo.append((owner, last, original))
-                    setattr(owner, last, _wrap(original, row["name"] or name, row["hold"]))
+                # A package has it from its module, where it has been replaced by then.
+                is_replaced = hasattr(original, REPLACES)
+                if original is None or is_replaced or (id(owner), last) in watched:
+                    continue
+                self._undo.append((owner, last, original))
+                setattr(owner, last, _wrap(original, row["name"] or name, row["hold"]))
 
     def answer(self, call: Call) -> object:
         """Record a call and return its result, or the constant result if its line is held."""
@@ -244,6 +251,22 @@ def _is_seeded(call: Call) -> bool:
     return call.how == "seed" and (bool(call.kwargs) or call.args[1:2] not in ((), (None,)))
 
 
+def list_late_modules() -> List[str]:
+    """Return the modules of Python that have functions of the table and are not imported yet.
+
+    A program that imports one takes a function from it at once (`from concurrent.futures import
+    as_completed`). NumPy, TensorFlow and Keras are waited for by whoever traces.
+    """
+    found: Dict[str, None] = {}
+    for row in table("makers"):
+        for name in row["functions"]:
+            words = name.split(".")[:-1]
+            module = ".".join(word for word in words if not word[0].isupper())
+            if words[0] not in LIBRARIES and module not in sys.modules:
+                found[module] = None
+    return list(found)
+
+
 def _find_owner(name: str) -> Tuple[Owner, str]:
     """Return the module or class that has a function, and its name there; None if it is not
     imported yet.
@@ -265,6 +288,7 @@ def _wrap(original: Function, name: str, how: str) -> Function:
             return original(*args, **kwargs)
         return _current[-1].answer(Call(name, how, original, args, kwargs))
 
+    setattr(call_watched, REPLACES, name)
     return call_watched
 
 
