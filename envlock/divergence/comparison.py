@@ -99,6 +99,8 @@ class Comparison:
         spread: whether another operation, a variable or a quantity differs because of a difference.
         texts: whether only texts differ, such as names of files.
         reordered: whether all runs did the same, in another order, and showed the same.
+        last: the number of the last entry that differs; None where none does, or where runs do other
+            things from one on.
     """
 
     runs: int
@@ -111,6 +113,7 @@ class Comparison:
     spread: bool = False
     texts: bool = True
     reordered: bool = False
+    last: int | None = None
 
     @property
     def idle(self) -> bool:
@@ -148,6 +151,7 @@ class _Reader:
         self._spread = False
         self._texts = True
         self._is_over = False
+        self._last: int | None = None
 
     def take(self, index: int, entries: tuple[Entry | None, ...]) -> None:
         """Take the entries of all runs at one place; None where a run has ended."""
@@ -173,6 +177,7 @@ class _Reader:
             self._after.append(_make_line(index, lead, found, is_cause=is_cause))
         if found is None:
             return
+        self._last = index
         self._spread = self._spread or not _ends_here(found, is_cause=is_cause)
         self._texts = self._texts and _has_other_texts_only(found)
         if self._first is None:
@@ -188,6 +193,9 @@ class _Reader:
         """Return what was kept."""
         if self._first is not None:
             self._others.pop(_make_key(self._first), None)
+        last = self._last
+        if self._is_over:
+            last = None
         return Comparison(
             runs=self._runs,
             entries=self._entries,
@@ -199,6 +207,7 @@ class _Reader:
             spread=self._spread,
             texts=self._texts,
             reordered=self._work.is_same,
+            last=last,
         )
 
 

@@ -35,9 +35,11 @@ from envlock.divergence.readings import (
     check_pipelines,
     describe_idle,
     describe_other_workers,
+    describe_passing,
     examine_threads,
     find_first_inside,
     find_makers,
+    find_pipeline_maker,
     find_thread_maker,
     is_inside_graph,
     list_shown,
@@ -390,6 +392,8 @@ class _Search:
         made = self._watch_lines(base, first)
         search = MakerSearch(seen, base, first, self._observe_held, self.because, made)
         found = search.find()
+        if first.kind == "data" and (found.maker is None or not found.maker.is_shown):
+            found = replace(found, maker=find_pipeline_maker(seen, first) or found.maker)
         if found.maker is None:
             return found
         return replace(found, maker=add_text(seen, found.maker))
@@ -500,6 +504,9 @@ class _Search:
             notes.append(
                 "the first run ran other operations, as it initialized the process, and is left out"
             )
+        passing = describe_passing(seen.comparison)
+        if passing:
+            notes.append(passing)
         if any(end.get("elsewhere") for end in seen.answers.get("ends", {}).values()):
             notes.append("operations of further threads were not compared")
         if seen.comparison.first is None and examine_threads(seen).race is not None:

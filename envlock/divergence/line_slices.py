@@ -34,6 +34,13 @@ CONVERTING = frozenset(
     }
 )
 """Calls that make no value of their own."""
+OF_ARRAYS = frozenset(
+    {
+        *("array", "asarray", "astype", "concatenate", "constant", "convert_to_tensor", "hstack"),
+        *("reshape", "stack", "tolist", "vstack"),
+    }
+)
+"""The last words of those of NumPy and TensorFlow."""
 HOPS = 300
 """Statements that are followed back."""
 Print = tuple[str | None, int]
@@ -143,7 +150,7 @@ class Made:
     def name(self) -> str:
         """The function that it calls and that says most; else that it is a statement."""
         for call in self.calls:
-            if call not in CONVERTING:
+            if call not in CONVERTING and call.rpartition(".")[2] not in OF_ARRAYS:
                 return call
         return "the statement"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,24 @@ def describe_idle(comparison: Comparison) -> str:
         return f"{order}: {what}"
     consequence = "nothing that the runs show or compute follows from it"
     return f"not the same in every run, and {consequence}: {what}"
+
+
+def describe_passing(comparison: Comparison) -> str:
+    """Return a note where the runs are the same again after what differs; empty where they are not.
+
+    Such is a model that is called once with a random input, to build it. What a program prints is
+    not compared, so that this is no proof that nothing follows.
+    """
+    first, last = comparison.first, comparison.last
+    if first is None or last is None:
+        return ""
+    after = comparison.entries - 1 - last
+    # Most of what is left: the last operations of any program may have nothing to do with it.
+    if after <= last - first.index:
+        return ""
+    return (
+        f"entries {first.index} to {last} differ: the {after:,} after them are the same in all runs"
+    )
 
 
 def list_shown(entries: Iterable[Entry]) -> list[tuple[str, int | None]]:
@@ -170,6 +189,29 @@ def check_pipelines(seen: Observed) -> tuple[Finding, ...]:
             if finding.severity != INFO:
                 found.setdefault((finding.rule, f"{finding.message} {finding.where}"), finding)
     return tuple(found.values())
+
+
+def find_pipeline_maker(seen: Observed, first: Difference) -> Maker | None:
+    """Return the line that made the dataset of which the dataset linter says what lets its elements
+    differ; None where it says nothing, or another line made one of the kind.
+    """
+    fixes: dict[str, str] = {}
+    for dataset in seen.answers.get("datasets", []):
+        graph = graph_of(dataset["graph"])
+        operations = {node.name: node.op for node in graph.main.nodes}
+        for finding in findings(graph, switched_on=bool(seen.answers.get("determinism"))):
+            operation = operations.get(finding.where.operation or "")
+            if finding.severity == ERROR and operation is not None:
+                fixes.setdefault(operation, finding.fix)
+    made: dict[str, set[Place]] = {}
+    for entry in islice(read_until_damage(seen.traces[0]), first.index):
+        if isinstance(entry, Record) and entry.place is not None:
+            made.setdefault(entry.operation.type, set()).add(entry.place)
+    for operation, fix in fixes.items():
+        places = list(made.get(operation, ()))
+        if len(places) == 1:
+            return Maker(operation, places[0], None, fix=fix, is_shown=False)
+    return None
 
 
 def warn_of_pipelines(seen: Observed) -> tuple[Finding, ...]:

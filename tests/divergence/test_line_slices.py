@@ -204,6 +204,43 @@ def test_what_draws_from_a_generator_that_nothing_seeds_is_named(program: Callab
     assert (made.place.line, made.name) == (HEAD.count("\n") + 3, "random.random")
 
 
+@pytest.mark.parametrize(
+    ("statement", "name"),
+    [
+        ("for box in boxes:\n        last = box", "set"),
+        ("last = list(boxes)[0]", "set"),
+        ("last = first(boxes)", "first"),
+        ("last = list(ordered)[0]", "the statement"),
+    ],
+    ids=["loop", "list", "call", "not of a set"],
+)
+def test_the_order_of_a_set_that_has_a_name_is_called_a_set(
+    statement: str, name: str, program: Callable[[str], Program]
+) -> None:
+    # What the set holds is the same in each run, and its order is not, as where its elements lie.
+    text = f"""
+class Box:
+    def __init__(self, number):
+        self.number = number
+    def __hash__(self):
+        return (self.number + differs()) % 9
+def step():
+    boxes = set()
+    ordered = [1, 2]
+    for number in (1, 2, 3):
+        boxes.add(Box(number))
+    {statement}
+    entry(last)
+def first(found):
+    return [each for each in found][0]
+"""
+    watched = program(text)
+    events = [parse_lines(watched.watch(number)) for number in range(2)]
+    line = watched.path.read_text().splitlines().index(f"    {statement.splitlines()[0]}") + 1
+    made = [Made(each.place, each.calls) for run in events if run for each in run.events.values()]
+    assert {each.name for each in made if each.place.line == line} == {name}
+
+
 def test_what_is_recorded_at_the_end_is_what_the_program_returned(program: Callable[[str], Program]) -> None:
     made = program("def step():\n    x = differs()\n    y = x\n    return y\n").find(until=5)
     assert made is not None
@@ -223,6 +260,11 @@ def test_the_call_that_says_most_has_a_remedy() -> None:
     made = Made(place, ("sorted", "os.scandir", "file.stat"))
     assert (made.name, made.fix) == ("os.scandir", "Sort files by their names, and do not compute from their times.")
     assert (Made(place, ("len",)).name, Made(place, ("len",)).fix) == ("the statement", "")
+    workers = "Seed in the function that workers run, by the number of the task: what they draw and read is not traced."
+    assert (Made(place, ("np.stack", "pool.map")).name, Made(place, ("np.stack", "pool.map")).fix) == (
+        "pool.map",
+        workers,
+    )
     names = list(itertools.chain.from_iterable(row.calls for row in load_origins()))
     assert len(names) == len(set(names))
 

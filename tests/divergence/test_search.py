@@ -91,6 +91,38 @@ def test_equal_runs_of_a_pipeline_without_an_order_prove_nothing() -> None:
     assert render(report).splitlines()[2] == f"  ! {message} [ENV503] (read at train.py:20)"
 
 
+@pytest.mark.parametrize("lines", [(18,), (18, 19)])
+def test_the_line_that_made_a_pipeline_without_an_order_is_named_where_one_did(lines: tuple[int, ...]) -> None:
+    unordered = ["map", "ParallelMapDatasetV2", ["range"], {"deterministic": b"false"}, {}]
+    body = {"nodes": [unordered], "arguments": [], "returns": ["map"]}
+    read_at = {"place": ["train.py", 20, "<module>"], "graph": {"main": body, "functions": {}, "deterministic": None}}
+    maps = [op("ParallelMapDatasetV2", line, [1], [2]) for line in lines]
+    runs: Runs = [[*maps, op("IteratorGetNext", 20, [None], [number])] for number in range(3)]
+    report, _ = searched(*[runs] * 4, datasets=[read_at])
+    cause = report.findings[0]
+    message = "the input pipeline gave different data: IteratorGetNext, 3 different results in 3 runs"
+    if len(lines) == 1:
+        message += "; ParallelMapDatasetV2 at train.py:18 may have made it"
+        assert cause.fix == "Leave deterministic=False out, or set it to True."
+    assert (cause.rule, cause.message) == ("data", message)
+
+
+def test_runs_that_are_the_same_again_say_so() -> None:
+    """A model that is called once with a random input, to build it, differed, and its training did not."""
+
+    def run(drawn: int, *, same: int) -> list[Record | Value]:
+        training = [op("Mul", 30, [5], [6]) for _ in range(same)]
+        return [op("Relu", 8, [1], [1]), op("MatMul", 9, [drawn], [drawn]), op("Tanh", 9, [drawn], [drawn]), *training]
+
+    def list_notes(same: int) -> list[str]:
+        report, _ = searched([run(number, same=same) for number in range(3)], *[[run(1, same=same)] * 3] * 3)
+        return [note for note in report.notes if note.startswith("entries")]
+
+    assert list_notes(4) == ["entries 1 to 2 differ: the 4 after them are the same in all runs"]
+    assert list_notes(1) == []
+    assert list_notes(0) == []
+
+
 def test_what_only_the_first_run_does_otherwise_is_what_it_left_if_no_run_does_it_again() -> None:
     report, asked = searched([read(1), read(2), read(2)], [read(2)] * 3)
     assert asked == ["graph", "graph again"]

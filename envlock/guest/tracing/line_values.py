@@ -165,6 +165,7 @@ class _Frame:
         self.file = file
         self.function = code.co_name
         self.statement: Optional[Statement] = None
+        self.reads_set = False
         self.event = 0
         self.before: Prints = {}
         # A generator or a coroutine leaves within a statement, and goes on in it later.
@@ -299,7 +300,9 @@ class LineValues:
         with self._lock:
             self._number += 1
             own.event = self._number
-        own.before = self._print_names(statement, frame)
+        values = _find_values(statement, frame)
+        own.before = self._print_values(values)
+        own.reads_set = any(isinstance(value, (set, frozenset)) for value in values.values())
 
     def _leave(self, own: _Frame, frame: FrameType, value: object) -> None:
         """End the statement that returns or yields."""
@@ -327,16 +330,23 @@ class LineValues:
         if statement is None:
             return
         own.statement = None
-        self._add_event(own, statement, {**self._print_names(statement, frame), **after})
+        self._add_event(
+            own, statement, {**self._print_values(_find_values(statement, frame)), **after}
+        )
 
     def _add_event(self, own: _Frame, statement: Statement, after: Prints) -> None:
+        calls = list(statement.calls)
+        # To go through a set that has a name is as to go through one that is made there. Last, as
+        # what is called with it says more.
+        if own.reads_set:
+            calls.append("set")
         event: Dict[str, object] = {
             "number": own.event,
             "frame": own.number,
             "parent": own.parent,
             "place": [own.file, statement.line, own.function],
             "header": statement.header,
-            "calls": statement.calls,
+            "calls": calls,
             "seeds": statement.seeds,
             "before": own.before,
             "after": after,
@@ -344,14 +354,9 @@ class LineValues:
         with self._lock:
             self.events.append(event)
 
-    def _print_names(self, statement: Statement, frame: FrameType) -> Prints:
+    def _print_values(self, values: Dict[str, object]) -> Prints:
         """Return fingerprints of the values that the names of a statement have now."""
-        found: Prints = {}
-        own, shared = frame.f_locals, frame.f_globals
-        for name in statement.names:
-            value = own.get(name, shared.get(name, WITHOUT_VALUE))
-            if value is not WITHOUT_VALUE and not isinstance(value, WITHOUT_VALUE):
-                found[name] = hash_any(value), id(value)
+        found: Prints = {name: (hash_any(value), id(value)) for name, value in values.items()}
         # By name, as each is called with another one.
         found[GENERATORS[0]] = str(hash(random.getstate()[1])), 0
         numpy = sys.modules.get("numpy")
@@ -359,6 +364,17 @@ class LineValues:
             state = numpy.random.get_state()  # type: ignore[union-attr]
             found[GENERATORS[1]] = "{}-{}".format(crc32(state[1].tobytes()), state[2]), 0
         return found
+
+
+def _find_values(statement: Statement, frame: FrameType) -> Dict[str, object]:
+    """Return the values that the names of a statement have now; none of modules, functions and types."""
+    found: Dict[str, object] = {}
+    own, shared = frame.f_locals, frame.f_globals
+    for name in statement.names:
+        value = own.get(name, shared.get(name, WITHOUT_VALUE))
+        if value is not WITHOUT_VALUE and not isinstance(value, WITHOUT_VALUE):
+            found[name] = value
+    return found
 
 
 def hash_any(value: object) -> Optional[str]:
