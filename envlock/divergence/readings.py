@@ -53,8 +53,8 @@ def describe_idle(comparison: Comparison) -> str:
 def describe_passing(comparison: Comparison) -> str:
     """Return a note where the runs are the same again after what differs; empty where they are not.
 
-    Such is a model that is called once with a random input, to build it. What a program prints is
-    not compared, so that this is no proof that nothing follows.
+    A random input that only builds a model does so. What a program prints is not compared, so the
+    note does not prove that the difference is harmless.
     """
     first, last = comparison.first, comparison.last
     if first is None or last is None:

@@ -375,7 +375,7 @@ _ASKED_OF_FUNCTIONS = [ast.If, ast.IfExp, ast.Compare, ast.Name, ast.Attribute]
 
 
 class _End(ast.AST):
-    """Stands behind the nodes of a function."""
+    """Marks the end of the nodes of a function."""
 
     def __init__(self, function: ast.AST) -> None:
         super().__init__()
