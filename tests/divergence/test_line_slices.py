@@ -260,7 +260,7 @@ def test_the_call_that_says_most_has_a_remedy() -> None:
     made = Made(place, ("sorted", "os.scandir", "file.stat"))
     assert (made.name, made.fix) == ("os.scandir", "Sort files by their names, and do not compute from their times.")
     assert (Made(place, ("len",)).name, Made(place, ("len",)).fix) == ("the statement", "")
-    workers = "Seed in the function that workers run, by the number of the task: what they draw and read is not traced."
+    workers = "Where workers run it, seed in their function, by the number of the task: what they draw and read is not traced."
     assert (Made(place, ("np.stack", "pool.map")).name, Made(place, ("np.stack", "pool.map")).fix) == (
         "pool.map",
         workers,

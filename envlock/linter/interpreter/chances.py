@@ -47,6 +47,11 @@ SHUFFLES = {
     "range_input_producer": 2,
     "make_csv_dataset": 11,
     "make_batched_features_dataset": 7,
+    "numpy_input_fn": 4,
+    "pandas_input_fn": 4,
+    "read_batch_examples": 3,
+    "read_batch_features": 4,
+    "read_batch_record_features": 3,
 }
 """What shuffles by default, and the position of the argument that decides."""
 SHUFFLED_RECORDS = ("make_csv_dataset", "make_batched_features_dataset")
@@ -388,7 +393,10 @@ class Chances(Base):
         """Return a dataset or a queue that is made by chance."""
         made = self.make("tf.data.Dataset", call.node)
         at = SHUFFLES.get(name.rpartition(".")[2])
-        told = call.get_constant("shuffle", at)
+        switch = "shuffle"
+        if name.rpartition(".")[2].startswith("read_batch"):
+            switch = "randomize_input"
+        told = call.get_constant(switch, at)
         if name.endswith("list_files"):
             # It sorts what its pattern matches: ENV303/good_list_files.py.
             made.taints = frozenset()
