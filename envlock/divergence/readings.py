@@ -198,7 +198,9 @@ def find_pipeline_maker(seen: Observed, first: Difference) -> Maker | None:
     fixes: dict[str, str] = {}
     for dataset in seen.answers.get("datasets", []):
         graph = graph_of(dataset["graph"])
-        operations = {node.name: node.op for node in graph.main.nodes}
+        operations: dict[str, str] = {}
+        for node in graph.main.nodes:
+            operations[node.name] = node.op
         for finding in findings(graph, switched_on=bool(seen.answers.get("determinism"))):
             operation = operations.get(finding.where.operation or "")
             if finding.severity == ERROR and operation is not None:

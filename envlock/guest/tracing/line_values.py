@@ -302,7 +302,10 @@ class LineValues:
             own.event = self._number
         values = _find_values(statement, frame)
         own.before = self._print_values(values)
-        own.reads_set = any(isinstance(value, (set, frozenset)) for value in values.values())
+        own.reads_set = False
+        for value in values.values():
+            if isinstance(value, (set, frozenset)):
+                own.reads_set = True
 
     def _leave(self, own: _Frame, frame: FrameType, value: object) -> None:
         """End the statement that returns or yields."""
@@ -356,7 +359,9 @@ class LineValues:
 
     def _print_values(self, values: Dict[str, object]) -> Prints:
         """Return fingerprints of the values that the names of a statement have now."""
-        found: Prints = {name: (hash_any(value), id(value)) for name, value in values.items()}
+        found: Prints = {}
+        for name, value in values.items():
+            found[name] = hash_any(value), id(value)
         # By name, as each is called with another one.
         found[GENERATORS[0]] = str(hash(random.getstate()[1])), 0
         numpy = sys.modules.get("numpy")

@@ -347,7 +347,8 @@ def _watch_imports(action: Action) -> Iterator[None]:
     try:
         yield
     finally:
-        sys.meta_path[:] = [each for each in sys.meta_path if each not in watches]
+        for watch in watches:
+            sys.meta_path.remove(watch)
 
 
 class _Watch(importlib.abc.MetaPathFinder):

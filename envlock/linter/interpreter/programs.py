@@ -388,8 +388,12 @@ def _is_plain(source: Source) -> bool:
 
 def _list_named(node: ast.FunctionDef | ast.AsyncFunctionDef, module: Module) -> set[str]:
     """Return the names and attributes that a function reads."""
-    names = {each.id for each in module.list_nodes_in(node, ast.Name)}
-    return names | {each.attr for each in module.list_nodes_in(node, ast.Attribute)}
+    found: set[str] = set()
+    for name in module.list_nodes_in(node, ast.Name):
+        found.add(name.id)
+    for attribute in module.list_nodes_in(node, ast.Attribute):
+        found.add(attribute.attr)
+    return found
 
 
 def run(modules: Several[Module], tensorflow: str, *, switched: bool) -> Programs:

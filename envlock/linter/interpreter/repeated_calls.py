@@ -137,10 +137,10 @@ class RepeatedCalls(Operations):
         if node in self.asked:
             return self.asked[node]
         found: dict[tuple[str, str], bool] = {}
-        tests = [each.test for each in module.list_nodes_in(node, ast.If)]
-        tests += [each.test for each in module.list_nodes_in(node, ast.IfExp)]
-        for test in tests:
-            for each in walk(test):
+        deciding: list[ast.If | ast.IfExp] = [*module.list_nodes_in(node, ast.If)]
+        deciding += module.list_nodes_in(node, ast.IfExp)
+        for branching in deciding:
+            for each in walk(branching.test):
                 if isinstance(each, ast.Attribute) and isinstance(each.value, ast.Name):
                     found[each.value.id, each.attr] = False
         for comparison in module.list_nodes_in(node, ast.Compare):
