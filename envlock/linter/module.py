@@ -34,6 +34,7 @@ class Module:
         path: as it is shown.
         cells: where the cells begin, of a notebook.
         python2: the first line that Python 3 cannot read, where the text was translated.
+        starred: the project's own files of which it imports all names.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class Module:
         self.cells = cells
         self.text = text
         self.tree = tree
+        self.starred: list[Module] = []
         self._resolved: dict[tuple[str, int], str | None] = {}
         # How many nodes of each type that is asked for stand before a function and at its end.
         self._spans: dict[ast.AST, list[int]] = {}

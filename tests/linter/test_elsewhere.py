@@ -145,3 +145,16 @@ def test_a_file_named_as_a_library_hides_it_only_outside_a_package(
         "the package's": {},
         "beside a script": {},
     }
+
+
+@pytest.mark.parametrize(("again", "rule"), [("tf = tf.compat.v1\n", []), ("", ["ENV109"])])
+def test_a_star_may_give_another_tensorflow(
+    again: str, rule: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {
+        "mine/__init__.py": "",
+        "mine/ops.py": f"import tensorflow as tf\n{again}\n\ndef double(x):\n    return 2 * x\n",
+        "mine/net.py": "import tensorflow as tf\nfrom .ops import *\n\nx = double(tf.placeholder(tf.float32))\n",
+    }
+    found = rules(tmp_path, monkeypatch, files)
+    assert found.get("mine/net.py", []) == rule

@@ -160,11 +160,21 @@ class Sources:
         self._root = self._find_root_package()
         for source in self.all:
             source.failing_imports = frozenset(self._find_failing_imports(source))
+            source.module.starred.extend(self._find_starred(source))
 
     @cached_property
     def names_keras_backend(self) -> bool:
         """Whether a file speaks of the variable that chooses what Keras computes with."""
         return any("KERAS_BACKEND" in each.module.text for each in self.all)
+
+    def _find_starred(self, source: Source) -> Iterator[Module]:
+        """Yield the project's own files of which a file imports all names."""
+        for statement in source.module.list_nodes(ast.ImportFrom):
+            if statement.names[0].name == "*":
+                name = "." * statement.level + (statement.module or "")
+                place = self.locate(name, source)
+                if place is not None and not place[1]:
+                    yield place[0].module
 
     def _find_failing_imports(self, source: Source) -> Iterator[ast.stmt]:
         """Yield the imports of modules beside a file that import from above their package.

@@ -391,6 +391,10 @@ def find_old_programs(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV109: `tf.placeholder`, `tf.Session`: once a file."""
     if "tensorflow" not in module.imports or any(word in module.text for word in EITHER):
         return
+    # `from .ops import *` may give another `tf`: that of `tensorflow.compat.v1`.
+    for each in module.starred:
+        if "compat" in each.text:
+            return
     gone = [
         name for name in module.call_names if name in TENSORFLOW_1 or name.startswith("tf.contrib.")
     ]
