@@ -103,6 +103,11 @@ class MakerSearch:
         if any(maker.place[:2] == made.place[:2] for maker in makers):
             # Another line decides together with this one.
             return None
+        # What it calls may say nothing, and be a default of a class that stands in another line.
+        if not made.fix:
+            found = self._find_line([maker for maker in makers if maker.hold != "nothing"])
+            if found is not None:
+                return found
         return Maker(made.name, made.place, None, fix=made.fix)
 
     def _find_line(self, makers: Sequence[Maker]) -> Maker | None:

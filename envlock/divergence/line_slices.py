@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from envlock.data.determinism import load_origins
+from envlock.data.determinism import OriginRow, load_origins
 from envlock.divergence.trace import Place
 from envlock.guest.tracing.line_values import GENERATORS, RETURNED
 
@@ -34,13 +34,14 @@ CONVERTING = frozenset(
     }
 )
 """Calls that make no value of their own."""
-OF_ARRAYS = frozenset(
+METHODS = frozenset(
     {
         *("array", "asarray", "astype", "concatenate", "constant", "convert_to_tensor", "hstack"),
         *("reshape", "stack", "tolist", "vstack"),
+        *("encode", "format", "items", "join", "keys", "lower", "split", "strip", "values"),
     }
 )
-"""The last words of those of NumPy and TensorFlow."""
+"""The last words of those of arrays, texts and dictionaries."""
 HOPS = 300
 """Statements that are followed back."""
 Print = tuple[str | None, int]
@@ -150,7 +151,11 @@ class Made:
     def name(self) -> str:
         """The function that it calls and that says most; else that it is a statement."""
         for call in self.calls:
-            if call not in CONVERTING and call.rpartition(".")[2] not in OF_ARRAYS:
+            # A set can be what another call is given.
+            if call != "set" and _find_origin(call) is not None:
+                return call
+        for call in self.calls:
+            if call not in CONVERTING and call.rpartition(".")[2] not in METHODS:
                 return call
         return "the statement"
 
@@ -158,10 +163,17 @@ class Made:
     def fix(self) -> str:
         """What helps against what it calls; empty where the tables have nothing."""
         for call in self.calls:
-            for row in load_origins():
-                if call.rpartition(".")[2] in row.calls:
-                    return row.fix
+            row = _find_origin(call)
+            if row is not None:
+                return row.fix
         return ""
+
+
+def _find_origin(call: str) -> OriginRow | None:
+    for row in load_origins():
+        if call.rpartition(".")[2] in row.calls:
+            return row
+    return None
 
 
 def parse_lines(document: Mapping[str, Any]) -> RunLines | None:

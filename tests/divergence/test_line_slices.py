@@ -163,6 +163,15 @@ def step():
     y = x
     entry(y)
 """,
+    "returned from a with": """
+def load():
+    with open(__file__) as file:
+        n = 1
+        return [n, differs()]  # here
+def step():
+    x = load()
+    entry(x)
+""",
     "coroutine": """
 import asyncio
 async def collect():
@@ -210,9 +219,11 @@ def test_what_draws_from_a_generator_that_nothing_seeds_is_named(program: Callab
         ("for box in boxes:\n        last = box", "set"),
         ("last = list(boxes)[0]", "set"),
         ("last = first(boxes)", "first"),
+        ("last = [box.number for box in {b for b in boxes}][0]", "set"),
+        ("last = ' '.join('a b'.split())", "the statement"),
         ("last = list(ordered)[0]", "the statement"),
     ],
-    ids=["loop", "list", "call", "not of a set"],
+    ids=["loop", "list", "call", "comprehension", "text", "not of a set"],
 )
 def test_the_order_of_a_set_that_has_a_name_is_called_a_set(
     statement: str, name: str, program: Callable[[str], Program]

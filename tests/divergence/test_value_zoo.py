@@ -17,7 +17,7 @@ SOME = ("clock_seed", "shuffled_by_sql", "appended_by_threads", "awaited", "kera
 OTHERS = (
     *("sorted_by_age", "rate_by_clock", "microsecond_seed", "age_as_scale", "told_by_a_child", "read_from_a_device"),
     *("uptime", "named_by_time", "as_many_as_time_allows", "shared_generator", "counted_garbage", "seed_of_a_helper"),
-    *("queued", "seed_of_tensorflow", "weak_order"),
+    *("queued", "seed_of_tensorflow", "weak_order", "keyed_by_default", "returned_from_a_with"),
 )
 FRESH = ("set_of_words", "seeded_by_address", "hashed_buckets", "vocabulary")
 CLEAN = (
@@ -32,6 +32,9 @@ def find_wrong(python: Path, folder: Path, names: tuple[str, ...], *, fresh: boo
     with keeper(python, folder) as keeping:
         for name in names:
             report = keeping.ask(name, runs=RUNS, zoo=ZOO, fresh=fresh)
+            # Threads can come in one order four times, on a machine with nothing else to do.
+            if report.match and not name.startswith("clean"):
+                report = keeping.ask(name, runs=RUNS, zoo=ZOO, fresh=fresh)
             maker = report.attachments["maker"]
             if name.startswith("clean"):
                 is_right = report.match

@@ -22,6 +22,7 @@ import uuid
 import weakref
 from collections.abc import Iterator
 from concurrent import futures
+from dataclasses import dataclass, field
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import Any
@@ -333,6 +334,34 @@ def queued() -> Iterator[Values]:
         number = ready.get()  # queued: maker
         weight.assign(weight * 0.9 + float(number))  # queued
         yield {"weight": weight}
+
+
+@dataclass
+class Row:
+    value: float
+    key: str = field(default_factory=lambda: uuid.uuid4().hex)  # keyed_by_default: maker
+
+
+def keyed_by_default() -> Values:
+    rows = [Row(float(number)) for number in range(40)]
+    kept = [row.value for row in rows if int(row.key[:2], 16) % 3]
+    return _square([sum(kept), 1.0, 2.0])  # keyed_by_default
+
+
+def _rest(number: int) -> float:
+    time.sleep(random.SystemRandom().random() * 0.02)
+    return float(number)
+
+
+def _gather() -> list[float]:
+    with futures.ThreadPoolExecutor(8) as pool:
+        tasks = [pool.submit(_rest, number) for number in range(12)]
+        return [task.result() for task in futures.as_completed(tasks)]  # returned_from_a_with: maker
+
+
+def returned_from_a_with() -> Values:
+    rows = _gather()
+    return _square(rows)  # returned_from_a_with
 
 
 def seed_of_tensorflow() -> Values:

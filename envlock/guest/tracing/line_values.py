@@ -92,8 +92,14 @@ class Statement:
                     called = _format_name(each.func)
                     if called:
                         self.calls.append(called)
+                elif isinstance(each, (ast.Set, ast.SetComp)):
+                    self.calls.append("set")
         self.names = tuple(names)
         self.is_loop = isinstance(node, (ast.For, ast.AsyncFor))
+        # The last line of the body, to whose end Python comes back to the head.
+        self.end_of_with = 0
+        if isinstance(node, (ast.With, ast.AsyncWith)):
+            self.end_of_with = node.end_lineno or 0
         self.seeds = any(call.rpartition(".")[2] in SEEDS for call in self.calls)
 
 
@@ -171,6 +177,11 @@ class _Frame:
         # A generator or a coroutine leaves within a statement, and goes on in it later.
         self.can_return = bool(code.co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR))
         self.left: Optional[Statement] = None
+
+    def is_within(self, statement: Statement) -> bool:
+        """Return whether the statement that is running stands in the body of this `with`."""
+        running = self.statement
+        return running is not None and statement.line < running.line <= statement.end_of_with
 
 
 class LineValues:
@@ -288,6 +299,9 @@ class LineValues:
         statement = self._files[frame.f_code.co_filename].get(frame.f_lineno)
         # Another line of the same one; a loop that comes to its head again begins it again.
         if statement is not None and statement is own.statement and not statement.is_loop:
+            return
+        # What leaves a `with` comes to its head once more: what is returned there was made before.
+        if statement is not None and own.is_within(statement):
             return
         self._end(own, frame, {})
         if self._stops(own):
