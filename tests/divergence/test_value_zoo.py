@@ -32,9 +32,6 @@ def find_wrong(python: Path, folder: Path, names: tuple[str, ...], *, fresh: boo
     with keeper(python, folder) as keeping:
         for name in names:
             report = keeping.ask(name, runs=RUNS, zoo=ZOO, fresh=fresh)
-            # Threads can come in one order four times, on a machine with nothing else to do.
-            if report.match and not name.startswith("clean"):
-                report = keeping.ask(name, runs=RUNS, zoo=ZOO, fresh=fresh)
             maker = report.attachments["maker"]
             if name.startswith("clean"):
                 is_right = report.match

@@ -287,8 +287,8 @@ def shared_generator() -> Values:
     slots = np.zeros((8, 3))
 
     def fill(number: int) -> None:
-        time.sleep(0.002)
-        slots[number] = rng.random(3)  # shared_generator: maker
+        for _ in range(500):
+            slots[number] += rng.random((1_000, 3)).sum(0)  # shared_generator: maker
 
     with futures.ThreadPoolExecutor(8) as pool:
         list(pool.map(fill, range(8)))
@@ -324,7 +324,7 @@ def queued() -> Iterator[Values]:
     ready: queue.Queue[int] = queue.Queue()
 
     def load(number: int) -> None:
-        time.sleep(0.003)
+        time.sleep(0.003 + random.SystemRandom().random() * 0.02)
         ready.put(number)  # queued: maker
 
     for number in range(12):
