@@ -73,6 +73,10 @@ SHOW = "name the function that trains, as SCRIPT:FUNCTION, or call envlock.recor
 BEYOND = 2
 """How many steps are traced after the one in which the runs first differed."""
 LEFT = "run once more with nothing changed, all runs are equal: the first one must have left what the others found"
+LEFT_AT_THE_END = (
+    "run once more with nothing changed, but ended after the first difference, all runs are equal: each must have read what "
+    "the one before left at its end"
+)
 BY_PYTHON = ("outside", "sequence", "quantity", "variable", "call")
 """Verdicts that hold only if every operation was seen."""
 MODULE = "<module>"
@@ -133,6 +137,8 @@ class _Search:
     """What is being tried."""
     because: list[str] = field(default_factory=list)
     """What the runs with one thing changed have shown."""
+    is_cured: bool = False
+    """Whether runs with nothing changed, but ended after the first difference, were equal."""
 
     def find_evidence(self) -> DivergeEvidence:
         """Return what the levels and the experiments show."""
@@ -390,6 +396,9 @@ class _Search:
             timeout=min(limit, seen.request.timeout),
         )
         made = self._watch_lines(base, first)
+        if self.is_cured and self._differs_in_each_run(first):
+            self.because.append(LEFT_AT_THE_END)
+            return Found(read_row("left-by-an-earlier-run", seen.header.tensorflow))
         search = MakerSearch(seen, base, first, self._observe_held, self.because, made)
         found = search.find()
         if first.kind == "data" and (found.maker is None or not found.maker.is_shown):
@@ -411,6 +420,7 @@ class _Search:
                     seen = self._try(WATCHING, watched)
         except RunTimeoutError:
             return None
+        self.is_cured = seen.comparison.first is None
         lines = []
         for number in seen.compared_runs:
             run = parse_lines(read_statements(seen.folder / f"{number}.trace"))
@@ -422,6 +432,11 @@ class _Search:
         if made is not None and isinstance(first.entry, Record) and made.place == first.entry.place:
             return None
         return made
+
+    def _differs_in_each_run(self, first: Difference) -> bool:
+        """Return whether each process had read another value from outside, and so again by no accident."""
+        is_each = first.distinct == len(first.groups) > 2
+        return self.request.fresh and first.kind == "outside" and is_each
 
     def _observe_held(self, what: str, request: Request) -> Observed | None:
         """Return what the runs with something held show; None where one did not come to its end."""

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from envlock.divergence.comparison import Entry, compare
-from envlock.divergence.debug import KEPT, LEFT, NOTHING, ONCE, SHOW, debug
+from envlock.divergence.debug import KEPT, LEFT, LEFT_AT_THE_END, NOTHING, ONCE, SHOW, debug
 from envlock.divergence.observed_runs import AGAIN, Observed, Request, RunTimeoutError
 from envlock.divergence.trace import Record, Value
 from envlock.guest.target import Target
@@ -25,18 +25,25 @@ Runs = Sequence[list[Record | Value]]
 
 
 def searched(
-    *made: Runs, drawing: bool = False, function: str = "step", datasets: Sequence[object] = ()
+    *made: Runs,
+    drawing: bool = False,
+    function: str = "step",
+    datasets: Sequence[object] = (),
+    watched: Runs | None = None,
 ) -> tuple[Report, list[str]]:
     """Return the report where these runs are made one after the other, and in which mode each was asked for.
 
     `drawing`: before anything else a line of each has drawn another number. `datasets`: the pipelines that they read.
+    `watched`: the runs of fresh processes whose statements are watched.
     """
     ready, asked = iter(made), []
 
     def observer(request: Request, folder: Path) -> Observed:
-        if request.lines is not None:  # no statement shows anything here
+        runs: Runs | None = watched
+        if request.lines is None:
+            runs = next(ready, None)
+        elif watched is None:  # no statement shows anything here
             raise RunTimeoutError("too long")
-        runs: Runs | None = next(ready, None)
         if runs is None and request.keeps:
             raise RunTimeoutError("too long")
         assert runs is not None
@@ -51,7 +58,7 @@ def searched(
         answers: dict[str, Any] = {"ends": dict(enumerate(ends)), "datasets": datasets}
         return Observed(request, folder, HEADER, compare(compared), answers)
 
-    request = Request(Target(Path("train.py"), "step"), None, len(made[0]), fresh=False)
+    request = Request(Target(Path("train.py"), "step"), None, len(made[0]), fresh=watched is not None)
     return debug(request, lambda text: None, observer), asked
 
 
@@ -129,6 +136,19 @@ def test_what_only_the_first_run_does_otherwise_is_what_it_left_if_no_run_does_i
     seen = report.attachments
     assert (seen["verdict"], seen["maker"], seen["because"]) == ("outside", None, [LEFT])
     assert seen["known"]["row"] == "left-by-an-earlier-run"
+
+
+def test_what_each_run_leaves_at_its_end_is_not_blamed_on_hashes() -> None:
+    """Where runs end after the first difference, before they save, every experiment would seem to cure it."""
+    other = [read(1), read(2), read(3)]
+    report, asked = searched(other, watched=[read(1)] * 3)
+    seen = report.attachments
+    assert asked == ["graph", "graph"]
+    assert (seen["verdict"], seen["maker"], seen["because"]) == ("outside", None, [LEFT_AT_THE_END])
+    assert seen["known"]["row"] == "left-by-an-earlier-run"
+    # Two of three that are equal may be so by accident.
+    report, _ = searched([read(1), read(2), read(2)], *[[read(2)] * 3] * 4, watched=[read(1)] * 3)
+    assert LEFT_AT_THE_END not in report.attachments["because"]
 
 
 def test_what_the_first_run_does_otherwise_each_time_is_tried_as_ever() -> None:
