@@ -420,7 +420,9 @@ class _Search:
                     seen = self._try(WATCHING, watched)
         except RunTimeoutError:
             return None
-        self.is_cured = seen.comparison.first is None
+        # Runs that end before the difference could show are no evidence.
+        is_there = seen.comparison.entries > first.index and not seen.failures
+        self.is_cured = is_there and seen.comparison.first is None
         lines = []
         for number in seen.compared_runs:
             run = parse_lines(read_statements(seen.folder / f"{number}.trace"))

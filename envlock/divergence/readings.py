@@ -21,7 +21,7 @@ from envlock.divergence.threads import (
     find_thread_input,
 )
 from envlock.divergence.trace import Place, Record, Value
-from envlock.linter.pipeline import findings, graph_of
+from envlock.linter.pipeline import Graph, findings, graph_of
 from envlock.runtime.report import ERROR, INFO, WARNING, Finding, clean
 
 SOURCE_LINES = 1
@@ -180,15 +180,22 @@ def has_keras_seed(seen: Observed) -> bool:
 def check_pipelines(seen: Observed) -> tuple[Finding, ...]:
     """Return what the dataset linter says of the pipelines that were read."""
     found: dict[tuple[str, str], Finding] = {}
+    for dataset, _, finding in _iter_findings(seen):
+        place = dataset["place"]
+        if place:
+            finding.where.file, finding.where.line = place[0], place[1]
+        if finding.severity != INFO:
+            found.setdefault((finding.rule, f"{finding.message} {finding.where}"), finding)
+    return tuple(found.values())
+
+
+def _iter_findings(seen: Observed) -> Iterator[tuple[dict[str, Any], Graph, Finding]]:
+    """Yield what the dataset linter says, with the dataset and its graph."""
     switched_on = bool(seen.answers.get("determinism"))
     for dataset in seen.answers.get("datasets", []):
-        place = dataset["place"]
-        for finding in findings(graph_of(dataset["graph"]), switched_on=switched_on):
-            if place:
-                finding.where.file, finding.where.line = place[0], place[1]
-            if finding.severity != INFO:
-                found.setdefault((finding.rule, f"{finding.message} {finding.where}"), finding)
-    return tuple(found.values())
+        graph = graph_of(dataset["graph"])
+        for finding in findings(graph, switched_on=switched_on):
+            yield dataset, graph, finding
 
 
 def find_pipeline_maker(seen: Observed, first: Difference) -> Maker | None:
@@ -196,15 +203,10 @@ def find_pipeline_maker(seen: Observed, first: Difference) -> Maker | None:
     differ; None where it says nothing, or another line made one of the kind.
     """
     fixes: dict[str, str] = {}
-    for dataset in seen.answers.get("datasets", []):
-        graph = graph_of(dataset["graph"])
-        operations: dict[str, str] = {}
+    for _, graph, finding in _iter_findings(seen):
         for node in graph.main.nodes:
-            operations[node.name] = node.op
-        for finding in findings(graph, switched_on=bool(seen.answers.get("determinism"))):
-            operation = operations.get(finding.where.operation or "")
-            if finding.severity == ERROR and operation is not None:
-                fixes.setdefault(operation, finding.fix)
+            if finding.severity == ERROR and node.name == finding.where.operation:
+                fixes.setdefault(node.op, finding.fix)
     made: dict[str, set[Place]] = {}
     for entry in islice(read_until_damage(seen.traces[0]), first.index):
         if isinstance(entry, Record) and entry.place is not None:

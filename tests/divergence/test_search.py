@@ -146,6 +146,9 @@ def test_what_each_run_leaves_at_its_end_is_not_blamed_on_hashes() -> None:
     assert asked == ["graph", "graph"]
     assert (seen["verdict"], seen["maker"], seen["because"]) == ("outside", None, [LEFT_AT_THE_END])
     assert seen["known"]["row"] == "left-by-an-earlier-run"
+    # Runs that showed nothing are no evidence.
+    report, _ = searched(other, *[[read(2)] * 3] * 4, watched=[[], [], []])
+    assert LEFT_AT_THE_END not in report.attachments["because"]
     # Two of three that are equal may be so by accident.
     report, _ = searched([read(1), read(2), read(2)], *[[read(2)] * 3] * 4, watched=[read(1)] * 3)
     assert LEFT_AT_THE_END not in report.attachments["because"]
