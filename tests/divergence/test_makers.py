@@ -306,6 +306,11 @@ def test_a_module_that_is_imported_later_is_watched_before_a_name_is_taken_from_
         done.set_result(7)
         assert [each.result() for each in globals()["as_completed"]([done])] == [7]
     assert sys.meta_path == finders
+    monkeypatch.delitem(sys.modules, "concurrent.futures")
+    with _watch_imports(seen.watch_module):
+        assert len(sys.meta_path) > len(finders)
+        sys.meta_path[:] = finders  # a program may take out what it does not know
+    assert sys.meta_path == finders
     # Once: the package has it from its module.
     names = [each["name"] for each in seen.to_json() for _ in list(each["calls"])]  # type: ignore[call-overload]
     assert names == ["concurrent.futures.as_completed"]

@@ -348,7 +348,8 @@ def _watch_imports(action: Action) -> Iterator[None]:
         yield
     finally:
         for watch in watches:
-            sys.meta_path.remove(watch)
+            if watch in sys.meta_path:  # the program may have changed the list
+                sys.meta_path.remove(watch)
 
 
 class _Watch(importlib.abc.MetaPathFinder):
