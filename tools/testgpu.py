@@ -19,6 +19,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -45,24 +46,39 @@ ZOO = (
 )
 """Programs of the zoos whose operations have a kernel for GPUs."""
 PROBE = """
-import json, platform, tensorflow as tf
+import ctypes, json, platform, tensorflow as tf
 build = tf.sysconfig.get_build_info()
+def cudnn():
+    for soname in ("libcudnn.so.9", "libcudnn.so.8"):
+        try:
+            number = ctypes.CDLL(soname).cudnnGetVersion()
+        except (OSError, AttributeError):
+            continue
+        scale = 10_000 if number >= 90_000 else 1_000  # since cuDNN 9, a minor version has two digits of its own
+        return f"{number // scale}.{number % scale // 100}.{number % 100}"
+    return build.get("cudnn_version")
 gpus = [tf.config.experimental.get_device_details(each) for each in tf.config.list_physical_devices("GPU")]
 print("answer:" + json.dumps({
     "tensorflow": tf.__version__, "keras": getattr(tf.keras, "__version__", None), "python": platform.python_version(),
-    "cuda": build.get("cuda_version"), "cudnn": build.get("cudnn_version"),
+    "cuda": build.get("cuda_version"), "cudnn": cudnn(),
     "gpus": [f"{each.get('device_name')}, compute capability "
              f"{'.'.join(map(str, each.get('compute_capability', ())))}" for each in gpus]}))
+"""
+
+WHEELS = """
+import pathlib, sysconfig
+print(*sorted(pathlib.Path(sysconfig.get_path("purelib"), "nvidia").glob("*/lib")), sep="\\n")
 """
 
 
 class Bench:
     """What is measured with: an interpreter, and whether the CPU stands in for a GPU."""
 
-    def __init__(self, python: Path, *, stand_in: bool, quick: bool) -> None:
+    def __init__(self, python: Path, *, stand_in: bool, quick: bool, jobs: int) -> None:
         self.python = python
         self.stand_in = stand_in
         self.quick = quick
+        self.jobs = jobs
         self.failures: list[str] = []
 
     def answer(
@@ -120,14 +136,18 @@ class Bench:
 def main() -> None:
     """Measure, and write the file."""
     asked = _arguments()
-    bench = Bench(asked.python, stand_in=asked.stand_in is not None, quick=asked.quick)
+    _name_wheels(asked.python)
+    bench = Bench(
+        asked.python, stand_in=asked.stand_in is not None, quick=asked.quick, jobs=asked.jobs
+    )
     machine = bench.answer(["-c", PROBE], {}, "TensorFlow") or sys.exit(
         f"error: {bench.failures[0]}"
     )
     if not machine["gpus"] and not bench.stand_in:
         sys.exit(
             f"error: TensorFlow {machine['tensorflow']} sees no GPU\n"
-            "hint: `make testgpu STAND_IN=cpu` runs everything on the CPU, and marks the result so"
+            f"hint: `envlock doctor --python {asked.python}` names the cause; on a machine without a GPU,"
+            " `make testgpu STAND_IN=cpu` runs everything on the CPU, and marks the result so"
         )
     profile = None if bench.stand_in else _nvml(bench)
     found: dict[str, Any] = {
@@ -187,6 +207,12 @@ def _arguments() -> argparse.Namespace:
         "--quick", action="store_true", help="two calls and one process each: to see that it runs"
     )
     parser.add_argument(
+        "--jobs",
+        type=int,
+        default=1,
+        help="cases of an experiment at a time; set TF_FORCE_GPU_ALLOW_GROWTH=true (default: 1)",
+    )
+    parser.add_argument(
         "--sample", action="store_true", help="only the first case of each experiment"
     )
     parser.add_argument(
@@ -196,6 +222,18 @@ def _arguments() -> argparse.Namespace:
         "--parts", nargs="*", default=parts, choices=parts, help="what else (default: all)"
     )
     return parser.parse_args()
+
+
+def _name_wheels(python: Path) -> None:
+    """Let the loader find the libraries of the nvidia-* wheels.
+
+    TensorFlow 2.21.0 finds all but cuSOLVER by itself, and without it registers no GPU: `envlock doctor` says so, and
+    it was seen on an H100.
+    """
+    done = subprocess.run([str(python), "-c", WHEELS], capture_output=True, text=True, check=False)
+    folders = [*done.stdout.splitlines(), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
+    if folders:
+        os.environ["LD_LIBRARY_PATH"] = os.pathsep.join(folders)
 
 
 def _system() -> dict[str, str]:
@@ -224,15 +262,18 @@ def _nvml(bench: Bench) -> dict[str, Any] | None:
 
 def _experiment(bench: Bench, number: int, title: str, asked: Sequence[Case]) -> Experiment:
     print(f"experiment {number} of {len(EXPERIMENTS)}: {title}", file=sys.stderr)
-    cases, missing = [], []
+    runs: list[tuple[Case, str]] = []
+    missing = []
     for case in asked:
         why = _missing(case, bench)
         if why:
             missing.append(f"{case.program}, {case.name}: {why}")
             continue
         devices = ("GPU", "CPU") if case.everywhere else ("GPU",)
-        cases += [_case(bench, case, device) for device in devices]
-    return Experiment(number=number, title=title, cases=tuple(cases), not_run=tuple(missing))
+        runs += [(case, device) for device in devices]
+    with ThreadPoolExecutor(bench.jobs) as pool:
+        cases = tuple(pool.map(lambda run: _case(bench, *run), runs))
+    return Experiment(number=number, title=title, cases=cases, not_run=tuple(missing))
 
 
 def _missing(case: Case, bench: Bench) -> str | None:

@@ -48,7 +48,7 @@ _SKIPPED = (
 )
 _NO_GPU = "TensorFlow computes on the CPU, which needs none of them; a GPU would be skipped."
 _SKIPPED_SOURCE = (
-    "TensorFlow's core/common_runtime/gpu/gpu_device.cc, and TensorFlow 2.21.0[and-cuda]"
+    "TensorFlow's core/common_runtime/gpu/gpu_device.cc, and TensorFlow 2.21.0[and-cuda] on an H100"
 )
 
 
