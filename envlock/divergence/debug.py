@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from envlock.divergence.children import Children
-from envlock.divergence.comparison import Difference, find_origins
+from envlock.divergence.comparison import Difference, compare, find_origins
 from envlock.divergence.divergence_report import report
 from envlock.divergence.evidence import DivergeEvidence, Level, Verdict
 from envlock.divergence.experiments import Found, MakerSearch, drop_known_advice
@@ -76,6 +76,10 @@ LEFT = "run once more with nothing changed, all runs are equal: the first one mu
 LEFT_AT_THE_END = (
     "run once more with nothing changed, but ended after the first difference, all runs are equal: each must have read what "
     "the one before left at its end"
+)
+LEFT_THERE = (
+    "run once more with nothing changed, all runs do there what only the later ones did before: the first one must have left "
+    "what the others found"
 )
 BY_PYTHON = ("outside", "sequence", "quantity", "variable", "call")
 """Verdicts that hold only if every operation was seen."""
@@ -385,8 +389,9 @@ class _Search:
 
     def _try_makers(self, seen: Observed, first: Difference) -> Found:
         """Return what is known of the value that differs, and the line that made it."""
-        if self._is_left(first):
-            self.because.append(LEFT)
+        left = self._find_left(seen, first)
+        if left is not None:
+            self.because.append(left)
             return Found(read_row("left-by-an-earlier-run", seen.header.tensorflow))
         limit = max(seen.longest * AS_LONG, LEAST)
         base = replace(
@@ -447,15 +452,30 @@ class _Search:
         except RunTimeoutError:
             return None
 
-    def _is_left(self, first: Difference) -> bool:
-        """Return whether the first run alone was different, and none is when all are repeated."""
+    def _find_left(self, seen: Observed, first: Difference) -> str | None:
+        """Return by what it shows that the first run left what the others found; None where it did not.
+
+        The first run alone was different, and none is there when all are repeated.
+        """
         if not self.processes or len(set(first.groups[1:])) > 1 or first.kind == "data":
-            return False
+            return None
         # Whole, where Python decided: what a clock ends, it ends at another step each time.
         request = self.request
         if first.kind != "sequence":
             request = replace(request, steps=self._count_steps(first))
-        return self._repeat(request).comparison.first is None
+        again = self._repeat(request)
+        if again.comparison.first is None:
+            return LEFT
+        # What each run leaves for the next, such as weights, makes a difference of its own: further on, or
+        # in the values of the operation that the first run has not.
+        later = compare(
+            [read_until_damage(path) for path in (*seen.traces[1:], *again.traces)]
+        ).first
+        if again.failures or later is None or later.index < first.index:
+            return None
+        if later.index == first.index and (first.kind != "sequence" or later.kind == "sequence"):
+            return None
+        return LEFT_THERE
 
     def _explain_graph(self, own: Observed, levels: list[Level]) -> DivergeEvidence:
         """Return the report on runs that differ in graphs only."""

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from envlock.divergence.comparison import Entry, compare
-from envlock.divergence.debug import KEPT, LEFT, LEFT_AT_THE_END, NOTHING, ONCE, SHOW, debug
+from envlock.divergence.debug import KEPT, LEFT, LEFT_AT_THE_END, LEFT_THERE, NOTHING, ONCE, SHOW, debug
 from envlock.divergence.observed_runs import AGAIN, Observed, Request, RunTimeoutError
 from envlock.divergence.trace import Record, Value
 from envlock.guest.target import Target
@@ -152,6 +152,20 @@ def test_what_each_run_leaves_at_its_end_is_not_blamed_on_hashes() -> None:
     # Two of three that are equal may be so by accident.
     report, _ = searched([read(1), read(2), read(2)], *[[read(2)] * 3] * 4, watched=[read(1)] * 3)
     assert LEFT_AT_THE_END not in report.attachments["because"]
+
+
+def test_weights_that_the_first_run_did_not_find_are_what_it_left() -> None:
+    """Later runs read other weights each, so that equal runs never come, and hashes were blamed."""
+    begins = [op("Cos", 3, [1], [2])]
+    first: Runs = [begins, read(1), read(2)]
+    report, asked = searched(first, [read(3), read(4), read(5)], watched=[])
+    seen = report.attachments
+    assert asked == ["graph", "graph again"]
+    assert (seen["verdict"], seen["maker"], seen["because"]) == ("sequence", None, [LEFT_THERE])
+    assert seen["known"]["row"] == "left-by-an-earlier-run"
+    # Who takes the first run's way again took it by chance.
+    report, _ = searched(first, [begins, read(4), read(5)], *[[read(2)] * 3] * 8, watched=[read(1), begins, read(2)])
+    assert LEFT_THERE not in report.attachments["because"]
 
 
 def test_what_the_first_run_does_otherwise_each_time_is_tried_as_ever() -> None:
