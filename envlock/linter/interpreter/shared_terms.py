@@ -24,7 +24,9 @@ ADDERS = {
 """Operations that add up tensors, and the position of these; -1 where they have a name only."""
 MINIMIZING = ("minimize", "compute_gradients", "gradients", "gradient")
 """Calls that read no value of what they are given: a gradient begins with ones."""
-ASKING = ("len", *MINIMIZING)
+ASKING = ("len", "add_to_collection", *MINIMIZING)
+SHAPES = ("get_shape", "shape", "dtype", "name")
+"""What a graph knows of a tensor before it runs."""
 
 
 def is_first_shared(module: Module, call: ast.AST) -> bool:
@@ -157,6 +159,12 @@ def _is_read(module: Module, name: ast.Name) -> bool:
         parent = module.get_parent(each)
         if not isinstance(each.ctx, ast.Load) or isinstance(parent, ast.If):
             continue
+        if isinstance(parent, ast.IfExp) and parent.test is each:
+            continue
+        if isinstance(parent, ast.Compare) and isinstance(parent.ops[0], ast.Is | ast.IsNot):
+            continue
+        if _is_filtered(module, each) or _has_shapes_asked(module, each):
+            continue
         if isinstance(parent, ast.Attribute) and parent.attr == "append":
             continue
         if isinstance(parent, ast.Call) and _asks_only(module, parent):
@@ -164,6 +172,39 @@ def _is_read(module: Module, name: ast.Name) -> bool:
         if not _are_alternatives(module, each, name):
             return True
     return False
+
+
+def _is_filtered(module: Module, name: ast.Name) -> bool:
+    """Return whether a list is given the elements that it had: `terms = [x for x in terms if x is not None]`."""
+    rounds = module.get_parent(name)
+    if not isinstance(rounds, ast.comprehension) or rounds.iter is not name:
+        return False
+    made = module.get_parent(rounds)
+    if not isinstance(made, ast.ListComp) or len(made.generators) > 1:
+        return False
+    around = module.get_parent(made)
+    if not isinstance(around, ast.Assign):
+        return False
+    replaced = any(_is_same_name(each, name) for each in around.targets)
+    element = made.elt
+    if isinstance(element, ast.IfExp):  # a constant in place of None
+        element = element.body
+    return replaced and _is_same_name(element, rounds.target)
+
+
+def _has_shapes_asked(module: Module, name: ast.Name) -> bool:
+    """Return whether a loop asks its terms for their shapes only."""
+    loop = module.get_parent(name)
+    if not isinstance(loop, ast.For) or not isinstance(loop.target, ast.Name):
+        return False
+    uses = [
+        each
+        for statement in loop.body
+        for each in walk(statement)
+        if isinstance(each, ast.Name) and each.id == loop.target.id
+    ]
+    parents = [module.get_parent(each) for each in uses]
+    return all(isinstance(each, ast.Attribute) and each.attr in SHAPES for each in parents)
 
 
 def _asks_only(module: Module, call: ast.Call) -> bool:
